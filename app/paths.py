@@ -1,0 +1,54 @@
+"""Where Slipstream keeps things: one place that knows every folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+NAME = "slipstream"
+HOME_VARIABLE = "SLIPSTREAM_HOME"
+
+
+def _folder(kind: str) -> Path:
+    """Return the folder of ``kind``; ``SLIPSTREAM_HOME`` moves all of them under one folder (tests, portable use)."""
+    home = os.environ.get(HOME_VARIABLE)
+    if home:
+        return Path(home) / kind
+    return Path(getattr(platformdirs, f"user_{kind}_dir")(NAME, appauthor=False))
+
+
+def data_folder() -> Path:
+    """Chats and downloaded models."""
+    return _folder("data")
+
+
+def config_folder() -> Path:
+    """Settings."""
+    return _folder("config")
+
+
+def cache_folder() -> Path:
+    """Measurements and other things that can be made again."""
+    return _folder("cache")
+
+
+def log_folder() -> Path:
+    """Logs of the engine and the server."""
+    return _folder("log")
+
+
+def runtime_folder() -> Path:
+    """Locks and the list of running servers."""
+    return _folder("runtime")
+
+
+def models_folder() -> Path:
+    """Models that were downloaded."""
+    return data_folder() / "models"
+
+
+def starter_folder() -> Path:
+    """The bundled model pair."""
+    return Path(__file__).resolve().parent.parent / "models" / "starter"

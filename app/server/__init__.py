@@ -1,0 +1,1 @@
+"""The OpenAI-style endpoint: the only door to the engine."""

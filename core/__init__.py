@@ -1,0 +1,1 @@
+"""Inference: engine, scheduler, sampling, supervision. No Qt, no HTTP."""

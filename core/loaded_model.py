@@ -1,0 +1,35 @@
+"""What is known of a model once it is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """Facts about a loaded model and the options in effect.
+
+    ``n_ctx`` is the context length of one request, ``n_cells`` the KV cells that all requests share.
+    ``chat_template`` is the GGUF's jinja source, or None. ``bos``/``eos`` are the texts of these tokens ("" if none).
+    ``fim`` holds the texts of the fill-in-the-middle prefix, suffix and middle tokens, or None.
+    """
+
+    path: str
+    description: str
+    architecture: str
+    n_params: int
+    n_bytes: int
+    n_vocab: int
+    n_ctx_train: int
+    n_ctx: int
+    n_cells: int
+    n_slots: int
+    n_threads: int
+    n_gpu_layers: int
+    kv_type: str
+    devices: tuple[str, ...]
+    chat_template: str | None
+    bos: str
+    eos: str
+    fim: tuple[str, str, str] | None
+    load_seconds: float

@@ -1,0 +1,66 @@
+"""How an engine is set up: a frozen value whose bad values are refused with a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from core.errors import BadOption
+
+KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
+FlashAttention = Literal["auto", "on", "off"]
+MAX_SLOTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """Options of one engine. None means: chosen by the engine for this machine.
+
+    ``n_ctx`` is the context length of one request in tokens, ``n_cells`` the KV cells that all slots share
+    (at least ``n_ctx``), ``n_slots`` how many requests run at once. ``n_gpu_layers`` None offloads all that fit.
+    ``devices`` names llama.cpp devices (as ``doctor`` lists them); empty means all GPUs, else the CPU.
+    """
+
+    model_path: str
+    n_ctx: int | None = None
+    n_cells: int | None = None
+    n_slots: int = 4
+    n_batch: int = 2048
+    n_ubatch: int = 512
+    n_threads: int | None = None
+    n_gpu_layers: int | None = None
+    flash_attention: FlashAttention = "auto"
+    kv_type: KvType = "f16"
+    mmap: bool = True
+    mlock: bool = False
+    devices: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.model_path:
+            raise BadOption("No model file was given.")
+        _at_least("context length", self.n_ctx, 16)
+        _at_least("number of KV cells", self.n_cells, 16)
+        _at_least("number of threads", self.n_threads, 1)
+        _at_least("number of GPU layers", self.n_gpu_layers, 0)
+        if not 1 <= self.n_slots <= MAX_SLOTS:
+            raise BadOption(f"The number of slots must be between 1 and {MAX_SLOTS}, not {self.n_slots}.")
+        if not 1 <= self.n_ubatch <= self.n_batch <= 65_536:
+            raise BadOption(
+                f"The batch sizes must satisfy 1 <= n_ubatch <= n_batch <= 65536, "
+                f"not n_ubatch {self.n_ubatch}, n_batch {self.n_batch}."
+            )
+        if self.n_batch < self.n_slots:
+            raise BadOption(f"n_batch ({self.n_batch}) must be at least the number of slots ({self.n_slots}).")
+        if self.n_ctx is not None and self.n_cells is not None and self.n_cells < self.n_ctx:
+            raise BadOption(f"{self.n_cells} KV cells cannot hold one context of {self.n_ctx} tokens.")
+        if self.flash_attention not in get_args(FlashAttention):
+            raise BadOption(f"Flash attention must be auto, on or off, not {self.flash_attention!r}.")
+        if self.kv_type not in get_args(KvType):
+            raise BadOption(f"The KV cache type must be one of {', '.join(get_args(KvType))}, not {self.kv_type!r}.")
+        if self.flash_attention == "off" and self.kv_type not in ("f32", "f16", "bf16"):
+            raise BadOption(f"A KV cache of type {self.kv_type} needs flash attention: set it to auto or on.")
+
+
+def _at_least(what: str, value: int | None, low: int) -> None:
+    if value is not None and value < low:
+        raise BadOption(f"The {what} must be at least {low}, not {value}.")

@@ -1,0 +1,34 @@
+"""What one reply cost: the figures shown under it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Counts in tokens, times in seconds on the engine's clock, measured from the moment the engine saw the request.
+
+    ``ttft`` is the time to the first token (0 where none came); ``prefill`` the time from the first prefill step
+    to the first token; ``decode`` the time from the first token to the last.
+    """
+
+    n_prompt: int = 0
+    n_cached: int = 0
+    n_generated: int = 0
+    queued: float = 0.0
+    ttft: float = 0.0
+    prefill: float = 0.0
+    decode: float = 0.0
+    total: float = 0.0
+    seed: int | None = None
+
+    @property
+    def prefill_rate(self) -> float:
+        """Prompt tokens evaluated per second (cached tokens do not count)."""
+        return (self.n_prompt - self.n_cached) / self.prefill if self.prefill > 0 else 0.0
+
+    @property
+    def decode_rate(self) -> float:
+        """Generated tokens per second after the first (OTPS)."""
+        return (self.n_generated - 1) / self.decode if self.decode > 0 and self.n_generated > 1 else 0.0

@@ -1,0 +1,1 @@
+"""Model files: GGUF headers, catalogue, memory fit. Imports nothing of ours."""

@@ -1,0 +1,1 @@
+"""Qt widgets: a client of the server like any editor."""
