@@ -1,0 +1,53 @@
+"""The model architectures that llama.cpp reads, and what each kind is good for here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Decoders: they continue a text token by token. The names are those of llama.cpp in the pinned llama-cpp-python.
+TEXT: Final = _names("""
+    llama llama4 deci falcon grok gpt2 gptj gptneox mpt baichuan starcoder refact bloom stablelm qwen qwen2 qwen2moe
+    qwen2vl qwen3 qwen3moe qwen3next qwen3vl qwen3vlmoe qwen35 qwen35moe qwen4exp phi2 phi3 phimoe plamo plamo2
+    plamo3 codeshell orion internlm2 minicpm minicpm3 gemma gemma2 gemma3 gemma3n gemma4 starcoder2 mamba mamba2
+    maple jamba falcon-h1 xverse command-r cohere2 cohere2moe dbrx olmo olmo2 olmoe muse-glimmer openelm arctic
+    deepseek deepseek2 deepseek2-ocr deepseek32 deepseek4 chatglm glm4 glm4moe glm-dsa bitnet jais jais2 nemotron
+    nemotron_h nemotron_h_moe exaone exaone4 exaone-moe rwkv6 rwkv6qwen2 rwkv7 arwkv7 granite granitemoe
+    granitehybrid graniteswitch granite_swa chameleon plm bailingmoe bailingmoe2 bailingmoe3 dots1 dots3note arcee
+    afmoe laguna ernie4_5 ernie4_5-moe hunyuan-moe hunyuan-dense hunyuan_vl hy_v3 hy_v4 smollm3 gpt-oss lfm2 lfm2moe
+    smallthinker seed_oss grovemoe apertus minimax-01 hrm_text minimax-m2 minimax-m3 cogvlm pangu-embedded mistral3
+    mistral4 paddleocr mimo2 step35 spark2_5 maincoder kimi-linear kimi-k3 glm5-next talkie mellum nanbeige
+""")
+EMBEDDERS: Final = _names("""
+    bert modern-bert nomic-bert nomic-bert-moe neo-bert jina-bert-v2 jina-bert-v3 eurobert gemma-embedding t5encoder
+    llama-embed
+""")
+DIFFUSION: Final = frozenset({"dream", "llada", "llada-moe", "rnd1"})
+ENCODER_DECODER: Final = frozenset({"t5"})
+SPEECH: Final = frozenset({"pockettts", "qwen3tts", "wavtokenizer-dec"})
+PROJECTORS: Final = frozenset({"clip"})
+DRAFT_HEADS: Final = frozenset({"dflash", "eagle3", "gemma4-assistant"})
+
+_NOT_ALONE = (
+    (PROJECTORS, "This file lets a model see or hear: it is loaded beside its model, not as one."),
+    (DRAFT_HEADS, "This file drafts tokens for a larger model: it is loaded beside its model, not as one."),
+    (EMBEDDERS, "This model turns texts into vectors and cannot write. Choose a model that generates text."),
+    (DIFFUSION, "This model writes by diffusion, which Slipstream does not run. Choose another model."),
+    (ENCODER_DECODER, "This model needs an encoder, which Slipstream does not run. Choose another model."),
+    (SPEECH, "This model makes sound and cannot write. Choose a model that generates text."),
+)
+
+
+def why_not(architecture: str) -> str | None:
+    """A sentence that says why a model of this architecture cannot generate text here, or None if it can."""
+    if architecture in TEXT:
+        return None
+    for family, sentence in _NOT_ALONE:
+        if architecture in family:
+            return sentence
+    shown = repr(architecture if len(architecture) <= 40 else architecture[:37] + "...")
+    return f"The architecture {shown} is unknown to this llama.cpp. Update Slipstream, or choose another model."

@@ -1,0 +1,45 @@
+"""What can be wrong with a GGUF file, as one tree.
+
+GgufError
+├── UnreadableFile   the file is missing, is no file, or may not be read
+├── NotGguf          the file is something else
+├── TruncatedGguf    the file ends before what its header announces
+└── BadGguf          the header contradicts itself or goes beyond what a model can hold
+"""
+
+from __future__ import annotations
+
+
+class GgufError(Exception):
+    """Base of every error about a model file: its text says what happened and what to do."""
+
+    @property
+    def message(self) -> str:
+        """The sentence for the user."""
+        return str(self)
+
+
+class UnreadableFile(GgufError):
+    """The file is missing, is not a plain file, or may not be read."""
+
+
+class NotGguf(GgufError):
+    """The file is not a GGUF model at all."""
+
+
+class TruncatedGguf(GgufError):
+    """The file has ``actual`` bytes, and at least ``needed`` belong to it."""
+
+    def __init__(self, name: str, needed: int, actual: int) -> None:
+        super().__init__(
+            f"{name} is incomplete: it has {actual:,} bytes, and at least {needed:,} belong to it. "
+            "The download or the copy was probably cut short: download the file again."
+        )
+        self.needed, self.actual = needed, actual
+
+
+class BadGguf(GgufError):
+    """The header is damaged, hostile, or of a kind that llama.cpp does not read."""
+
+    def __init__(self, name: str, what: str, advice: str = "The file is damaged: download it again.") -> None:
+        super().__init__(f"{name} cannot be read: {what}. {advice}")
