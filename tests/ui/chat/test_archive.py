@@ -1,0 +1,136 @@
+"""The archive's thread: answers come later, writes are kept until they succeed."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ui.chat.archive as archive_module
+from ui.chat.archive import Archive, reason
+from ui.chat.records import Chat, Message, Role
+from ui.chat.store import ChatStore
+
+
+class Desk:
+    """An archive with what it said."""
+
+    def __init__(self, path: Path) -> None:
+        self.problems: list[str | None] = []
+        self.seen: list[int] = []
+        self.archive = Archive(path, post=lambda call: call(), on_problem=self.problems.append, saw_id=self.seen.append)
+
+    def ask(self, question: Callable[..., None], *values: object) -> object:
+        answers: list[object] = []
+        question(*values, answers.append)
+        assert self.archive.flush()
+        assert len(answers) == 1
+        return answers[0]
+
+
+@pytest.fixture
+def desks():
+    opened: list[Desk] = []
+
+    def open_desk(path: Path) -> Desk:
+        opened.append(Desk(path))
+        return opened[-1]
+
+    yield open_desk
+    for desk in opened:
+        desk.archive.close()
+
+
+def a_message(number: int, text: str = "hello") -> Message:
+    return Message(number, 1, None, Role.USER, text, 0)
+
+
+def test_what_was_written_is_read_in_order(desks, tmp_path: Path) -> None:
+    desk = desks(tmp_path / "chats.db")
+    desk.archive.save_chat(Chat(1, "One", 0, 0))
+    desk.archive.save_message(a_message(2))
+    chat, messages = desk.ask(desk.archive.open_chat, 1)
+    assert (chat.title, [m.content for m in messages]) == ("One", ["hello"])
+    assert desk.ask(desk.archive.open_chat, 99) is None
+    assert [c.title for c in desk.ask(desk.archive.search, "hel")] == ["One"]
+    desk.archive.close()
+    again = desks(tmp_path / "chats.db")
+    assert [c.title for c in again.ask(again.archive.chats)] == ["One"]
+    assert again.seen == [2]
+    assert again.problems == []
+
+
+def test_a_folder_that_cannot_be_written_means_memory_only_and_says_so(desks, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a file where the folder should be")
+    desk = desks(tmp_path / "data" / "chats.db")
+    desk.archive.save_chat(Chat(1, "One", 0, 0))
+    assert [c.title for c in desk.ask(desk.archive.chats)] == ["One"]
+    assert len(desk.problems) == 1
+    assert "memory only" in (desk.problems[0] or "")
+
+
+def test_a_damaged_file_is_kept_aside_and_a_new_one_started(desks, tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    path.write_bytes(b"garbage " * 1000)
+    desk = desks(path)
+    desk.archive.save_chat(Chat(1, "One", 0, 0))
+    desk.ask(desk.archive.chats)
+    kept = list(tmp_path.glob("chats.damaged-*.db"))
+    assert [file.read_bytes() for file in kept] == [b"garbage " * 1000]
+    assert "damaged" in (desk.problems[0] or "")
+    desk.archive.close()
+    assert [c.title for c in ChatStore(path).chats()] == ["One"]
+
+
+def test_a_file_of_a_newer_version_stays_untouched(desks, tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    ChatStore(path).close()
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version=99")
+    db.close()
+    before = path.read_bytes()
+    desk = desks(path)
+    desk.archive.save_chat(Chat(1, "One", 0, 0))
+    desk.ask(desk.archive.chats)
+    assert "newer" in (desk.problems[0] or "")
+    assert path.read_bytes() == before
+
+
+def test_writes_that_failed_are_tried_again_in_order(desks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_module, "RETRY_SECONDS", 0.02)
+    full = [True]
+    save = ChatStore.save_chat
+
+    def save_unless_full(store: ChatStore, chat: Chat) -> None:
+        if full[0]:
+            raise sqlite3.OperationalError("database or disk is full")
+        save(store, chat)
+
+    monkeypatch.setattr(ChatStore, "save_chat", save_unless_full)
+    desk = desks(tmp_path / "chats.db")
+    desk.archive.save_chat(Chat(1, "One", 0, 0))
+    desk.archive.save_message(a_message(2))
+    assert desk.ask(desk.archive.chats) == []
+    assert "disk is full" in (desk.problems[0] or "")
+    full[0] = False
+    desk.archive.close()
+    assert desk.problems[-1] is None
+    store = ChatStore(tmp_path / "chats.db")
+    assert [m.content for m in store.messages(1)] == ["hello"]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (sqlite3.OperationalError("attempt to write a readonly database"), "cannot be written"),
+        (sqlite3.OperationalError("unable to open database file"), "cannot be opened"),
+        (sqlite3.OperationalError("database is locked"), "another program"),
+        (PermissionError(13, "Permission denied"), "cannot be written"),
+        (OSError("odd"), "odd"),
+    ],
+)
+def test_a_disk_error_becomes_a_sentence(error: Exception, words: str) -> None:
+    assert words in reason(error)

@@ -1,0 +1,210 @@
+"""Chats on disk: what is written is there again, also after the worst."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ui.chat.records import Chat, ChatSettings, Message, Role, Status, Timings, title_of
+from ui.chat.store import ChatStore, StoreDamaged, StoreTooNew, match_expression
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def a_chat(number: int = 1, title: str = "Foxes", updated_ms: int = 10) -> Chat:
+    return Chat(number, title, created_ms=5, updated_ms=updated_ms)
+
+
+def said(number: int, text: str, chat: int = 1, parent: int | None = None, **more: object) -> Message:
+    return Message(number, chat, parent, Role.USER, text, created_ms=5, **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    store = ChatStore(tmp_path / "chats.db")
+    yield store
+    store.close()
+
+
+def test_a_chat_and_its_messages_come_back_as_they_were(tmp_path: Path) -> None:
+    settings = ChatSettings(model="ember", system_prompt="Be brief.", temperature=0.2, max_tokens=9, seed=7)
+    chat = Chat(1, "Foxes", 5, 10, settings, leaf_id=12)
+    reply = Message(
+        12, 1, 11, Role.ASSISTANT, "Hi 🦊", 6, Status.FAILED, "It broke.", "length", "ember", Timings(3.5, seed=4)
+    )
+    first = ChatStore(tmp_path / "chats.db")
+    first.save_chat(chat)
+    first.save_message(said(11, "Hello"))
+    first.save_message(reply)
+    first.close()
+    again = ChatStore(tmp_path / "chats.db")
+    assert again.chat(1) == chat
+    assert again.messages(1) == [said(11, "Hello"), reply]
+    assert again.highest_id() == 12
+    again.close()
+
+
+def test_saving_twice_keeps_one(store: ChatStore) -> None:
+    for title in ("One", "Two"):
+        store.save_chat(a_chat(title=title))
+        store.save_message(said(11, title))
+    assert [chat.title for chat in store.chats()] == ["Two"]
+    assert [message.content for message in store.messages(1)] == ["Two"]
+    assert store.search("one") == []
+
+
+def test_a_deleted_chat_can_be_restored_until_the_next_start(tmp_path: Path) -> None:
+    store = ChatStore(tmp_path / "chats.db")
+    store.save_chat(a_chat())
+    store.save_message(said(11, "secret"))
+    store.delete(1, now_ms=20)
+    assert (store.chats(), store.search("secret"), store.chat(1)) == ([], [], None)
+    store.restore(1)
+    assert [chat.id for chat in store.search("secret")] == [1]
+    store.delete(1, now_ms=20)
+    store.close()
+    again = ChatStore(tmp_path / "chats.db")
+    again.restore(1)
+    assert (again.chats(), again.messages(1)) == ([], [])
+    again.close()
+
+
+@pytest.mark.parametrize("words", ["what's up?", "C++", "a AND", "foo-bar", '"', "NEAR(", "*", "%", "", "   ", "🦊"])
+def test_anything_can_be_typed_into_the_search(store: ChatStore, words: str) -> None:
+    store.save_chat(a_chat())
+    store.save_message(said(11, "some text"))
+    store.search(words)
+
+
+def test_search_finds_starts_of_words_without_accents_and_titles(store: ChatStore) -> None:
+    store.save_chat(a_chat(1, "Bridges", updated_ms=10))
+    store.save_chat(a_chat(2, "Other", updated_ms=20))
+    store.save_message(said(21, "über die Brücke gehen", chat=2))
+    assert [chat.id for chat in store.search("bruck")] == [2]
+    assert "Brücke" in store.search("bruck")[0].snippet
+    assert [chat.id for chat in store.search("idges")] == [1]
+    assert store.search("bruck missing") == []
+    assert match_expression('say "hi') == '"say" """hi"*'
+
+
+def test_a_lone_surrogate_does_not_stop_a_message(store: ChatStore) -> None:
+    store.save_chat(a_chat())
+    store.save_message(said(11, "a\ud800b"))
+    assert store.messages(1)[0].content == "a?b"
+
+
+def test_a_reply_cut_off_by_a_crash_is_stopped_at_the_next_start(tmp_path: Path) -> None:
+    store = ChatStore(tmp_path / "chats.db")
+    store.save_chat(a_chat())
+    store.save_message(said(11, "half a se", status=Status.STREAMING))
+    store.close()
+    again = ChatStore(tmp_path / "chats.db")
+    assert again.messages(1)[0].status is Status.STOPPED
+    again.close()
+
+
+def test_a_file_that_is_no_database_is_said_to_be_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    path.write_bytes(b"this is not a database" * 500)
+    with pytest.raises(StoreDamaged):
+        ChatStore(path)
+
+
+def test_broken_pages_are_said_to_be_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    store = ChatStore(path)
+    store.save_chat(a_chat())
+    for number in range(200):
+        store.save_message(said(100 + number, "words " * 200))
+    store.close()
+    data = bytearray(path.read_bytes())
+    data[8192 : len(data) - 4096] = b"\xff" * (len(data) - 12288)
+    path.write_bytes(data)
+    with pytest.raises(StoreDamaged):
+        ChatStore(path)
+
+
+def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    ChatStore(path).close()
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version=99")
+    db.close()
+    with pytest.raises(StoreTooNew):
+        ChatStore(path)
+
+
+def test_ten_thousand_chats_are_listed_and_searched_quickly(store: ChatStore) -> None:
+    with store._transaction():
+        for number in range(10_000):
+            store._db.execute(
+                "INSERT INTO chat(id, title, created_ms, updated_ms) VALUES (?,?,?,?)",
+                (number + 1, f"Chat {number}", 0, number),
+            )
+    began = time.perf_counter()
+    assert len(store.chats()) == 10_000
+    assert store.search("Chat 777")
+    assert time.perf_counter() - began < 2.0
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from ui.chat.records import Chat, Message, Role, Status
+from ui.chat.store import ChatStore
+store = ChatStore(Path(sys.argv[1]))
+base = store.highest_id() + 1
+store.save_chat(Chat(base, "run", 0, base))
+store.save_message(Message(base + 1, base, None, Role.USER, "go", 0))
+text = ""
+print(base, flush=True)
+while True:
+    text += "word " * 40
+    store.save_message(Message(base + 2, base, base + 1, Role.ASSISTANT, text, 0, Status.STREAMING))
+    print(len(text), flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
+def test_kill_minus_nine_at_any_moment_loses_nothing_that_was_saved(tmp_path: Path) -> None:
+    path = tmp_path / "chats.db"
+    saved: dict[int, int] = {}
+    for wait in (0.0, 0.011, 0.05, 0.12):
+        child = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        base = int(child.stdout.readline())
+        saved[base] = int(child.stdout.readline())
+        time.sleep(wait)
+        os.kill(child.pid, signal.SIGKILL)
+        rest = child.communicate()[0].splitlines()
+        # The last line may have been cut by the kill.
+        saved[base] = max([saved[base], *(int(line) for line in rest[:-1])])
+    store = ChatStore(path)
+    assert store._db.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+    store._db.execute("INSERT INTO message_fts(message_fts, rank) VALUES('integrity-check', 1)")
+    for base, length in saved.items():
+        reply = store.messages(base)[-1]
+        assert reply.status is Status.STOPPED
+        assert len(reply.content) >= length
+        assert reply.content == "word " * (len(reply.content) // 5)
+    store.close()
+
+
+def test_settings_survive_unknown_and_wrong_fields() -> None:
+    odd = '{"temperature": "hot", "top_k": 3, "seed": true, "later": 1}'
+    assert ChatSettings.from_json(odd) == ChatSettings(top_k=3)
+    assert ChatSettings.from_json("broken") == ChatSettings()
+    assert ChatSettings.from_json("[]") == ChatSettings()
+
+
+def test_a_title_is_the_first_line_without_marks_and_not_too_long() -> None:
+    assert title_of("\n\n## Tell me   a story\nmore") == "Tell me a story"
+    assert title_of("   ") == "New chat"
+    assert len(title_of("x" * 500)) == 60

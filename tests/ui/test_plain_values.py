@@ -1,0 +1,80 @@
+"""Parsing of streams, the live rate, ids and the palette: no Qt needed."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ui.chat.ids import Ids
+from ui.rate import Rate
+from ui.sse import SseParser
+from ui.theme import DARK, LIGHT, Palette, contrast
+
+
+@given(st.lists(st.text(alphabet="aé語🦊 \t:{}", max_size=12), max_size=6), st.lists(st.integers(1, 9), max_size=40))
+def test_events_come_out_the_same_however_the_bytes_are_cut(texts: list[str], cuts: list[int]) -> None:
+    raw = b"".join(b": ping\r\n\r\ndata: " + text.encode() + b"\n\n" for text in texts)
+    parser, got, at = SseParser(), [], 0
+    for cut in [*cuts, len(raw)]:
+        got += parser.feed(raw[at : at + cut])
+        at += cut
+    assert got == texts
+
+
+def test_data_over_several_lines_is_one_event() -> None:
+    assert SseParser().feed(b"event: x\ndata: a\ndata:b\n\n") == ["a\nb"]
+
+
+def test_the_rate_is_that_of_the_last_second() -> None:
+    rate = Rate()
+    assert rate.per_second(0.0) == 0.0
+    for step in range(300):
+        rate.add(1, step * 0.01)
+    assert rate.per_second(2.99) == pytest.approx(100, rel=0.03)
+    assert rate.per_second(60.0) == 0.0
+
+
+def test_ids_grow_even_when_the_clock_was_set_back() -> None:
+    ids = Ids()
+    ids.saw(2**61)
+    numbers = [ids.next() for _ in range(3)]
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] > 2**61
+
+
+TEXTS = ("text", "muted", "accent", "danger", "warning")
+GROUNDS = ("canvas", "sidebar", "panel", "raised", "bubble", "hover")
+CODE = ("code_text", "code_muted", "code_keyword", "code_string", "code_number", "code_name", "code_type")
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=lambda p: p.name)
+def test_every_text_can_be_read(palette: Palette) -> None:
+    pairs = [
+        *itertools.product(TEXTS, GROUNDS),
+        *((name, "code") for name in CODE),
+        ("on_accent", "accent"),
+        ("on_accent", "accent_hover"),
+        ("text", "selection"),
+        ("accent", "accent_soft"),
+        ("text", "accent_soft"),
+        ("danger", "danger_soft"),
+        ("warning", "warning_soft"),
+        ("text", "danger_soft"),
+        ("text", "warning_soft"),
+        ("text", "pressed"),
+    ]
+    low = {
+        pair: round(contrast(getattr(palette, pair[0]), getattr(palette, pair[1])), 2)
+        for pair in pairs
+        if contrast(getattr(palette, pair[0]), getattr(palette, pair[1])) < 4.5
+    }
+    assert low == {}
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=lambda p: p.name)
+def test_the_focus_ring_is_seen(palette: Palette) -> None:
+    for ground in GROUNDS:
+        assert contrast(palette.focus, getattr(palette, ground)) >= 3.0

@@ -1,0 +1,148 @@
+"""What is kept of chats: frozen values that the store and the window share."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
+from typing import Any
+
+from core.sampling_params import SamplingParams
+
+_DEFAULTS = SamplingParams()
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class Status(StrEnum):
+    """How far a message got."""
+
+    STREAMING = "streaming"
+    DONE = "done"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """What a chat asks of the model; None means: left to the server."""
+
+    model: str | None = None
+    system_prompt: str = ""
+    temperature: float = _DEFAULTS.temperature
+    top_k: int = _DEFAULTS.top_k
+    top_p: float = _DEFAULTS.top_p
+    min_p: float = _DEFAULTS.min_p
+    repeat_penalty: float = _DEFAULTS.repeat_penalty
+    max_tokens: int | None = None
+    seed: int | None = None
+
+    def to_json(self) -> str:
+        """Return all fields as one JSON object."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> ChatSettings:
+        """Read what ``to_json`` wrote; fields that are missing or of another type keep their default."""
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return cls()
+        return cls(**_fitting(cls, found)) if isinstance(found, dict) else cls()
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "model": (str, type(None)),
+    "system_prompt": (str,),
+    "temperature": (int, float),
+    "top_k": (int,),
+    "top_p": (int, float),
+    "min_p": (int, float),
+    "repeat_penalty": (int, float),
+    "max_tokens": (int, type(None)),
+    "seed": (int, type(None)),
+}
+
+
+def _fitting(cls: type, found: dict[str, Any]) -> dict[str, Any]:
+    names = {f.name for f in fields(cls)}
+    return {k: v for k, v in found.items() if k in names and isinstance(v, _KINDS[k]) and not isinstance(v, bool)}
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """The figures of one reply as the server's ``timings`` object gives them; times in milliseconds."""
+
+    ttft_ms: float = 0.0
+    prefill_ms: float = 0.0
+    decode_ms: float = 0.0
+    total_ms: float = 0.0
+    queued_ms: float = 0.0
+    prefill_tokens: int = 0
+    prefill_per_second: float = 0.0
+    decode_tokens: int = 0
+    decode_per_second: float = 0.0
+    cached_tokens: int = 0
+    seed: int | None = None
+
+    @classmethod
+    def from_object(cls, found: object) -> Timings | None:
+        """Read the server's object; None where it is not one."""
+        if not isinstance(found, dict):
+            return None
+        names = {f.name for f in fields(cls)}
+        return cls(**{k: v for k, v in found.items() if k in names and isinstance(v, int | float)})
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing said. ``parent_id`` is the message before it: several with one parent are versions of each other."""
+
+    id: int
+    chat_id: int
+    parent_id: int | None
+    role: Role
+    content: str
+    created_ms: int
+    status: Status = Status.DONE
+    problem: str | None = None
+    finish_reason: str | None = None
+    model: str | None = None
+    timings: Timings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A chat without its messages. ``leaf_id`` is the last message of the branch that is shown."""
+
+    id: int
+    title: str
+    created_ms: int
+    updated_ms: int
+    settings: ChatSettings = field(default_factory=ChatSettings)
+    leaf_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSummary:
+    """A line of the history. ``snippet`` is where a search met its words, or empty."""
+
+    id: int
+    title: str
+    updated_ms: int
+    snippet: str = ""
+
+
+TITLE_LENGTH = 60
+
+
+def title_of(text: str) -> str:
+    """Return the title that a chat gets from its first message."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "New chat")
+    line = " ".join(line.lstrip("#>*- ").split()) or line
+    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
