@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 import platformdirs
@@ -16,7 +17,9 @@ def _folder(kind: str) -> Path:
     home = os.environ.get(HOME_VARIABLE)
     if home:
         return Path(home) / kind
-    return Path(getattr(platformdirs, f"user_{kind}_dir")(NAME, appauthor=False))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # platformdirs tells users that XDG_RUNTIME_DIR is not set
+        return Path(getattr(platformdirs, f"user_{kind}_dir")(NAME, appauthor=False))
 
 
 def data_folder() -> Path:
