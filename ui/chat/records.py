@@ -96,7 +96,8 @@ class Timings:
         if not isinstance(found, dict):
             return None
         names = {f.name for f in fields(cls)}
-        return cls(**{k: v for k, v in found.items() if k in names and isinstance(v, int | float)})
+        known: dict[str, Any] = {k: v for k, v in found.items() if k in names and isinstance(v, int | float)}
+        return cls(**known)
 
 
 @dataclass(frozen=True, slots=True)

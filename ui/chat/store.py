@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ui.chat.records import Chat, ChatSettings, ChatSummary, Message, Role, Status, Timings
 
@@ -219,10 +220,7 @@ class ChatStore:
             "FROM message WHERE chat_id=? ORDER BY id",
             (chat_id,),
         )
-        return [
-            Message(*row[:3], Role(row[3]), row[4], row[5], Status(row[6]), *row[7:10], _timings(row[10]))
-            for row in rows
-        ]
+        return [_message(row) for row in rows]
 
     def search(self, words: str) -> list[ChatSummary]:
         """Return the chats whose title or messages hold all of ``words``; the last one may be the start of a word."""
@@ -280,6 +278,13 @@ def _like_escaped(word: str) -> str:
 def _storable(text: str) -> str:
     """Return ``text`` without lone surrogates, which SQLite's UTF-8 cannot hold."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _message(row: tuple[Any, ...]) -> Message:
+    number, chat_id, parent_id, role, content, created_ms, status, *rest, timings = row
+    return Message(
+        number, chat_id, parent_id, Role(role), content, created_ms, Status(status), *rest, _timings(timings)
+    )
 
 
 def _timings(text: str | None) -> Timings | None:

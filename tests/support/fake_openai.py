@@ -1,0 +1,153 @@
+"""A small server with the real one's HTTP shape over real sockets, whose every answer a test can choose."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+TIMINGS = {
+    "ttft_ms": 38.2, "prefill_ms": 30.0, "decode_ms": 310.0, "total_ms": 348.2, "queued_ms": 1.0, "prefill_tokens": 52,
+    "prefill_per_second": 1733.0, "decode_tokens": 128, "decode_per_second": 412.0, "cached_tokens": 48, "seed": 7,
+}  # fmt: skip
+
+
+class FakeServer:
+    """Answers each chat request with ``pieces``, ``delay`` seconds apart; other fields make it misbehave."""
+
+    def __init__(self, port: int = 0, api_key: str | None = None) -> None:
+        self.api_key = api_key
+        self.pieces: list[str] = ["Hello", " there", "."]
+        self.delay = 0.0
+        self.error: tuple[int, Any] | None = None  # status and body of every chat request
+        self.error_in_stream: str | None = None  # sent after the pieces, instead of the end
+        self.cut_after: int | None = None  # pieces until the connection is closed without an end
+        self.finish_reason = "stop"
+        self.phase, self.progress, self.problem = "ready", 1.0, None
+        self.model: str | None = "ember-q8_0"
+        self.models = [
+            {"id": "ember-q8_0", "object": "model", "created": 0, "owned_by": "slipstream"},
+            {"id": "ember-draft-q8_0", "object": "model", "created": 0, "owned_by": "slipstream"},
+        ]
+        self.requests: list[dict[str, Any]] = []
+        self.loads: list[str] = []
+        self.gone = threading.Event()  # a client left in the middle of a stream
+        self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler_for(self))
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return {
+            "phase": self.phase, "progress": self.progress, "problem": self.problem, "model": self.model,
+            "n_ctx": 1024, "n_slots": 4, "architecture": "llama", "n_params": 11_300_000,
+            "description": "llama ?B Q8_0", "n_threads": 2, "devices": ["CPU"], "is_toy": True,
+        }  # fmt: skip
+
+    def chunks(self) -> Iterator[dict[str, Any]]:
+        yield _chunk({"role": "assistant", "content": ""})
+        for piece in self.pieces:
+            if self.delay:
+                time.sleep(self.delay)
+            yield _chunk({"content": piece})
+        if self.error_in_stream:
+            yield {"error": {"message": self.error_in_stream, "type": "server_error", "param": None, "code": None}}
+            return
+        yield {**_chunk({}, self.finish_reason), "timings": TIMINGS}
+
+    def stop(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+
+def _chunk(delta: dict[str, str], finish_reason: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": None}
+    return {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "ember-q8_0", "choices": [choice]}
+
+
+def _handler_for(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            if self._is_refused():
+                return
+            answers = {"/v1/models": {"object": "list", "data": fake.models}, "/slipstream/state": fake.state}
+            self._answer(200, answers[self.path]) if self.path in answers else self._answer(404, {"detail": "no"})
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self._is_refused():
+                return
+            if self.path == "/slipstream/load":
+                fake.loads.append(body["model"])
+                fake.model = body["model"]
+                self._answer(202, fake.state)
+                return
+            fake.requests.append(body)
+            if fake.error is not None:
+                self._answer(*fake.error)
+            else:
+                self._stream()
+
+        def _is_refused(self) -> bool:
+            if fake.api_key is None or self.headers.get("Authorization") == f"Bearer {fake.api_key}":
+                return False
+            self._answer(401, {"error": {"message": "The API key is wrong.", "type": "x", "param": None, "code": None}})
+            return True
+
+        def _answer(self, status: int, body: Any) -> None:
+            raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def _stream(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.close_connection = True
+            try:
+                for number, chunk in enumerate(fake.chunks()):
+                    if fake.cut_after is not None and number > fake.cut_after:
+                        return
+                    self._send(f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n")
+                self._send("data: [DONE]\n\n")
+            except OSError:
+                fake.gone.set()
+
+        def _send(self, text: str) -> None:
+            self.wfile.write(text.encode())
+            self.wfile.flush()
+
+    return Handler
+
+
+def main() -> None:
+    """Behave like the real server's process: announce, serve, leave when stdin ends."""
+    if os.environ.get("FAKE_DIES"):
+        sys.exit(f"slipstream: {os.environ['FAKE_DIES']}")
+    server = FakeServer(api_key=os.environ.get("SLIPSTREAM_API_KEY"))
+    server.delay = float(os.environ.get("FAKE_DELAY", "0"))
+    print(f"SLIPSTREAM READY {server.url}", flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""The client over real HTTP: every reply ends exactly once."""
+
+from __future__ import annotations
+
+import pytest
+from fake_openai import FakeServer
+
+from ui.api import Api, ReplyEnd, ReplyStream, sentence_of
+
+BODY = {"messages": [{"role": "user", "content": "hi \ud800"}]}
+
+
+class Ear:
+    """Everything a stream says."""
+
+    def __init__(self, stream: ReplyStream) -> None:
+        self.texts: list[str] = []
+        self.ends: list[object] = []
+        stream.text.connect(lambda text, count: self.texts.append(text))
+        stream.finished.connect(self.ends.append)
+        stream.failed.connect(self.ends.append)
+        stream.cancelled.connect(lambda: self.ends.append("cancelled"))
+
+
+@pytest.fixture
+def api(qtbot, server: FakeServer) -> Api:
+    api = Api()
+    api.connect_to(server.url, None)
+    return api
+
+
+def ask(qtbot, api: Api) -> Ear:
+    stream = api.chat(BODY)
+    ear = Ear(stream)
+    qtbot.waitUntil(lambda: ear.ends != [])
+    qtbot.wait(30)
+    assert len(ear.ends) == 1
+    return ear
+
+
+def test_a_reply_streams_and_ends_with_its_timings(qtbot, api: Api, server: FakeServer) -> None:
+    server.pieces = ["Brü", "cke ", "🦊", "\n"]
+    ear = ask(qtbot, api)
+    assert "".join(ear.texts) == "Brücke 🦊\n"
+    end = ear.ends[0]
+    assert isinstance(end, ReplyEnd)
+    assert end.finish_reason == "stop"
+    assert end.timings is not None
+    assert end.timings.decode_per_second == 412.0
+    assert server.requests[0]["stream"] is True
+
+
+def test_an_error_in_openais_shape_is_told_in_its_own_words(qtbot, api: Api, server: FakeServer) -> None:
+    server.error = (400, {"error": {"message": "The prompt has 2000 tokens, but the context holds 1024.", "type": "x"}})
+    assert ask(qtbot, api).ends == ["The prompt has 2000 tokens, but the context holds 1024."]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        (500, b"<html>oops", "HTTP status 500"),
+        (503, {"detail": 1}, "HTTP status 503"),
+        (200, {"a": 1}, "HTTP status 200"),
+    ],
+)
+def test_an_answer_in_another_shape_is_told_by_its_status(
+    qtbot, api: Api, server: FakeServer, status: int, body: object, words: str
+) -> None:
+    server.error = (status, body)
+    assert words in str(ask(qtbot, api).ends[0])
+
+
+def test_an_error_in_the_stream_ends_it_after_the_text(qtbot, api: Api, server: FakeServer) -> None:
+    server.error_in_stream = "The engine died."
+    ear = ask(qtbot, api)
+    assert ("".join(ear.texts), ear.ends) == ("Hello there.", ["The engine died."])
+
+
+def test_a_connection_that_breaks_is_an_error(qtbot, api: Api, server: FakeServer) -> None:
+    server.cut_after = 1
+    ear = ask(qtbot, api)
+    assert "".join(ear.texts) == "Hello"
+    assert "broke in the middle" in str(ear.ends[0])
+
+
+def test_nobody_listening_is_an_error(qtbot, api: Api) -> None:
+    api.connect_to("http://127.0.0.1:1", None)
+    assert "not answering" in str(ask(qtbot, api).ends[0])
+    api.connect_to(None, None)
+    assert "not running yet" in str(ask(qtbot, api).ends[0])
+
+
+def test_cancel_closes_the_connection_and_says_so_once(qtbot, api: Api, server: FakeServer) -> None:
+    server.pieces, server.delay = ["word "] * 500, 0.01
+    stream = api.chat(BODY)
+    ear = Ear(stream)
+    qtbot.waitUntil(lambda: len(ear.texts) > 3)
+    stream.cancel()
+    stream.cancel()
+    assert ear.ends == ["cancelled"]
+    qtbot.waitUntil(server.gone.is_set)
+    seen = len(ear.texts)
+    qtbot.wait(50)
+    assert (len(ear.texts), len(ear.ends)) == (seen, 1)
+
+
+def test_the_key_is_sent_and_a_wrong_one_is_told(qtbot, api: Api, server: FakeServer) -> None:
+    server.api_key = "right"
+    assert ask(qtbot, api).ends == ["The API key is wrong."]
+    api.connect_to(server.url, "right")
+    assert isinstance(ask(qtbot, api).ends[0], ReplyEnd)
+
+
+def test_models_state_and_load(qtbot, api: Api, server: FakeServer) -> None:
+    said: list[object] = []
+    api.models(said.append, said.append)
+    qtbot.waitUntil(lambda: len(said) == 1)
+    assert [model["id"] for model in said[0]] == ["ember-q8_0", "ember-draft-q8_0"]  # type: ignore[index]
+    api.state(said.append, said.append)
+    qtbot.waitUntil(lambda: len(said) == 2)
+    assert said[1].is_toy  # type: ignore[attr-defined]
+    api.load("ember-draft-q8_0", lambda: said.append("loading"), said.append)
+    qtbot.waitUntil(lambda: len(said) == 3)
+    assert (said[2], server.loads) == ("loading", ["ember-draft-q8_0"])
+
+
+def test_only_errors_have_a_sentence() -> None:
+    assert sentence_of({"error": {"message": "No."}}) == "No."
+    assert sentence_of({"error": "Plain."}) == "Plain."
+    assert [sentence_of(body) for body in ({}, [], None, {"error": {}}, {"error": {"message": 3}})] == [None] * 5

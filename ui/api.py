@@ -1,0 +1,269 @@
+"""The server as seen from the window: HTTP and server-sent events on Qt's network stack, which never blocks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QByteArray, QObject, QTimer, QUrl, Signal
+from PySide6.QtNetwork import QNetworkAccessManager, QNetworkProxy, QNetworkReply, QNetworkRequest
+
+from ui.chat.records import Timings
+from ui.sse import SseParser
+
+CALL_TIMEOUT_MS = 10_000
+MAX_ERROR_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyEnd:
+    """How a streamed reply ended."""
+
+    finish_reason: str
+    timings: Timings | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """Where the server stands, from its ``/slipstream/state``."""
+
+    phase: str = "unknown"
+    progress: float = 0.0
+    problem: str | None = None
+    model: str | None = None
+    n_ctx: int | None = None
+    n_params: int | None = None
+    n_threads: int | None = None
+    devices: tuple[str, ...] = ()
+    is_toy: bool = False
+
+    @classmethod
+    def from_object(cls, found: dict[str, Any]) -> ServerState:
+        """Read the server's object; what is missing keeps its default."""
+        return cls(
+            phase=str(found.get("phase") or "unknown"),
+            progress=float(found.get("progress") or 0.0),
+            problem=found.get("problem"),
+            model=found.get("model"),
+            n_ctx=found.get("n_ctx"),
+            n_params=found.get("n_params"),
+            n_threads=found.get("n_threads"),
+            devices=tuple(str(name) for name in found.get("devices") or ()),
+            is_toy=bool(found.get("is_toy")),
+        )
+
+
+class Api(QObject):
+    """A server at one address. Without an address every call fails at once, with a sentence."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._network = QNetworkAccessManager(self)
+        # The server is on this machine: a proxy for the web must not see its traffic.
+        self._network.setProxy(QNetworkProxy(QNetworkProxy.ProxyType.NoProxy))
+        self._url: str | None = None
+        self._key: str | None = None
+
+    def connect_to(self, url: str | None, key: str | None) -> None:
+        """Use the server at ``url`` from now on; None where there is none at the moment."""
+        self._url, self._key = url, key
+
+    @property
+    def is_connected(self) -> bool:
+        """True where an address is known."""
+        return self._url is not None
+
+    def models(self, done: Callable[[list[dict[str, Any]]], None], failed: Callable[[str], None]) -> None:
+        """Ask for the models there are."""
+        self._call("/v1/models", None, lambda body: done(list(body.get("data") or [])), failed)
+
+    def state(self, done: Callable[[ServerState], None], failed: Callable[[str], None]) -> None:
+        """Ask where the server stands."""
+        self._call("/slipstream/state", None, lambda body: done(ServerState.from_object(body)), failed)
+
+    def load(self, model: str, done: Callable[[], None], failed: Callable[[str], None]) -> None:
+        """Ask for another model; the state tells when it is ready."""
+        self._call("/slipstream/load", {"model": model}, lambda body: done(), failed)
+
+    def chat(self, body: dict[str, Any]) -> ReplyStream:
+        """Start a streamed reply."""
+        stream = ReplyStream(self)
+        if self._url is None:
+            QTimer.singleShot(
+                0, stream, lambda: stream.failed.emit("The server is not running yet. Try again shortly.")
+            )
+            return stream
+        request = self._request("/v1/chat/completions")
+        stream.follow(self._network.post(request, _encoded({**body, "stream": True})))
+        return stream
+
+    def _call(
+        self,
+        path: str,
+        body: dict[str, Any] | None,
+        done: Callable[[dict[str, Any]], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        if self._url is None:
+            QTimer.singleShot(0, self, lambda: failed("The server is not running yet."))
+            return
+        request = self._request(path)
+        request.setTransferTimeout(CALL_TIMEOUT_MS)
+        reply = self._network.get(request) if body is None else self._network.post(request, _encoded(body))
+        reply.finished.connect(lambda: _settle(reply, done, failed))
+
+    def _request(self, path: str) -> QNetworkRequest:
+        request = QNetworkRequest(QUrl(f"{self._url}{path}"))
+        request.setHeader(QNetworkRequest.KnownHeaders.ContentTypeHeader, "application/json")
+        request.setAttribute(
+            QNetworkRequest.Attribute.RedirectPolicyAttribute, QNetworkRequest.RedirectPolicy.ManualRedirectPolicy
+        )
+        if self._key:
+            request.setRawHeader(b"Authorization", f"Bearer {self._key}".encode())
+        return request
+
+
+class ReplyStream(QObject):
+    """One streamed reply. After any number of ``text`` comes exactly one of ``finished``, ``failed``, ``cancelled``."""
+
+    text = Signal(str, int)  # what was added, and how many chunks of the server it took
+    finished = Signal(object)  # ReplyEnd
+    failed = Signal(str)  # a sentence
+    cancelled = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._reply: QNetworkReply | None = None
+        self._parser = SseParser()
+        self._finish_reason: str | None = None
+        self._timings: Timings | None = None
+        self._has_ended = False
+
+    def follow(self, reply: QNetworkReply) -> None:
+        """Read ``reply`` as it comes."""
+        self._reply = reply
+        reply.setParent(self)
+        reply.readyRead.connect(self._on_bytes)
+        reply.finished.connect(self._on_closed)
+
+    def cancel(self) -> None:
+        """Close the connection, which stops the server's work on it."""
+        if self._end():
+            if self._reply is not None:
+                self._reply.abort()
+            self.cancelled.emit()
+
+    def _on_bytes(self) -> None:
+        if self._has_ended or self._reply is None or not _is_event_stream(self._reply):
+            return
+        added: list[str] = []
+        for data in self._parser.feed(self._reply.readAll().data()):
+            problem = self._take(data, added)
+            if problem is not None:
+                self._emit_text(added)
+                self._fail(problem)
+                self._reply.abort()
+                return
+        self._emit_text(added)
+
+    def _emit_text(self, added: list[str]) -> None:
+        if added:
+            self.text.emit("".join(added), len(added))
+
+    def _take(self, data: str, added: list[str]) -> str | None:
+        """Take one event; return a sentence where it says that the reply failed."""
+        if data == "[DONE]":
+            return None
+        try:
+            event = json.loads(data)
+        except ValueError:
+            return "The server sent something that is not JSON."
+        if not isinstance(event, dict):
+            return "The server sent something unexpected."
+        if "error" in event:
+            return sentence_of(event) or "The server reported an error without saying which."
+        self._timings = Timings.from_object(event.get("timings")) or self._timings
+        for choice in event.get("choices") or ():
+            content = (choice.get("delta") or {}).get("content")
+            if content:
+                added.append(content)
+            self._finish_reason = choice.get("finish_reason") or self._finish_reason
+        return None
+
+    def _on_closed(self) -> None:
+        if self._has_ended or self._reply is None:
+            return
+        if _is_event_stream(self._reply):
+            self._on_bytes()
+        if self._has_ended:
+            return
+        if self._finish_reason is not None:
+            self._end()
+            self.finished.emit(ReplyEnd(self._finish_reason, self._timings))
+        elif _is_event_stream(self._reply):
+            self._fail("The connection to the server broke in the middle of the reply.")
+        else:
+            self._fail(describe(self._reply))
+
+    def _fail(self, problem: str) -> None:
+        if self._end():
+            self.failed.emit(problem)
+
+    def _end(self) -> bool:
+        was_open, self._has_ended = not self._has_ended, True
+        return was_open
+
+
+def _settle(reply: QNetworkReply, done: Callable[[dict[str, Any]], None], failed: Callable[[str], None]) -> None:
+    reply.deleteLater()
+    if reply.error() != QNetworkReply.NetworkError.NoError:
+        failed(describe(reply))
+        return
+    try:
+        body = json.loads(reply.readAll().data())
+    except ValueError:
+        failed("The server sent something that is not JSON.")
+        return
+    done(body if isinstance(body, dict) else {})
+
+
+def describe(reply: QNetworkReply) -> str:
+    """Return what went wrong with ``reply`` as a sentence: the server's own words where it gave some."""
+    try:
+        sentence = sentence_of(json.loads(reply.read(MAX_ERROR_BYTES).data()))
+    except ValueError:
+        sentence = None
+    if sentence is not None:
+        return sentence
+    status = reply.attribute(QNetworkRequest.Attribute.HttpStatusCodeAttribute)
+    if status is not None:
+        return f"The server answered with HTTP status {status}."
+    return _NETWORK_SENTENCES.get(reply.error(), f"The server cannot be reached: {reply.errorString()}.")
+
+
+def sentence_of(body: object) -> str | None:
+    """Return the message of an error in OpenAI's shape, or None where it is not one."""
+    error = body.get("error") if isinstance(body, dict) else None
+    message = error.get("message") if isinstance(error, dict) else error
+    return message if isinstance(message, str) and message else None
+
+
+_Error = QNetworkReply.NetworkError
+_NETWORK_SENTENCES = {
+    _Error.ConnectionRefusedError: "The server is not answering: it may have stopped.",
+    _Error.RemoteHostClosedError: "The server closed the connection before it answered.",
+    _Error.OperationCanceledError: "The server did not answer in time.",
+    _Error.TimeoutError: "The server did not answer in time.",
+}
+
+
+def _is_event_stream(reply: QNetworkReply) -> bool:
+    kind = reply.header(QNetworkRequest.KnownHeaders.ContentTypeHeader)
+    return isinstance(kind, str) and kind.startswith("text/event-stream")
+
+
+def _encoded(body: dict[str, Any]) -> QByteArray:
+    # Lone surrogates, which a paste can hold, have no UTF-8.
+    return QByteArray(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
