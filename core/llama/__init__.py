@@ -1,0 +1,1 @@
+"""The only room that touches llama.cpp: typed wrappers with explicit close."""

@@ -1,0 +1,78 @@
+"""A llama_batch whose arrays are numpy's: filling it costs no call per token."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.llama.library import L
+
+_INT32_P = ctypes.POINTER(ctypes.c_int32)
+
+
+class Batch:
+    """Rows of the next ``llama_decode``: token, position, sequence, and whether logits are wanted.
+
+    Row ``i`` with logits wanted becomes one row of the context's logits, in batch order.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        """Make room for ``capacity`` rows, each of one sequence."""
+        self.capacity = capacity
+        self._token = np.zeros(capacity, np.int32)
+        self._pos = np.zeros(capacity, np.int32)
+        self._n_seq = np.ones(capacity, np.int32)
+        self._seq = np.zeros(capacity, np.int32)
+        self._out = np.zeros(capacity, np.int8)
+        rows = np.arange(capacity, dtype=np.uint64)
+        self._seq_pointers = np.append(self._seq.ctypes.data + 4 * rows, np.uint64(0)).astype(np.uint64)
+        self._counts = np.arange(capacity, dtype=np.int32)
+        self.n_tokens = 0
+        self.n_outputs = 0
+        batch = L.llama_batch()
+        batch.token = self._token.ctypes.data_as(_INT32_P)
+        batch.pos = self._pos.ctypes.data_as(_INT32_P)
+        batch.n_seq_id = self._n_seq.ctypes.data_as(_INT32_P)
+        batch.seq_id = self._seq_pointers.ctypes.data_as(ctypes.POINTER(_INT32_P))
+        batch.logits = self._out.ctypes.data_as(ctypes.POINTER(ctypes.c_int8))
+        batch.embd = None
+        self._c = batch
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.n_tokens = self.n_outputs = 0
+
+    def add(self, token: int, position: int, sequence: int) -> int:
+        """Add one row whose logits are wanted; return its index among the outputs."""
+        row = self.n_tokens
+        self._token[row] = token
+        self._pos[row] = position
+        self._seq[row] = sequence
+        self._out[row] = 1
+        self.n_tokens = row + 1
+        self.n_outputs += 1
+        return self.n_outputs - 1
+
+    def add_run(self, tokens: npt.NDArray[np.int32], position: int, sequence: int, want_last: bool) -> int | None:
+        """Add consecutive tokens from ``position`` on; return the last row's output index if its logits are wanted."""
+        start, count = self.n_tokens, len(tokens)
+        end = start + count
+        self._token[start:end] = tokens
+        np.add(self._counts[:count], position, out=self._pos[start:end])
+        self._seq[start:end] = sequence
+        self._out[start:end] = 0
+        self.n_tokens = end
+        if not want_last:
+            return None
+        self._out[end - 1] = 1
+        self.n_outputs += 1
+        return self.n_outputs - 1
+
+    @property
+    def c(self) -> Any:
+        """The C structure, valid until the next ``add`` or ``clear``."""
+        self._c.n_tokens = self.n_tokens
+        return self._c

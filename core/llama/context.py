@@ -1,0 +1,142 @@
+"""A context: the KV cache of all sequences, and the decode that fills it."""
+
+from __future__ import annotations
+
+import ctypes
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.errors import LoadFailed
+from core.llama.abort_flag import AbortFlag
+from core.llama.batch import Batch
+from core.llama.library import L, quick
+from core.llama.model import Model
+from core.options import FlashAttention, KvType
+
+_GGML_TYPES: dict[KvType, int] = {
+    "f32": 0,
+    "f16": 1,
+    "q4_0": 2,
+    "q4_1": 3,
+    "q5_0": 6,
+    "q5_1": 7,
+    "q8_0": 8,
+    "bf16": 30,
+}
+_FLASH_ATTENTION: dict[FlashAttention, int] = {"auto": -1, "off": 0, "on": 1}
+
+_seq_rm = quick.llama_memory_seq_rm
+_seq_rm.restype = ctypes.c_bool
+_seq_rm.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32]
+_seq_cp = quick.llama_memory_seq_cp
+_seq_cp.restype = None
+_seq_cp.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32]
+_seq_pos_max = quick.llama_memory_seq_pos_max
+_seq_pos_max.restype = ctypes.c_int32
+_seq_pos_max.argtypes = [ctypes.c_void_p, ctypes.c_int32]
+
+
+class DecodeStatus(IntEnum):
+    """What ``llama_decode`` returned (llama-context.cpp)."""
+
+    OK = 0
+    NO_KV_SLOT = 1  # nothing was changed
+    ABORTED = 2  # finished ubatches stay in the cache
+    INVALID_BATCH = -1
+    ALLOCATION_FAILED = -2
+    COMPUTE_FAILED = -3
+
+
+class Context:
+    """One unified KV cache of ``n_cells`` cells for up to ``n_sequences`` sequences. Owned by one thread."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        n_cells: int,
+        n_sequences: int,
+        n_outputs: int,
+        n_batch: int,
+        n_ubatch: int,
+        n_threads: int,
+        n_threads_batch: int,
+        flash_attention: FlashAttention = "auto",
+        kv_type: KvType = "f16",
+    ) -> None:
+        """Allocate the cache and the compute buffers; raises LoadFailed when llama.cpp refuses.
+
+        ``n_outputs`` is the most rows of one batch whose logits are wanted; llama.cpp aborts beyond it.
+        """
+        params = L.llama_context_default_params()
+        params.n_ctx = n_cells
+        params.n_seq_max = n_sequences
+        params.n_batch = n_batch
+        params.n_ubatch = n_ubatch
+        params.n_outputs_max = n_outputs
+        params.n_threads = n_threads
+        params.n_threads_batch = n_threads_batch
+        params.flash_attn_type = _FLASH_ATTENTION[flash_attention]
+        params.type_k = params.type_v = _GGML_TYPES[kv_type]
+        # One stream: rows of any sequences share a graph, whatever their order and lengths.
+        params.kv_unified = True
+        params.no_perf = True
+        self._context: Any = L.llama_init_from_model(model.c, params)
+        if not self._context:
+            raise LoadFailed(f"llama.cpp could not make a context of {n_cells} KV cells of type {kv_type}.")
+        self._memory: Any = ctypes.cast(L.llama_get_memory(self._context), ctypes.c_void_p)
+        self.n_vocab = int(L.llama_vocab_n_tokens(model.vocab))
+        self.n_cells = int(L.llama_n_ctx(self._context))
+        self.n_batch = int(L.llama_n_batch(self._context))
+        self.abort = AbortFlag()
+        self.abort.attach(self._context)
+
+    @property
+    def c(self) -> Any:
+        """The C pointer."""
+        return self._context
+
+    def set_threads(self, n_threads: int, n_threads_batch: int) -> None:
+        """Change the number of threads for single rows and for larger batches."""
+        L.llama_set_n_threads(self._context, n_threads, n_threads_batch)
+
+    def decode(self, batch: Batch) -> DecodeStatus:
+        """Evaluate a batch (``llama_decode``). On a GPU it may return before the result is there."""
+        return DecodeStatus(L.llama_decode(self._context, batch.c))
+
+    def synchronize(self) -> None:
+        """Wait for the last decode."""
+        L.llama_synchronize(self._context)
+
+    def logits(self, n_outputs: int) -> npt.NDArray[np.float32]:
+        """Return the logits of the last batch's outputs, shape (n_outputs, n_vocab), valid until the next decode.
+
+        Waits for the decode. The array is llama.cpp's own buffer: writing to it changes no later step.
+        """
+        pointer = L.llama_get_logits(self._context)
+        return np.ctypeslib.as_array(pointer, (n_outputs, self.n_vocab))
+
+    def remove(self, sequence: int, start: int, end: int = -1) -> bool:
+        """Drop positions [start, end) of a sequence; False where the memory kind cannot cut there."""
+        return bool(_seq_rm(self._memory, sequence, start, end))
+
+    def copy(self, source: int, target: int, end: int) -> None:
+        """Let ``target`` share the first ``end`` positions of ``source``; no data is moved in a unified cache."""
+        _seq_cp(self._memory, source, target, 0, end)
+
+    def last_position(self, sequence: int) -> int:
+        """Return the highest position held for a sequence, -1 when it is empty."""
+        return int(_seq_pos_max(self._memory, sequence))
+
+    def clear(self) -> None:
+        """Forget every sequence."""
+        L.llama_memory_clear(L.llama_get_memory(self._context), False)
+
+    def close(self) -> None:
+        """Free the cache and the buffers."""
+        if self._context:
+            L.llama_free(self._context)
+            self._context = None

@@ -1,0 +1,74 @@
+"""The shared libraries of llama.cpp, loaded without the high-level Python package around them."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.util
+import os
+import sys
+import types
+from typing import Any
+
+from core.errors import SlipstreamError
+
+PINNED_VERSION = "0.3.36"
+
+
+class LibraryMissing(SlipstreamError):
+    """llama-cpp-python is not installed, or its shared libraries do not load."""
+
+
+def _import_bindings() -> tuple[Any, Any]:
+    """Import ``llama_cpp.llama_cpp`` without running ``llama_cpp/__init__.py``.
+
+    That file imports the single-sequence ``Llama`` class with its own dependencies, which takes longer than
+    loading the libraries and installs a log callback that llama.cpp's threads would run under the GIL.
+    """
+    # An abort in ggml would otherwise start gdb to print a backtrace, which stops the process for seconds.
+    os.environ.setdefault("GGML_NO_BACKTRACE", "1")
+    spec = importlib.util.find_spec("llama_cpp")
+    if spec is None or not spec.submodule_search_locations:
+        raise LibraryMissing("llama.cpp is not installed. Run ./slipstream once: it builds it for this machine.")
+    if "llama_cpp" not in sys.modules:
+        package = types.ModuleType("llama_cpp")
+        package.__path__ = list(spec.submodule_search_locations)
+        package.__spec__ = spec
+        sys.modules["llama_cpp"] = package
+    try:
+        return importlib.import_module("llama_cpp.llama_cpp"), importlib.import_module("llama_cpp._ggml").libggml
+    except (OSError, RuntimeError, FileNotFoundError) as error:
+        raise LibraryMissing(
+            f"llama.cpp's libraries do not load: {error}. Delete .venv and run ./slipstream."
+        ) from error
+
+
+L, ggml = _import_bindings()
+"""llama.h's functions, and the library that holds ggml.h's and ggml-backend.h's."""
+
+# Getters that return in well under a microsecond are called without giving up the GIL: handing it over costs more.
+quick = ctypes.PyDLL(L._lib._name)
+
+
+def declare(library: Any, name: str, result: Any, *arguments: Any) -> Any:
+    """Return function ``name`` of a ctypes library with its C types set."""
+    function = getattr(library, name)
+    function.restype = result
+    function.argtypes = list(arguments)
+    return function
+
+
+def address_of(library: Any, name: str) -> int:
+    """Return the address of C function ``name``, to be handed to C as a callback."""
+    return int(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0)
+
+
+_started = False
+
+
+def start_backend() -> None:
+    """Initialise llama.cpp once per process (``llama_backend_init``)."""
+    global _started
+    if not _started:
+        L.llama_backend_init()
+        _started = True

@@ -1,0 +1,128 @@
+"""A loaded model: weights and vocabulary, closed explicitly."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+from core.errors import BadOption, LoadFailed
+from core.llama.devices import device_handle
+from core.llama.library import L, start_backend
+
+Progress = Callable[[float], bool]
+"""Called with 0 to 1 while loading; returning False stops the load."""
+
+_LOAD_MODE_NONE, _LOAD_MODE_MMAP, _LOAD_MODE_MLOCK, _LOAD_MODE_MMAP_MLOCK = 0, 1, 2, 3
+
+
+class Model:
+    """Weights on their devices (``llama_model``). Close every context before the model."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        n_gpu_layers: int = 0,
+        mmap: bool = True,
+        mlock: bool = False,
+        devices: tuple[str, ...] = (),
+        progress: Progress | None = None,
+    ) -> None:
+        """Load ``path``; -1 GPU layers means all. Raises LoadFailed, or BadOption for an unknown device."""
+        start_backend()
+        params = L.llama_model_default_params()
+        params.n_gpu_layers = n_gpu_layers
+        params.load_mode = _load_mode(mmap, mlock)
+        handles = _device_array(devices)
+        if handles is not None:
+            params.devices = ctypes.cast(handles, ctypes.c_void_p)
+        # A callback's exception cannot cross C: it would be printed and ignored, so None means "go on".
+        callback = L.llama_progress_callback(lambda share, _: True if progress is None else bool(progress(share)))
+        params.progress_callback = callback
+        self._model: Any = L.llama_model_load_from_file(path.encode(), params)
+        if not self._model:
+            raise LoadFailed(f"llama.cpp could not load {path}.")
+        self.vocab: Any = L.llama_model_get_vocab(self._model)
+
+    @property
+    def c(self) -> Any:
+        """The C pointer."""
+        return self._model
+
+    @property
+    def description(self) -> str:
+        """For example "llama ?B Q8_0" (``llama_model_desc``)."""
+        buffer = ctypes.create_string_buffer(256)
+        L.llama_model_desc(self._model, buffer, len(buffer))
+        return buffer.value.decode("utf-8", "replace")
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all tensors."""
+        return int(L.llama_model_size(self._model))
+
+    @property
+    def n_params(self) -> int:
+        """Number of weights."""
+        return int(L.llama_model_n_params(self._model))
+
+    @property
+    def n_ctx_train(self) -> int:
+        """The context length that the model was trained for, in tokens."""
+        return int(L.llama_model_n_ctx_train(self._model))
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers."""
+        return int(L.llama_model_n_layer(self._model))
+
+    @property
+    def is_recurrent(self) -> bool:
+        """True where some or all layers keep a running state that cannot be cut at a position."""
+        return bool(L.llama_model_is_recurrent(self._model)) or bool(L.llama_model_is_hybrid(self._model))
+
+    @property
+    def can_generate(self) -> bool:
+        """True for models with a decoder that predicts text."""
+        return bool(L.llama_model_has_decoder(self._model)) and not L.llama_model_is_diffusion(self._model)
+
+    @property
+    def has_encoder(self) -> bool:
+        """True for encoder-decoder models, whose prompt goes through ``llama_encode``."""
+        return bool(L.llama_model_has_encoder(self._model))
+
+    @property
+    def chat_template(self) -> str | None:
+        """The jinja source in the file, or None."""
+        source = L.llama_model_chat_template(self._model, None)
+        return source.decode("utf-8", "replace") if source else None
+
+    def metadata(self, key: str) -> str | None:
+        """Return a metadata value as text (``llama_model_meta_val_str``), or None."""
+        buffer = ctypes.create_string_buffer(512)
+        length = L.llama_model_meta_val_str(self._model, key.encode(), buffer, len(buffer))
+        return buffer.value.decode("utf-8", "replace") if length >= 0 else None
+
+    def close(self) -> None:
+        """Free the weights."""
+        if self._model:
+            L.llama_model_free(self._model)
+            self._model = None
+
+
+def _load_mode(mmap: bool, mlock: bool) -> int:
+    if mmap:
+        return _LOAD_MODE_MMAP_MLOCK if mlock else _LOAD_MODE_MMAP
+    return _LOAD_MODE_MLOCK if mlock else _LOAD_MODE_NONE
+
+
+def _device_array(names: tuple[str, ...]) -> Any:
+    """Return a NULL-terminated array of device handles, or None for llama.cpp's own choice."""
+    if not names:
+        return None
+    handles = [device_handle(name) for name in names]
+    for name, handle in zip(names, handles, strict=True):
+        if handle is None:
+            raise BadOption(f"There is no device called {name!r}. ./slipstream doctor lists the devices.")
+    return (ctypes.c_void_p * (len(handles) + 1))(*handles, None)

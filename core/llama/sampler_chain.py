@@ -1,0 +1,87 @@
+"""A chain of llama.cpp's samplers that narrows candidates without choosing one."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from core.llama.candidates import Candidates
+from core.llama.library import L
+from core.llama.model import Model
+from core.sampling_params import SamplingParams
+
+_FEWEST = 1
+
+
+class SamplerChain:
+    """The truncating samplers of a request, in llama-server's order (``common_sampler_init``).
+
+    Penalties, DRY, top-n-sigma, top-k, typical, top-p, min-p. XTC, temperature and the choice itself are not in C:
+    their randomness is keyed by position (see ``core.sampler``).
+    """
+
+    def __init__(self, model: Model, params: SamplingParams, n_ctx: int) -> None:
+        """Build only the samplers that ``params`` switch on. Raises nothing; close it explicitly."""
+        self._chain: Any = L.llama_sampler_chain_init(L.llama_sampler_chain_default_params())
+        self.has_memory = False
+        self.is_empty = True
+        if params.mirostat == 0:
+            self._add_penalties(model, params, n_ctx)
+            self._add_truncation(params)
+
+    def apply(self, candidates: Candidates) -> None:
+        """Shorten, reorder and reweigh the candidates in place."""
+        L.llama_sampler_apply(self._chain, candidates.c)
+
+    def accept(self, token: int) -> None:
+        """Tell the penalties that ``token`` was used."""
+        if self.has_memory:
+            L.llama_sampler_accept(self._chain, token)
+
+    def close(self) -> None:
+        """Free the samplers."""
+        if self._chain:
+            L.llama_sampler_free(self._chain)
+            self._chain = None
+
+    def _add(self, sampler: Any) -> None:
+        L.llama_sampler_chain_add(self._chain, sampler)
+        self.is_empty = False
+
+    def _add_penalties(self, model: Model, params: SamplingParams, n_ctx: int) -> None:
+        repeat_last_n = n_ctx if params.repeat_last_n < 0 else params.repeat_last_n
+        penalties = (params.repeat_penalty, params.frequency_penalty, params.presence_penalty)
+        if repeat_last_n and penalties != (1.0, 0.0, 0.0):
+            n_vocab = int(L.llama_vocab_n_tokens(model.vocab))
+            self._add(L.llama_sampler_init_penalties(n_vocab, repeat_last_n, *penalties))
+            self.has_memory = True
+        dry_last_n = n_ctx if params.dry_penalty_last_n < 0 else params.dry_penalty_last_n
+        if params.dry_multiplier > 0 and dry_last_n:
+            breakers = [text.encode() for text in params.dry_sequence_breakers if text]
+            array = (ctypes.c_char_p * max(len(breakers), 1))(*breakers)
+            self._add(
+                L.llama_sampler_init_dry(
+                    model.vocab,
+                    params.dry_multiplier,
+                    params.dry_base,
+                    params.dry_allowed_length,
+                    dry_last_n,
+                    ctypes.cast(array, ctypes.POINTER(ctypes.c_char_p)),
+                    len(breakers),
+                )
+            )
+            self.has_memory = True
+
+    def _add_truncation(self, params: SamplingParams) -> None:
+        if params.is_greedy:
+            return  # the most likely token survives every sampler below
+        if params.top_n_sigma > 0:
+            self._add(L.llama_sampler_init_top_n_sigma(params.top_n_sigma))
+        if params.top_k > 0:
+            self._add(L.llama_sampler_init_top_k(params.top_k))
+        if params.typical_p < 1.0:
+            self._add(L.llama_sampler_init_typical(params.typical_p, _FEWEST))
+        if params.top_p < 1.0:
+            self._add(L.llama_sampler_init_top_p(params.top_p, _FEWEST))
+        if params.min_p > 0.0:
+            self._add(L.llama_sampler_init_min_p(params.min_p, _FEWEST))

@@ -1,0 +1,60 @@
+"""What llama.cpp says of itself and this machine; ``python -m core.llama.system`` prints it as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from core.errors import SlipstreamError
+from core.llama.devices import Device, list_devices
+from core.llama.library import L
+from core.llama.log import silence
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaSystem:
+    """Version of the bindings, version of llama.cpp, features it was compiled with, and devices."""
+
+    package: str
+    version: str
+    features: tuple[str, ...]
+    can_offload: bool
+    devices: tuple[Device, ...]
+
+
+def describe() -> LlamaSystem:
+    """Ask llama.cpp. Starts its backends, so call it in a process that may die."""
+    try:
+        package = version("llama-cpp-python")
+    except PackageNotFoundError:
+        package = "unknown"
+    info = L.llama_print_system_info().decode("utf-8", "replace")
+    parts = (part.strip() for part in info.replace(":", "|").split("|"))
+    return LlamaSystem(
+        package=package,
+        version=_text(L.llama_version()),
+        features=tuple(part.removesuffix(" = 1") for part in parts if part and not part.endswith("= 0")),
+        can_offload=bool(L.llama_supports_gpu_offload()),
+        devices=list_devices(),
+    )
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def main() -> int:
+    """Print ``describe()`` as one JSON object; exit code 1 with a sentence on stderr where that fails."""
+    silence()
+    try:
+        print(json.dumps(asdict(describe())))
+    except SlipstreamError as error:
+        print(error.message, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""Text to tokens and tokens to bytes."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import numpy.typing as npt
+
+from core.llama.library import L
+from core.llama.model import Model
+
+_PIECE_BYTES = 512
+NO_TOKEN = -1
+
+
+class Vocab:
+    """A model's vocabulary with the bytes of every token at hand (``llama_vocab``). Safe to use from any thread."""
+
+    def __init__(self, model: Model) -> None:
+        """Read every piece once: about 1 µs per token."""
+        self._vocab = model.vocab
+        self.n_tokens = int(L.llama_vocab_n_tokens(self._vocab))
+        buffer = ctypes.create_string_buffer(_PIECE_BYTES)
+        self._visible = tuple(self._piece(token, buffer, special=False) for token in range(self.n_tokens))
+        self.end_tokens = frozenset(token for token in range(self.n_tokens) if L.llama_vocab_is_eog(self._vocab, token))
+        self.longest_piece = max(len(self._piece(token, buffer, special=True)) for token in range(self.n_tokens))
+        count = ctypes.c_int32()
+        suppressed = L.llama_vocab_get_suppress_tokens(self._vocab, ctypes.byref(count))
+        self.suppressed = frozenset(suppressed[index] for index in range(count.value)) if suppressed else frozenset()
+
+    @property
+    def pieces(self) -> tuple[bytes, ...]:
+        """The bytes that each token adds to visible text; empty for control tokens."""
+        return self._visible
+
+    def tokenize(self, text: str, *, add_special: bool = True, parse_special: bool = True) -> npt.NDArray[np.int32]:
+        """Return token ids of ``text`` (``llama_tokenize``).
+
+        ``add_special`` adds the tokens that the model wants at the start, ``parse_special`` recognises special
+        tokens written out in the text.
+        """
+        data = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()
+        room = len(data) + 8
+        tokens = np.empty(room, np.int32)
+        pointer = tokens.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
+        count = L.llama_tokenize(self._vocab, data, len(data), pointer, room, add_special, parse_special)
+        if count < 0:
+            tokens = np.empty(-count, np.int32)
+            pointer = tokens.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
+            count = L.llama_tokenize(self._vocab, data, len(data), pointer, -count, add_special, parse_special)
+        return tokens[:count].copy()
+
+    def text(self, token: int) -> str:
+        """Return a token written out, special ones too; "" for no token."""
+        if token == NO_TOKEN:
+            return ""
+        return self._piece(token, ctypes.create_string_buffer(_PIECE_BYTES), special=True).decode("utf-8", "replace")
+
+    @property
+    def begin_text(self) -> str:
+        """The beginning-of-text token written out, "" if there is none."""
+        return self.text(int(L.llama_vocab_bos(self._vocab)))
+
+    @property
+    def end_text(self) -> str:
+        """The end-of-text token written out, "" if there is none."""
+        return self.text(int(L.llama_vocab_eos(self._vocab)))
+
+    @property
+    def fill_in_the_middle(self) -> tuple[str, str, str] | None:
+        """The prefix, suffix and middle tokens written out, or None where the model has not all three."""
+        tokens = [
+            int(find(self._vocab)) for find in (L.llama_vocab_fim_pre, L.llama_vocab_fim_suf, L.llama_vocab_fim_mid)
+        ]
+        if NO_TOKEN in tokens:
+            return None
+        prefix, suffix, middle = (self.text(token) for token in tokens)
+        return prefix, suffix, middle
+
+    def _piece(self, token: int, buffer: ctypes.Array[ctypes.c_char], special: bool) -> bytes:
+        length = L.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
+        if length < 0:
+            buffer = ctypes.create_string_buffer(-length)
+            length = L.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
+        return bytes(buffer.raw[:length])

@@ -1,0 +1,226 @@
+"""From options to a running engine: check the file, check the memory, load, choose threads."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from models.memory import MemoryNeed, estimate, free_memory
+
+from core.engine import Engine
+from core.errors import LoadFailed, ModelDoesNotFit
+from core.llama.batch import Batch
+from core.llama.context import Context
+from core.llama.devices import Device, list_devices
+from core.llama.model import Model
+from core.llama.vocab import Vocab
+from core.loaded_model import LoadedModel
+from core.options import EngineOptions
+from core.sizing import ContextSize, choose_context
+from core.thread_choice import (
+    ThreadChoice,
+    ThreadMemory,
+    candidates,
+    choice_key,
+    cores_are_shared,
+    fewest_that_pay,
+    measure,
+    physical_cores,
+)
+from models.gguf_errors import GgufError
+from models.model_facts import ModelFacts, read_model
+
+_log = logging.getLogger(__name__)
+_ALL_LAYERS = -1
+# Left free on a GPU for the driver, the desktop and what the estimate does not know.
+_GPU_SHARE = 0.92
+_PREFILL_PROBE = 64
+
+
+def load_engine(
+    options: EngineOptions, *, cache_folder: str, progress: Callable[[float], None] = lambda share: None
+) -> tuple[Engine, LoadedModel]:
+    """Load a model and return an engine for it, with what is known of both.
+
+    Raises LoadFailed (ModelDoesNotFit before anything is read, when memory is short) and BadOption.
+    ``progress`` is called with 0 to 1.
+    """
+    began = time.perf_counter()
+    facts = _read_facts(options)
+    gpus = _usable_gpus(options)
+    n_gpu_layers, size = _fit(facts, options, gpus)
+    model = Model(
+        options.model_path,
+        n_gpu_layers=n_gpu_layers,
+        mmap=options.mmap,
+        mlock=options.mlock,
+        devices=options.devices,
+        progress=_never_stop(progress),
+    )
+    try:
+        engine, threads = _build(model, options, size, n_gpu_layers, Path(cache_folder))
+    except BaseException:
+        model.close()
+        raise
+    loaded = LoadedModel(
+        path=options.model_path,
+        description=model.description,
+        architecture=facts.architecture,
+        n_params=model.n_params,
+        n_bytes=model.n_bytes,
+        n_vocab=engine.vocab.n_tokens,
+        n_ctx_train=model.n_ctx_train,
+        n_ctx=size.n_ctx,
+        n_cells=size.n_cells,
+        n_slots=options.n_slots,
+        n_threads=threads.decode,
+        n_gpu_layers=_layers_on_gpu(n_gpu_layers, model),
+        kv_type=options.kv_type,
+        devices=tuple(gpu.name for gpu in gpus) if n_gpu_layers else ("CPU",),
+        chat_template=model.chat_template,
+        bos=engine.vocab.begin_text,
+        eos=engine.vocab.end_text,
+        fim=engine.vocab.fill_in_the_middle,
+        load_seconds=time.perf_counter() - began,
+    )
+    return engine, loaded
+
+
+def _never_stop(progress: Callable[[float], None]) -> Callable[[float], bool]:
+    def report(share: float) -> bool:
+        progress(share)
+        return True
+
+    return report
+
+
+def _read_facts(options: EngineOptions) -> ModelFacts:
+    try:
+        facts = read_model(Path(options.model_path))
+    except GgufError as error:
+        raise LoadFailed(str(error)) from error
+    if facts.problem:
+        raise LoadFailed(facts.problem)
+    return facts
+
+
+def _usable_gpus(options: EngineOptions) -> tuple[Device, ...]:
+    gpus = tuple(device for device in list_devices() if device.is_gpu)
+    return tuple(gpu for gpu in gpus if gpu.name in options.devices) if options.devices else gpus
+
+
+def _fit(facts: ModelFacts, options: EngineOptions, gpus: tuple[Device, ...]) -> tuple[int, ContextSize]:
+    """Return how many layers go to the GPUs and the context size; raises ModelDoesNotFit with both numbers."""
+    gpu_free = int(sum(gpu.free for gpu in gpus) * _GPU_SHARE)
+    host_free = free_memory()
+    pool = gpu_free if gpus and options.n_gpu_layers != 0 else host_free
+    size = choose_context(
+        n_ctx=options.n_ctx,
+        n_cells=options.n_cells,
+        n_slots=options.n_slots,
+        n_ctx_train=facts.n_ctx_train,
+        kv_bytes_per_token=facts.kv_bytes_per_token(options.kv_type, options.kv_type),
+        free_bytes=max(pool - facts.weight_bytes, 0),
+    )
+    need = estimate(
+        facts,
+        n_cells=size.n_cells,
+        kv_type=options.kv_type,
+        n_slots=options.n_slots,
+        n_ubatch=options.n_ubatch,
+    )
+    n_gpu_layers = _gpu_layers(options.n_gpu_layers, facts.n_layers, need, gpu_free)
+    on_gpu = need.total * min(n_gpu_layers if n_gpu_layers >= 0 else facts.n_layers + 1, facts.n_layers + 1)
+    on_host = need.total - on_gpu // (facts.n_layers + 1)
+    if on_host > host_free:
+        raise ModelDoesNotFit(need.total, host_free + gpu_free, _detail(need))
+    return n_gpu_layers, size
+
+
+def _detail(need: MemoryNeed) -> str:
+    return (
+        f"Weights take {need.weights / 1e9:.1f} GB, the KV cache {need.kv_cache / 1e9:.1f} GB. "
+        "Choose a smaller quantisation or a smaller context, or close other programs."
+    )
+
+
+def _gpu_layers(asked: int | None, n_layers: int, need: MemoryNeed, gpu_free: int) -> int:
+    """Return the layers to offload: as asked, else all that fit (-1 for every one)."""
+    if not gpu_free:
+        return 0
+    if asked is not None:
+        return asked if asked <= n_layers else _ALL_LAYERS
+    if need.total <= gpu_free:
+        return _ALL_LAYERS
+    per_layer = (need.weights + need.kv_cache) // (n_layers + 1)
+    return int(max(0, min(n_layers, (gpu_free - need.compute) // max(per_layer, 1))))
+
+
+def _layers_on_gpu(n_gpu_layers: int, model: Model) -> int:
+    return model.n_layers + 1 if n_gpu_layers == _ALL_LAYERS else n_gpu_layers
+
+
+def _build(
+    model: Model, options: EngineOptions, size: ContextSize, n_gpu_layers: int, cache_folder: Path
+) -> tuple[Engine, ThreadChoice]:
+    if not model.can_generate or model.has_encoder:
+        raise LoadFailed(f"{options.model_path} is not a model that continues text, so Slipstream cannot run it.")
+    vocab = Vocab(model)
+    context = Context(
+        model,
+        n_cells=size.n_cells,
+        n_sequences=options.n_slots,
+        n_outputs=options.n_slots,
+        n_batch=options.n_batch,
+        n_ubatch=options.n_ubatch,
+        n_threads=options.n_threads or physical_cores(),
+        n_threads_batch=options.n_threads or physical_cores(),
+        flash_attention=options.flash_attention,
+        kv_type=options.kv_type,
+    )
+    try:
+        threads = _choose_threads(context, model, options, n_gpu_layers, cache_folder)
+        context.set_threads(threads.decode, threads.prefill)
+    except BaseException:
+        context.close()
+        raise
+    engine = Engine(
+        model, vocab, context, n_ctx=size.n_ctx, n_slots=options.n_slots, n_ubatch=min(options.n_ubatch, size.n_cells)
+    )
+    return engine, threads
+
+
+def _choose_threads(
+    context: Context, model: Model, options: EngineOptions, n_gpu_layers: int, cache_folder: Path
+) -> ThreadChoice:
+    """Return the threads asked for, those measured earlier for this model here, or measure now."""
+    if options.n_threads is not None:
+        return ThreadChoice(options.n_threads, options.n_threads)
+    counts = candidates(physical_cores())
+    memory = ThreadMemory(cache_folder / "threads.json")
+    key = choice_key(options.model_path, model.n_bytes, n_gpu_layers)
+    known = memory.recall(key)
+    if known is not None and {known.decode, known.prefill} <= set(counts):
+        return known
+    n_probe = min(_PREFILL_PROBE, options.n_batch, context.n_cells)
+    decode = measure(lambda count: _probe(context, 1, count), counts)
+    prefill = measure(lambda count: _probe(context, n_probe, count), counts)
+    context.clear()
+    choice = ThreadChoice(fewest_that_pay(decode), fewest_that_pay(prefill))
+    _log.info("threads: decode %s prefill %s -> %s", decode, prefill, choice)
+    if not cores_are_shared():
+        memory.keep(key, choice)
+    return choice
+
+
+def _probe(context: Context, n_rows: int, n_threads: int) -> None:
+    """Evaluate ``n_rows`` of one sequence with ``n_threads``."""
+    context.remove(0, 0)
+    context.set_threads(n_threads, n_threads)
+    batch = Batch(n_rows)
+    batch.add_run(np.zeros(n_rows, np.int32), 0, 0, want_last=True)
+    context.decode(batch)
+    context.synchronize()

@@ -1,0 +1,160 @@
+"""Chooses the next token of one request from the target's logits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from core.events import Logprob, TokenLogprob
+from core.keyed_noise import gumbel, uniform
+from core.llama.candidates import Candidates
+from core.llama.model import Model
+from core.llama.sampler_chain import SamplerChain
+from core.llama.vocab import Vocab
+from core.sampling_params import SamplingParams
+
+# Above this many candidates one uniform number over the cumulated probabilities is cheaper than noise for each.
+_GUMBEL_LIMIT = 4096
+_XTC_STREAM = 1
+_CHOICE_STREAM = 2
+
+Logits = npt.NDArray[np.float32]
+
+
+class Sampler:
+    """Sampling state of one request: parameters, penalties' memory, mirostat's running surprise.
+
+    ``choose`` may be called for any position without changing the state; ``accept`` moves the state on. Randomness
+    is keyed by (seed, position), so choosing twice at one position gives the same token.
+    """
+
+    def __init__(self, model: Model, vocab: Vocab, params: SamplingParams, seed: int, n_ctx: int) -> None:
+        """Build the chain; ``seed`` is the one to use (``params.seed`` may be None)."""
+        self.params = params
+        self.seed = seed
+        self._vocab = vocab
+        self._chain = SamplerChain(model, params, n_ctx)
+        self._bias = _bias(vocab, params)
+        self._mirostat_mu = 2.0 * params.mirostat_tau
+
+    @property
+    def is_plain_greedy(self) -> bool:
+        """True where the choice is the arg-max of the raw logits, so that many rows can be done at once."""
+        return self.params.is_greedy and self._bias is None and self._chain.is_empty and not self.params.logprobs
+
+    @property
+    def memory_length(self) -> int:
+        """How many of the latest tokens the penalties look at; 0 where there are none."""
+        if not self._chain.has_memory:
+            return 0
+        lengths = (self.params.repeat_last_n, self.params.dry_penalty_last_n)
+        return 1 << 30 if min(lengths) < 0 else max(lengths)
+
+    def choose(self, logits: Logits, position: int, candidates: Candidates) -> int:
+        """Return the token for ``position``; ``logits`` has shape (n_vocab,) and may be changed in place."""
+        if self._bias is not None:
+            tokens, values = self._bias
+            logits[tokens] += values
+        if self.params.is_greedy and self._chain.is_empty:
+            return int(logits.argmax())
+        candidates.fill(logits)
+        if not self._chain.is_empty:
+            self._chain.apply(candidates)
+        view = candidates.view()
+        if self.params.is_greedy:
+            return int(view["id"][int(view["logit"].argmax())])
+        if self.params.mirostat == 2:
+            return self._choose_mirostat(view, position)
+        if self.params.xtc_probability > 0:
+            view = self._exclude_top_choices(view, position)
+        return self._draw(view["id"], view["logit"] / np.float64(self.params.temperature), position)
+
+    def accept(self, token: int, logits: Logits | None = None) -> None:
+        """Record that ``token`` was used; mirostat learns from ``logits`` (the same row that was chosen from)."""
+        self._chain.accept(token)
+        if self.params.mirostat == 2 and logits is not None and not self.params.is_greedy:
+            surprise = -self._log_softmax(logits)[token] / math.log(2.0)
+            self._mirostat_mu -= self.params.mirostat_eta * (float(surprise) - self.params.mirostat_tau)
+
+    def logprobs(self, logits: Logits, token: int) -> TokenLogprob:
+        """Return the log probabilities before any sampler: of ``token`` and of the ``top_logprobs`` most likely."""
+        log_sum = _log_sum_exp(logits)
+        n_top = min(self.params.top_logprobs, len(logits))
+        top: list[int] = []
+        if n_top:
+            best = np.argpartition(logits, -n_top)[-n_top:]
+            top = [int(index) for index in best[np.argsort(-logits[best], kind="stable")]]
+
+        def entry(index: int) -> Logprob:
+            return Logprob(index, self._vocab.pieces[index], float(logits[index]) - log_sum)
+
+        return TokenLogprob(entry(token), tuple(entry(index) for index in top))
+
+    def close(self) -> None:
+        """Free the chain."""
+        self._chain.close()
+
+    def _draw(self, ids: npt.NDArray[np.int32], scaled: npt.NDArray[np.float64], position: int) -> int:
+        """Draw from the softmax of ``scaled``."""
+        if len(ids) == 1:
+            return int(ids[0])
+        if len(ids) <= _GUMBEL_LIMIT:
+            return int(ids[int((scaled + gumbel(self.seed, position, ids)).argmax())])
+        order = np.argsort(ids, kind="stable")  # the samplers' order of equals must not matter
+        weights = np.exp(scaled[order] - scaled.max()).cumsum()
+        index = int(np.searchsorted(weights, uniform(self.seed, position, _CHOICE_STREAM) * weights[-1]))
+        return int(ids[order[min(index, len(ids) - 1)]])
+
+    def _exclude_top_choices(self, view: npt.NDArray[np.void], position: int) -> npt.NDArray[np.void]:
+        """XTC (``llama_sampler_xtc_apply``): drop all candidates above the threshold but the least likely."""
+        if self.params.xtc_threshold > 0.5 or len(view) < 2:
+            return view
+        if uniform(self.seed, position, _XTC_STREAM) > self.params.xtc_probability:
+            return view
+        logits = view["logit"].astype(np.float64)
+        order = np.argsort(-logits, kind="stable")
+        weights = np.exp(logits[order] - logits[order[0]])
+        above = int(np.count_nonzero(weights / weights.sum() >= self.params.xtc_threshold))
+        return view[order[above - 1 :]] if above > 1 else view
+
+    def _choose_mirostat(self, view: npt.NDArray[np.void], position: int) -> int:
+        """Mirostat 2 (Basu et al., arXiv 2007.14966; ``llama_sampler_mirostat_v2_apply``)."""
+        scaled = view["logit"] / np.float64(self.params.temperature)
+        log_p = self._log_softmax_of_scaled(scaled)
+        keep = -log_p / math.log(2.0) <= self._mirostat_mu
+        if not keep.any():
+            return int(view["id"][int(scaled.argmax())])
+        return self._draw(view["id"][keep], scaled[keep], position)
+
+    def _log_softmax(self, logits: Logits) -> npt.NDArray[np.float64]:
+        """Log probabilities at the request's temperature; mirostat truncates before it measures its surprise."""
+        scaled = logits / np.float64(self.params.temperature)
+        log_p = self._log_softmax_of_scaled(scaled)
+        keep = -log_p / math.log(2.0) <= self._mirostat_mu
+        if not keep.any():
+            return np.where(log_p == log_p.max(), 0.0, -np.inf)
+        kept: npt.NDArray[np.float64] = log_p - np.log(np.exp(log_p[keep]).sum())
+        return kept
+
+    @staticmethod
+    def _log_softmax_of_scaled(scaled: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        top = scaled.max()
+        result: npt.NDArray[np.float64] = scaled - (top + np.log(np.exp(scaled - top).sum()))
+        return result
+
+
+def _bias(vocab: Vocab, params: SamplingParams) -> tuple[npt.NDArray[np.int64], Logits] | None:
+    """Return (token ids, values to add), or None: the request's biases and the tokens that must not come."""
+    biases = {token: value for token, value in params.logit_bias if token < vocab.n_tokens}
+    never = vocab.suppressed | vocab.end_tokens if params.ignore_eos else vocab.suppressed
+    biases.update(dict.fromkeys(never, -math.inf))
+    if not biases:
+        return None
+    return np.fromiter(biases, np.int64), np.fromiter(biases.values(), np.float32)
+
+
+def _log_sum_exp(logits: Logits) -> float:
+    top = float(logits.max())
+    return top + math.log(float(np.exp(logits - top, dtype=np.float64).sum()))

@@ -1,0 +1,83 @@
+"""Everything about one request while the engine works on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from core.receipt import Receipt
+from core.request import Request
+from core.text_stream import TextStream
+from core.token_buffer import TokenBuffer
+
+if TYPE_CHECKING:
+    from core.sampler import Sampler
+    from core.slots import Slot
+
+
+class Sequence:
+    """A request with its tokens, its place in the KV cache and its clock times (seconds, the engine's clock).
+
+    ``tokens`` holds prompt and generated tokens; the first ``n_past`` of them are in the cache. Prefill and decode
+    are the same thing here: rows that are still pending.
+    """
+
+    def __init__(
+        self, request: Request, prompt: npt.NDArray[np.int32], sampler: Sampler, *, order: int, submitted_at: float
+    ) -> None:
+        """``order`` is the place in the order of arrival."""
+        self.request = request
+        self.order = order
+        self.tokens = TokenBuffer(prompt)
+        self.n_prompt = len(prompt)
+        self.n_past = 0
+        self.n_cached = 0
+        self.n_generated = 0
+        self.sampler = sampler
+        self.text = TextStream(request.stop)
+        self.slot: Slot | None = None
+        self.was_started = False
+        self.n_unreported = 0
+        self.submitted_at = submitted_at
+        self.started_at = 0.0
+        self.first_token_at = 0.0
+        self.last_token_at = 0.0
+
+    @property
+    def id(self) -> str:
+        """The request's id."""
+        return self.request.id
+
+    @property
+    def n_pending(self) -> int:
+        """Tokens that are not in the cache yet."""
+        return len(self.tokens) - self.n_past
+
+    @property
+    def is_prefilling(self) -> bool:
+        """True while more than the latest token is pending."""
+        return self.n_pending > 1
+
+    @property
+    def is_exhausted(self) -> bool:
+        """True when ``max_tokens`` is used up."""
+        limit = self.request.max_tokens
+        return limit is not None and self.n_generated >= limit
+
+    def receipt(self, now: float) -> Receipt:
+        """Return what the request cost up to ``now``."""
+        first = self.first_token_at
+        started = self.started_at or now
+        return Receipt(
+            n_prompt=self.n_prompt,
+            n_cached=self.n_cached,
+            n_generated=self.n_generated,
+            queued=started - self.submitted_at,
+            ttft=first - self.submitted_at if first else 0.0,
+            prefill=(first or now) - started,
+            decode=self.last_token_at - first if first else 0.0,
+            total=now - self.submitted_at,
+            seed=self.sampler.seed,
+        )

@@ -1,0 +1,376 @@
+"""Keeps an engine process alive: starts it, feeds it, ends every request that it takes down, starts it again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from core.commands import Cancel, Command, Load, Submit
+from core.errors import EngineUnavailable, LoadFailed
+from core.events import Ended, EngineState, Event, Failure, FailureKind, FinishReason, Phase, Started, Token
+from core.loaded_model import LoadedModel
+from core.options import EngineOptions
+from core.pipe import Pipe, PipeClosed
+from core.request import Request
+
+_log = logging.getLogger(__name__)
+
+Listener = Callable[[tuple[Event, ...]], None]
+"""Called once per message of the engine, on a thread of the supervisor's, with its events in order."""
+
+_BACK_OFF = (0.0, 1.0, 2.0, 4.0)
+# An engine that lived this long is trusted again.
+_HEALTHY_SECONDS = 60.0
+_LEAVE_SECONDS = 3.0
+_LOG_TAIL = 6
+
+
+def worker_command() -> list[str]:
+    """Return the command that starts an engine process."""
+    return [sys.executable, "-m", "core.worker"]
+
+
+def worker_environment() -> dict[str, str]:
+    """Return the engine's environment.
+
+    Threads that wait must sleep: those of OpenMP spin by default and take the cores from everything else.
+    """
+    root = str(Path(__file__).resolve().parent.parent)
+    path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part)
+    return {"OMP_WAIT_POLICY": "passive", **os.environ, "PYTHONPATH": path, "GGML_NO_BACKTRACE": "1"}
+
+
+class EngineProcess:
+    """One run of the engine process, from its start to its end."""
+
+    def __init__(self, options: EngineOptions, *, log_path: Path | None, cache_folder: Path) -> None:
+        """Start the process and tell it to load. Its stderr goes to ``log_path``."""
+        self.log_path = log_path
+        self.started_at = time.monotonic()
+        stderr = open(log_path, "ab") if log_path else None  # noqa: SIM115 - closed below, after the start
+        try:
+            self._process = subprocess.Popen(
+                worker_command(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr if stderr else subprocess.DEVNULL,
+                env=worker_environment(),
+            )
+        finally:
+            if stderr:
+                stderr.close()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        # The descriptors stay owned by the Popen object, which closes them in ``reap``.
+        self.pipe = Pipe(self._process.stdout.fileno(), self._process.stdin.fileno())
+        self.send(Load(options, str(cache_folder)))
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    def send(self, command: Command) -> None:
+        """Send a command; one that a dead engine does not get is not missed: its requests are ended anyway."""
+        try:
+            self.pipe.send(command)
+        except PipeClosed:
+            _log.info("The engine process %d is gone", self.pid)
+
+    def kill(self) -> None:
+        """End the process at once and wait until its memory is free again: it keeps nothing that could be lost."""
+        self._process.kill()
+        try:
+            self._process.wait(_LEAVE_SECONDS)
+        except subprocess.TimeoutExpired:
+            _log.warning("The engine process %d does not end", self.pid)
+
+    def reap(self) -> int:
+        """Wait for the process to end, close its pipes, and return its exit code (negative: the signal)."""
+        code = self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except OSError:
+                    continue
+        return code
+
+    def last_words(self) -> str:
+        """Return the last lines of the log."""
+        if self.log_path is None:
+            return ""
+        try:
+            with open(self.log_path, "rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
+                lines = log.read().decode("utf-8", "replace").splitlines()
+        except OSError:
+            return ""
+        return "\n".join(line for line in lines[-_LOG_TAIL:] if line.strip())
+
+
+class Supervisor:
+    """The server's side of the engine. Every method may be called from any thread.
+
+    Each submitted request gets exactly one ``Ended`` through the listener, whatever happens to the process.
+    """
+
+    def __init__(self, listener: Listener, *, log_folder: Path, cache_folder: Path) -> None:
+        """Start nothing yet."""
+        self._listener = listener
+        self._log_folder = log_folder
+        self._cache_folder = cache_folder
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._state = EngineState(Phase.EMPTY)
+        self._options: EngineOptions | None = None
+        self._process: EngineProcess | None = None
+        self._live: dict[str, Request] = {}
+        self._queued: dict[str, Request] = {}
+        self._n_deaths = 0
+        self._generation = 0
+
+    # -- the model ----------------------------------------------------------------------------------------------
+
+    def load(self, options: EngineOptions) -> None:
+        """Start loading a model and return at once; the listener hears how it goes.
+
+        Requests of a model that was loaded before end with a failure of kind ``shutdown``.
+        """
+        with self._lock:
+            self._stop("Another model was loaded.")
+            self._options = options
+            self._n_deaths = 0
+            self._start(Phase.LOADING)
+
+    def unload(self) -> None:
+        """Stop the engine; its requests end with a failure of kind ``shutdown``."""
+        with self._lock:
+            self._stop("The model was unloaded.")
+            self._options = None
+            self._publish(EngineState(Phase.EMPTY))
+
+    def close(self) -> None:
+        """Stop the engine for good."""
+        with self._lock:
+            self._stop("Slipstream is closing.")
+            self._options = None
+            self._publish(EngineState(Phase.EMPTY))
+
+    @property
+    def state(self) -> EngineState:
+        """Where the engine stands."""
+        with self._lock:
+            return self._state
+
+    @property
+    def engine_pid(self) -> int | None:
+        """The process id of the engine, None where there is none."""
+        with self._lock:
+            return self._process.pid if self._process else None
+
+    def wait_ready(self, timeout: float | None = None) -> LoadedModel:
+        """Wait until the model is loaded. Raises LoadFailed, or EngineUnavailable after ``timeout`` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._changed:
+            while self._state.phase in (Phase.LOADING, Phase.RESTARTING):
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    raise EngineUnavailable(f"The model was not loaded after {timeout:.0f} s.")
+                self._changed.wait(left)
+            if self._state.phase is Phase.READY and self._state.model is not None:
+                return self._state.model
+            if self._state.phase is Phase.FAILED:
+                raise LoadFailed(self._state.problem or "The model could not be loaded.")
+            raise EngineUnavailable("No model is loaded.")
+
+    # -- requests -----------------------------------------------------------------------------------------------
+
+    def submit(self, request: Request) -> None:
+        """Run a request; while the model loads it waits. Raises EngineUnavailable where no engine will come."""
+        with self._lock:
+            if request.id in self._live or request.id in self._queued:
+                raise ValueError(f"request id {request.id} is in use")
+            if self._state.phase is Phase.READY and self._process is not None:
+                self._live[request.id] = request
+                self._process.send(Submit(request))
+            elif self._state.phase in (Phase.LOADING, Phase.RESTARTING):
+                self._queued[request.id] = request
+            else:
+                raise EngineUnavailable(self._state.problem or "No model is loaded.")
+
+    def cancel(self, request_id: str) -> None:
+        """End a request; ids that are unknown or have ended are ignored."""
+        with self._lock:
+            if self._queued.pop(request_id, None) is not None:
+                self._tell((Ended(request_id, FinishReason.CANCELLED),))
+            elif request_id in self._live and self._process is not None:
+                self._process.send(Cancel(request_id))
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _tell(self, events: tuple[Event, ...]) -> None:
+        try:
+            self._listener(events)
+        except Exception:  # a listener's mistake must not leave other requests without an end
+            _log.exception("The listener failed")
+
+    def _publish(self, state: EngineState) -> None:
+        with self._changed:
+            self._state = state
+            self._changed.notify_all()
+        self._tell((state,))
+
+    def _start(self, phase: Phase) -> None:
+        """Start a process for the current options; a thread follows it to its end."""
+        assert self._options is not None
+        self._generation += 1
+        problem = self._state.problem if phase is Phase.RESTARTING else None
+        self._publish(EngineState(phase, problem=problem))
+        try:
+            log_path = self._log_path()
+            self._process = EngineProcess(self._options, log_path=log_path, cache_folder=self._cache_folder)
+        except OSError as error:
+            self._give_up(f"The engine process could not be started: {error}")
+            return
+        arguments = (self._process, self._generation)
+        threading.Thread(target=self._follow, args=arguments, name="engine-follower", daemon=True).start()
+
+    def _log_path(self) -> Path | None:
+        """Return the engine's log file, emptied when it has grown; None where the folder cannot be written."""
+        path = self._log_folder / "engine.log"
+        try:
+            self._log_folder.mkdir(parents=True, exist_ok=True)
+            if path.exists() and path.stat().st_size > 4 << 20:
+                path.replace(path.with_suffix(".old.log"))
+            with open(path, "ab"):
+                return path
+        except OSError as error:
+            _log.warning("The engine's log cannot be written: %s", error)
+            return None
+
+    def _stop(self, reason: str) -> None:
+        """Stop the process, if any, and end its requests."""
+        process, self._process = self._process, None
+        self._generation += 1
+        self._end_all(FailureKind.SHUTDOWN, reason)
+        if process is not None:
+            process.kill()
+
+    def _end_all(self, kind: FailureKind, message: str, *, queued_too: bool = True) -> None:
+        ids = list(self._live) + (list(self._queued) if queued_too else [])
+        self._live.clear()
+        if queued_too:
+            self._queued.clear()
+        failure = Failure(kind, message)
+        if ids:
+            self._tell(tuple(Ended(request_id, FinishReason.FAILED, failure=failure) for request_id in ids))
+
+    def _follow(self, process: EngineProcess, generation: int) -> None:
+        """Pass on what a process says until it ends; runs on a thread of its own."""
+        try:
+            while True:
+                self._hear(process.pipe.receive(), generation)
+        except PipeClosed:
+            pass
+        except Exception:
+            _log.exception("The engine's messages could not be read")
+            process.kill()
+        code = process.reap()
+        with self._lock:
+            if generation == self._generation:
+                self._bury(process, code)
+
+    def _hear(self, events: tuple[Event, ...], generation: int) -> None:
+        with self._lock:
+            if generation != self._generation:
+                return
+            passed_on: list[Event] = []
+            for event in events:
+                match event:
+                    case EngineState():
+                        self._tell(tuple(passed_on))
+                        passed_on = []
+                        self._hear_state(event)
+                    case Ended(request_id):
+                        if self._live.pop(request_id, None) is not None:
+                            passed_on.append(event)
+                    case Started(request_id) | Token(request_id):
+                        if request_id in self._live:
+                            passed_on.append(event)
+            if passed_on:
+                self._tell(tuple(passed_on))
+
+    def _hear_state(self, state: EngineState) -> None:
+        if state.phase is Phase.FAILED:
+            self._give_up(state.problem or "The model could not be loaded.")
+            return
+        if state.phase is Phase.LOADING and self._state.phase is Phase.RESTARTING:
+            state = replace(state, phase=Phase.RESTARTING, problem=self._state.problem)
+        self._publish(state)
+        if state.phase is Phase.READY and self._process is not None:
+            waiting, self._queued = self._queued, {}
+            self._live.update(waiting)
+            for request in waiting.values():
+                self._process.send(Submit(request))
+
+    def _give_up(self, problem: str) -> None:
+        self._process = None
+        self._generation += 1
+        self._publish(EngineState(Phase.FAILED, problem=problem))
+        self._end_all(FailureKind.ENGINE_DIED, problem)
+
+    def _bury(self, process: EngineProcess, code: int) -> None:
+        """The process ended by itself: end what it was doing and start another, or give up."""
+        cause = _cause_of_death(code)
+        words = process.last_words()
+        _log.error("The engine process ended: %s\n%s", cause, words)
+        was_loading = self._state.phase in (Phase.LOADING, Phase.RESTARTING)
+        if time.monotonic() - process.started_at > _HEALTHY_SECONDS:
+            self._n_deaths = 0
+        self._n_deaths += 1
+        if (was_loading and self._state.phase is Phase.LOADING) or self._n_deaths >= len(_BACK_OFF):
+            detail = f" Its last words: {words}" if words else ""
+            self._give_up(f"The engine {cause} {'while loading the model' if was_loading else 'too often'}.{detail}")
+            return
+        self._process = None
+        message = f"The engine {cause} while it was answering. It is being restarted: please send the request again."
+        self._end_all(FailureKind.ENGINE_DIED, message, queued_too=False)
+        self._publish(EngineState(Phase.RESTARTING, problem=f"The engine {cause} and is being restarted."))
+        delay = _BACK_OFF[self._n_deaths - 1]
+        self._generation += 1
+        timer = threading.Timer(delay, self._restart, args=(self._generation,))
+        timer.daemon = True
+        timer.start()
+
+    def _restart(self, generation: int) -> None:
+        with self._lock:
+            if generation == self._generation:
+                self._start(Phase.RESTARTING)
+
+
+def _cause_of_death(code: int) -> str:
+    """Return a phrase for an exit code."""
+    if code >= 0:
+        return f"stopped with exit code {code}"
+    import signal
+
+    names = {
+        "SIGKILL": "was killed (by the system when memory ran out, or by hand)",
+        "SIGSEGV": "crashed (SIGSEGV)",
+        "SIGABRT": "aborted (SIGABRT)",
+        "SIGILL": "met an instruction that this CPU does not have (SIGILL)",
+        "SIGBUS": "crashed (SIGBUS)",
+    }
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return names.get(name, f"was ended by {name}")

@@ -1,0 +1,43 @@
+"""A growing row of token ids whose contents numpy can see without a copy."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+class TokenBuffer:
+    """Token ids with O(1) append."""
+
+    def __init__(self, tokens: npt.NDArray[np.int32]) -> None:
+        """Start with a copy of ``tokens``."""
+        self._data = np.empty(max(64, len(tokens) + 64), np.int32)
+        self._data[: len(tokens)] = tokens
+        self._size = len(tokens)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def append(self, token: int) -> None:
+        """Add one token at the end."""
+        if self._size == len(self._data):
+            self._data = np.concatenate((self._data, np.empty_like(self._data)))
+        self._data[self._size] = token
+        self._size += 1
+
+    @property
+    def last(self) -> int:
+        """The last token."""
+        return int(self._data[self._size - 1])
+
+    @property
+    def view(self) -> npt.NDArray[np.int32]:
+        """The tokens, valid until the next ``append``."""
+        return self._data[: self._size]
+
+    def common_prefix(self, other: npt.NDArray[np.int32]) -> int:
+        """Return how many tokens at the start equal those of ``other``."""
+        size = min(self._size, len(other))
+        differs = self._data[:size] != other[:size]
+        first = int(differs.argmax()) if size else 0
+        return first if size and differs[first] else size

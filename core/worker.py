@@ -1,0 +1,195 @@
+"""The engine process: reads commands from stdin, steps the model, writes events to stdout."""
+
+from __future__ import annotations
+
+import faulthandler
+import logging
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable
+
+from core.commands import Cancel, Command, Load, Submit
+from core.door import Admitted, Door
+from core.engine import Engine
+from core.errors import SlipstreamError
+from core.events import Ended, EngineState, Event, Failure, FailureKind, FinishReason, Phase
+from core.pipe import Pipe, PipeClosed
+
+_log = logging.getLogger(__name__)
+# The thread that steps the model wants the GIL back at once after a decode.
+_SWITCH_SECONDS = 5e-4
+_PROGRESS_STEP = 0.04
+_EXIT_NOT_LOADED, _EXIT_BROKEN = 69, 70
+
+
+class Outbox:
+    """Sends events from a thread of its own, so that a slow reader never holds up a step."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._queue: queue.SimpleQueue[tuple[Event, ...] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="outbox", daemon=True)
+        self._thread.start()
+
+    def put(self, events: Iterable[Event]) -> None:
+        """Send events as one message."""
+        message = tuple(events)
+        if message:
+            self._queue.put(message)
+
+    def close(self) -> None:
+        """Send what is left and stop."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (message := self._queue.get()) is not None:
+            try:
+                self._pipe.send(message)
+            except PipeClosed:
+                os._exit(0)  # the server is gone: nobody is left to work for
+
+
+class Worker:
+    """Moves commands into the engine and events out of it."""
+
+    def __init__(self, engine: Engine, pipe: Pipe, outbox: Outbox) -> None:
+        self._engine = engine
+        self._pipe = pipe
+        self._outbox = outbox
+        self._inbox: queue.SimpleQueue[Admitted | Cancel] = queue.SimpleQueue()
+        self._door = Door(engine, self._inbox.put, lambda ended: outbox.put((ended,)))
+        threading.Thread(target=self._read, name="reader", daemon=True).start()
+
+    def run(self) -> None:
+        """Step for ever. Raises what a step raises: a broken engine is replaced, not patched."""
+        while True:
+            self._take_commands()
+            self._outbox.put(self._engine.step())
+
+    def _take_commands(self) -> None:
+        """Apply what has arrived, waiting only where there is nothing else to do."""
+        wait = self._engine.is_idle
+        while True:
+            try:
+                command = self._inbox.get(block=wait)
+            except queue.Empty:
+                return
+            wait = False
+            if isinstance(command, Cancel):
+                self._engine.cancel(command.request_id)
+            else:
+                self._submit(command)
+
+    def _submit(self, admitted: Admitted) -> None:
+        request, tokens, submitted_at = admitted
+        try:
+            self._engine.submit(request, tokens, submitted_at)
+        except Exception as error:  # a request must end even where we are wrong
+            _log.exception("A request could not be started")
+            failure = Failure(FailureKind.INTERNAL, f"The request could not be started: {error}")
+            self._outbox.put((Ended(request.id, FinishReason.FAILED, failure=failure),))
+
+    def _read(self) -> None:
+        """Sort what arrives; runs on the reader thread."""
+        try:
+            while True:
+                command: Command = self._pipe.receive()
+                match command:
+                    case Submit(request):
+                        self._door.enter(request)
+                    case Cancel(request_id):
+                        if not self._door.cancel(request_id):
+                            self._inbox.put(command)
+        except PipeClosed:
+            os._exit(0)  # the server is gone: nobody is left to work for
+
+
+def _own_streams() -> Pipe:
+    """Keep stdin and stdout for the pipe alone: whatever C code prints goes to stderr."""
+    pipe = Pipe(os.dup(0), os.dup(1))
+    quiet = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(quiet, 0)
+    os.dup2(2, 1)
+    return pipe
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to end this process when the server dies, even in the middle of a decode."""
+    if sys.platform == "linux":
+        import ctypes
+
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+def main() -> int:
+    """Load the model named by the first command and serve until the pipe closes."""
+    faulthandler.enable()
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's to handle: it ends us in order
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    pipe = _own_streams()
+    _die_with_parent()
+    try:
+        command = pipe.receive()
+    except PipeClosed:
+        return 0
+    if not isinstance(command, Load):
+        raise TypeError(f"the first command must be Load, not {command!r}")
+    outbox = Outbox(pipe)
+    engine = _load(command, outbox)
+    if engine is None:
+        outbox.close()
+        return _EXIT_NOT_LOADED
+    try:
+        Worker(engine, pipe, outbox).run()
+    except Exception:
+        _log.exception("The engine failed")
+    outbox.close()
+    return _EXIT_BROKEN
+
+
+def _in_steps(report: Callable[[float], None]) -> Callable[[float], None]:
+    """Pass on progress only when it moved by a few per cent: llama.cpp reports each tensor."""
+    last = 0.0
+
+    def step(share: float) -> None:
+        nonlocal last
+        if share >= last + _PROGRESS_STEP or share >= 1.0 > last:
+            last = share
+            report(share)
+
+    return step
+
+
+def _load(command: Load, outbox: Outbox) -> Engine | None:
+    """Load the model, or say why not."""
+    try:
+        from core.llama import log
+        from core.loading import load_engine
+
+        log.to_stderr()
+        engine, model = load_engine(
+            command.options,
+            cache_folder=command.cache_folder,
+            progress=_in_steps(lambda share: outbox.put((EngineState(Phase.LOADING, progress=share),))),
+        )
+        log.silence()
+    except SlipstreamError as error:
+        outbox.put((EngineState(Phase.FAILED, problem=error.message),))
+        return None
+    except Exception as error:
+        _log.exception("Loading failed")
+        outbox.put((EngineState(Phase.FAILED, problem=f"The model could not be loaded: {error}"),))
+        return None
+    outbox.put((EngineState(Phase.READY, model, progress=1.0),))
+    return engine
+
+
+if __name__ == "__main__":
+    # Threads of llama.cpp may be anywhere, and its backends do not survive every order of C destructors.
+    os._exit(main())

@@ -1,0 +1,87 @@
+"""Plans: who gets rows in the next step."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.planner import Share, halve_prefill, has_prefill, plan
+from core.request import Request
+from core.sequence import Sequence
+
+
+def sequence(order: int, n_pending: int, n_past: int = 0) -> Sequence:
+    sampler = cast(Any, SimpleNamespace(seed=1))
+    prompt = np.zeros(n_past + n_pending, np.int32)
+    made = Sequence(Request(str(order), "x"), prompt, sampler, order=order, submitted_at=0.0)
+    made.n_past = n_past
+    return made
+
+
+def rows(shares: tuple[Share, ...]) -> dict[int, int]:
+    return {share.sequence.order: share.n_rows for share in shares}
+
+
+def test_nothing_to_do_is_an_empty_plan() -> None:
+    assert plan([], 512, 64) == ()
+
+
+def test_everyone_who_decodes_gets_one_row_in_a_stable_order() -> None:
+    running = [sequence(3, 1, 9), sequence(1, 1, 5), sequence(2, 1, 7)]
+    assert [share.sequence.order for share in plan(running, 512, 64)] == [3, 1, 2]
+    assert all(share.wants_output for share in plan(running, 512, 64))
+
+
+def test_a_lone_prompt_fills_the_whole_batch() -> None:
+    assert rows(plan([sequence(1, 1000)], 512, 64)) == {1: 512}
+
+
+def test_prefill_beside_decoding_is_limited_to_the_chunk() -> None:
+    assert rows(plan([sequence(1, 1, 5), sequence(2, 1000)], 512, 64)) == {1: 1, 2: 64}
+
+
+def test_a_short_prompt_overtakes_a_long_one_but_the_long_one_moves_on() -> None:
+    assert rows(plan([sequence(1, 1000), sequence(2, 20)], 512, 64)) == {1: 492, 2: 20}
+    decoding = sequence(0, 1, 3)
+    assert rows(plan([decoding, sequence(1, 1000), sequence(2, 20), sequence(3, 500)], 512, 64)) == {
+        0: 1,
+        1: 32,
+        2: 20,
+        3: 12,
+    }
+
+
+def test_output_is_wanted_only_with_the_last_row_of_a_prompt() -> None:
+    shares = plan([sequence(1, 100)], 64, 64)
+    assert not shares[0].wants_output
+    assert plan([sequence(1, 64)], 64, 64)[0].wants_output
+
+
+@given(
+    st.lists(st.integers(1, 400), min_size=1, max_size=20),
+    st.integers(20, 256),
+    st.integers(1, 128),
+)
+def test_a_plan_never_exceeds_the_batch_nor_anyones_pending_tokens(
+    pending: list[int], n_batch: int, chunk: int
+) -> None:
+    running = [sequence(order, n) for order, n in enumerate(pending)]
+    shares = plan(running, n_batch, chunk)
+    assert sum(share.n_rows for share in shares) <= n_batch
+    assert all(1 <= share.n_rows <= share.sequence.n_pending for share in shares)
+    assert len({share.sequence.order for share in shares}) == len(shares)
+    assert shares, "somebody always moves on"
+
+
+def test_halving_keeps_decode_rows_and_ends_without_prefill() -> None:
+    shares = plan([sequence(1, 1, 4), sequence(2, 9)], 64, 64)
+    seen = []
+    while has_prefill(shares):
+        seen.append(rows(shares))
+        shares = halve_prefill(shares)
+    assert seen == [{1: 1, 2: 9}, {1: 1, 2: 4}, {1: 1, 2: 2}, {1: 1, 2: 1}]
+    assert rows(shares) == {1: 1}

@@ -1,0 +1,114 @@
+"""Slots: which sequence id a request gets, and what it finds there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.slots import SlotTable
+from core.token_buffer import TokenBuffer
+
+
+class Memory:
+    """A KV cache that remembers what it was told."""
+
+    def __init__(self, can_cut: bool = True) -> None:
+        self.calls: list[tuple[str, int, int]] = []
+        self.can_cut = can_cut
+
+    def remove(self, sequence: int, start: int, end: int = -1) -> bool:
+        self.calls.append(("remove", sequence, start))
+        return self.can_cut or start == 0
+
+    def copy(self, source: int, target: int, end: int) -> None:
+        self.calls.append((f"copy to {target}", source, end))
+
+
+def tokens(*values: int) -> TokenBuffer:
+    return TokenBuffer(np.array(values, np.int32))
+
+
+def fill(table: SlotTable, *values: int) -> int:
+    """Run a request to its end; return its slot's id."""
+    slot, _ = table.take(tokens(*values))
+    slot.n_resident = len(values)
+    table.release(slot)
+    return slot.id
+
+
+def test_a_fresh_request_starts_from_nothing() -> None:
+    table = SlotTable(Memory(), 2)
+    slot, n_cached = table.take(tokens(1, 2, 3))
+    assert (slot.is_free, n_cached) == (False, 0)
+
+
+def test_the_next_turn_of_a_conversation_finds_its_slot() -> None:
+    table = SlotTable(Memory(), 4)
+    fill(table, 9, 9)
+    home = fill(table, 1, 2, 3)
+    slot, n_cached = table.take(tokens(1, 2, 3, 4, 5))
+    assert (slot.id, n_cached) == (home, 3)
+
+
+def test_the_same_prompt_again_leaves_one_token_to_evaluate() -> None:
+    memory = Memory()
+    table = SlotTable(memory, 1)
+    fill(table, 1, 2, 3)
+    slot, n_cached = table.take(tokens(1, 2, 3))
+    assert n_cached == 2
+    assert ("remove", slot.id, 2) in memory.calls
+
+
+def test_a_prefix_that_is_in_use_is_shared() -> None:
+    memory = Memory()
+    table = SlotTable(memory, 2)
+    busy, _ = table.take(tokens(1, 2, 3, 4))
+    busy.n_resident = 4
+    slot, n_cached = table.take(tokens(1, 2, 3, 7))
+    assert n_cached == 3
+    assert slot is not busy
+    assert memory.calls[-1] == (f"copy to {slot.id}", busy.id, 3)
+
+
+def test_only_what_was_evaluated_is_shared() -> None:
+    table = SlotTable(Memory(), 2)
+    busy, _ = table.take(tokens(1, 2, 3, 4))
+    busy.n_resident = 1
+    _, n_cached = table.take(tokens(1, 2, 3, 7))
+    assert n_cached == 1
+
+
+def test_a_short_common_prefix_does_not_destroy_a_long_conversation() -> None:
+    table = SlotTable(Memory(), 2)
+    home = fill(table, *range(100))
+    slot, n_cached = table.take(tokens(0, 1, 2, 77))
+    assert (slot.id != home, n_cached) == (True, 3)
+
+
+def test_the_slot_used_longest_ago_makes_room() -> None:
+    table = SlotTable(Memory(), 2)
+    first = fill(table, 1, 1)
+    fill(table, 2, 2)
+    slot, _ = table.take(tokens(3, 3))
+    assert slot.id == first
+
+
+def test_idle_slots_are_dropped_one_at_a_time_and_busy_ones_never() -> None:
+    table = SlotTable(Memory(), 3)
+    fill(table, 1, 1)
+    fill(table, 2, 2)
+    busy, _ = table.take(tokens(3, 3))
+    busy.n_resident = 2
+    assert table.n_resident == 6 - 2 * (busy.id != 2)
+    while table.drop_idle():
+        pass
+    assert table.n_resident == 2
+    assert busy.n_resident == 2
+
+
+@pytest.mark.parametrize(("prompt", "expected"), [((1, 2, 3, 4), 3), ((1, 2, 9), 0), ((1, 2, 3), 0)])
+def test_a_running_state_is_extended_but_never_cut(prompt: tuple[int, ...], expected: int) -> None:
+    table = SlotTable(Memory(can_cut=False), 1, can_cut=False)
+    fill(table, 1, 2, 3)
+    _, n_cached = table.take(tokens(*prompt))
+    assert n_cached == expected

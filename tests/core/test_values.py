@@ -1,0 +1,78 @@
+"""Frozen values refuse what can never work, with a sentence."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import pytest
+
+from core.errors import BadOption, BadRequest
+from core.options import EngineOptions
+from core.request import Request
+from core.sampling_params import SamplingParams
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("temperature", -0.1),
+        ("temperature", math.nan),
+        ("top_p", 1.1),
+        ("min_p", -1.0),
+        ("repeat_penalty", 0.0),
+        ("presence_penalty", 3.0),
+        ("mirostat", 1),
+        ("top_logprobs", 21),
+        ("top_logprobs", 3),
+        ("logit_bias", ((-1, 1.0),)),
+        ("seed", 2**64),
+    ],
+)
+def test_bad_sampling_values_name_their_field(field: str, value: Any) -> None:
+    with pytest.raises(BadRequest, match=field) as caught:
+        SamplingParams(**{field: value})
+    assert caught.value.param == field
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"max_tokens": -1}, "max_tokens must be 0 or more"),
+        ({"prompt": ""}, "empty"),
+        ({"prompt": ()}, "empty"),
+        ({"stop": ("",)}, "stop"),
+        ({"stop": ("x",) * 65}, "at most 64"),
+    ],
+)
+def test_bad_requests_are_refused(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadRequest, match=words):
+        Request(**{"id": "1", "prompt": "x", **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"model_path": ""}, "No model file"),
+        ({"n_ctx": 1}, "context length must be at least 16"),
+        ({"n_slots": 0}, "between 1 and 64"),
+        ({"n_slots": 65}, "between 1 and 64"),
+        ({"n_threads": 0}, "threads must be at least 1"),
+        ({"n_gpu_layers": -2}, "GPU layers"),
+        ({"n_batch": 64, "n_ubatch": 128}, "batch sizes"),
+        ({"n_batch": 2, "n_ubatch": 2, "n_slots": 4}, "at least the number of slots"),
+        ({"n_ctx": 4096, "n_cells": 1024}, "cannot hold one context"),
+        ({"flash_attention": "maybe"}, "auto, on or off"),
+        ({"kv_type": "q3_0"}, "KV cache type"),
+        ({"kv_type": "q8_0", "flash_attention": "off"}, "needs flash attention"),
+    ],
+)
+def test_bad_engine_options_are_refused_with_a_sentence(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadOption, match=words):
+        EngineOptions(**{"model_path": "m.gguf", **fields})
+
+
+def test_values_cross_the_pipe_whole() -> None:
+    request = Request("1", "text", 5, ("a",), SamplingParams(seed=3))
+    assert pickle.loads(pickle.dumps(request)) == request
