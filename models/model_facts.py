@@ -70,7 +70,7 @@ class ModelFacts:
     """One model. Sizes are bytes; ``n_bytes`` is the size on disk of all its files, ``weight_bytes`` of its tensors.
 
     ``n_layers`` counts the layers that answer (no multi-token prediction heads). ``caches`` has one item per layer
-    that keeps keys and values, ``state_elements`` counts the recurrent state of one sequence.
+    that keeps keys and values, ``state_elements`` counts the recurrent state of one sequence (F32).
     ``problem`` says why the model cannot be used here, or is None.
     """
 
@@ -88,6 +88,7 @@ class ModelFacts:
     n_layers: int
     n_embd: int
     n_ff: int
+    n_ff_expert: int
     n_heads: int
     n_kv_heads: tuple[int, ...]
     key_length: int
@@ -169,6 +170,7 @@ class _Facts:
             n_layers=self.n_layers,
             n_embd=self.n_embd,
             n_ff=max(self.per_layer("feed_forward_length", (0,), _MAX_LENGTH), default=0),
+            n_ff_expert=max(self.per_layer("expert_feed_forward_length", (0,), _MAX_LENGTH), default=0),
             n_heads=heads,
             n_kv_heads=self.n_kv_heads[: self.n_layers],
             key_length=self.number("attention.key_length") or head_length,

@@ -72,8 +72,9 @@ def ask(question: Question, timeout: float = 60) -> Answer:
 
 def _main() -> None:
     question, out = Question(**json.loads(sys.argv[1])), Path(sys.argv[2])
-    from core.llama.library import L as llama
+    from core.llama import library
 
+    llama = library.L
     llama.llama_backend_init()
     parameters = llama.llama_model_default_params()
     parameters.vocab_only = question.vocab_only
