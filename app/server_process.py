@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import IO
 
 from app.discovery import UNLISTED_VARIABLE
+from app.exit_codes import ExitCode
 from core.errors import SlipstreamError
 
 API_KEY_VARIABLE = "SLIPSTREAM_API_KEY"
@@ -22,14 +23,18 @@ READY_PREFIX = "SLIPSTREAM READY "
 _ROOT = Path(__file__).resolve().parent.parent
 _GRACE_SECONDS = 5.0
 _KEPT_LINES = 40
+_SHARED_CODES = (ExitCode.USAGE, ExitCode.SETUP_MISSING, ExitCode.MODEL)
 
 
 class ServerStartFailed(SlipstreamError):
-    """The server ended, or stayed silent, before it accepted connections. ``exit_code`` is None where it was silent."""
+    """The server ended, or stayed silent, when it should have taken connections.
 
-    def __init__(self, message: str, exit_code: int | None) -> None:
+    ``exit_code`` is what that means for whoever started it.
+    """
+
+    def __init__(self, message: str, code: int | None = None) -> None:
         super().__init__(message)
-        self.exit_code = exit_code
+        self.exit_code = ExitCode(code) if code in _SHARED_CODES else ExitCode.ERROR
 
 
 def serve_command(options: Sequence[str] = ()) -> list[str]:
@@ -107,7 +112,7 @@ class ServerProcess:
         if self._url is not None:
             return self._url
         if not self._announced.is_set():
-            raise ServerStartFailed(f"The server did not start within {timeout:.0f} seconds.\n{self.last_words}", None)
+            raise ServerStartFailed(f"The server did not start within {timeout:.0f} seconds.\n{self.last_words}")
         self._join_readers()
         raise self.failure()
 

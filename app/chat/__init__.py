@@ -1,0 +1,1 @@
+"""Chatting in a terminal: the parts of ``slipstream chat``."""

@@ -1,0 +1,136 @@
+"""The server that answers a chat: one that was named, one that runs already, or one of our own for this call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.chat.loading_line import LoadingLine
+from app.chat.server_choice import ServerChoice
+from app.discovery import RunningServer, running_servers
+from app.model_choice import find_model
+from app.server_process import ServerProcess
+from core.errors import EngineUnavailable, LoadFailed, SlipstreamError
+
+if TYPE_CHECKING:
+    from app.client import Client, ServerState
+
+_POLL_SECONDS = 0.02
+_LIVE_PHASES = frozenset({"ready", "loading", "restarting"})
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTarget:
+    """A server that is ready. ``model`` is the name to put into requests, None for whatever it has loaded."""
+
+    client: Client
+    model: str | None = None
+    greeting: str = ""
+
+
+@contextmanager
+def chat_server(choice: ServerChoice, line: LoadingLine) -> Iterator[ChatTarget]:
+    """Hand out a server whose model is ready; one of our own ends with the block.
+
+    Raises LoadFailed, UnknownModel, ServerUnreachable or ServerStartFailed.
+    """
+    if choice.url is not None:
+        yield _named_server(choice.url, choice, line)
+    elif (client := _usable_server(choice.model)) is not None:
+        state = wait_ready(client, line)
+        yield ChatTarget(client, state.model if choice.model else None, _greeting(state, client.url))
+    else:
+        with ServerProcess(_own_options(choice.model)) as process:
+            yield _own_server(process, line)
+
+
+def wait_ready(client: Client, line: LoadingLine, check: Callable[[], None] = lambda: None) -> ServerState:
+    """Wait until the model is loaded and return the state; ``check`` is called meanwhile and may raise.
+
+    Raises LoadFailed with the server's sentence when it cannot be loaded.
+    """
+    try:
+        while True:
+            state = client.state()
+            if state.phase not in ("loading", "restarting"):
+                break
+            line.show(f"Loading {state.model or 'the model'}", state.progress)
+            check()
+            time.sleep(_POLL_SECONDS)
+    finally:
+        line.clear()
+    if state.phase == "failed":
+        raise LoadFailed(state.problem or "The model could not be loaded, and the server does not say why.")
+    if state.phase != "ready":
+        raise EngineUnavailable("The server has no model loaded. Name one with --model.")
+    return state
+
+
+def _named_server(url: str, choice: ServerChoice, line: LoadingLine) -> ChatTarget:
+    from app.client import Client, ServerRefused
+
+    client = Client(url, choice.api_key)
+    try:
+        state = wait_ready(client, line)
+    except ServerRefused as refusal:
+        if refusal.status != 404:  # an OpenAI-style server of another kind has no such state
+            raise
+        return ChatTarget(client, choice.model, f"Connected to {client.url}. /help lists the commands.")
+    return ChatTarget(client, choice.model, _greeting(state, client.url))
+
+
+def _usable_server(model: str | None) -> Client | None:
+    for server in running_servers():
+        client = _answering(server)
+        if client is not None and _serves(client.state(), model):
+            return client
+    return None
+
+
+def _answering(server: RunningServer) -> Client | None:
+    from app.client import Client
+
+    client = Client(server.url, server.api_key)
+    try:
+        client.state()
+    except SlipstreamError:
+        return None
+    return client
+
+
+def _serves(state: ServerState, model: str | None) -> bool:
+    if state.phase not in _LIVE_PHASES:
+        return False
+    return model is None or state.model in (model, _name(model))
+
+
+def _name(model: str) -> str:
+    return find_model(model).name
+
+
+def _own_options(model: str | None) -> list[str]:
+    chosen = [] if model is None else ["--model", str(Path(find_model(model).path).resolve())]
+    return ["--parallel", "1", *chosen]
+
+
+def _own_server(process: ServerProcess, line: LoadingLine) -> ChatTarget:
+    from app.client import Client  # while the server starts: importing it takes as long as a short reply
+
+    line.show("Starting")
+    client = Client(process.wait_listening(), process.api_key)
+
+    def check() -> None:
+        if process.exit_code is not None:
+            raise process.failure()
+
+    return ChatTarget(client, None, _greeting(wait_ready(client, line, check), None))
+
+
+def _greeting(state: ServerState, url: str | None) -> str:
+    where = f" at {url}" if url else ""
+    toy = " It is a toy to try everything with: do not expect sense from it." if state.is_toy else ""
+    return f"{state.model}{where} answers.{toy} /help lists the commands."

@@ -1,0 +1,68 @@
+"""One reply while it grows, and what it cost once it is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from app.client import Finished, Named, ReplyEvent, TextDelta, Usage
+
+
+class Reply:
+    """Collects the events of one reply."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self.finish_reason: str | None = None
+        self.model: str | None = None
+        self.timings: dict[str, Any] = {}
+        self.usage: dict[str, Any] = {}
+
+    @property
+    def text(self) -> str:
+        """What has come so far."""
+        return "".join(self._parts)
+
+    def collect(self, events: Iterable[ReplyEvent], show: Callable[[str], None]) -> None:
+        """Take events until they end, and hand each piece of text to ``show`` as it comes."""
+        for event in events:
+            match event:
+                case TextDelta(text):
+                    self._parts.append(text)
+                    show(text)
+                case Finished(reason, timings):
+                    self.finish_reason, self.timings = reason, dict(timings)
+                case Usage(fields):
+                    self.usage = dict(fields)
+                case Named(model):
+                    self.model = model
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the reply as the object that ``--json`` prints."""
+        return {
+            "text": self.text,
+            "finish_reason": self.finish_reason,
+            "usage": self.usage,
+            "timings": self.timings,
+            "model": self.model,
+        }
+
+    def receipt(self) -> str:
+        """Return one line: tokens, tokens per second, time to first token, prompt speed and cached tokens."""
+        timings = self.timings
+        if not timings:
+            return f"{self.usage.get('completion_tokens', '?')} tokens"
+        parts = [
+            f"{_count(timings, 'decode_tokens')} at {timings.get('decode_per_second') or 0:,.1f} tok/s",
+            f"first token after {(timings.get('ttft_ms') or 0) / 1000:.2f} s",
+            f"prompt {_count(timings, 'prefill_tokens')} at {timings.get('prefill_per_second') or 0:,.0f} tok/s"
+            + (f", {cached:,} cached" if (cached := timings.get("cached_tokens")) else ""),
+        ]
+        if self.finish_reason == "length":
+            parts.append("cut at the token limit")
+        return " · ".join(parts)
+
+
+def _count(timings: dict[str, Any], name: str) -> str:
+    number = int(timings.get(name) or 0)
+    return f"{number:,} token{'' if number == 1 else 's'}"

@@ -1,0 +1,82 @@
+"""The command line: every command, and what becomes of an error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from app import __version__
+from app.commands import bench, chat, desktop, doctor, models, serve, test
+from app.exit_codes import ExitCode
+from core.errors import BadOption, BadRequest, LoadFailed, SlipstreamError
+
+_CODES: tuple[tuple[type[SlipstreamError], ExitCode], ...] = (
+    (BadOption, ExitCode.USAGE),
+    (BadRequest, ExitCode.USAGE),
+    (LoadFailed, ExitCode.MODEL),
+)
+_EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code.value:>3}  {code.meaning}" for code in ExitCode)
+
+
+def build(*, is_pretty: bool) -> typer.Typer:
+    """Return the command line; ``is_pretty`` draws help and usage errors with rich, which takes longer to import."""
+    app = typer.Typer(
+        name="slipstream",
+        help="Run local language models as fast as this machine allows, and see why. "
+        "Without a command, the desktop app opens.",
+        epilog=_EPILOG.replace("\n", "\n\n") if is_pretty else _EPILOG,
+        rich_markup_mode="rich" if is_pretty else None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+    )
+    app.callback(invoke_without_command=True)(_start)
+    app.command()(chat.chat)
+    app.command()(serve.serve)
+    app.add_typer(models.build(), name="models")
+    app.command()(doctor.doctor)
+    app.command()(bench.bench)
+    app.command()(desktop.desktop)
+    app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(test.test)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        build(is_pretty=sys.stdout.isatty())(args=arguments, prog_name="slipstream")
+    except SlipstreamError as error:
+        print(f"Error: {error.message}", file=sys.stderr)
+        return exit_code(error)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else ExitCode.OK if end.code is None else ExitCode.ERROR
+    return ExitCode.OK
+
+
+def exit_code(error: SlipstreamError) -> ExitCode:
+    """Return what an error means to a script."""
+    own = getattr(error, "exit_code", None)
+    if isinstance(own, ExitCode):
+        return own
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.ERROR)
+
+
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        print(f"slipstream {__version__}")
+        raise typer.Exit
+
+
+def _start(
+    context: typer.Context,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        desktop.desktop()

@@ -1,0 +1,7 @@
+"""``slipstream bench``."""
+
+from __future__ import annotations
+
+
+def bench() -> None:
+    """To be written."""

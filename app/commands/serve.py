@@ -1,0 +1,87 @@
+"""``slipstream serve``: the OpenAI-style endpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args
+
+import typer
+
+from app.option_group import with_groups
+from core.options import MAX_SLOTS, FlashAttention, KvType
+
+_KV_TYPES = get_args(KvType)
+
+
+def _option(*names: str, help: str, metavar: str | None = None, low: int | None = None) -> Any:
+    return typer.Option(*names, help=help, metavar=metavar, min=low, rich_help_panel="Engine")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineChoice:
+    """How the engine is set up; None is chosen for this machine."""
+
+    n_ctx: Annotated[int | None, _option("--ctx", metavar="N", low=16, help="Context of one request in tokens.")] = None
+    n_threads: Annotated[int | None, _option("--threads", metavar="N", low=1, help="CPU threads.")] = None
+    n_gpu_layers: Annotated[
+        int | None, _option("--gpu-layers", metavar="N", low=0, help="Layers on the GPU; all that fit if left out.")
+    ] = None
+    flash_attention: Annotated[FlashAttention, _option("--flash-attention", help="Flash attention.")] = "auto"
+    kv_type: Annotated[KvType, _option("--kv-type", metavar="TYPE", help=f"KV cache: {', '.join(_KV_TYPES)}.")] = "f16"
+    mmap: Annotated[bool, _option("--mmap/--no-mmap", help="Map the file into memory instead of reading it.")] = True
+    mlock: Annotated[bool, _option("--mlock", help="Keep the model in memory, never in swap.")] = False
+    devices: Annotated[
+        list[str] | None,
+        _option("--device", metavar="NAME", help="Use this device, as doctor names it; may be given more than once."),
+    ] = None
+
+
+@with_groups
+def serve(
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="Port; 0 takes any free one.")] = 8642,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", "-m", metavar="NAME", help="Name, title or path of a model; the bundled one if left out."
+        ),
+    ] = None,
+    parallel: Annotated[int, typer.Option(min=1, max=MAX_SLOTS, metavar="N", help="Requests that run at once.")] = 4,
+    api_key: Annotated[
+        str | None, typer.Option(help="Clients must send this key.", metavar="KEY", envvar="SLIPSTREAM_API_KEY")
+    ] = None,
+    announce: Annotated[
+        bool, typer.Option("--announce", help="Print one line, SLIPSTREAM READY and the address, when it listens.")
+    ] = False,
+    exit_with_stdin: Annotated[
+        bool, typer.Option("--exit-with-stdin", help="Leave when standard input ends: a server for one caller.")
+    ] = False,
+    *,
+    engine: EngineChoice,
+) -> None:
+    """Serve an OpenAI-style endpoint for editors and scripts.
+
+    Clients use the address with /v1 behind it, as http://127.0.0.1:8642/v1, and any model name that models lists.
+    """
+    from app.server.settings import ServerSettings
+
+    settings = ServerSettings(
+        host=host,
+        port=port,
+        model=model,
+        n_slots=parallel,
+        n_ctx=engine.n_ctx,
+        n_threads=engine.n_threads,
+        n_gpu_layers=engine.n_gpu_layers,
+        flash_attention=engine.flash_attention,
+        kv_type=engine.kv_type,
+        mmap=engine.mmap,
+        mlock=engine.mlock,
+        devices=tuple(engine.devices or ()),
+        api_key=api_key,
+        announce=announce,
+        exit_with_stdin=exit_with_stdin,
+    )
+    from app.server.main import run_server
+
+    raise typer.Exit(run_server(settings))

@@ -1,0 +1,43 @@
+"""From what a user types to a model file: a name, a title or a path, or a sentence that says what there is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.exit_codes import ExitCode
+from app.paths import models_folder
+from core.errors import SlipstreamError
+
+if TYPE_CHECKING:
+    from models.catalog import Catalog, ModelEntry
+
+
+class UnknownModel(SlipstreamError):
+    """No model has this name."""
+
+    exit_code = ExitCode.MODEL
+
+
+class UnusableModel(SlipstreamError):
+    """The model's file is broken."""
+
+    exit_code = ExitCode.MODEL
+
+
+def catalog() -> Catalog:
+    """Return the models of this machine: the bundled ones and those in the user's folder."""
+    from models.catalog import Catalog
+
+    return Catalog([models_folder()])
+
+
+def find_model(name: str) -> ModelEntry:
+    """Return the model that ``name`` stands for; raises UnknownModel or UnusableModel."""
+    models = catalog()
+    entry = models.find(name)
+    if entry is None:
+        names = ", ".join(entry.name for entry in models.entries() if entry.problem is None)
+        raise UnknownModel(f"There is no model called {name!r}. Models: {names}. A path to a .gguf file works as well.")
+    if entry.problem:
+        raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
+    return entry
