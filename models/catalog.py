@@ -135,7 +135,7 @@ class _Scan:
         self._seen_files: set[Path] = set()
 
     def model_files(self, root: Path) -> Iterator[Path]:
-        pending = [(root, 0)] if root.exists() else []
+        pending = [(root, 0)]
         while pending:
             folder, depth = pending.pop()
             files, below = self._look(folder)
@@ -153,6 +153,8 @@ class _Scan:
             files = [Path(item.path) for item in items if item.name.lower().endswith(".gguf") and item.is_file()]
             below = [Path(item.path) for item in items if not item.name.startswith(".") and item.is_dir()]
             return [path for path in files if is_listed(path)], below
+        except FileNotFoundError:
+            return [], []
         except OSError as error:
             sentence = f"The folder {folder} cannot be read: {error.strerror or error}. Check its permissions."
             self.problems.append(FolderProblem(folder, sentence))

@@ -90,7 +90,7 @@ def _cgroup_folders(membership: Path, mount: Path) -> Iterator[Path]:
     except OSError:
         return
     for line in lines:
-        _, controllers, path = (line.split(":", 2) + ["", "", ""])[:3]
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and "memory" not in controllers.split(","):
             continue
         root = mount / "memory" if controllers else mount
