@@ -1,0 +1,122 @@
+"""The HTTP application: its routes, its middleware and its errors, each an explicit list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi import Request as HttpRequest
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+
+from app import __version__
+from app.server.auth import BearerAuth
+from app.server.chat import chat_completions
+from app.server.chat_template import TemplateRenderer
+from app.server.completions import completions
+from app.server.connection import ClientGone
+from app.server.errors import STATUSES, Answer, ApiError, from_exception, from_validation, refuse
+from app.server.limits import BodyLimit, HostCheck, JsonOnly, OriginCheck
+from app.server.model_host import ModelHost
+from app.server.settings import ServerSettings
+from app.server.status import get_model, health, list_models, load, state
+
+ROUTES = (
+    ("GET", "/health", health),
+    ("GET", "/v1/models", list_models),
+    ("GET", "/v1/models/{model_id:path}", get_model),
+    ("POST", "/v1/chat/completions", chat_completions),
+    ("POST", "/v1/completions", completions),
+    ("GET", "/slipstream/state", state),
+    ("POST", "/slipstream/load", load),
+)
+
+
+def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
+    """Return the application; it attaches to the engine when it starts up."""
+    application = FastAPI(
+        title="Slipstream",
+        version=__version__,
+        lifespan=_lifespan,
+        middleware=_middleware(settings),
+        exception_handlers={
+            ApiError: _on_error,
+            HTTPException: _on_http_exception,
+            RequestValidationError: _on_invalid,
+            ClientGone: _on_client_gone,
+            Exception: _on_error,
+        },
+        # The pages load scripts from elsewhere; the schema alone is served.
+        docs_url=None,
+        redoc_url=None,
+    )
+    application.state.host = host
+    application.state.renderer = TemplateRenderer()
+    for method, path, handler in ROUTES:
+        application.add_api_route(path, handler, methods=[method], response_model=None)
+    return application
+
+
+def _middleware(settings: ServerSettings) -> list[Middleware]:
+    """Return what a request passes through, outermost first."""
+    middleware = [
+        Middleware(HostCheck, is_loopback=settings.is_loopback),
+        Middleware(OriginCheck),
+        Middleware(JsonOnly),
+        Middleware(BodyLimit),
+    ]
+    if settings.api_key is not None:
+        middleware.insert(2, Middleware(BearerAuth, api_key=settings.api_key))
+    return middleware
+
+
+@asynccontextmanager
+async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
+    host: ModelHost = application.state.host
+    renderer: TemplateRenderer = application.state.renderer
+    host.attach()
+    starting = asyncio.ensure_future(renderer.start())
+    try:
+        yield
+    finally:
+        await asyncio.gather(starting, return_exceptions=True)
+        await renderer.close()
+
+
+async def _on_error(_http: HttpRequest, error: Exception) -> Response:
+    return _response(from_exception(error))
+
+
+async def _on_http_exception(http: HttpRequest, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    message = str(error.detail)
+    code: str | None = None
+    if error.status_code == 404:
+        message = f"There is nothing at {http.url.path}."
+    elif error.status_code == 405:
+        message = f"{http.url.path} does not take {http.method}."
+    elif isinstance(error.__cause__, UnicodeDecodeError):
+        message, code = "The body is not valid UTF-8.", "invalid_json"
+    elif isinstance(error.__cause__, RecursionError):
+        message, code = "The body's JSON is nested too deep.", "invalid_json"
+    if error.status_code not in STATUSES:
+        return _response(ApiError(Answer(error.status_code, "invalid_request_error", None), message), error.headers)
+    return _response(refuse(error.status_code, message, code=code), error.headers)
+
+
+async def _on_invalid(_http: HttpRequest, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    return _response(from_validation(error.errors()))
+
+
+async def _on_client_gone(_http: HttpRequest, _error: Exception) -> Response:
+    return Response(status_code=499)
+
+
+def _response(error: ApiError, headers: object = None) -> Response:
+    more = dict(headers) if isinstance(headers, dict) else {}
+    return Response(error.encoded(), error.answer.status, error.headers() | more, "application/json")

@@ -1,0 +1,228 @@
+"""POST /v1/chat/completions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse, Response
+
+from app.server.chat_template import TemplateRenderer
+from app.server.connection import while_connected
+from app.server.generation import News, generate, new_id, receipts_in_order
+from app.server.identity import Identity, fingerprint
+from app.server.logprobs import chat_logprobs
+from app.server.model_host import ModelHost
+from app.server.schemas import ChatCompletionBody
+from app.server.sse import DONE, EventStream, encode_event, encode_text
+from app.server.timings import timings, usage
+from app.server.tool_calls import ToolCall, ToolCallParser
+from core.errors import BadRequest
+from core.events import Ended, FinishReason
+from core.loaded_model import LoadedModel
+from core.request import Request
+
+
+async def chat_completions(body: ChatCompletionBody, http: HttpRequest) -> Response:
+    """Answer the messages, as one object or as a stream."""
+    call = ChatCall(body, http.app.state.host, http.app.state.renderer)
+    if body.stream:
+        return EventStream(call.stream())
+    return JSONResponse(await while_connected(http.receive, call.answer()))
+
+
+@dataclass(slots=True)
+class ChatCall:
+    """One call of the endpoint."""
+
+    body: ChatCompletionBody
+    host: ModelHost
+    renderer: TemplateRenderer
+
+    async def answer(self) -> dict[str, Any]:
+        """Return the chat.completion object."""
+        async with self._begun() as (model, requests):
+            reply = ChatReply(self.body, self._identity("chat.completion", model))
+            async with aclosing(generate(self.host.bridge, requests, streams=False)) as batches:
+                async for batch in batches:
+                    for news in batch:
+                        reply.add(news)
+            return reply.whole()
+
+    async def stream(self) -> AsyncGenerator[bytes, None]:
+        """Yield the chunks as server-sent events."""
+        async with self._begun() as (model, requests):
+            reply = ChatReply(self.body, self._identity("chat.completion.chunk", model))
+            async with aclosing(generate(self.host.bridge, requests, streams=True)) as batches:
+                chunks = reply.opening()
+                async for batch in batches:
+                    for news in batch:
+                        chunks += reply.chunks(news)
+                        if reply.has_enough(news.index):
+                            self.host.bridge.cancel(requests[news.index].id)
+                    if chunks:
+                        yield chunks
+                    chunks = b""
+            yield reply.closing()
+
+    @asynccontextmanager
+    async def _begun(self) -> AsyncIterator[tuple[LoadedModel, list[Request]]]:
+        """Hold the model while the call runs; give it with the engine's requests."""
+        body = self.body
+        limit, top_logprobs = body.token_limit, body.n_top_logprobs
+        params = list(body.sampling(top_logprobs))
+        async with self.host.lease(body.model) as model:
+            if body.reasoning_effort is not None and "reasoning_effort" not in (model.chat_template or ""):
+                raise BadRequest("This model has no reasoning_effort: leave it out.", param="reasoning_effort")
+            prompt = await self.renderer.render(model, body.template_variables())
+            yield model, [Request(new_id("chat"), prompt, limit, body.stop_strings, one) for one in params]
+
+    def _identity(self, kind: str, model: LoadedModel) -> Identity:
+        return Identity(new_id("chatcmpl"), kind, self.host.name, fingerprint(model))
+
+
+@dataclass(slots=True)
+class Choice:
+    """What has come of one choice so far."""
+
+    parser: ToolCallParser | None
+    texts: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    logprobs: list[Any] = field(default_factory=list)
+    end: Ended | None = None
+
+    def parse(self, news: News) -> list[str | ToolCall]:
+        """Return what is certain after this piece of text."""
+        if self.parser is None:
+            return [news.text] if news.text else []
+        parts = self.parser.feed(news.text)
+        return parts + self.parser.finish() if news.end is not None else parts
+
+    @property
+    def finish_reason(self) -> str:
+        """Why the choice ended, in OpenAI's words."""
+        assert self.end is not None
+        if self.calls and self.end.reason in (FinishReason.STOP, FinishReason.CANCELLED):
+            return "tool_calls"
+        return "length" if self.end.reason is FinishReason.LENGTH else "stop"
+
+
+class ChatReply:
+    """Puts the choices of one call into OpenAI's shapes."""
+
+    def __init__(self, body: ChatCompletionBody, identity: Identity) -> None:
+        self._identity = identity
+        self._is_single_call = body.parallel_tool_calls is False
+        self._has_logprobs = bool(body.logprobs)
+        self._includes_usage = body.includes_usage
+        self._choices = [Choice(ToolCallParser() if body.uses_tools else None) for _ in range(body.n_choices)]
+        rest = ',"usage":null' if body.includes_usage else ""
+        head = "data: " + json.dumps(identity.head(), separators=(",", ":"))[:-1]
+        self._heads = [f'{head},"choices":[{{"index":{i},"delta":{{"content":' for i in range(body.n_choices)]
+        self._tail = f'}},"logprobs":null,"finish_reason":null}}]{rest}}}\n\n'
+
+    def add(self, news: News) -> None:
+        """Keep what is new of a choice for the whole object."""
+        choice = self._choices[news.index]
+        choice.logprobs.extend(news.logprobs)
+        choice.end = news.end
+        for part in choice.parse(news):
+            self._keep(choice, part)
+
+    def _keep(self, choice: Choice, part: str | ToolCall) -> None:
+        if choice.calls and self._is_single_call:
+            return
+        if isinstance(part, ToolCall):
+            choice.calls.append(part)
+        else:
+            choice.texts.append(part)
+
+    def has_enough(self, index: int) -> bool:
+        """True where a choice that may make one call has made it, and still runs."""
+        choice = self._choices[index]
+        return self._is_single_call and bool(choice.calls) and choice.end is None
+
+    def whole(self) -> dict[str, Any]:
+        """Return the chat.completion object."""
+        receipts = self._receipts()
+        choices = [
+            {
+                "index": index,
+                "message": _message(choice),
+                "logprobs": chat_logprobs(choice.logprobs) if self._has_logprobs else None,
+                "finish_reason": choice.finish_reason,
+            }
+            for index, choice in enumerate(self._choices)
+        ]
+        return self._identity.head() | {"choices": choices, "usage": usage(receipts), "timings": timings(receipts)}
+
+    def opening(self) -> bytes:
+        """Return the chunks that say who speaks."""
+        delta = {"role": "assistant", "content": ""}
+        return b"".join(self._chunk(index, delta) for index in range(len(self._choices)))
+
+    def chunks(self, news: News) -> bytes:
+        """Return the chunks for what is new of a choice."""
+        choice = self._choices[news.index]
+        if choice.parser is None and news.end is None and not news.logprobs:
+            # The common case is put together by hand: it runs for every token of every stream.
+            return (self._heads[news.index] + encode_text(news.text) + self._tail).encode() if news.text else b""
+        deltas: list[dict[str, Any]] = []
+        for part in choice.parse(news):
+            if choice.calls and self._is_single_call:
+                break
+            deltas.append(_delta(part, len(choice.calls)))
+            if isinstance(part, ToolCall):
+                choice.calls.append(part)
+        logprobs = chat_logprobs(news.logprobs) if self._has_logprobs and news.logprobs else None
+        if logprobs and not deltas:
+            deltas.append({"content": ""})
+        chunks = b"".join(
+            self._chunk(news.index, delta, logprobs if i == 0 else None) for i, delta in enumerate(deltas)
+        )
+        return chunks if news.end is None else chunks + self._last(news.index, news.end)
+
+    def _last(self, index: int, end: Ended) -> bytes:
+        choice = self._choices[index]
+        choice.end = end
+        return self._chunk(index, {}, finish_reason=choice.finish_reason, timings=timings([end.receipt]))
+
+    def closing(self) -> bytes:
+        """Return the end of the stream."""
+        if not self._includes_usage:
+            return DONE
+        receipts = self._receipts()
+        last = {"choices": [], "usage": usage(receipts), "timings": timings(receipts)}
+        return encode_event(self._identity.head() | last) + DONE
+
+    def _receipts(self) -> list[Any]:
+        return receipts_in_order({i: choice.end for i, choice in enumerate(self._choices) if choice.end is not None})
+
+    def _chunk(
+        self,
+        index: int,
+        delta: dict[str, Any],
+        logprobs: dict[str, Any] | None = None,
+        finish_reason: str | None = None,
+        **more: Any,
+    ) -> bytes:
+        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
+        null_usage = {"usage": None} if self._includes_usage else {}
+        return encode_event(self._identity.head() | {"choices": [choice]} | null_usage | more)
+
+
+def _delta(part: str | ToolCall, n_calls: int) -> dict[str, Any]:
+    return {"tool_calls": [{"index": n_calls} | part.wire()]} if isinstance(part, ToolCall) else {"content": part}
+
+
+def _message(choice: Choice) -> dict[str, Any]:
+    text = "".join(choice.texts)
+    message: dict[str, Any] = {"role": "assistant", "content": text if text or not choice.calls else None}
+    message["refusal"] = None
+    if choice.calls:
+        message["tool_calls"] = [call.wire() for call in choice.calls]
+    return message

@@ -1,0 +1,122 @@
+"""Runs the server: opens the port, starts the engine, and only then imports what speaks HTTP."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from app import discovery
+from app.exit_codes import ExitCode
+from app.model_choice import catalog, find_model
+from app.paths import cache_folder, log_folder, starter_folder
+from app.server.engine_bridge import EngineBridge
+from app.server.listening_socket import PortTaken, listen
+from app.server.model_host import Entry, GivenModel, ModelHost
+from app.server.settings import ServerSettings
+from app.server_process import READY_PREFIX
+from core.errors import SlipstreamError
+from core.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    import socket
+
+    from app.server.http_server import HttpServer
+
+STARTER = "ember-q8_0"
+_log = logging.getLogger("slipstream.server")
+
+
+def run_server(settings: ServerSettings) -> int:
+    """Serve until told to leave (Ctrl-C, SIGTERM, or the end of standard input); return the exit code.
+
+    A model that cannot be loaded does not end the server: its state says what is wrong, and another can be chosen.
+    """
+    _log_to_file_and_stderr()
+    try:
+        listening = listen(settings.host, settings.port)
+    except SlipstreamError as error:
+        print(error.message, file=sys.stderr)
+        return ExitCode.PORT_TAKEN if isinstance(error, PortTaken) else ExitCode.USAGE
+    with listening:
+        return _run(settings, listening)
+
+
+def _run(settings: ServerSettings, listening: socket.socket) -> int:
+    try:
+        entry = _entry(settings.model)
+    except SlipstreamError as error:
+        print(error.message, file=sys.stderr)
+        return ExitCode.MODEL
+    bridge = EngineBridge()
+    supervisor = Supervisor(bridge.deliver, log_folder=log_folder(), cache_folder=cache_folder())
+    host = ModelHost(supervisor, bridge, catalog(), settings)
+    try:
+        host.load(entry)
+        _serve(settings, host, listening)
+    except KeyboardInterrupt:
+        # Ctrl-C before the event loop ran: nobody was served yet.
+        return ExitCode.OK
+    finally:
+        discovery.withdraw()
+        host.end()
+    return ExitCode.OK
+
+
+def _serve(settings: ServerSettings, host: ModelHost, listening: socket.socket) -> None:
+    # These take most of the start; the engine loads meanwhile.
+    from app.server.application import create_application
+    from app.server.http_server import HttpServer
+
+    port: int = listening.getsockname()[1]
+
+    def on_started(server: HttpServer) -> None:
+        _announce(settings, host, port)
+        if settings.exit_with_stdin:
+            threading.Thread(target=_follow_stdin, args=(server,), name="stdin", daemon=True).start()
+
+    application = create_application(settings, host)
+    HttpServer(application, on_started, on_stop=host.close).serve_until_stopped(listening)
+
+
+def _entry(model: str | None) -> Entry:
+    if model is None:
+        # Without a look into the catalogue, which reads the header of every model.
+        return GivenModel(STARTER, starter_folder() / f"{STARTER}.gguf", is_toy=True)
+    return find_model(model)
+
+
+def _announce(settings: ServerSettings, host: ModelHost, port: int) -> None:
+    problem = discovery.announce(host=settings.host, port=port, api_key=settings.api_key, model=host.name)
+    if problem:
+        print(problem, file=sys.stderr)
+    url = discovery.local_url(settings.host, port)
+    if settings.announce:
+        print(f"{READY_PREFIX}{url}", flush=True)
+    else:
+        print(f"Slipstream serves {host.name} at {url}/v1. Ctrl-C stops it.", file=sys.stderr, flush=True)
+
+
+def _follow_stdin(server: HttpServer) -> None:
+    """Leave when standard input ends: whoever started us is gone."""
+    with contextlib.suppress(OSError):
+        # Not through sys.stdin: its lock would be held when the interpreter leaves.
+        while os.read(0, 4096):
+            pass
+    server.stop_from_thread()
+
+
+def _log_to_file_and_stderr() -> None:
+    from logging.handlers import RotatingFileHandler
+
+    to_stderr = logging.StreamHandler()
+    to_stderr.setLevel(logging.WARNING)
+    handlers: list[logging.Handler] = [to_stderr]
+    with contextlib.suppress(OSError):
+        log_folder().mkdir(parents=True, exist_ok=True)
+        handlers.append(RotatingFileHandler(log_folder() / "server.log", maxBytes=1 << 21, backupCount=1))
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", handlers=handlers)
+    to_stderr.setFormatter(logging.Formatter("%(message)s"))

@@ -1,0 +1,269 @@
+"""Which model is loaded, and the change to another one when a request names it.
+
+Calls take the model in the order they came: those that name the loaded model run side by side; one that names
+another waits until they have ended, then the engine loads it, and calls that came later wait behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from app.server.engine_bridge import Engine, EngineBridge
+from app.server.errors import UnknownModel
+from app.server.settings import ServerSettings
+from core.errors import EngineUnavailable, LoadFailed
+from core.events import EngineState, Phase
+from core.loaded_model import LoadedModel
+from core.options import EngineOptions
+
+_log = logging.getLogger("slipstream.server")
+LEAVING = "The server is shutting down."
+
+
+class Entry(Protocol):
+    """What the server reads of a catalogue's entry."""
+
+    @property
+    def name(self) -> str:
+        """The name in requests."""
+
+    @property
+    def path(self) -> Path:
+        """The GGUF file."""
+
+    @property
+    def is_toy(self) -> bool:
+        """True for the bundled pair."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why the file cannot be used, as a sentence, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenModel:
+    """A model that is known without a catalogue."""
+
+    name: str
+    path: Path
+    is_toy: bool = False
+    problem: str | None = None
+
+
+class ModelCatalog(Protocol):
+    """The models there are."""
+
+    def entries(self) -> Sequence[Entry]:
+        """List them; can read files."""
+
+    def find(self, name: str) -> Entry | None:
+        """Return the one of this name, title or path."""
+
+
+class ModelHost:
+    """The loaded model of one engine and the line of calls that want one."""
+
+    def __init__(self, engine: Engine, bridge: EngineBridge, catalog: ModelCatalog, settings: ServerSettings) -> None:
+        self.engine, self.bridge, self.catalog = engine, bridge, catalog
+        self._settings = settings
+        self._entry: Entry | None = None
+        # Names under which requests have asked for it: a look into the catalogue reads folders.
+        self._aliases: set[str] = set()
+        self._model: LoadedModel | None = None
+        self._state = EngineState(Phase.EMPTY)
+        # States of the model before are still on their way when a load begins.
+        self._awaits_loading = False
+        self._line: deque[tuple[Entry, asyncio.Future[None]]] = deque()
+        self._n_leases = 0
+        self._state_waiters: list[asyncio.Future[None]] = []
+        self._loader = ThreadPoolExecutor(1, "model-loader")
+        self._is_closing = False
+
+    def load(self, entry: Entry) -> None:
+        """Begin to load a model at once, whatever runs."""
+        self._entry, self._model, self._aliases = entry, None, {entry.name}
+        self._state, self._awaits_loading = EngineState(Phase.LOADING), True
+        # Not on the event loop: it waits until the memory of the model before is free.
+        self._loader.submit(self._load, self._settings.engine_options(str(entry.path)))
+
+    def _load(self, options: EngineOptions) -> None:
+        try:
+            self.engine.load(options)
+        except Exception:
+            _log.exception("%s could not be loaded", options.model_path)
+
+    def end(self) -> None:
+        """Stop the engine for good, after whatever load has begun."""
+        self._loader.shutdown(cancel_futures=True)
+        self.engine.close()
+
+    def close(self) -> None:
+        """Let nobody in any more, and end every call: the server is leaving."""
+        self._is_closing = True
+        line, self._line = self._line, deque()
+        for _, turn in line:
+            if not turn.done():
+                turn.set_exception(EngineUnavailable(LEAVING))
+        self._wake()
+        self.bridge.end_all(LEAVING)
+
+    def attach(self) -> None:
+        """Follow the engine on the running loop."""
+        self.bridge.attach(self.engine, self._on_state)
+
+    @property
+    def entry(self) -> Entry | None:
+        """The catalogue's entry of the model that is loaded or being loaded."""
+        return self._entry
+
+    @property
+    def name(self) -> str:
+        """The name of that model, or ""."""
+        return self._entry.name if self._entry is not None else ""
+
+    @property
+    def n_waiting(self) -> int:
+        """How many calls wait for a model."""
+        return len(self._line)
+
+    @property
+    def state(self) -> EngineState:
+        """Where the engine stands with ``entry``."""
+        return self._state
+
+    @property
+    def model(self) -> LoadedModel | None:
+        """Facts about the loaded model; kept while a dead engine is restarted."""
+        return self._model
+
+    def names(self) -> tuple[str, ...]:
+        """Names of the models that can be used."""
+        return tuple(entry.name for entry in self.entries() if entry.problem is None)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """List the catalogue, and the loaded model where it lies outside of it."""
+        listed = tuple(self.catalog.entries())
+        if self._entry is None or any(entry.name == self._entry.name for entry in listed):
+            return listed
+        return (self._entry, *listed)
+
+    def find(self, name: str) -> Entry:
+        """Return the model that a request names; raises UnknownModel, or LoadFailed for a broken file."""
+        # A request may name models, not files: paths are for whoever started the server.
+        is_path = "/" in name or "\\" in name or name.lower().endswith(".gguf")
+        entry = None if is_path or not name else self.catalog.find(name)
+        if entry is None:
+            raise UnknownModel(name, self.names())
+        if entry.problem is not None:
+            raise LoadFailed(f"The model {entry.name} cannot be used: {entry.problem}")
+        return entry
+
+    @asynccontextmanager
+    async def lease(self, name: str | None) -> AsyncIterator[LoadedModel]:
+        """Hold the named model (None: the loaded one) while a call runs; waits until it is loaded.
+
+        Raises UnknownModel, LoadFailed, or EngineUnavailable when it did not load.
+        """
+        await self._enter(await self._wanted(name))
+        try:
+            yield await self._ready()
+        finally:
+            self._n_leases -= 1
+            self._advance()
+
+    async def request_load(self, name: str) -> Entry:
+        """Load a model once running calls have ended; a model that failed is tried again."""
+        entry = await self._wanted(name)
+        if self._is_current(entry) and self._state.phase is Phase.FAILED:
+            self.load(entry)
+        elif not self._is_current(entry) or self._line:
+            turn = asyncio.get_running_loop().create_future()
+            turn.add_done_callback(lambda _turn: self._leave())
+            self._line.append((entry, turn))
+            self._advance()
+        return entry
+
+    async def _wanted(self, name: str | None) -> Entry:
+        if self._is_closing:
+            raise EngineUnavailable(LEAVING)
+        if self._entry is not None and (not name or name in self._aliases):
+            return self._entry
+        if not name:
+            raise EngineUnavailable("No model is loaded: name one in the field 'model'.")
+        entry = await asyncio.to_thread(self.find, name)
+        if self._is_current(entry):
+            self._aliases.add(name)
+        return entry
+
+    async def _enter(self, entry: Entry) -> None:
+        if not self._line and self._is_current(entry):
+            self._n_leases += 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._line.append((entry, turn))
+        self._advance()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave()
+            else:
+                self._line = deque(place for place in self._line if place[1] is not turn)
+                self._advance()
+            raise
+
+    def _leave(self) -> None:
+        self._n_leases -= 1
+        self._advance()
+
+    def _advance(self) -> None:
+        """Let calls at the head of the line in, changing the model where nobody uses it any more."""
+        while self._line:
+            entry, turn = self._line[0]
+            if turn.done():
+                self._line.popleft()
+                continue
+            if not self._is_current(entry):
+                if self._n_leases:
+                    return
+                self.load(entry)
+            self._line.popleft()
+            self._n_leases += 1
+            turn.set_result(None)
+
+    def _is_current(self, entry: Entry) -> bool:
+        return self._entry is not None and self._entry.path == entry.path
+
+    async def _ready(self) -> LoadedModel:
+        while self._model is None or self._state.phase is Phase.FAILED:
+            if self._is_closing:
+                raise EngineUnavailable(LEAVING)
+            if self._state.phase is Phase.FAILED:
+                raise EngineUnavailable(self._state.problem or "The model could not be loaded.")
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._state_waiters.append(waiter)
+            await waiter
+        return self._model
+
+    def _on_state(self, state: EngineState) -> None:
+        if self._awaits_loading and state.phase is not Phase.LOADING:
+            return
+        self._awaits_loading = False
+        self._state = state
+        if state.model is not None:
+            self._model = state.model
+        self._wake()
+
+    def _wake(self) -> None:
+        waiters, self._state_waiters = self._state_waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)

@@ -1,0 +1,77 @@
+"""How a server is set up: a frozen value, from the command line or the window."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from core.errors import BadOption
+from core.options import EngineOptions, FlashAttention, KvType
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8642
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Settings of one server; the engine's part as in ``EngineOptions``.
+
+    ``port`` 0 takes any free port. ``model`` is a catalogued name, a title or a path of a GGUF file; None is the
+    bundled starter model. ``announce`` prints one line with the address once connections are accepted.
+    ``exit_with_stdin`` ends the server when its standard input reaches its end.
+    """
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    model: str | None = None
+    n_slots: int = 4
+    n_ctx: int | None = None
+    n_threads: int | None = None
+    n_gpu_layers: int | None = None
+    flash_attention: FlashAttention = "auto"
+    kv_type: KvType = "f16"
+    mmap: bool = True
+    mlock: bool = False
+    devices: tuple[str, ...] = ()
+    api_key: str | None = None
+    announce: bool = False
+    exit_with_stdin: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65_535:
+            raise BadOption(f"The port must be between 0 and 65535, not {self.port}.")
+        if not self.host:
+            raise BadOption("The host is empty: use 127.0.0.1 to serve this machine only.")
+        if self.api_key is not None and not self.api_key.strip():
+            raise BadOption("The API key is empty: give it at least one character, or leave it out.")
+        if not self.is_loopback and self.api_key is None:
+            raise BadOption(
+                f"Serving on {self.host} lets other machines use this model, so it needs an API key: "
+                "add --api-key, or serve this machine only with --host 127.0.0.1."
+            )
+        self.engine_options("any")
+
+    @property
+    def is_loopback(self) -> bool:
+        """True where only this machine can connect."""
+        if self.host.lower() == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False
+
+    def engine_options(self, model_path: str) -> EngineOptions:
+        """Return the engine's options for a model file; raises BadOption."""
+        return EngineOptions(
+            model_path=model_path,
+            n_ctx=self.n_ctx,
+            n_slots=self.n_slots,
+            n_threads=self.n_threads,
+            n_gpu_layers=self.n_gpu_layers,
+            flash_attention=self.flash_attention,
+            kv_type=self.kv_type,
+            mmap=self.mmap,
+            mlock=self.mlock,
+            devices=self.devices,
+        )

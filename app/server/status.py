@@ -1,0 +1,93 @@
+"""Routes that say what there is and how it stands: models, health, the engine's state, and the choice of a model."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse, Response
+
+from app.server.errors import UnknownModel
+from app.server.model_host import Entry, ModelHost
+from app.server.schemas import LoadBody
+from core.events import Phase
+
+HEALTH = {
+    Phase.READY: "ok",
+    Phase.LOADING: "loading",
+    Phase.RESTARTING: "restarting",
+    Phase.FAILED: "error",
+    Phase.EMPTY: "empty",
+}
+
+
+async def health(http: HttpRequest) -> Response:
+    """Say whether requests are answered at once: 200, else 503."""
+    host: ModelHost = http.app.state.host
+    state = host.state
+    body = {
+        "status": HEALTH[state.phase],
+        "model": host.name or None,
+        "progress": state.progress,
+        "problem": state.problem,
+    }
+    return JSONResponse(body, 200 if state.phase is Phase.READY else 503)
+
+
+async def list_models(http: HttpRequest) -> Response:
+    """List the models that can be named in requests."""
+    host: ModelHost = http.app.state.host
+    entries = await asyncio.to_thread(host.entries)
+    data = [_model(entry, host) for entry in entries if entry.problem is None]
+    return JSONResponse({"object": "list", "data": data})
+
+
+async def get_model(model_id: str, http: HttpRequest) -> Response:
+    """Return one model; 404 with the names there are."""
+    host: ModelHost = http.app.state.host
+    entries = await asyncio.to_thread(host.entries)
+    usable = [entry for entry in entries if entry.problem is None]
+    for entry in usable:
+        if entry.name == model_id:
+            return JSONResponse(_model(entry, host))
+    raise UnknownModel(model_id, [entry.name for entry in usable])
+
+
+def _model(entry: Entry, host: ModelHost) -> dict[str, Any]:
+    return {
+        "id": entry.name,
+        "object": "model",
+        "created": int(entry.path.stat().st_mtime) if entry.path.exists() else 0,
+        "owned_by": "slipstream",
+        "is_toy": entry.is_toy,
+        "loaded": host.entry is not None and host.entry.path == entry.path and host.state.phase is Phase.READY,
+    }
+
+
+async def state(http: HttpRequest) -> Response:
+    """Return where the engine stands, with what is known of the model."""
+    host: ModelHost = http.app.state.host
+    model, now, entry = host.model, host.state, host.entry
+    body: dict[str, Any] = {
+        "phase": now.phase.value,
+        "progress": now.progress,
+        "problem": now.problem,
+        "model": host.name or None,
+        "is_toy": entry.is_toy if entry is not None else False,
+        "active": host.bridge.n_active,
+        "queued": host.bridge.n_queued + host.n_waiting,
+    }
+    names = ("n_ctx", "n_slots", "architecture", "n_params", "description", "n_threads", "devices")
+    more = ("n_bytes", "n_ctx_train", "n_cells", "n_gpu_layers", "kv_type", "load_seconds")
+    body |= {name: getattr(model, name, None) for name in (*names, *more)}
+    body["has_chat_template"] = model is not None and model.chat_template is not None
+    body["has_fim"] = model is not None and model.fim is not None
+    return JSONResponse(body)
+
+
+async def load(body: LoadBody, http: HttpRequest) -> Response:
+    """Begin to load a model once running requests have ended; the state says when it is ready."""
+    host: ModelHost = http.app.state.host
+    entry = await host.request_load(body.model)
+    return JSONResponse({"model": entry.name}, 202)

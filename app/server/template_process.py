@@ -1,0 +1,243 @@
+"""The process that renders chat templates: they come with model files from anywhere, so they run apart.
+
+It reads one JSON object per frame (4 bytes of length, big-endian, then UTF-8) on standard input and answers each on
+standard output. Whoever started it kills it when an answer takes too long. It needs jinja2 and nothing of Slipstream.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import json
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from jinja2 import TemplateError, nodes
+from jinja2.ext import Extension
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+MAX_MEMORY = 1 << 30
+MAX_OPEN_FILES = 3
+MAX_TEMPLATES = 8
+LATE_IMPORTS = ("encodings.unicode_escape", "jinja2.constants", "jinja2.debug", "pprint", "textwrap")
+LENGTH = struct.Struct(">I")
+Message = dict[str, Any]
+
+
+class OutputTooLarge(Exception):
+    """The template wrote more than it may."""
+
+
+class GenerationTag(Extension):
+    """``{% generation %}`` marks the assistant's text for training; rendering passes over it."""
+
+    tags = {"generation"}  # noqa: RUF012
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        """Return the statements inside."""
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def make_environment() -> ImmutableSandboxedEnvironment:
+    """Return an environment in which the templates of Hugging Face models work."""
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", GenerationTag]
+    )
+    environment.filters["tojson"] = tojson
+    environment.globals["raise_exception"] = raise_exception
+    environment.globals["strftime_now"] = strftime_now
+    return environment
+
+
+def tojson(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Dump as plain JSON, without the HTML escapes of jinja2's own filter."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def raise_exception(message: str) -> None:
+    """Refuse the messages."""
+    raise TemplateError(message)
+
+
+def strftime_now(form: str) -> str:
+    """Format the present local time."""
+    return datetime.datetime.now().strftime(form)
+
+
+class ChatTemplate:
+    """A compiled template and, found by trying, which shapes of messages it understands."""
+
+    def __init__(self, environment: ImmutableSandboxedEnvironment, source: str, max_chars: int) -> None:
+        self._template = environment.from_string(source)
+        self._max_chars = max_chars
+        user = {"role": "user", "content": "u-probe"}
+        self.wants_parts = not self._shows("u-probe", [user]) and self._shows(
+            "u-probe", [{"role": "user", "content": [{"type": "text", "text": "u-probe"}]}]
+        )
+        self.has_system = self._shows("s-probe", [{"role": "system", "content": "s-probe"}, user])
+        self.wants_objects = self._shows('"k-probe"', [user, _call({"k-probe": "v"})])
+        self.takes_null = self._shows("f-probe", [user, _call({}, None)], hides="None")
+        tool = {"name": "t-probe", "description": "", "parameters": {"type": "object", "properties": {}}}
+        self.has_tools = self._shows("t-probe", [user], tools=[{"type": "function", "function": tool}])
+
+    def _shows(self, text: str, messages: list[Message], hides: str | None = None, **variables: Any) -> bool:
+        messages = [self._with_content(message) for message in messages]
+        try:
+            prompt = self._write({"messages": messages, "add_generation_prompt": True, **variables})
+        except (MemoryError, OutputTooLarge):
+            raise
+        except Exception:
+            # Whatever a template does with a shape that it does not know: it does not take that shape.
+            return False
+        return text in prompt and (hides is None or hides not in prompt)
+
+    def _with_content(self, message: Message) -> Message:
+        content = message.get("content")
+        if getattr(self, "wants_parts", False) and isinstance(content, str):
+            return message | {"content": [{"type": "text", "text": content}]}
+        return message
+
+    def render(self, variables: Message) -> str:
+        """Return the prompt; raises what the template raises."""
+        messages = [self._adapt(message) for message in variables["messages"]]
+        if not self.has_system:
+            messages = _fold_system(messages)
+        messages = [self._with_content(message) for message in messages]
+        return self._write(variables | {"messages": messages})
+
+    def _adapt(self, message: Message) -> Message:
+        message = dict(message)
+        if message["role"] == "developer":
+            message["role"] = "system"
+        if message.get("content") is None and not self.takes_null:
+            message["content"] = ""
+        if message.get("tool_calls"):
+            convert = _to_object if self.wants_objects else _to_text
+            message["tool_calls"] = [_with_arguments(call, convert) for call in message["tool_calls"]]
+        return message
+
+    def _write(self, variables: Message) -> str:
+        parts, n_chars = [], 0
+        for part in self._template.generate(**variables):
+            n_chars += len(part)
+            if n_chars > self._max_chars:
+                raise OutputTooLarge
+            parts.append(part)
+        return "".join(parts)
+
+
+def _call(arguments: Any, content: str | None = "") -> Message:
+    function = {"name": "f-probe", "arguments": arguments}
+    return {
+        "role": "assistant",
+        "content": content,
+        "tool_calls": [{"id": "call_probe", "type": "function", "function": function}],
+    }
+
+
+def _fold_system(messages: list[Message]) -> list[Message]:
+    """Put what the system says before what the user says first: the template knows no system turn."""
+    system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
+    rest = [message for message in messages if message["role"] != "system"]
+    if not system:
+        return rest
+    if rest and rest[0]["role"] == "user":
+        return [rest[0] | {"content": f"{system}\n\n{rest[0]['content']}"}, *rest[1:]]
+    return [{"role": "user", "content": system}, *rest]
+
+
+def _with_arguments(call: Message, convert: Callable[[Any], Any]) -> Message:
+    function = call["function"]
+    return call | {"function": function | {"arguments": convert(function.get("arguments"))}}
+
+
+def _to_object(arguments: Any) -> Any:
+    if not isinstance(arguments, str):
+        return arguments
+    try:
+        return json.loads(arguments or "{}")
+    except ValueError:
+        return arguments
+
+
+def _to_text(arguments: Any) -> Any:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+class Renderer:
+    """Answers requests; keeps the templates it has compiled."""
+
+    def __init__(self) -> None:
+        self._environment = make_environment()
+        self._templates: dict[tuple[str, int], ChatTemplate] = {}
+
+    def answer(self, request: Message) -> Message:
+        """Return {"text", "has_tools"} or {"error", "kind"}; kind is "messages" where the template refused them."""
+        try:
+            template = self._template(request["source"], request["max_chars"])
+            return {"text": template.render(request["variables"]), "has_tools": template.has_tools}
+        except OutputTooLarge:
+            return {"kind": "template", "error": f"it wrote more than {request['max_chars']} characters"}
+        except MemoryError:
+            return {"kind": "template", "error": "it took too much memory"}
+        except RecursionError:
+            return {"kind": "template", "error": "it is nested too deep"}
+        except TemplateError as error:
+            kind = "messages" if type(error) is TemplateError else "template"
+            return {"kind": kind, "error": str(error)[:1_000]}
+        except Exception as error:
+            return {"kind": "template", "error": f"{type(error).__name__}: {error}"[:1_000]}
+
+    def _template(self, source: str, max_chars: int) -> ChatTemplate:
+        key = (source, max_chars)
+        if key not in self._templates:
+            if len(self._templates) >= MAX_TEMPLATES:
+                self._templates.clear()
+            self._templates[key] = ChatTemplate(self._environment, source, max_chars)
+        return self._templates[key]
+
+
+def give_up_rights() -> None:
+    """Limit memory and take away files and sockets: a template that breaks out of the sandbox finds little."""
+    # What reads a file at its first use must be used once while that is still allowed.
+    for module in LATE_IMPORTS:
+        importlib.import_module(module)
+    strftime_now("%Y")
+    try:
+        import resource
+    except ImportError:
+        return
+    limits = ((resource.RLIMIT_AS, MAX_MEMORY), (resource.RLIMIT_NOFILE, MAX_OPEN_FILES), (resource.RLIMIT_FSIZE, 0))
+    for kind, limit in limits:
+        try:
+            resource.setrlimit(kind, (limit, limit))
+        except (OSError, ValueError):
+            continue
+
+
+def serve(source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer frames until the input ends."""
+    renderer = Renderer()
+    while len(head := source.read(LENGTH.size)) == LENGTH.size:
+        answer = renderer.answer(json.loads(source.read(LENGTH.unpack(head)[0])))
+        try:
+            body = json.dumps(answer).encode()
+        except MemoryError:
+            body = json.dumps({"kind": "template", "error": "it took too much memory"}).encode()
+        sink.write(LENGTH.pack(len(body)) + body)
+        sink.flush()
+
+
+if __name__ == "__main__":
+    give_up_rights()
+    serve(sys.stdin.buffer, sys.stdout.buffer)

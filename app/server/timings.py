@@ -1,0 +1,53 @@
+"""What a reply cost, in the words of the wire: ``usage`` and ``timings``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from core.receipt import Receipt
+
+
+def usage(receipts: Sequence[Receipt], n_prompts: int = 1) -> dict[str, Any]:
+    """Return OpenAI's usage object; a prompt that several choices share counts once.
+
+    ``receipts`` lists the choices of the first prompt, then those of the second, and so on.
+    """
+    firsts = receipts[:: max(1, len(receipts) // n_prompts)]
+    n_prompt = sum(receipt.n_prompt for receipt in firsts)
+    n_generated = sum(receipt.n_generated for receipt in receipts)
+    return {
+        "prompt_tokens": n_prompt,
+        "completion_tokens": n_generated,
+        "total_tokens": n_prompt + n_generated,
+        "prompt_tokens_details": {"cached_tokens": sum(receipt.n_cached for receipt in firsts)},
+    }
+
+
+def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
+    """Return the timings object: times in ms, rates in tokens per second.
+
+    Several choices run side by side: the first token of any, the longest times, and the tokens of all.
+    """
+    prefill = max(receipt.prefill for receipt in receipts)
+    decode = max(receipt.decode for receipt in receipts)
+    n_prefill = sum(receipt.n_prompt - receipt.n_cached for receipt in receipts)
+    n_decode = sum(receipt.n_generated for receipt in receipts)
+    n_after_first = sum(max(0, receipt.n_generated - 1) for receipt in receipts)
+    return {
+        "ttft_ms": _ms(min(receipt.ttft for receipt in receipts)),
+        "prefill_ms": _ms(prefill),
+        "decode_ms": _ms(decode),
+        "total_ms": _ms(max(receipt.total for receipt in receipts)),
+        "queued_ms": _ms(max(receipt.queued for receipt in receipts)),
+        "prefill_tokens": n_prefill,
+        "prefill_per_second": round(n_prefill / prefill, 2) if prefill > 0 else 0.0,
+        "decode_tokens": n_decode,
+        "decode_per_second": round(n_after_first / decode, 2) if decode > 0 else 0.0,
+        "cached_tokens": sum(receipt.n_cached for receipt in receipts),
+        "seed": receipts[0].seed,
+    }
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1_000, 3)

@@ -1,0 +1,111 @@
+"""Finds tool calls in a model's text while it comes."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+OPEN, CLOSE = "<tool_call>", "</tool_call>"
+MAX_CALL = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model asks for; ``arguments`` is a JSON object as text."""
+
+    id: str
+    name: str
+    arguments: str
+
+    def wire(self) -> dict[str, Any]:
+        """Return the call in OpenAI's shape."""
+        function = {"name": self.name, "arguments": self.arguments}
+        return {"id": self.id, "type": "function", "function": function}
+
+
+class ToolCallParser:
+    """Splits text that comes in pieces into plain text and calls, in order.
+
+    Text is given out as soon as it cannot belong to a call any more: only the longest end that may begin a marker,
+    and white space before it, is held back. A block that is no valid call stays text, markers included.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._space = ""  # what stood between the text before a block and the block
+        self._is_inside = False
+        self._drops_space = True  # white space before the first word, or right after a call
+
+    def feed(self, text: str) -> list[str | ToolCall]:
+        """Take more text; return what is certain now."""
+        self._held += text
+        found: list[str | ToolCall] = []
+        while self._held and (self._leave(found, text) if self._is_inside else self._enter(found)):
+            text = self._held
+        return found
+
+    def finish(self) -> list[str | ToolCall]:
+        """Return what was held back: the text is over."""
+        rest = (self._space if self._is_inside else "") + self._held
+        self._held = ""
+        if not self._is_inside and self._drops_space and not rest.strip():
+            return []
+        return [rest] if rest else []
+
+    def _enter(self, found: list[str | ToolCall]) -> bool:
+        before, marker, rest = self._held.partition(OPEN)
+        if marker:
+            self._give(found, before.rstrip())
+            self._space = before[len(before.rstrip()) :]
+            self._held, self._is_inside = marker + rest, True
+            return True
+        n_certain = len(self._held) - _n_begun(self._held)
+        n_certain = len(self._held[:n_certain].rstrip())
+        self._give(found, self._held[:n_certain])
+        self._held = self._held[n_certain:]
+        return False
+
+    def _leave(self, found: list[str | ToolCall], news: str) -> bool:
+        # Only the end can hold a close marker that was not there before.
+        end = self._held.find(CLOSE, max(0, len(self._held) - len(news) - len(CLOSE)))
+        if end < 0:
+            if len(self._held) > MAX_CALL:
+                self._give(found, self._space + self._held)
+                self._held, self._is_inside = "", False
+            return False
+        block, self._held = self._held[: end + len(CLOSE)], self._held[end + len(CLOSE) :]
+        self._is_inside = False
+        call = parse_call(block[len(OPEN) : end])
+        if call is None:
+            self._give(found, self._space + block)
+        else:
+            found.append(call)
+            self._drops_space = True
+        return True
+
+    def _give(self, found: list[str | ToolCall], text: str) -> None:
+        if text:
+            found.append(text)
+            self._drops_space = False
+
+
+def _n_begun(text: str) -> int:
+    """Return the length of the longest end of ``text`` that begins an open marker."""
+    return next((n for n in range(min(len(OPEN) - 1, len(text)), 0, -1) if OPEN.startswith(text[-n:])), 0)
+
+
+def parse_call(body: str) -> ToolCall | None:
+    """Return the call in the text between the markers, or None where it is none."""
+    try:
+        value = json.loads(body)
+        arguments = value.get("arguments", {})
+        if isinstance(arguments, str):
+            arguments = json.loads(arguments)
+    except (ValueError, AttributeError, RecursionError):
+        return None
+    name = value.get("name")
+    if not (isinstance(name, str) and name and isinstance(arguments, dict)):
+        return None
+    return ToolCall(f"call_{os.urandom(12).hex()}", name, json.dumps(arguments, ensure_ascii=False))
