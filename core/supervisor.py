@@ -23,7 +23,10 @@ from core.request import Request
 _log = logging.getLogger(__name__)
 
 Listener = Callable[[tuple[Event, ...]], None]
-"""Called once per message of the engine, on a thread of the supervisor's, with its events in order."""
+"""Called once per message of the engine with its events in order, on a thread of the supervisor's or the caller's.
+
+It is called under the supervisor's lock, which keeps the order: it must hand the events on and return.
+"""
 
 _BACK_OFF = (0.0, 1.0, 2.0, 4.0)
 # An engine that lived this long is trusted again.
@@ -166,15 +169,14 @@ class Supervisor:
 
     @property
     def state(self) -> EngineState:
-        """Where the engine stands."""
-        with self._lock:
-            return self._state
+        """Where the engine stands. Never waits."""
+        return self._state
 
     @property
     def engine_pid(self) -> int | None:
-        """The process id of the engine, None where there is none."""
-        with self._lock:
-            return self._process.pid if self._process else None
+        """The process id of the engine, None where there is none. Never waits."""
+        process = self._process
+        return process.pid if process else None
 
     def wait_ready(self, timeout: float | None = None) -> LoadedModel:
         """Wait until the model is loaded. Raises LoadFailed, or EngineUnavailable after ``timeout`` seconds."""

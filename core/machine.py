@@ -1,0 +1,70 @@
+"""What this machine is: processor, cores, memory."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+_CPU_INFO = Path("/proc/cpuinfo")
+# The first of these that /proc/cpuinfo has names the processor: x86, then ARM boards, then others.
+_NAME_KEYS = ("model name", "Model", "Hardware", "cpu model", "uarch")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """``cpu`` is the processor's name, ``n_cores`` physical cores, ``n_threads`` what this process may run on.
+
+    ``ram`` is the memory of the machine in bytes.
+    """
+
+    cpu: str
+    n_cores: int
+    n_threads: int
+    ram: int
+
+
+def this_machine() -> Machine:
+    """Ask the system."""
+    n_threads = _usable_threads()
+    return Machine(
+        cpu=cpu_name(),
+        n_cores=min(psutil.cpu_count(logical=False) or n_threads, n_threads),
+        n_threads=n_threads,
+        ram=psutil.virtual_memory().total,
+    )
+
+
+def cpu_name() -> str:
+    """Return the processor's name as its maker gives it, else its architecture."""
+    if sys.platform == "darwin":
+        return _first_line(["sysctl", "-n", "machdep.cpu.brand_string"]) or platform.machine()
+    try:
+        return name_in(_CPU_INFO.read_text(encoding="utf-8", errors="replace")) or platform.machine()
+    except OSError:
+        return platform.processor() or platform.machine()
+
+
+def name_in(cpu_info: str) -> str | None:
+    """Return the processor's name in the text of /proc/cpuinfo."""
+    pairs = [line.partition(":") for line in cpu_info.splitlines()]
+    named = {key.strip(): value.strip() for key, _, value in reversed(pairs) if value.strip()}
+    return next((named[key] for key in _NAME_KEYS if key in named), None)
+
+
+def _usable_threads() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _first_line(command: list[str]) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout.strip()
+    except OSError:
+        return ""

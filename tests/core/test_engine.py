@@ -1,0 +1,326 @@
+"""The engine on real models: batching changes nothing, every request ends once, bad input is refused."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from core.engine import Engine
+from core.errors import BadRequest, PromptTooLong
+from core.events import FinishReason
+from core.llama.context import DecodeStatus
+from core.request import Request
+from core.sampling_params import SamplingParams
+from tests.support.engines import (
+    FOX,
+    GREEDY_WITH_LOGPROBS,
+    Ledger,
+    assert_same_up_to_a_near_tie,
+    chat,
+    complete,
+    greedy_tokens,
+    open_engine,
+    run,
+    submit,
+)
+
+STORY_START = "Once upon a time, there was a happy fox named Ella."
+PROMPTS = (
+    FOX,
+    chat("Who are you?"),
+    chat("What is speculative decoding?"),
+    chat("List the planets."),
+    chat("Count to five."),
+    "def fibonacci(n):\n",
+    chat("Tell me a story about a bear.") + "Once",
+    "import os\n",
+)
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    with open_engine(n_slots=8, n_ctx=1024) as made:
+        yield made
+
+
+def test_a_story_is_told(engine: Engine) -> None:
+    text, ended, ledger = complete(engine, max_tokens=40)
+    assert text.startswith(STORY_START)
+    assert ended.reason is FinishReason.LENGTH
+    assert ledger.n_tokens["only"] == 40
+    assert ended.receipt.n_generated == 40
+    assert ended.receipt.n_prompt == 16
+    assert 0 < ended.receipt.ttft <= ended.receipt.total
+
+
+def alone(engine: Engine, n_tokens: list[int]) -> list[list[tuple[int, float]]]:
+    """Run each prompt by itself."""
+    results = []
+    for prompt, n in zip(PROMPTS, n_tokens, strict=True):
+        _, _, ledger = complete(engine, prompt, max_tokens=n, sampling=GREEDY_WITH_LOGPROBS)
+        results.append(greedy_tokens(ledger, "only"))
+    return results
+
+
+def test_requests_that_share_a_batch_get_the_tokens_they_get_alone(engine: Engine) -> None:
+    expected = alone(engine, [48] * len(PROMPTS))
+    for index, prompt in enumerate(PROMPTS):
+        submit(engine, str(index), prompt, max_tokens=48, sampling=GREEDY_WITH_LOGPROBS)
+    together = run(engine)
+    for index, tokens in enumerate(expected):
+        assert_same_up_to_a_near_tie(greedy_tokens(together, str(index)), tokens)
+
+
+def test_requests_join_and_leave_at_any_step(engine: Engine) -> None:
+    lengths = [10 + 5 * index for index in range(len(PROMPTS))]
+    expected = alone(engine, lengths)
+    ledger = Ledger()
+    for index, prompt in enumerate(PROMPTS):
+        submit(engine, str(index), prompt, max_tokens=lengths[index], sampling=GREEDY_WITH_LOGPROBS)
+        for _ in range(index):
+            ledger.add(engine.step())
+    run(engine, ledger)
+    for index, tokens in enumerate(expected):
+        assert_same_up_to_a_near_tie(greedy_tokens(ledger, str(index)), tokens)
+
+
+def test_the_fast_greedy_path_chooses_what_the_careful_one_chooses(engine: Engine) -> None:
+    for prompt in PROMPTS:
+        fast, _, _ = complete(engine, prompt, max_tokens=30)
+        careful, _, _ = complete(engine, prompt, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
+        assert fast == careful
+
+
+def test_a_seed_gives_the_same_text_in_any_company(engine: Engine) -> None:
+    def sampling(seed: int) -> SamplingParams:
+        return SamplingParams(seed=seed, temperature=0.9)
+
+    texts = [complete(engine, max_tokens=24, sampling=sampling(seed))[0] for seed in range(8)]
+    for seed in range(8):
+        submit(engine, str(seed), max_tokens=24, sampling=sampling(seed))
+    together = run(engine)
+    same = sum(together.text[str(seed)] == texts[seed] for seed in range(8))
+    assert same >= 6, "only rounding at near-ties may change a seeded text"
+    assert len(set(texts)) >= 6
+
+
+def test_a_request_without_a_seed_reports_the_one_that_was_drawn(engine: Engine) -> None:
+    text, ended, _ = complete(engine, max_tokens=30, sampling=SamplingParams())
+    seed = ended.receipt.seed
+    assert seed is not None
+    assert complete(engine, max_tokens=30, sampling=SamplingParams(seed=seed))[0] == text
+
+
+def test_a_cancelled_request_ends_within_one_step_and_frees_its_cells(engine: Engine) -> None:
+    rng = random.Random(1)
+    for _ in range(10):
+        ledger = Ledger()
+        for index, prompt in enumerate(PROMPTS):
+            submit(engine, str(index), prompt, max_tokens=60)
+        for _ in range(rng.randrange(0, 20)):
+            ledger.add(engine.step())
+        victim = str(rng.randrange(len(PROMPTS)))
+        engine.cancel(victim)
+        ledger.add(engine.step())
+        assert victim in ledger.ended
+        run(engine, ledger)
+        assert set(ledger.ended) == {str(index) for index in range(len(PROMPTS))}
+    while engine._slots.drop_idle():
+        pass
+    assert [engine._context.last_position(slot) for slot in range(8)] == [-1] * 8
+
+
+def test_a_cancelled_request_that_waits_for_a_slot_ends_too(engine: Engine) -> None:
+    for index in range(12):
+        submit(engine, str(index), max_tokens=5)
+    engine.step()
+    assert engine.n_waiting == 4
+    engine.cancel("11")
+    ledger = run(engine)
+    assert ledger.ended["11"].reason is FinishReason.CANCELLED
+    assert len(ledger.ended) == 12
+
+
+def test_cancelling_unknown_and_ended_requests_changes_nothing(engine: Engine) -> None:
+    engine.cancel("nobody")
+    complete(engine, max_tokens=2)
+    engine.cancel("only")
+    assert engine.step() == []
+
+
+def test_more_requests_than_slots_all_finish(engine: Engine) -> None:
+    for index in range(30):
+        submit(engine, str(index), PROMPTS[index % len(PROMPTS)], max_tokens=4)
+    ledger = run(engine)
+    assert len(ledger.ended) == 30
+    assert {ended.reason for ended in ledger.ended.values()} == {FinishReason.LENGTH}
+
+
+def test_a_stop_string_across_token_borders_ends_the_text(engine: Engine) -> None:
+    text, ended, _ = complete(engine, max_tokens=40, stop=("there was a ha", "never"))
+    assert text == "Once upon a time, "
+    assert (ended.reason, ended.stop) == (FinishReason.STOP, "there was a ha")
+
+
+def test_the_model_ends_its_turn_by_itself_unless_told_to_go_on(engine: Engine) -> None:
+    prompt = chat("Who are you?")
+    text, ended, _ = complete(engine, prompt, max_tokens=200)
+    assert ended.reason is FinishReason.STOP
+    assert "Ember" in text
+    _, ended, _ = complete(engine, prompt, max_tokens=200, sampling=SamplingParams(temperature=0, ignore_eos=True))
+    assert (ended.reason, ended.receipt.n_generated) == (FinishReason.LENGTH, 200)
+
+
+def test_max_tokens_0_evaluates_the_prompt_only(engine: Engine) -> None:
+    text, ended, _ = complete(engine, max_tokens=0)
+    assert (text, ended.reason, ended.receipt.n_generated) == ("", FinishReason.LENGTH, 0)
+
+
+def test_without_max_tokens_the_context_is_the_limit() -> None:
+    with open_engine(n_slots=2, n_ctx=64) as engine:
+        _, ended, _ = complete(engine, sampling=SamplingParams(temperature=0, ignore_eos=True))
+        assert ended.reason is FinishReason.LENGTH
+        assert ended.receipt.n_prompt + ended.receipt.n_generated == 64
+
+
+def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(engine: Engine) -> None:
+    with pytest.raises(PromptTooLong, match=r"1024 tokens, but the context holds 1024"):
+        engine.tokenize(Request("1", tuple([5] * 1024)))
+    with pytest.raises(PromptTooLong, match="at least"):
+        engine.tokenize(Request("1", "x" * 10_000_000))
+    assert len(engine.tokenize(Request("1", tuple([5] * 1023)))) == 1023
+
+
+def test_tokens_that_the_model_does_not_have_are_refused(engine: Engine) -> None:
+    for bad in (-1, 4096, 2**40):
+        with pytest.raises(BadRequest, match=f"{bad} is no token"):
+            engine.tokenize(Request("1", (1, bad)))
+
+
+def test_any_unicode_can_be_asked_and_lone_surrogates_do_no_harm(engine: Engine) -> None:
+    for prompt in ("Grüße 🦊 狐狸", "\ud800 broken", "\x00\x01", "🦊" * 50):
+        _, ended, _ = complete(engine, prompt, max_tokens=3)
+        assert ended.reason in (FinishReason.LENGTH, FinishReason.STOP)
+
+
+def test_the_second_turn_of_a_conversation_reuses_the_first(engine: Engine) -> None:
+    first, _, _ = complete(engine, max_tokens=30)
+    _, ended, ledger = complete(engine, FOX + first + "<|im_end|>\n" + chat("Go on."), max_tokens=5)
+    assert ledger.started["only"].n_cached >= 16 + 20
+    assert ended.receipt.n_cached == ledger.started["only"].n_cached
+
+
+def test_a_reused_prefix_gives_the_same_text_as_a_fresh_one() -> None:
+    prompt = chat("Tell me a story about a bear.")
+    with open_engine(n_slots=2) as fresh:
+        _, _, expected = complete(fresh, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+    with open_engine(n_slots=2) as engine:
+        complete(engine, max_tokens=20)
+        _, ended, found = complete(engine, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+    assert ended.receipt.n_cached > 5
+    assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), greedy_tokens(expected, "only"))
+
+
+def test_the_same_long_prompt_sent_by_many_is_shared() -> None:
+    prompt = "x = 1\n" * 100
+    with open_engine(n_slots=4, n_ctx=1024, n_batch=64, n_ubatch=64) as engine:
+        submit(engine, "a", prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+        ledger = Ledger()
+        while "a" not in ledger.text:
+            ledger.add(engine.step())
+        submit(engine, "b", prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+        run(engine, ledger)
+        assert ledger.started["b"].n_cached == ledger.started["b"].n_prompt - 1
+        assert_same_up_to_a_near_tie(greedy_tokens(ledger, "b"), greedy_tokens(ledger, "a"))
+
+
+def test_logprobs_are_those_of_the_model_before_any_sampler(engine: Engine) -> None:
+    sampling = SamplingParams(temperature=0.7, seed=3, top_k=5, logprobs=True, top_logprobs=4)
+    _, _, ledger = complete(engine, max_tokens=12, sampling=sampling)
+    entries = [entry for token in ledger.tokens["only"] for entry in token.logprobs]
+    assert len(entries) == 12
+    for entry in entries:
+        values = [logprob.logprob for logprob in entry.top]
+        assert values == sorted(values, reverse=True)
+        assert len(values) == 4
+        assert all(value <= 0 for value in values)
+        assert entry.chosen.logprob <= values[0] + 1e-6
+        assert sum(2.718281828**value for value in values) <= 1 + 1e-6
+
+
+def test_short_memory_lets_everybody_finish_with_the_same_text() -> None:
+    prompts = [chat(f"Tell me a story about a {animal}.") for animal in ("fox", "bear", "owl", "mouse", "cat", "dog")]
+    with open_engine(n_slots=6, n_ctx=256) as roomy:
+        expected = []
+        for prompt in prompts:
+            _, _, ledger = complete(roomy, prompt, max_tokens=150, sampling=GREEDY_WITH_LOGPROBS)
+            expected.append(greedy_tokens(ledger, "only"))
+    with open_engine(n_slots=6, n_ctx=256, n_cells=256) as engine:
+        refused = []
+        decode = engine._context.decode
+
+        def watch(batch: object) -> DecodeStatus:
+            status = decode(batch)  # type: ignore[arg-type]
+            if status is not DecodeStatus.OK:
+                refused.append(status)
+            return status
+
+        engine._context.decode = watch  # type: ignore[method-assign]
+        for index, prompt in enumerate(prompts):
+            submit(engine, str(index), prompt, max_tokens=150, sampling=GREEDY_WITH_LOGPROBS)
+        ledger = run(engine)
+    assert DecodeStatus.NO_KV_SLOT in refused
+    for index, tokens in enumerate(expected):
+        assert_same_up_to_a_near_tie(greedy_tokens(ledger, str(index)), tokens)
+    assert {ended.failure for ended in ledger.ended.values()} == {None}
+
+
+def test_long_prompts_that_do_not_fit_together_all_get_their_turn() -> None:
+    with open_engine(n_slots=3, n_ctx=256, n_cells=256, n_batch=64, n_ubatch=64) as engine:
+        for index in range(3):
+            submit(engine, str(index), tuple((7 + index, 11) * 100), max_tokens=20)
+        ledger = run(engine)
+    assert {ended.failure for ended in ledger.ended.values()} == {None}
+    assert {ended.receipt.n_prompt for ended in ledger.ended.values()} == {200}
+
+
+def test_an_aborted_decode_is_taken_up_again_where_it_stopped(engine: Engine) -> None:
+    expected, _, _ = complete(engine, max_tokens=20)
+    submit(engine, "a", max_tokens=20)
+    ledger = Ledger()
+    for step in range(6):
+        if step in (0, 3):
+            engine._context.abort.set()
+            ledger.add(engine.step())
+            engine._context.abort.clear()
+        ledger.add(engine.step())
+    run(engine, ledger)
+    assert ledger.text["a"] == expected
+
+
+def test_the_python_work_of_a_step_does_not_grow_with_the_context() -> None:
+    """Not timed: counts the bytecode lines that one decode step runs, at a short and at a long context."""
+    import sys
+
+    counts = []
+    with open_engine(n_slots=1, n_ctx=1024) as engine:
+        for n_prompt in (30, 900):
+            submit(engine, "a", tuple([20] * n_prompt), sampling=SamplingParams(temperature=0, ignore_eos=True))
+            for _ in range(3):
+                engine.step()
+            n_lines = 0
+
+            def trace(frame: object, event: str, argument: object) -> object:
+                nonlocal n_lines
+                n_lines += event == "line"
+                return trace
+
+            sys.settrace(trace)  # type: ignore[arg-type]
+            engine.step()
+            sys.settrace(None)
+            counts.append(n_lines)
+            engine.cancel("a")
+            engine.step()
+    assert counts[0] == counts[1] > 0

@@ -1,0 +1,198 @@
+"""Sampling: every setting does what its name says, and the draws follow the distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from core.llama import log
+from core.llama.candidates import Candidates
+from core.llama.model import Model
+from core.llama.vocab import Vocab
+from core.sampler import Sampler
+from core.sampling_params import SamplingParams
+from tests.support.engines import EMBER
+
+Logits = npt.NDArray[np.float32]
+OFF: dict[str, Any] = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "temperature": 1.0}
+LIKELY = (100, 200, 300, 400, 500)
+PROBABILITIES = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Model]:
+    log.silence()
+    made = Model(str(EMBER))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def vocab(model: Model) -> Vocab:
+    return Vocab(model)
+
+
+class Bench:
+    """Draws tokens at many positions from fixed logits."""
+
+    def __init__(self, model: Model, vocab: Vocab) -> None:
+        self._model, self._vocab = model, vocab
+        self._candidates = Candidates(vocab.n_tokens)
+
+    def sampler(self, seed: int = 1, **settings: Any) -> Sampler:
+        return Sampler(self._model, self._vocab, SamplingParams(**{**OFF, **settings}), seed, 1024)
+
+    def draw(self, sampler: Sampler, logits: Logits, n: int = 300, start: int = 0) -> list[int]:
+        return [sampler.choose(logits.copy(), position, self._candidates) for position in range(start, start + n)]
+
+    def seen(self, logits: Logits, used: tuple[int, ...] = (), **settings: Any) -> set[int]:
+        sampler = self.sampler(**settings)
+        for token in used:
+            sampler.accept(token)
+        try:
+            return set(self.draw(sampler, logits))
+        finally:
+            sampler.close()
+
+
+@pytest.fixture
+def bench(model: Model, vocab: Vocab) -> Bench:
+    return Bench(model, vocab)
+
+
+@pytest.fixture
+def logits(vocab: Vocab) -> Logits:
+    values = np.full(vocab.n_tokens, -30.0, np.float32)
+    values[list(LIKELY)] = np.log(PROBABILITIES)
+    return values
+
+
+def chi_square(draws: list[int], probabilities: npt.NDArray[np.float64]) -> float:
+    counts = np.array([draws.count(token) for token in LIKELY[: len(probabilities)]])
+    assert counts.sum() == len(draws)
+    expected = len(draws) * probabilities
+    return float(((counts - expected) ** 2 / expected).sum())
+
+
+@pytest.mark.parametrize("settings", [{}, {"top_k": 40, "top_p": 0.9999}], ids=["whole vocabulary", "top-k"])
+def test_draws_follow_the_models_distribution(bench: Bench, logits: Logits, settings: dict[str, Any]) -> None:
+    draws = bench.draw(bench.sampler(**settings), logits, n=3000)
+    assert chi_square(draws, PROBABILITIES) < 18.47  # 4 degrees of freedom, p = 0.001
+
+
+def test_draws_from_more_candidates_than_get_noise_each_follow_it_too(
+    bench: Bench, logits: Logits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.sampler._GUMBEL_LIMIT", 3)
+    draws = bench.draw(bench.sampler(), logits, n=3000)
+    assert chi_square(draws, PROBABILITIES) < 18.47
+
+
+def test_temperature_sharpens_and_flattens(bench: Bench, logits: Logits) -> None:
+    for temperature in (0.5, 2.0):
+        expected = PROBABILITIES ** (1 / temperature)
+        settings = {"temperature": temperature, "top_k": 5}
+        assert chi_square(bench.draw(bench.sampler(**settings), logits, n=3000), expected / expected.sum()) < 18.47
+
+
+def test_temperature_0_takes_the_most_likely(bench: Bench, logits: Logits) -> None:
+    assert bench.seen(logits, temperature=0.0) == {100}
+    assert bench.sampler(temperature=0.0).is_plain_greedy
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"top_k": 2}, {100, 200}),
+        ({"top_p": 0.7}, {100, 200}),
+        ({"min_p": 0.2}, {100, 200, 300}),
+        ({"typical_p": 0.2}, {200}),
+        ({"top_n_sigma": 1.5}, {100, 200, 300}),
+        ({"top_n_sigma": 1.5, "top_k": 2}, {100, 200}),
+        ({"xtc_probability": 1.0, "xtc_threshold": 0.2}, {200, 300, 400, 500}),
+        ({"xtc_probability": 1.0, "xtc_threshold": 0.1}, {300, 400, 500}),
+        ({"xtc_probability": 1.0, "xtc_threshold": 0.6}, {100, 200, 300, 400, 500}),
+        ({"logit_bias": ((100, -math.inf), (200, -100.0)), "top_k": 2}, {300, 400}),
+        ({"logit_bias": ((7, 100.0),)}, {7}),
+        ({"temperature": 0.0, "logit_bias": ((7, 100.0),)}, {7}),
+    ],
+    ids=str,
+)
+def test_truncation(bench: Bench, logits: Logits, settings: dict[str, Any], expected: set[int]) -> None:
+    assert bench.seen(logits, **settings) == expected
+
+
+def test_xtc_strikes_with_its_probability(bench: Bench, logits: Logits) -> None:
+    draws = bench.draw(bench.sampler(xtc_probability=0.5, xtc_threshold=0.1), logits, n=2000)
+    # Untouched half of the time; else the two likeliest of three are out and 300 has 0.15 of 0.25.
+    assert 0.5 * 0.5 - 0.05 < draws.count(100) / 2000 < 0.5 * 0.5 + 0.05
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"repeat_penalty": 5.0}, {"frequency_penalty": 2.0}, {"presence_penalty": 2.0}],
+    ids=str,
+)
+def test_penalties_hit_what_was_used(bench: Bench, vocab: Vocab, settings: dict[str, Any]) -> None:
+    logits = np.full(vocab.n_tokens, -30.0, np.float32)
+    logits[[100, 200]] = 2.0, 1.0
+    used = (100, 100, 100)
+    assert bench.seen(logits, temperature=0.0) == {100}
+    assert bench.seen(logits, used=used, temperature=0.0, **settings) == {200}
+    assert bench.seen(logits, used=used, temperature=0.0, repeat_last_n=0, **settings) == {100}
+
+
+def test_penalties_forget_what_is_long_ago(bench: Bench, vocab: Vocab) -> None:
+    logits = np.full(vocab.n_tokens, -30.0, np.float32)
+    logits[[100, 200]] = 2.0, 1.0
+    settings: dict[str, Any] = {"temperature": 0.0, "repeat_penalty": 5.0, "repeat_last_n": 2}
+    assert bench.seen(logits, used=(100, 3), **settings) == {200}
+    assert bench.seen(logits, used=(100, 3, 4), **settings) == {100}
+
+
+def test_dry_stops_a_repetition_and_breakers_reset_it(bench: Bench, vocab: Vocab) -> None:
+    logits = np.full(vocab.n_tokens, -30.0, np.float32)
+    logits[[900, 901]] = 1.5, 1.0
+    repetition = (700, 701, 702, 703, 900, 700, 701, 702, 703)
+    dry: dict[str, Any] = {"temperature": 0.0, "dry_multiplier": 1.0}
+    assert bench.seen(logits, used=repetition, **dry) == {901}
+    assert bench.seen(logits, used=repetition, **{**dry, "dry_allowed_length": 9}) == {900}
+    breaker = vocab.tokenize("\n", add_special=False)[0]
+    broken = (700, 701, 702, int(breaker), 900, 700, 701, 702, int(breaker))
+    assert bench.seen(logits, used=broken, **dry) == {900}
+
+
+def test_mirostat_learns_from_its_surprise(bench: Bench, logits: Logits) -> None:
+    sampler = bench.sampler(mirostat=2, mirostat_tau=0.5, mirostat_eta=0.5)
+    assert set(bench.draw(sampler, logits)) == {100}, "only tokens of at most 2 tau = 1 bit"
+    before = sampler._mirostat_mu
+    sampler.accept(100, logits)
+    assert sampler._mirostat_mu == pytest.approx(before - 0.5 * (0.0 - 0.5))
+    for _ in range(20):
+        sampler.accept(100, logits)
+    assert set(bench.draw(sampler, logits)) > {100}
+
+
+def test_ignoring_the_end_never_draws_it(bench: Bench, vocab: Vocab, logits: Logits) -> None:
+    logits[list(vocab.end_tokens)] = 10.0
+    assert bench.seen(logits, top_k=3) <= vocab.end_tokens
+    assert not bench.seen(logits, ignore_eos=True) & vocab.end_tokens
+    assert bench.seen(logits, ignore_eos=True, temperature=0.0) == {100}
+
+
+def test_choosing_twice_at_one_position_gives_the_same_token(bench: Bench, logits: Logits) -> None:
+    sampler = bench.sampler(top_k=5)
+    assert bench.draw(sampler, logits) == bench.draw(sampler, logits)
+    assert bench.draw(sampler, logits) != bench.draw(bench.sampler(seed=2, top_k=5), logits)
+
+
+def test_the_penalties_memory_is_as_long_as_asked(bench: Bench) -> None:
+    assert bench.sampler().memory_length == 0
+    assert bench.sampler(repeat_penalty=1.1).memory_length == 64
+    assert bench.sampler(repeat_penalty=1.1, repeat_last_n=200).memory_length == 200
+    assert bench.sampler(dry_multiplier=1.0, dry_penalty_last_n=-1).memory_length >= 1 << 20

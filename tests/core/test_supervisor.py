@@ -1,0 +1,202 @@
+"""The supervisor with real engine processes: every request ends once, and the engine comes back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from core.errors import EngineUnavailable, LoadFailed
+from core.events import EngineState, Event, FailureKind, FinishReason, Phase
+from core.options import EngineOptions
+from core.request import Request
+from core.sampling_params import SamplingParams
+from core.supervisor import Supervisor
+from tests.support.engines import EMBER, EMBER_DRAFT, FOX, Ledger
+
+ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
+
+
+class Office:
+    """A supervisor with a ledger of all it says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ledger = Ledger()
+        self.states: list[EngineState] = []
+        self._heard = threading.Condition()
+        self.supervisor = Supervisor(self._listen, log_folder=folder / "log", cache_folder=folder / "cache")
+
+    def _listen(self, events: tuple[Event, ...]) -> None:
+        with self._heard:
+            self.states += [event for event in events if isinstance(event, EngineState)]
+            self.ledger.add(tuple(event for event in events if not isinstance(event, EngineState)))
+            self._heard.notify_all()
+
+    def wait(self, condition: Callable[[], bool], seconds: float = 20) -> None:
+        with self._heard:
+            assert self._heard.wait_for(condition, seconds), f"waited {seconds} s in vain"
+
+    def wait_ended(self, *ids: str) -> None:
+        self.wait(lambda: set(ids) <= set(self.ledger.ended))
+
+    @property
+    def phases(self) -> list[Phase]:
+        phases: list[Phase] = []
+        for state in self.states:
+            if not phases or phases[-1] is not state.phase:
+                phases.append(state.phase)
+        return phases
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[Office]:
+    made = Office(tmp_path)
+    yield made
+    made.supervisor.close()
+
+
+def options(path: Path = EMBER) -> EngineOptions:
+    return EngineOptions(str(path), n_threads=1)
+
+
+def test_a_request_runs_in_another_process(office: Office) -> None:
+    office.supervisor.load(options())
+    office.supervisor.submit(Request("a", FOX, 20, sampling=SamplingParams(temperature=0)))
+    office.wait_ended("a")
+    assert office.ledger.text["a"].startswith("Once upon a time")
+    assert office.phases == [Phase.LOADING, Phase.READY]
+    assert office.supervisor.engine_pid not in (None, os.getpid())
+    model = office.supervisor.wait_ready()
+    assert (model.architecture, model.n_vocab, model.n_slots) == ("llama", 4096, 4)
+    assert model.chat_template is not None
+
+
+def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(office: Office) -> None:
+    office.supervisor.load(options())
+    for name in "abcd":
+        office.supervisor.submit(Request(name, FOX, sampling=ENDLESS))
+    office.wait(lambda: set(office.ledger.text) >= set("abcd"))
+    pid = office.supervisor.engine_pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    killed_at = time.monotonic()
+    office.wait_ended(*"abcd")
+    for name in "abcd":
+        failure = office.ledger.ended[name].failure
+        assert failure is not None
+        assert failure.kind is FailureKind.ENGINE_DIED
+        assert "was killed" in failure.message
+    office.supervisor.submit(Request("next", FOX, 3))
+    office.wait_ended("next")
+    assert office.ledger.ended["next"].reason is FinishReason.LENGTH
+    assert time.monotonic() - killed_at < 10
+    assert Phase.RESTARTING in office.phases
+
+
+def test_an_engine_that_keeps_dying_is_given_up_with_a_reason(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.supervisor._BACK_OFF", (0.0, 0.0))
+    office.supervisor.load(options())
+    for _ in range(2):
+        office.wait(lambda: office.supervisor.state.phase in (Phase.READY, Phase.FAILED))
+        pid = office.supervisor.engine_pid
+        assert pid is not None
+        os.kill(pid, signal.SIGABRT)
+        office.wait(lambda dead=pid: office.supervisor.engine_pid != dead)  # type: ignore[misc]
+    office.wait(lambda: office.supervisor.state.phase is Phase.FAILED)
+    assert "too often" in (office.supervisor.state.problem or "")
+    with pytest.raises(EngineUnavailable, match="too often"):
+        office.supervisor.submit(Request("late", FOX))
+    office.supervisor.load(options())
+    office.supervisor.submit(Request("again", FOX, 2))
+    office.wait_ended("again")
+
+
+def test_requests_sent_while_loading_wait_for_the_model(office: Office) -> None:
+    office.supervisor.load(options())
+    for name in "abc":
+        office.supervisor.submit(Request(name, FOX, 2))
+    office.supervisor.cancel("b")
+    office.wait_ended(*"abc")
+    assert office.ledger.ended["b"].reason is FinishReason.CANCELLED
+    assert office.ledger.ended["a"].reason is FinishReason.LENGTH
+
+
+def test_a_cancel_in_a_stream_ends_it(office: Office) -> None:
+    office.supervisor.load(options())
+    office.supervisor.submit(Request("a", FOX, sampling=ENDLESS))
+    office.wait(lambda: "a" in office.ledger.text)
+    office.supervisor.cancel("a")
+    office.supervisor.cancel("a")
+    office.supervisor.cancel("nobody")
+    office.wait_ended("a")
+    assert office.ledger.ended["a"].reason is FinishReason.CANCELLED
+
+
+def test_loading_another_model_ends_the_requests_of_the_first(office: Office) -> None:
+    office.supervisor.load(options())
+    office.supervisor.submit(Request("a", FOX, sampling=ENDLESS))
+    office.wait(lambda: "a" in office.ledger.text)
+    office.supervisor.load(options(EMBER_DRAFT))
+    office.wait_ended("a")
+    failure = office.ledger.ended["a"].failure
+    assert failure is not None
+    assert failure.kind is FailureKind.SHUTDOWN
+    assert office.supervisor.wait_ready(20).n_params < 2_000_000
+    office.supervisor.submit(Request("b", FOX, 2))
+    office.wait_ended("b")
+
+
+def test_without_a_model_requests_are_refused(office: Office) -> None:
+    with pytest.raises(EngineUnavailable, match="No model is loaded"):
+        office.supervisor.submit(Request("a", FOX))
+    with pytest.raises(EngineUnavailable):
+        office.supervisor.wait_ready()
+
+
+def test_bad_requests_end_with_their_reason_and_the_engine_goes_on(office: Office) -> None:
+    office.supervisor.load(options())
+    office.supervisor.submit(Request("long", "word " * 5000))
+    office.supervisor.submit(Request("huge", "x" * 10_000_000))
+    office.supervisor.submit(Request("bad", (99_999,)))
+    office.supervisor.submit(Request("good", FOX, 2))
+    office.wait_ended("long", "huge", "bad", "good")
+    kinds = {name: ended.failure.kind for name, ended in office.ledger.ended.items() if ended.failure}
+    assert kinds == {
+        "long": FailureKind.CONTEXT_LENGTH,
+        "huge": FailureKind.CONTEXT_LENGTH,
+        "bad": FailureKind.BAD_REQUEST,
+    }
+
+
+def test_a_file_that_is_no_model_is_refused_with_a_sentence(office: Office, tmp_path: Path) -> None:
+    path = tmp_path / "notes.gguf"
+    path.write_text("these are my notes")
+    office.supervisor.load(options(path))
+    office.supervisor.submit(Request("a", FOX))
+    with pytest.raises(LoadFailed, match=r"notes\.gguf"):
+        office.supervisor.wait_ready(20)
+    office.wait_ended("a")
+    assert office.supervisor.engine_pid is None
+
+
+def test_nothing_is_left_running_after_close(office: Office) -> None:
+    office.supervisor.load(options())
+    office.supervisor.wait_ready(20)
+    pid = office.supervisor.engine_pid
+    assert pid is not None
+    office.supervisor.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_a_closed_supervisor_can_load_again(office: Office) -> None:
+    office.supervisor.load(options())
+    office.supervisor.unload()
+    assert office.supervisor.state.phase is Phase.EMPTY
+    office.supervisor.load(options())
+    office.supervisor.wait_ready(20)

@@ -1,0 +1,111 @@
+"""Engines in this process, for tests that look inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from core.engine import Engine
+from core.events import Ended, RequestEvent, Started, Token
+from core.loading import load_engine
+from core.options import EngineOptions
+from core.request import Request
+from core.sampling_params import SamplingParams
+
+STARTER = Path(__file__).resolve().parent.parent.parent / "models" / "starter"
+EMBER = STARTER / "ember-q8_0.gguf"
+EMBER_DRAFT = STARTER / "ember-draft-q8_0.gguf"
+
+
+def chat(text: str) -> str:
+    """Return a user's turn in Ember's chat format."""
+    return f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
+
+
+FOX = chat("Tell me a story about a fox.")
+
+
+@contextmanager
+def open_engine(path: Path = EMBER, *, cache_folder: str = "", **options: Any) -> Iterator[Engine]:
+    """Load a model in this process and close it afterwards."""
+    from core.llama import log
+
+    log.silence()
+    engine, _ = load_engine(EngineOptions(str(path), **{"n_threads": 1, **options}), cache_folder=cache_folder)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+class Ledger:
+    """Collects what an engine says and holds it to its promise: each request ends exactly once."""
+
+    def __init__(self) -> None:
+        self.text: dict[str, str] = {}
+        self.n_tokens: dict[str, int] = {}
+        self.tokens: dict[str, list[Token]] = {}
+        self.started: dict[str, Started] = {}
+        self.ended: dict[str, Ended] = {}
+
+    def add(self, events: list[RequestEvent] | tuple[RequestEvent, ...]) -> None:
+        """Take events in order."""
+        for event in events:
+            assert event.request_id not in self.ended, f"{event} came after the end"
+            match event:
+                case Started(request_id):
+                    assert request_id not in self.started
+                    self.started[request_id] = event
+                case Token(request_id, text, n, _):
+                    self.text[request_id] = self.text.get(request_id, "") + text
+                    self.n_tokens[request_id] = self.n_tokens.get(request_id, 0) + n
+                    self.tokens.setdefault(request_id, []).append(event)
+                case Ended(request_id, _, text):
+                    self.text[request_id] = self.text.get(request_id, "") + text
+                    self.ended[request_id] = event
+
+
+def submit(engine: Engine, request_id: str, prompt: str | tuple[int, ...] = FOX, **fields: Any) -> None:
+    """Submit a request; greedy unless ``sampling`` says otherwise."""
+    fields.setdefault("sampling", SamplingParams(temperature=0))
+    request = Request(request_id, prompt, **fields)
+    engine.submit(request, engine.tokenize(request))
+
+
+def run(engine: Engine, ledger: Ledger | None = None, *, limit: int = 20_000) -> Ledger:
+    """Step until nothing is left to do."""
+    ledger = ledger or Ledger()
+    for _ in range(limit):
+        if engine.is_idle:
+            return ledger
+        ledger.add(engine.step())
+    raise AssertionError(f"not idle after {limit} steps")
+
+
+def complete(engine: Engine, prompt: str | tuple[int, ...] = FOX, **fields: Any) -> tuple[str, Ended, Ledger]:
+    """Run one request alone; return its text, its end and the ledger."""
+    submit(engine, "only", prompt, **fields)
+    ledger = run(engine)
+    return ledger.text["only"], ledger.ended["only"], ledger
+
+
+GREEDY_WITH_LOGPROBS = SamplingParams(temperature=0, logprobs=True, top_logprobs=2)
+# Kernels for one row and for many round differently: two tokens that are this close may swap places.
+NEAR_TIE = 0.25
+
+
+def greedy_tokens(ledger: Ledger, request_id: str) -> list[tuple[int, float]]:
+    """Return (token, distance in log probability to the second choice) of a run with ``GREEDY_WITH_LOGPROBS``."""
+    entries = [entry for token in ledger.tokens[request_id] for entry in token.logprobs]
+    return [(entry.chosen.token, entry.top[0].logprob - entry.top[1].logprob) for entry in entries]
+
+
+def assert_same_up_to_a_near_tie(found: list[tuple[int, float]], expected: list[tuple[int, float]]) -> None:
+    """Hold that two greedy runs agree, or first differ where two tokens are nearly equally likely."""
+    for (token, _), (other, gap) in zip(found, expected, strict=False):
+        if token != other:
+            assert gap < NEAR_TIE, f"token {token} instead of {other}, which was ahead by {gap:.3f}"
+            return
+    assert len(found) == len(expected)
