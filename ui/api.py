@@ -159,7 +159,7 @@ class ReplyStream(QObject):
         if self._has_ended or self._reply is None or not _is_event_stream(self._reply):
             return
         added: list[str] = []
-        for data in self._parser.feed(self._reply.readAll().data()):
+        for data in self._parser.feed(bytes(self._reply.readAll().data())):
             problem = self._take(data, added)
             if problem is not None:
                 self._emit_text(added)
@@ -222,7 +222,7 @@ def _settle(reply: QNetworkReply, done: Callable[[dict[str, Any]], None], failed
         failed(describe(reply))
         return
     try:
-        body = json.loads(reply.readAll().data())
+        body = json.loads(bytes(reply.readAll().data()))
     except ValueError:
         failed("The server sent something that is not JSON.")
         return
@@ -232,7 +232,7 @@ def _settle(reply: QNetworkReply, done: Callable[[dict[str, Any]], None], failed
 def describe(reply: QNetworkReply) -> str:
     """Return what went wrong with ``reply`` as a sentence: the server's own words where it gave some."""
     try:
-        sentence = sentence_of(json.loads(reply.read(MAX_ERROR_BYTES).data()))
+        sentence = sentence_of(json.loads(bytes(reply.read(MAX_ERROR_BYTES).data())))
     except ValueError:
         sentence = None
     if sentence is not None:

@@ -281,9 +281,19 @@ def _storable(text: str) -> str:
 
 
 def _message(row: tuple[Any, ...]) -> Message:
-    number, chat_id, parent_id, role, content, created_ms, status, *rest, timings = row
+    number, chat_id, parent_id, role, content, created_ms, status, problem, finish_reason, model, timings = row
     return Message(
-        number, chat_id, parent_id, Role(role), content, created_ms, Status(status), *rest, _timings(timings)
+        id=number,
+        chat_id=chat_id,
+        parent_id=parent_id,
+        role=Role(role),
+        content=content,
+        created_ms=created_ms,
+        status=Status(status),
+        problem=problem,
+        finish_reason=finish_reason,
+        model=model,
+        timings=_timings(timings),
     )
 
 

@@ -1,0 +1,98 @@
+"""Colours the code in documents: lexed on a thread of its own, applied in small steps."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import shiboken6
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtGui import QColor, QTextCharFormat, QTextCursor
+from PySide6.QtWidgets import QWidget
+
+from ui.chat.code_spans import Span, code_spans
+from ui.gui_thread import GuiThread
+from ui.theme import Palette
+
+STEP_SECONDS = 0.004
+
+
+class CodeColours(QObject):
+    """One queue of code to colour for all documents of the window."""
+
+    def __init__(self, palette: Palette, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._palette = palette
+        self._gui = GuiThread(self)
+        self._lexing = ThreadPoolExecutor(1, thread_name_prefix="code colours")
+        self._jobs: deque[_Job] = deque()
+        self._timer = QTimer(self, interval=0)
+        self._timer.timeout.connect(self._step)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Colour from now on for another palette."""
+        self._palette = palette
+
+    def colour(self, view: QWidget, code: QTextCursor, language: str) -> None:
+        """Colour the selected text of a document that ``view`` shows."""
+        if not language or not code.hasSelection():
+            return
+        text = code.selection().toPlainText()
+        job = _Job(view, code)
+
+        def lexed(future: Future[list[Span]]) -> None:
+            if not future.cancelled() and future.exception() is None:
+                job.spans = deque(future.result())
+                self._gui.post(lambda: self._begin(job))
+
+        self._lexing.submit(code_spans, text, language.lower()).add_done_callback(lexed)
+
+    def close(self) -> None:
+        """Stop; what is not coloured yet stays plain."""
+        self._gui.close()
+        self._jobs.clear()
+        self._lexing.shutdown(wait=False, cancel_futures=True)
+
+    def _begin(self, job: _Job) -> None:
+        if job.is_still_right:
+            self._jobs.append(job)
+            self._timer.start()
+
+    def _step(self) -> None:
+        if not self._jobs:
+            self._timer.stop()
+            return
+        job = self._jobs[0]
+        if not job.is_still_right or not job.apply(self._palette, time.perf_counter() + STEP_SECONDS):
+            self._jobs.popleft()
+
+
+class _Job:
+    """Spans that wait to be applied to one piece of code."""
+
+    def __init__(self, view: QWidget, code: QTextCursor) -> None:
+        self._view = view
+        self._code = code
+        self._length = code.selectionEnd() - code.selectionStart()
+        self.spans: deque[Span] = deque()
+
+    @property
+    def is_still_right(self) -> bool:
+        """True while the document is there and the code in it was not written again."""
+        return shiboken6.isValid(self._view) and self._code.selectionEnd() - self._code.selectionStart() == self._length
+
+    def apply(self, palette: Palette, until: float) -> bool:
+        """Colour spans until the time is over; return whether some are left."""
+        cursor = QTextCursor(self._code)
+        begin = self._code.selectionStart()
+        cursor.beginEditBlock()
+        form = QTextCharFormat()
+        while self.spans and time.perf_counter() < until:
+            span = self.spans.popleft()
+            form.setForeground(QColor(getattr(palette, span.colour)))
+            cursor.setPosition(begin + span.start)
+            cursor.setPosition(begin + span.start + span.length, QTextCursor.MoveMode.KeepAnchor)
+            cursor.mergeCharFormat(form)
+        cursor.endEditBlock()
+        return bool(self.spans)

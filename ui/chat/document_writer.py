@@ -1,0 +1,404 @@
+"""Writes markdown tokens into a QTextDocument: no HTML in between, so nothing in a reply can become markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markdown_it.token import Token
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QFont,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+    QTextFormat,
+    QTextFrame,
+    QTextFrameFormat,
+    QTextLength,
+    QTextList,
+    QTextListFormat,
+    QTextTable,
+    QTextTableCellFormat,
+    QTextTableFormat,
+)
+
+from ui.theme import Palette, Space, Type
+
+KIND = QTextFormat.Property.UserProperty.value + 1  # on a frame: what it is
+LANGUAGE = KIND + 1  # on a code frame
+CODE, QUOTE, RULE = "code", "quote", "rule"
+INDENT = 26.0
+CODE_PADDING = 14
+LABEL_PADDING = 7
+_HEADING_SIZES = {1: 21, 2: 18, 3: 16}
+
+
+@dataclass(frozen=True, slots=True)
+class TextStyle:
+    """Fonts and colours of a document."""
+
+    palette: Palette
+    family: str
+    mono_family: str
+
+    @property
+    def body(self) -> QTextCharFormat:
+        """Plain text."""
+        form = QTextCharFormat()
+        form.setFontFamilies([self.family])
+        form.setProperty(QTextFormat.Property.FontPixelSize, Type.LARGE)
+        form.setForeground(QColor(self.palette.text))
+        return form
+
+    @property
+    def code(self) -> QTextCharFormat:
+        """Text of a code block."""
+        form = QTextCharFormat()
+        form.setFontFamilies([self.mono_family])
+        form.setFontFixedPitch(True)
+        form.setProperty(QTextFormat.Property.FontPixelSize, Type.LABEL)
+        form.setForeground(QColor(self.palette.code_text))
+        return form
+
+
+class DocumentWriter:
+    """Writes at a cursor. ``is_fresh`` says whether the block there is empty: then it takes the first text."""
+
+    def __init__(self, cursor: QTextCursor, style: TextStyle, is_fresh: bool) -> None:
+        self.cursor = cursor
+        self._style = style
+        self._palette = style.palette
+        self.is_fresh = is_fresh
+        self._lists: list[_List] = []
+        self._quotes: list[QTextFrame] = []
+        self._base = style.body
+        self.open_code: QTextCursor | None = None  # the end of the code of the last code block
+
+    def write(self, tokens: Sequence[Token]) -> None:
+        """Write all ``tokens``, which hold whole blocks."""
+        self._write_blocks(iter(tokens))
+
+    def finish(self) -> None:
+        """Leave nothing of an empty block behind a table or a frame but its line."""
+        if self.is_fresh:
+            self._flatten_block()
+
+    def _write_blocks(self, tokens: Iterator[Token]) -> None:
+        for token in tokens:
+            match token.type:
+                case "paragraph_open":
+                    self._paragraph(next(tokens), is_tight=token.hidden)
+                case "heading_open":
+                    self._heading(next(tokens), int(token.tag[1:]))
+                case "bullet_list_open" | "ordered_list_open":
+                    self._lists.append(_List(token))
+                case "bullet_list_close" | "ordered_list_close":
+                    self._lists.pop()
+                case "list_item_open":
+                    self._lists[-1].begin_item()
+                case "blockquote_open":
+                    self._open_quote()
+                case "blockquote_close":
+                    self._close_quote()
+                case "fence" | "code_block":
+                    self._code(token)
+                case "hr":
+                    self._rule()
+                case "table_open":
+                    self._table(tokens)
+                case _:
+                    pass
+
+    # Blocks.
+
+    def _block(self, above: float, below: float) -> QTextBlockFormat:
+        form = QTextBlockFormat()
+        form.setTopMargin(above)
+        form.setBottomMargin(below)
+        form.setLineHeight(142, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+        return form
+
+    def _begin_block(self, form: QTextBlockFormat, chars: QTextCharFormat) -> None:
+        depth = len(self._lists)
+        is_item = depth > 0 and self._lists[-1].is_item_new
+        # A list indents its items itself; only what follows in the same item is indented here.
+        form.setIndent(0 if is_item else depth)
+        if self.is_fresh:
+            self.cursor.setBlockFormat(form)
+            self.cursor.setBlockCharFormat(chars)
+        else:
+            self.cursor.insertBlock(form, chars)
+        self.is_fresh = False
+        if is_item:
+            self._lists[-1].place(self.cursor, depth)
+
+    def _paragraph(self, inline: Token, is_tight: bool) -> None:
+        gap = 2.0 if is_tight else float(Space.S)
+        self._begin_block(self._block(gap / 2, gap), self._base)
+        self._inline(inline.children or [], self._base)
+
+    def _heading(self, inline: Token, level: int) -> None:
+        chars = QTextCharFormat(self._base)
+        chars.setProperty(QTextFormat.Property.FontPixelSize, _HEADING_SIZES.get(level, Type.LARGE))
+        chars.setFontWeight(QFont.Weight.DemiBold)
+        above = 0.0 if self.cursor.position() == 0 else float(Space.L)
+        form = self._block(above, Space.S - 2.0)
+        form.setLineHeight(125, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+        self._begin_block(form, chars)
+        self._inline(inline.children or [], chars)
+
+    def _rule(self) -> None:
+        form = QTextFrameFormat()
+        form.setProperty(KIND, RULE)
+        form.setHeight(QTextLength(QTextLength.Type.FixedLength, Space.XL))
+        self._leave_room()
+        self.cursor.insertFrame(form)
+        self._flatten_block()
+        self._step_out()
+
+    def _open_quote(self) -> None:
+        form = QTextFrameFormat()
+        form.setProperty(KIND, QUOTE)
+        form.setPadding(0)
+        form.setLeftMargin(Space.L + len(self._lists) * INDENT)
+        form.setTopMargin(Space.S)
+        form.setBottomMargin(Space.S)
+        self._leave_room()
+        self._quotes.append(self.cursor.insertFrame(form))
+        self.is_fresh = True
+        self._base = QTextCharFormat(self._base)
+        self._base.setForeground(QColor(self._palette.muted))
+
+    def _close_quote(self) -> None:
+        if self.is_fresh:
+            self._flatten_block()
+        self._quotes.pop()
+        if not self._quotes:
+            self._base = self._style.body
+        self._step_out()
+
+    def _code(self, token: Token) -> None:
+        language = token.info.strip().split()[0] if token.info.strip() else ""
+        form = QTextTableFormat()
+        form.setProperty(KIND, CODE)
+        form.setProperty(LANGUAGE, language)
+        form.setBorder(0)
+        form.setCellSpacing(0)
+        form.setCellPadding(0)
+        form.setTopMargin(Space.S)
+        form.setBottomMargin(Space.M)
+        form.setWidth(QTextLength(QTextLength.Type.PercentageLength, 100))
+        self._leave_room()
+        table = self.cursor.insertTable(2, 1, form)
+        self._pad_cells(table)
+        self._write_label(table, language)
+        self.open_code = table.cellAt(1, 0).firstCursorPosition()
+        self._write_code(self.open_code, token.content.removesuffix("\n"))
+        self.cursor.setPosition(table.lastPosition() + 1)
+        self.is_fresh = True
+
+    def _pad_cells(self, table: QTextTable) -> None:
+        for row, (above, below) in enumerate(((LABEL_PADDING, 0), (Space.XS, Space.M))):
+            cell = table.cellAt(row, 0)
+            form = QTextTableCellFormat()
+            form.setLeftPadding(CODE_PADDING)
+            form.setRightPadding(CODE_PADDING)
+            form.setTopPadding(above)
+            form.setBottomPadding(below)
+            cell.setFormat(form)
+
+    def _write_label(self, table: QTextTable, language: str) -> None:
+        chars = QTextCharFormat()
+        chars.setFontFamilies([self._style.family])
+        chars.setProperty(QTextFormat.Property.FontPixelSize, Type.CAPTION)
+        chars.setForeground(QColor(self._palette.code_muted))
+        cursor = table.cellAt(0, 0).firstCursorPosition()
+        cursor.setBlockFormat(_line(150))
+        cursor.insertText(language or "code", chars)
+
+    def _write_code(self, cursor: QTextCursor, code: str) -> None:
+        # No setBlockCharFormat here: in a cell it would take the place of the cell's own format, its padding.
+        cursor.setBlockFormat(_line(135))
+        cursor.insertText(code, self._style.code)
+
+    def _table(self, tokens: Iterator[Token]) -> None:
+        rows = list(_table_rows(tokens))
+        n_columns = max((len(row.cells) for row in rows), default=0)
+        if not n_columns:
+            return
+        form = QTextTableFormat()
+        form.setBorder(1)
+        form.setBorderCollapse(True)
+        form.setBorderStyle(QTextFrameFormat.BorderStyle.BorderStyle_Solid)
+        form.setBorderBrush(QBrush(QColor(self._palette.border_strong)))
+        form.setCellPadding(7)
+        form.setCellSpacing(0)
+        form.setLeftMargin(len(self._lists) * INDENT)
+        form.setTopMargin(Space.S)
+        form.setBottomMargin(Space.M)
+        self._leave_room()
+        table = self.cursor.insertTable(len(rows), n_columns, form)
+        for number, row in enumerate(rows):
+            self._table_row(table, number, row)
+        self.cursor.setPosition(table.lastPosition() + 1)
+        self.is_fresh = True
+
+    def _table_row(self, table: QTextTable, number: int, row: _Row) -> None:
+        outer = self.cursor
+        for column, (inline, align) in enumerate(row.cells):
+            cell = table.cellAt(number, column)
+            if row.is_head:
+                cell_form = QTextTableCellFormat()
+                cell_form.setBackground(QColor(self._palette.panel))
+                cell.setFormat(cell_form)
+            chars = QTextCharFormat(self._base)
+            chars.setProperty(QTextFormat.Property.FontPixelSize, Type.BODY)
+            if row.is_head:
+                chars.setFontWeight(QFont.Weight.DemiBold)
+            self.cursor = cell.firstCursorPosition()
+            form = _line(130)
+            form.setAlignment(align)
+            self.cursor.setBlockFormat(form)
+            self._inline(inline, chars)
+        self.cursor = outer
+
+    def _leave_room(self) -> None:
+        """Make the block before a frame as small as can be where it is empty: a frame always has one before it."""
+        if self.is_fresh:
+            self._flatten_block()
+
+    def _step_out(self) -> None:
+        frame = self.cursor.currentFrame()
+        self.cursor.setPosition(frame.lastPosition() + 1)
+        self.is_fresh = True
+
+    def _flatten_block(self) -> None:
+        form = QTextBlockFormat()
+        form.setLineHeight(1, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
+        chars = QTextCharFormat()
+        chars.setProperty(QTextFormat.Property.FontPixelSize, 1)
+        self.cursor.setBlockFormat(form)
+        self.cursor.setBlockCharFormat(chars)
+
+    # Text inside a block.
+
+    def _inline(self, tokens: Sequence[Token], base: QTextCharFormat) -> None:
+        styles = [base]
+        for token in tokens:
+            match token.type:
+                case "text":
+                    self.cursor.insertText(token.content, styles[-1])
+                case "softbreak":
+                    self.cursor.insertText(" ", styles[-1])
+                case "hardbreak":
+                    self.cursor.insertText("\u2028", styles[-1])
+                case "code_inline":
+                    self.cursor.insertText(token.content, self._inline_code(styles[-1]))
+                case "image":
+                    self.cursor.insertText(token.content or "image", self._link(styles[-1], token, "src"))
+                case "strong_open" | "em_open" | "s_open" | "link_open":
+                    styles.append(self._styled(styles[-1], token))
+                case "strong_close" | "em_close" | "s_close" | "link_close":
+                    styles.pop()
+                case _:
+                    self.cursor.insertText(token.content, styles[-1])
+
+    def _styled(self, outer: QTextCharFormat, token: Token) -> QTextCharFormat:
+        if token.type == "link_open":
+            return self._link(outer, token, "href")
+        form = QTextCharFormat(outer)
+        if token.type == "strong_open":
+            form.setFontWeight(QFont.Weight.DemiBold)
+        elif token.type == "em_open":
+            form.setFontItalic(True)
+        else:
+            form.setFontStrikeOut(True)
+        return form
+
+    def _inline_code(self, outer: QTextCharFormat) -> QTextCharFormat:
+        form = QTextCharFormat(outer)
+        form.setFontFamilies([self._style.mono_family])
+        form.setProperty(QTextFormat.Property.FontPixelSize, int(outer.property(_PIXELS) or Type.LARGE) - 2)
+        form.setBackground(QColor(self._palette.bubble))
+        return form
+
+    def _link(self, outer: QTextCharFormat, token: Token, attribute: str) -> QTextCharFormat:
+        form = QTextCharFormat(outer)
+        form.setAnchor(True)
+        form.setAnchorHref(QUrl(str(token.attrGet(attribute) or "")).toString())
+        form.setForeground(QColor(self._palette.accent))
+        form.setFontUnderline(True)
+        return form
+
+
+_PIXELS = QTextFormat.Property.FontPixelSize
+
+
+class _List:
+    """One level of a list while it is written."""
+
+    def __init__(self, token: Token) -> None:
+        self._is_ordered = token.type == "ordered_list_open"
+        self._start = int(token.attrGet("start") or 1) if self._is_ordered else 1
+        self._list: QTextList | None = None
+        self.is_item_new = False
+
+    def begin_item(self) -> None:
+        self.is_item_new = True
+
+    def place(self, cursor: QTextCursor, depth: int) -> None:
+        """Make the cursor's block the next item."""
+        self.is_item_new = False
+        if self._list is not None:
+            self._list.add(cursor.block())
+            return
+        form = QTextListFormat()
+        form.setIndent(depth)
+        form.setStyle(self._style(depth))
+        form.setStart(self._start)
+        self._list = cursor.createList(form)
+
+    def _style(self, depth: int) -> QTextListFormat.Style:
+        if self._is_ordered:
+            return QTextListFormat.Style.ListDecimal
+        return QTextListFormat.Style.ListDisc if depth % 2 else QTextListFormat.Style.ListCircle
+
+
+@dataclass(slots=True)
+class _Row:
+    """A table row: cells as inline tokens and alignment."""
+
+    cells: list[tuple[list[Token], Qt.AlignmentFlag]]
+    is_head: bool
+
+
+def _table_rows(tokens: Iterator[Token]) -> Iterator[_Row]:
+    row = _Row([], False)
+    for token in tokens:
+        match token.type:
+            case "table_close":
+                return
+            case "tr_open":
+                row = _Row([], False)
+            case "tr_close":
+                yield row
+            case "th_open" | "td_open":
+                row.is_head = token.type == "th_open"
+                row.cells.append((next(tokens).children or [], _alignment(str(token.attrGet("style") or ""))))
+            case _:
+                pass
+
+
+def _alignment(style: str) -> Qt.AlignmentFlag:
+    if "right" in style:
+        return Qt.AlignmentFlag.AlignRight
+    return Qt.AlignmentFlag.AlignHCenter if "center" in style else Qt.AlignmentFlag.AlignLeft
+
+
+def _line(percent: int) -> QTextBlockFormat:
+    form = QTextBlockFormat()
+    form.setLineHeight(percent, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+    return form

@@ -1,0 +1,310 @@
+"""A reply as formatted text, also while it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markdown_it.token import Token
+from PySide6.QtCore import QEvent, QPoint, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QPen, QResizeEvent, QTextCursor, QTextFrame
+from PySide6.QtWidgets import QWidget
+
+from ui.chat.code_colours import CodeColours
+from ui.chat.document_writer import (
+    CODE,
+    CODE_PADDING,
+    INDENT,
+    KIND,
+    LABEL_PADDING,
+    LANGUAGE,
+    QUOTE,
+    RULE,
+    DocumentWriter,
+    TextStyle,
+)
+from ui.chat.markdown import (
+    MAX_OPEN,
+    Markdown,
+    cut_offset,
+    is_open_fence,
+    last_block,
+    offset_of_line,
+    stable_code,
+    start_line,
+)
+from ui.chat.text_view import TextView
+from ui.icon_button import TextButton
+from ui.theme import Corner, Space
+
+FLUSH_MS = 33
+REWRITE_LIMIT = 30_000  # characters; a longer reply that had to be cut keeps its cuts
+
+
+class MarkdownView(TextView):
+    """Shows markdown. Of a growing text only the last block is written again, 30 times a second at most."""
+
+    grown = Signal()
+
+    def __init__(
+        self, markdown: Markdown, colours: CodeColours, style: TextStyle, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._markdown = markdown
+        self._colours = colours
+        self._style = style
+        self._text = ""
+        self._closed = 0  # characters that are written for good
+        self._tail_at = 0  # where the document's open part begins
+        self._is_tail_fresh = True  # whether it begins in an empty block
+        self._shown_tail = ""
+        self._code: _OpenCode | None = None
+        self._was_cut = False
+        self._copy_buttons: list[TextButton] = []
+        self._flush_timer = QTimer(self, singleShot=True, interval=FLUSH_MS)
+        self._flush_timer.timeout.connect(self.flush)
+        self._place_timer = QTimer(self, singleShot=True, interval=0)
+        self._place_timer.timeout.connect(self._place_buttons)
+        self.document().setIndentWidth(INDENT)
+        self.document().documentLayout().documentSizeChanged.connect(lambda size: self._place_timer.start())
+
+    @property
+    def text(self) -> str:
+        """The markdown, also what is not shown yet."""
+        return self._text
+
+    def set_text(self, text: str) -> None:
+        """Show a whole text."""
+        self._flush_timer.stop()
+        self._reset(text)
+        self.flush()
+        self.finish()
+
+    def set_style(self, style: TextStyle) -> None:
+        """Show the same text in other colours."""
+        self._style = style
+        self._reset(self._text)
+        self.flush()
+
+    def append(self, text: str) -> None:
+        """Add to the end; shown soon."""
+        self._text += text
+        if not self._flush_timer.isActive():
+            self._flush_timer.start()
+
+    def finish(self) -> None:
+        """Show everything: nothing is added any more."""
+        self._flush_timer.stop()
+        if self._was_cut and len(self._text) <= REWRITE_LIMIT:
+            self._reset(self._text)
+            self._write_tail(self._markdown.parse(self._text))
+        else:
+            self.flush(is_last=True)
+        self._colour_code(0)
+
+    def flush(self, is_last: bool = False) -> None:
+        """Write what was added since the last time."""
+        tail = self._text[self._closed :]
+        if tail == self._shown_tail and not is_last:
+            return
+        cursor = QTextCursor(self.document())
+        cursor.beginEditBlock()
+        if not self._grow_code(tail, is_last):
+            self._rewrite(tail, is_last)
+        cursor.endEditBlock()
+        self._shown_tail = self._text[self._closed :]
+        self.grown.emit()
+
+    def _reset(self, text: str) -> None:
+        self._text, self._closed, self._tail_at, self._shown_tail = text, 0, 0, ""
+        self._code, self._was_cut, self._is_tail_fresh = None, False, True
+        self.clear()
+
+    # Writing.
+
+    def _rewrite(self, tail: str, is_last: bool) -> None:
+        """Write the open part again; what it closed stays for good."""
+        tokens = self._markdown.parse(tail)
+        split = last_block(tokens)
+        self._remove_tail()
+        if split and not is_last:
+            self._close(tokens[:split], offset_of_line(tail, start_line(tokens[split])))
+            tail = self._text[self._closed :]
+            tokens = self._markdown.parse(tail)
+        in_code = not is_last and is_open_fence(tail, tokens)
+        if not in_code and not is_last and len(tail) > MAX_OPEN:
+            tail = self._cut(tail)
+            tokens = self._markdown.parse(tail)
+        self._write_tail(tokens, in_code)
+
+    def _cut(self, tail: str) -> str:
+        at = cut_offset(tail)
+        self._close(self._markdown.parse(tail[:at]), at)
+        self._was_cut = True
+        return tail[at:]
+
+    def _close(self, tokens: Sequence[Token], n_characters: int) -> None:
+        begin = self._tail_at
+        writer = self._writer()
+        writer.write(tokens)
+        self._tail_at, self._is_tail_fresh = writer.cursor.position(), writer.is_fresh
+        self._closed += n_characters
+        self._colour_code(begin)
+
+    def _write_tail(self, tokens: Sequence[Token], in_code: bool = False) -> None:
+        writer = self._writer()
+        if in_code:
+            tokens[-1].content = stable_code(tokens[-1].content, tokens[-1].markup)
+        writer.write(tokens)
+        writer.finish()
+        self._code = None
+        if in_code and writer.open_code is not None:
+            self._code = _OpenCode(writer.open_code, tokens[-1].content, tokens[-1].markup, self._style)
+
+    def _writer(self) -> DocumentWriter:
+        cursor = QTextCursor(self.document())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        return DocumentWriter(cursor, self._style, self._is_tail_fresh)
+
+    def _remove_tail(self) -> None:
+        cursor = QTextCursor(self.document())
+        cursor.setPosition(self._tail_at)
+        cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
+        cursor.removeSelectedText()
+        self._code = None
+
+    def _grow_code(self, tail: str, is_last: bool) -> bool:
+        """Add to an open code block without writing it again; False where that is not the case at hand."""
+        if self._code is None or is_last:
+            return False
+        tokens = self._markdown.parse(tail)
+        if len(tokens) != 1 or not is_open_fence(tail, tokens):
+            return False
+        return self._code.grow(tokens[0].content)
+
+    # Code blocks: colours and copy buttons.
+
+    def _code_frames(self) -> list[QTextFrame]:
+        return [f for f in self.document().rootFrame().childFrames() if _kind(f) == CODE]
+
+    def _colour_code(self, begin: int) -> None:
+        for frame in self._code_frames():
+            if frame.firstPosition() >= begin:
+                self._colours.colour(self, _code_cursor(frame), str(frame.format().property(LANGUAGE) or ""))
+
+    def _place_buttons(self) -> None:
+        frames = self._code_frames()
+        while len(self._copy_buttons) > len(frames):
+            self._copy_buttons.pop().deleteLater()
+        while len(self._copy_buttons) < len(frames):
+            self._copy_buttons.append(self._new_copy_button(len(self._copy_buttons)))
+        for button, frame in zip(self._copy_buttons, frames, strict=True):
+            card = self._card(frame)
+            button.move(QPoint(int(card.right()) - button.width() - Space.XS, int(card.top()) + Space.XS))
+            button.show()
+
+    def _new_copy_button(self, number: int) -> TextButton:
+        button = TextButton("Copy", "Copy this code", self.viewport())
+        button.adjustSize()
+        button.clicked.connect(lambda: self._copy_code(number))
+        return button
+
+    def _copy_code(self, number: int) -> None:
+        frames = self._code_frames()
+        if number < len(frames):
+            QGuiApplication.clipboard().setText(_code_cursor(frames[number]).selection().toPlainText())
+            self._copy_buttons[number].say("Copied")
+
+    def code_of(self, number: int) -> str:
+        """Return the text of a code block."""
+        return _code_cursor(self._code_frames()[number]).selection().toPlainText()
+
+    # Painting what a document cannot: cards, bars and lines.
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the copy buttons in their corners."""
+        super().resizeEvent(event)
+        self._place_timer.start()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint what lies behind the text, then the text."""
+        painter = QPainter(self.viewport())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        exposed = QRectF(event.rect())
+        for frame in self.document().rootFrame().childFrames():
+            self._paint_frame(painter, frame, exposed)
+        painter.end()
+        super().paintEvent(event)
+
+    def _paint_frame(self, painter: QPainter, frame: QTextFrame, exposed: QRectF) -> None:
+        box = self._card(frame)
+        if not box.adjusted(-20, -20, 20, 20).intersects(exposed):
+            return
+        palette = self._style.palette
+        match _kind(frame):
+            case str(kind) if kind == CODE:
+                painter.setPen(QPen(QColor(palette.border), 1))
+                painter.setBrush(QColor(palette.code))
+                painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), Corner.M, Corner.M)
+            case str(kind) if kind == QUOTE:
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(QColor(palette.border_strong))
+                painter.drawRoundedRect(QRectF(box.left() - Space.M - 2, box.top(), 3, box.height()), 1.5, 1.5)
+            case str(kind) if kind == RULE:
+                painter.fillRect(QRectF(0, round(box.center().y()), self.viewport().width(), 1), QColor(palette.border))
+            case _:
+                pass
+        for child in frame.childFrames():
+            self._paint_frame(painter, child, exposed)
+
+    def _card(self, frame: QTextFrame) -> QRectF:
+        """Return where a frame is, without its margins."""
+        form = frame.format().toFrameFormat()
+        box = self.document().documentLayout().frameBoundingRect(frame)
+        height = box.height() - form.topMargin() - form.bottomMargin()
+        if _kind(frame) == CODE:
+            # Of a table Qt gives the corner of the first cell's text, but the size with all margins.
+            return QRectF(box.left() - CODE_PADDING, box.top() - LABEL_PADDING, self.viewport().width(), height)
+        return QRectF(box.left() + form.leftMargin(), box.top() + form.topMargin(), box.width(), height)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Fonts come from the style, not from the widget."""
+        if event.type() != QEvent.Type.FontChange:
+            super().changeEvent(event)
+
+
+class _OpenCode:
+    """The code block at the end of a growing text."""
+
+    def __init__(self, start: QTextCursor, written: str, markup: str, style: TextStyle) -> None:
+        self._cursor = QTextCursor(start)
+        self._cursor.setPosition(start.position() + _utf16_length(written.removesuffix("\n")))
+        self._written = written.removesuffix("\n")
+        self._markup = markup
+        self._form = style.code
+
+    def grow(self, code: str) -> bool:
+        """Add what is new in ``code``; False where it does not begin with what was written."""
+        code = stable_code(code, self._markup).removesuffix("\n")
+        if not code.startswith(self._written):
+            # The end that was held back shrinks to nothing new: wait for more.
+            return self._written.startswith(code)
+        self._cursor.insertText(code[len(self._written) :], self._form)
+        self._written = code
+        return True
+
+
+def _kind(frame: QTextFrame) -> object:
+    return frame.format().property(KIND)
+
+
+def _code_cursor(frame: QTextFrame) -> QTextCursor:
+    """Select the code of a code frame, without its label."""
+    table = frame
+    cursor = table.firstCursorPosition()
+    cursor.movePosition(QTextCursor.MoveOperation.NextBlock)
+    cursor.setPosition(frame.lastPosition(), QTextCursor.MoveMode.KeepAnchor)
+    return cursor
+
+
+def _utf16_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2

@@ -1,0 +1,63 @@
+"""The icons: simple line drawings on a grid of 24, in any colour."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from PySide6.QtCore import QByteArray, QRectF, Qt
+from PySide6.QtGui import QGuiApplication, QIcon, QPainter, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+
+_DRAWINGS = {
+    "sidebar": "M4 5h16v14H4z M9.5 5v14",
+    "panel": "M4 7h9 M17 7h3 M15 5v4 M4 12h3 M11 12h9 M9 10v4 M4 17h10 M18 17h2 M16 15v4",
+    "new": "M12 5v14 M5 12h14",
+    "search": "M10.5 4.5a6 6 0 1 0 0 12a6 6 0 1 0 0-12z M15 15l5 5",
+    "send": "M12 19V5.5 M6 11l6-6 6 6",
+    "stop": "M7.5 7.5h9v9h-9z",
+    "copy": "M9 9h10v11H9z M15 9V5H5v11h4",
+    "redo": "M19 12a7 7 0 1 1-2.2-5.1 M19.5 3.5V8H15",
+    "edit": "M5 19l.8-3.6L16 5.2l2.8 2.8L8.6 18.2z M14 7.2l2.8 2.8",
+    "trash": "M5 7h14 M9.5 7V4.5h5V7 M7 7l.9 12.5h8.2L17 7 M10.3 10.5v5.5 M13.7 10.5v5.5",
+    "close": "M6.5 6.5l11 11 M17.5 6.5l-11 11",
+    "down": "M7 10l5 5 5-5",
+    "left": "M14 7l-5 5 5 5",
+    "right": "M10 7l5 5-5 5",
+    "bottom": "M12 5v13.5 M6 13l6 6 6-6",
+    "check": "M5.5 12.5l4 4 9-9.5",
+    "alert": "M12 4.5L21 19.5H3z M12 10v4.5 M12 17v.2",
+    "theme": "M12 4a8 8 0 1 0 0 16z M12 4a8 8 0 0 1 0 16",
+    "more": "M6 12h.1 M12 12h.1 M18 12h.1",
+    "stream": "M3.5 8.5c3-3 6 3 9 0s5-2 8 0 M3.5 13.5c3-3 6 3 9 0s5-2 8 0",
+}
+_FILLED = {"stop": "M7.5 7.5h9v9h-9z", "theme": "M12 4a8 8 0 1 0 0 16z"}
+
+
+def svg(name: str, colour: str) -> bytes:
+    """Return an icon as an SVG file."""
+    filled = f'<path d="{_FILLED[name]}" fill="{colour}"/>' if name in _FILLED else ""
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke-width="1.7" '
+        f'stroke="{colour}" stroke-linecap="round" stroke-linejoin="round">{filled}<path d="{_DRAWINGS[name]}"/></svg>'
+    ).encode()
+
+
+@lru_cache(maxsize=256)
+def pixmap(name: str, colour: str, size: int, ratio: float) -> QPixmap:
+    """Draw an icon, ``size`` logical pixels wide."""
+    image = QPixmap(round(size * ratio), round(size * ratio))
+    image.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(image)
+    QSvgRenderer(QByteArray(svg(name, colour))).render(painter, QRectF(image.rect()))
+    painter.end()
+    image.setDevicePixelRatio(ratio)
+    return image
+
+
+def icon(name: str, colour: str, disabled: str | None = None, size: int = 20) -> QIcon:
+    """Return an icon in ``colour``, and in ``disabled`` where it cannot be used."""
+    ratio = QGuiApplication.primaryScreen().devicePixelRatio() if QGuiApplication.primaryScreen() else 1.0
+    made = QIcon(pixmap(name, colour, size, ratio))
+    if disabled:
+        made.addPixmap(pixmap(name, disabled, size, ratio), QIcon.Mode.Disabled)
+    return made
