@@ -18,6 +18,8 @@ _CODES: tuple[tuple[type[SlipstreamError], ExitCode], ...] = (
     (BadRequest, ExitCode.USAGE),
     (LoadFailed, ExitCode.MODEL),
 )
+# What these commands do not know goes to the program behind them.
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code.value:>3}  {code.meaning}" for code in ExitCode)
 
 
@@ -38,9 +40,9 @@ def build(*, is_pretty: bool) -> typer.Typer:
     app.command()(serve.serve)
     app.add_typer(models.build(), name="models")
     app.command()(doctor.doctor)
-    app.command()(bench.bench)
+    app.command(context_settings=_PASS_ON)(bench.bench)
     app.command()(desktop.desktop)
-    app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(test.test)
+    app.command(context_settings=_PASS_ON)(test.test)
     return app
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +82,7 @@ def thread_counts(n_threads: int) -> tuple[int, ...]:
 def read_pass(words: Words, n_threads: int, pool: ThreadPoolExecutor) -> int:
     """Read all of ``words`` once with ``n_threads`` threads; return how many bytes were read."""
     edges = [len(words) * part // n_threads for part in range(n_threads + 1)]
-    slices = [words[low:high] for low, high in zip(edges, edges[1:], strict=False)]
+    slices = [words[low:high] for low, high in pairwise(edges)]
     # numpy reads without the interpreter's lock, so threads do run side by side.
     list(pool.map(np.add.reduce, slices))
     return sum(part.nbytes for part in slices)

@@ -12,15 +12,15 @@ _CLEAR = "\r\x1b[K"
 class LoadingLine:
     """Shows progress on ``stream`` where that is a terminal, once loading takes long enough to be noticed."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, quiet_seconds: float = _QUIET_SECONDS) -> None:
+        self._stream, self._quiet_seconds = stream, quiet_seconds
         self._since = time.monotonic()
         self._is_terminal = stream.isatty()
         self._shown = ""
 
     def show(self, what: str, progress: float | None = None) -> None:
         """Show what is happening; ``progress`` is 0 to 1."""
-        if not self._is_terminal or time.monotonic() - self._since < _QUIET_SECONDS:
+        if not self._is_terminal or time.monotonic() - self._since < self._quiet_seconds:
             return
         text = what if progress is None else f"{what} {progress:4.0%}"
         if text != self._shown:

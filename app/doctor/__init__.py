@@ -1,0 +1,1 @@
+"""The check-up: what this machine has, what works, and what to do about the rest."""

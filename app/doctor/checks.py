@@ -1,0 +1,203 @@
+"""The checks, each of which returns facts and never raises for what it finds."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from app import __version__, paths
+from app.discovery import RunningServer, running_servers
+from app.doctor.report import (
+    BandwidthFacts,
+    DeviceFacts,
+    FolderFacts,
+    LlamaFacts,
+    Report,
+    ServerFacts,
+    SystemFacts,
+)
+from core.errors import SlipstreamError
+
+_ROOT = Path(__file__).resolve().parents[2]
+_CHILD_SECONDS = 60
+
+
+def examine(*, measure_again: bool = False) -> Report:
+    """Look at everything; ``measure_again`` forgets the remembered bandwidth. Takes some seconds."""
+    from core.llama.selftest import run_in_child
+
+    with ThreadPoolExecutor(3) as pool:
+        llama, selftest, servers = pool.submit(check_llama), pool.submit(run_in_child), pool.submit(check_servers)
+        system, folders = check_system(), check_folders()
+    # Alone, when the others are done: they would take part of what is measured.
+    return Report(system, llama.result(), selftest.result(), check_bandwidth(measure_again), folders, servers.result())
+
+
+def check_system() -> SystemFacts:
+    """Look at machine and programs."""
+    from core.machine import this_machine
+    from models.memory import free_memory
+
+    machine = this_machine()
+    return SystemFacts(
+        slipstream=__version__,
+        os=_os_name(),
+        python=platform.python_version(),
+        qt=_package_version("PySide6-Essentials"),
+        cpu=machine.cpu,
+        n_cores=machine.n_cores,
+        n_threads=machine.n_threads,
+        ram_total=machine.ram,
+        ram_free=free_memory(),
+        display=_display(),
+        nvidia_gpu=_nvidia_gpu(),
+    )
+
+
+def check_llama() -> LlamaFacts:
+    """Ask llama.cpp in a process of its own, which may die."""
+    try:
+        child = subprocess.run(
+            [sys.executable, "-m", "core.llama.system"],
+            cwd=_ROOT,
+            capture_output=True,
+            text=True,
+            timeout=_CHILD_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return LlamaFacts(problem=f"llama.cpp did not list its devices within {_CHILD_SECONDS} s.")
+    return llama_facts(child.returncode, child.stdout, child.stderr)
+
+
+def llama_facts(code: int, output: str, errors: str) -> LlamaFacts:
+    """Return what a child that asked llama.cpp said, or how it ended."""
+    if code < 0:
+        return LlamaFacts(problem=f"llama.cpp crashed when it was asked for its devices ({_signal_name(-code)}).")
+    try:
+        fields = json.loads(output)
+        return LlamaFacts(
+            package=fields["package"],
+            version=fields["version"],
+            features=tuple(fields["features"]),
+            can_offload=bool(fields["can_offload"]),
+            devices=tuple(DeviceFacts(**device) for device in fields["devices"]),
+        )
+    except (ValueError, KeyError, TypeError):
+        reason = (errors.strip().splitlines() or [f"exit code {code}"])[-1]
+        return LlamaFacts(problem=f"llama.cpp cannot be asked for its devices: {reason}")
+
+
+def check_bandwidth(measure_again: bool = False) -> BandwidthFacts:
+    """Return the remembered bandwidth of this machine, else measure and remember it."""
+    from core.bandwidth import measure, remember, remembered
+    from core.machine import this_machine
+    from models.memory import free_memory
+
+    machine, folder = this_machine(), paths.cache_folder()
+    known = None if measure_again else remembered(folder, machine)
+    if known is not None:
+        return BandwidthFacts(known.bytes_per_second, known.n_threads, is_remembered=True)
+    try:
+        measured = measure(machine, free_memory())
+    except (SlipstreamError, MemoryError) as error:
+        return BandwidthFacts(problem=str(error) or "There is not enough memory to measure it.")
+    try:
+        remember(folder, measured)
+    except OSError as error:
+        problem = f"It will be measured again next time: {folder} cannot be written ({error.strerror})."
+        return BandwidthFacts(measured.bytes_per_second, measured.n_threads, problem=problem)
+    return BandwidthFacts(measured.bytes_per_second, measured.n_threads)
+
+
+def check_folders() -> tuple[FolderFacts, ...]:
+    """See which folders can be written."""
+    folders = {
+        "data": paths.data_folder(),
+        "models": paths.models_folder(),
+        "config": paths.config_folder(),
+        "cache": paths.cache_folder(),
+        "log": paths.log_folder(),
+        "runtime": paths.runtime_folder(),
+    }
+    return tuple(FolderFacts(purpose, str(path), write_problem(path)) for purpose, path in folders.items())
+
+
+def write_problem(folder: Path) -> str | None:
+    """Return why nothing can be written to ``folder``, or None. One that does not exist yet is judged by its parent."""
+    existing = next((path for path in (folder, *folder.parents) if os.path.lexists(path)), folder)
+    if not existing.is_dir():
+        return f"{existing} is not a folder"
+    if existing != folder:
+        return None if os.access(existing, os.W_OK | os.X_OK) else f"{existing} cannot be written"
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError as error:
+        return error.strerror or str(error)
+
+
+def check_servers() -> tuple[ServerFacts, ...]:
+    """Ask the running servers how they are."""
+    return tuple(_server_facts(server) for server in running_servers())
+
+
+def _server_facts(server: RunningServer) -> ServerFacts:
+    from app.client import Client
+
+    try:
+        state = Client(server.url, server.api_key).state()
+    except SlipstreamError:
+        return ServerFacts(server.pid, server.url, server.model, None)
+    return ServerFacts(server.pid, server.url, state.model or server.model, state.phase)
+
+
+def _os_name() -> str:
+    if sys.platform != "linux":
+        return platform.platform(terse=True)
+    try:
+        name = platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
+    except OSError:
+        name = "Linux"
+    return f"{name} ({platform.machine()}, kernel {platform.release()})"
+
+
+def _package_version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _display() -> str | None:
+    if sys.platform != "linux":
+        return "the desktop"
+    return os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY") or None
+
+
+def _nvidia_gpu() -> str | None:
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return None
+    try:
+        listed = subprocess.run([command, "-L"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    lines = listed.stdout.strip().splitlines()
+    return lines[0].split(" (UUID")[0] if listed.returncode == 0 and lines else None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

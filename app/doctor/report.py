@@ -1,0 +1,86 @@
+"""The result of a check-up, as frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SystemFacts:
+    """The machine and the programs. Memory is in bytes; ``display`` is what windows would open on, or None."""
+
+    slipstream: str
+    os: str
+    python: str
+    qt: str | None
+    cpu: str
+    n_cores: int
+    n_threads: int
+    ram_total: int
+    ram_free: int
+    display: str | None
+    nvidia_gpu: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """A device of llama.cpp; memory in bytes."""
+
+    name: str
+    description: str
+    kind: str
+    free: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaFacts:
+    """llama.cpp as it is installed; ``problem`` says why nothing is known."""
+
+    package: str | None = None
+    version: str | None = None
+    features: tuple[str, ...] = ()
+    can_offload: bool = False
+    devices: tuple[DeviceFacts, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthFacts:
+    """Memory read bandwidth; ``problem`` says why it is not known."""
+
+    bytes_per_second: float | None = None
+    n_threads: int | None = None
+    is_remembered: bool = False
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FolderFacts:
+    """A folder of the app; ``problem`` says why it cannot be written."""
+
+    purpose: str
+    path: str
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """A running server; ``phase`` is None where it does not answer."""
+
+    pid: int
+    url: str
+    model: str | None
+    phase: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything that was looked at. ``selftest`` is None where llama.cpp works, else a sentence."""
+
+    system: SystemFacts
+    llama: LlamaFacts
+    selftest: str | None
+    bandwidth: BandwidthFacts
+    folders: tuple[FolderFacts, ...]
+    servers: tuple[ServerFacts, ...]

@@ -1,0 +1,86 @@
+"""A report as aligned text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from app.doctor.advice import advice
+from app.doctor.report import DeviceFacts, FolderFacts, Report, ServerFacts
+
+_LABEL_WIDTH = 12
+Line = tuple[str, str]
+
+
+def render(report: Report) -> str:
+    """Return the whole report for a terminal, advice last."""
+    sections = {
+        "System": _system(report),
+        "Speed": _speed(report),
+        "llama.cpp": _llama(report),
+        "Folders": (_folder(folder) for folder in report.folders),
+        "Servers": map(_server, report.servers) if report.servers else [("", "none is running")],
+    }
+    body = "\n\n".join(_section(title, lines) for title, lines in sections.items())
+    return f"{body}\n\n{_advice(report)}"
+
+
+def _section(title: str, lines: Iterable[Line]) -> str:
+    return "\n".join([title, *(f"  {label:{_LABEL_WIDTH}}{text}".rstrip() for label, text in lines)])
+
+
+def _system(report: Report) -> Iterator[Line]:
+    system = report.system
+    yield "Slipstream", f"{system.slipstream} on Python {system.python}, Qt {system.qt or 'not installed'}"
+    yield "system", system.os
+    yield "processor", f"{system.cpu}, {system.n_cores} cores, {system.n_threads} threads"
+    yield "memory", f"{_gigabytes(system.ram_free)} free of {_gigabytes(system.ram_total)}"
+    yield "display", system.display or "none (chat and serve work without)"
+
+
+def _speed(report: Report) -> Iterator[Line]:
+    bandwidth = report.bandwidth
+    if bandwidth.bytes_per_second is None:
+        yield "bandwidth", f"not measured: {bandwidth.problem}"
+        return
+    rate = bandwidth.bytes_per_second / 1e9
+    source = "measured before; --measure repeats it" if bandwidth.is_remembered else "just measured"
+    threads = f"{bandwidth.n_threads} thread{'' if bandwidth.n_threads == 1 else 's'}"
+    yield "bandwidth", f"{rate:.1f} GB/s of memory reads with {threads} ({source})"
+    yield "", f"a model of 4 GB in this memory writes at most about {rate / 4:.1f} tokens/s for one reader"
+    if bandwidth.problem:
+        yield "", bandwidth.problem
+
+
+def _llama(report: Report) -> Iterator[Line]:
+    llama = report.llama
+    if llama.problem:
+        yield "problem", llama.problem
+    else:
+        yield "version", f"{llama.version} (llama-cpp-python {llama.package})"
+        yield "features", " ".join(llama.features)
+        yield "GPU", "layers can be offloaded" if llama.can_offload else "this build computes on the CPU only"
+    for device in llama.devices:
+        yield _device(device)
+    yield "self-test", "failed, see below" if report.selftest else "passed"
+
+
+def _device(device: DeviceFacts) -> Line:
+    memory = f"{_gigabytes(device.free)} free of {_gigabytes(device.total)}"
+    return "device", f"{device.name}: {device.description} ({device.kind}), {memory}"
+
+
+def _folder(folder: FolderFacts) -> Line:
+    return folder.purpose, f"{folder.path}  ({folder.problem or 'writable'})"
+
+
+def _server(server: ServerFacts) -> Line:
+    return "", f"{server.url}  {server.model or 'no model'}, {server.phase or 'no answer'} (process {server.pid})"
+
+
+def _advice(report: Report) -> str:
+    sentences = advice(report)
+    return "\n".join(["To do", *(f"  - {sentence}" for sentence in sentences)]) if sentences else "All is well."
+
+
+def _gigabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:.1f} GB"
