@@ -110,8 +110,8 @@ class Catalog:
         )
 
     def _by_path(self, entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
-        path = Path(name).expanduser()
-        if path.suffix.lower() != ".gguf" or not path.is_file():
+        path = Path(os.path.expanduser(name))
+        if path.suffix.lower() != ".gguf" or not _is_file(path):
             return None
         path = next(part for part in parts(path) if part.exists())
         real = path.resolve()
@@ -150,9 +150,9 @@ class _Scan:
                 return [], []
             with os.scandir(folder) as found:
                 items = sorted(found, key=lambda item: item.name.lower())
-            files = [Path(item.path) for item in items if item.name.lower().endswith(".gguf") and item.is_file()]
-            below = [Path(item.path) for item in items if not item.name.startswith(".") and item.is_dir()]
-            return [path for path in files if is_listed(path)], below
+            files = [Path(item.path) for item in items if item.name.lower().endswith(".gguf")]
+            below = [Path(item.path) for item in items if not item.name.startswith(".") and _is_folder(item)]
+            return [path for path in files if _is_file(path) and is_listed(path)], below
         except FileNotFoundError:
             return [], []
         except OSError as error:
@@ -177,6 +177,21 @@ class _Scan:
             return False
         self._seen_files.add(real)
         return True
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        # A link to itself, or a name that is too long.
+        return False
+
+
+def _is_folder(item: os.DirEntry[str]) -> bool:
+    try:
+        return item.is_dir()
+    except OSError:
+        return False
 
 
 def _read(path: Path) -> ModelFacts | str:

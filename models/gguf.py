@@ -36,7 +36,7 @@ __all__ = [
 
 VERSIONS = (2, 3)
 MAX_METADATA = 65_536
-MAX_TENSORS = 65_536
+MAX_TENSORS = 32_768
 MAX_KEY_BYTES = 65_535
 MAX_TENSOR_NAME_BYTES = 63
 MAX_DIMENSIONS = 4
@@ -214,9 +214,12 @@ class _Cursor:
             self.need(8)
             at = self._at(8)
             window, last = self._window, len(self._window) - 8
-            while count and at <= last:
-                at += 8 + unpack(window, at)[0]
-                count -= 1
+            for left in range(count - 1, -1, -1):
+                (n_bytes,) = unpack(window, at)
+                at += 8 + n_bytes
+                count = left
+                if at > last:
+                    break
             self._jump(self._start + at)
 
     def _jump(self, position: int) -> None:

@@ -156,6 +156,7 @@ def _append_data(path: Path, tensors: list[Tensor]) -> None:
         for tensor in tensors:
             file.write(bytes(_padded(file.tell()) - file.tell()))
             data = np.ascontiguousarray(tensor.data())
+            assert data.nbytes * tensor.copies == tensor.n_bytes, tensor.name
             for _ in range(tensor.copies):
                 file.write(data.data)
         file.write(bytes(_padded(file.tell()) - file.tell()))
@@ -228,7 +229,7 @@ def _with_longer_table(table: Tensor, recipe: Recipe) -> Tensor:
 def _layer_tensor(tensor: Tensor, layer: int, is_silent: bool, recipe: Recipe) -> Tensor:
     made = replace(tensor, name=re.sub(r"blk\.\d+", f"blk.{layer}", tensor.name))
     if is_silent and _SILENT.search(made.name):
-        made = replace(made, data=lambda: np.zeros(made.n_bytes, np.uint8))
+        made = replace(made, data=functools.partial(np.zeros, made.n_bytes, np.uint8))
     if recipe.n_experts and _FEED_FORWARD.search(made.name):
         made = replace(made, name=made.name.replace(".weight", "_exps.weight"), copies=recipe.n_experts)
     return made

@@ -1,0 +1,211 @@
+"""The catalogue lists what is there, and tells what is wrong with the rest."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from models import catalog as catalog_module
+from models.catalog import Catalog
+from tests.support.broken_gguf import header, number
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """Puts the small draft model under a name below the folder, which is made."""
+
+    def put(name: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(EMBER_DRAFT, path)
+        return path
+
+    return put
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The paths that were really read."""
+    seen: list[Path] = []
+    read_model = catalog_module.read_model
+
+    def spy(path: Path):
+        seen.append(path)
+        return read_model(path)
+
+    monkeypatch.setattr(catalog_module, "read_model", spy)
+    return seen
+
+
+def names(catalog: Catalog) -> list[str]:
+    return [entry.name for entry in catalog.entries()]
+
+
+def test_the_bundled_pair_comes_first(copy, tmp_path):
+    copy("a-model.gguf")
+    entries = Catalog([tmp_path]).entries()
+    assert [entry.name for entry in entries] == ["ember-q8_0", "ember-draft-q8_0", "a-model"]
+    assert [entry.is_toy for entry in entries] == [True, True, False]
+    ember = entries[0]
+    assert (ember.title, ember.architecture, ember.quantisation, ember.licence) == ("Ember", "llama", "Q8_0", "MIT")
+    assert (ember.n_params, ember.n_bytes, ember.n_ctx_train) == (11_309_952, EMBER.stat().st_size, 1024)
+    assert ember.problem is None
+    assert ember.facts is not None
+
+
+def test_the_starter_folder_given_twice_is_listed_once():
+    assert names(Catalog([EMBER.parent, EMBER.parent])) == ["ember-q8_0", "ember-draft-q8_0"]
+
+
+@pytest.mark.parametrize("name", ["ember-q8_0", "EMBER-Q8_0", "ember-q8_0.gguf", "ember", "Ember", str(EMBER)])
+def test_find_takes_name_title_and_path(name):
+    found = Catalog([]).find(name)
+    assert found is not None
+    assert found.path == EMBER
+
+
+@pytest.mark.parametrize("name", ["", "llama", "ember-q4_0", "/nowhere/x.gguf", "models", "\0", "a" * 5000 + ".gguf"])
+def test_find_knows_what_is_not_there(name):
+    assert Catalog([]).find(name) is None
+
+
+def test_find_takes_a_path_outside_the_folders(copy):
+    path = copy("elsewhere/mine.gguf")
+    found = Catalog([]).find(str(path))
+    assert found is not None
+    assert (found.name, found.path, found.problem, found.is_toy) == ("mine", path, None, False)
+
+
+def test_a_title_that_several_models_have_finds_none(copy, tmp_path):
+    copy("one.gguf")
+    catalog = Catalog([tmp_path], starter=None)
+    assert catalog.find("ember draft") is not None
+    copy("two.gguf")
+    assert catalog.find("ember draft") is None
+
+
+def test_equal_names_are_told_apart_by_folder(copy, tmp_path):
+    for name in ("a/model.gguf", "b/model.gguf", "b/c/a/model.gguf", "d/Model.gguf"):
+        copy(name)
+    found = names(Catalog([tmp_path], starter=None))
+    assert found == ["model", "b/model", "a/model", "d/Model"]
+    copy("e/b/model.gguf")
+    found = names(Catalog([tmp_path], starter=None))
+    assert found[-1] == "e/b/model"
+    assert len({name.casefold() for name in found}) == 5
+
+
+def test_broken_files_are_listed_with_their_problem(copy, tmp_path):
+    copy("good.gguf")
+    (tmp_path / "bad.gguf").write_text("no model")
+    (tmp_path / "empty.gguf").touch()
+    (tmp_path / "partial.gguf.part").write_bytes(b"GGUF")
+    bad, empty, good = Catalog([tmp_path], starter=None).entries()
+    assert (bad.name, bad.n_bytes, bad.facts) == ("bad", 8, None)
+    assert "is not a GGUF model" in (bad.problem or "")
+    assert "is empty" in (empty.problem or "")
+    assert good.problem is None
+
+
+def test_a_file_is_read_again_only_when_it_changes(copy, tmp_path, reads):
+    path = copy("model.gguf")
+    catalog = Catalog([tmp_path], starter=None)
+    catalog.entries()
+    catalog.entries()
+    assert reads == [path]
+    path.write_bytes(b"")
+    assert "is empty" in (catalog.entries()[0].problem or "")
+    assert len(reads) == 2
+    path.unlink()
+    assert catalog.entries() == ()
+    copy("model.gguf")
+    assert catalog.entries()[0].problem is None
+
+
+def test_folders_are_searched_below_but_not_hidden_or_too_deep(copy, tmp_path):
+    copy("a/b/c/deep.gguf")
+    copy(".hidden/x.gguf")
+    copy("/".join("123456789") + "/far.gguf")
+    copy("LOUD.GGUF")
+    assert sorted(names(Catalog([tmp_path], starter=None))) == ["LOUD", "deep"]
+
+
+def test_links_in_a_circle_end(copy, tmp_path):
+    copy("a/model.gguf")
+    (tmp_path / "a" / "up").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "again").symlink_to(tmp_path / "a", target_is_directory=True)
+    (tmp_path / "same.gguf").symlink_to(tmp_path / "a" / "model.gguf")
+    (tmp_path / "self.gguf").symlink_to(tmp_path / "self.gguf")
+    (tmp_path / "gone.gguf").symlink_to(tmp_path / "nowhere.gguf")
+    catalog = Catalog([tmp_path], starter=None)
+    assert len(catalog.entries()) == 1
+    assert catalog.folder_problems == ()
+
+
+def test_a_folder_named_like_a_model_is_a_folder(copy, tmp_path):
+    copy("model.gguf/inner.gguf")
+    assert names(Catalog([tmp_path], starter=None)) == ["inner"]
+
+
+def test_a_folder_that_does_not_exist_is_empty(tmp_path):
+    catalog = Catalog([tmp_path / "nothing"], starter=None)
+    assert catalog.entries() == ()
+    assert catalog.folder_problems == ()
+
+
+def test_a_folder_that_cannot_be_read_is_told(copy, tmp_path, monkeypatch):
+    copy("closed/model.gguf")
+    copy("open/model.gguf")
+    scandir = os.scandir
+
+    def refuse(folder):
+        if Path(folder).name == "closed":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    catalog = Catalog([tmp_path], starter=None)
+    assert names(catalog) == ["model"]
+    (problem,) = catalog.folder_problems
+    assert problem.folder == tmp_path / "closed"
+    assert "Permission denied" in problem.sentence
+
+
+def test_a_file_in_place_of_a_folder_is_told(copy, tmp_path):
+    catalog = Catalog([copy("model.gguf")], starter=None)
+    assert catalog.entries() == ()
+    assert "cannot be read" in catalog.folder_problems[0].sentence
+
+
+def test_too_many_folders_are_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(catalog_module, "MAX_FOLDERS", 3)
+    for i in range(6):
+        (tmp_path / str(i)).mkdir()
+    catalog = Catalog([tmp_path], starter=None)
+    catalog.entries()
+    assert ["more than 3 folders" in problem.sentence for problem in catalog.folder_problems] == [True]
+
+
+def test_split_files_are_one_entry_with_the_size_of_all(tmp_path):
+    for i in (1, 2):
+        (tmp_path / f"big-0000{i}-of-00002.gguf").write_bytes(header((number("split.count", 2),)))
+    catalog = Catalog([tmp_path], starter=None)
+    (entry,) = catalog.entries()
+    assert entry.name == "big"
+    assert entry.n_bytes == sum(path.stat().st_size for path in tmp_path.iterdir())
+    found = catalog.find(str(tmp_path / "big-00002-of-00002.gguf"))
+    assert found == entry
+    (tmp_path / "big-00001-of-00002.gguf").unlink()
+    (entry,) = catalog.entries()
+    assert "Part 1 of 2 is missing" in (entry.problem or "")
+
+
+@pytest.mark.parametrize("name", ["mit leerzeichen", "模型", "модель-ё", "🦊", "a.b-c"])
+def test_names_in_any_script(name, copy, tmp_path):
+    copy(f"{name}.gguf")
+    assert names(Catalog([tmp_path], starter=None)) == [name]
+    assert Catalog([tmp_path], starter=None).find(name) is not None

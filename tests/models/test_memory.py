@@ -1,0 +1,120 @@
+"""Estimates stand beside llama.cpp's own numbers; limits of control groups are honoured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from models.memory import MemoryNeed, cgroup_free, estimate, fits, free_memory
+from models.model_facts import read_model
+from tests.support.broken_gguf import giant
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
+from tests.support.llama_probe import MIB, Question, ask
+
+# llama.cpp's log rounds to 0.01 MiB; its allocator pads each tensor.
+LOG_ROUNDING = 0.02 * MIB
+COMPUTE_TOLERANCE = 0.15
+
+
+@pytest.mark.parametrize(
+    ("recipe", "settings"),
+    [
+        (None, {"n_ctx": 1000}),
+        (None, {"n_ctx": 8192}),
+        (None, {"n_ctx": 8192, "kv_type": "q8_0"}),
+        (None, {"n_ctx": 4096, "n_ubatch": 128, "n_slots": 8}),
+        (Recipe(n_layers=60), {"n_ctx": 4096, "n_slots": 4}),
+        (Recipe(n_layers=12, tensor_type="F16"), {"n_ctx": 2048}),
+        (Recipe(n_experts=8, n_experts_used=2), {"n_ctx": 2048}),
+        (Recipe(source=EMBER_DRAFT), {"n_ctx": 8192}),
+        (Recipe(n_vocab=20_000), {"n_ctx": 1024, "n_outputs": 256}),
+    ],
+    ids=lambda value: value.name if isinstance(value, Recipe) else None,
+)
+def test_the_estimate_is_what_llama_cpp_allocates(recipe, settings):
+    path = cached(recipe) if recipe else EMBER
+    answer = ask(Question(str(path), **settings))
+    assert answer.loaded
+    arguments = {key: value for key, value in settings.items() if key != "n_ctx"}
+    facts = read_model(path)
+    need = estimate(facts, settings["n_ctx"], **arguments)
+    assert need.kv_cache == pytest.approx(answer.buffer_bytes("KV"), abs=LOG_ROUNDING)
+    # The output buffer grows to this when as many rows are asked for.
+    output = facts.n_vocab * 4 * settings.get("n_outputs", settings.get("n_slots", 1))
+    assert need.compute == pytest.approx(answer.buffer_bytes("compute") + output, rel=COMPUTE_TOLERANCE)
+    assert need.weights == pytest.approx(answer.buffer_bytes("model"), abs=LOG_ROUNDING)
+
+
+def test_without_flash_attention_scores_are_added():
+    facts = read_model(EMBER)
+    with_flash = estimate(facts, 8192).compute
+    assert estimate(facts, 8192, flash_attention=False).compute > with_flash + 6 * 512 * 8192 * 4
+
+
+def test_a_recurrent_state_is_kept_per_slot():
+    facts = replace(read_model(EMBER), state_elements=1_000)
+    assert estimate(facts, 256, n_slots=4).kv_cache - estimate(facts, 256, n_slots=1).kv_cache == 3 * 1_000 * 4
+
+
+def test_a_terabyte_does_not_fit_here(tmp_path):
+    need = estimate(read_model(giant(tmp_path / "giant.gguf")), 4096)
+    assert not fits(need, free_memory())
+    assert need.total > 1e12
+
+
+def test_fitting_leaves_a_little():
+    need = MemoryNeed(weights=60, kv_cache=30, compute=5)
+    assert need.total == 95
+    assert fits(need, 100)
+    assert not fits(need, 99)
+
+
+def test_free_memory_is_below_all_memory():
+    assert 0 < free_memory() <= psutil.virtual_memory().total
+
+
+def put(folder: Path, **files: str | int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name.replace("__", ".")).write_text(f"{content}\n")
+
+
+class TestControlGroups:
+    """Memory limits of containers and services."""
+
+    def test_version_2_takes_the_limits_of_all_groups_above(self, tmp_path):
+        put(tmp_path, membership="0::/outer/inner")
+        mount = tmp_path / "mount"
+        put(
+            mount / "outer",
+            memory__max=1_000,
+            memory__current=700,
+            memory__stat="anon 500\ninactive_file 80\nactive_file 20",
+        )
+        put(mount / "outer" / "inner", memory__max="max", memory__current=100)
+        assert cgroup_free(tmp_path / "membership", mount) == [400]
+
+    def test_version_1_has_a_folder_of_its_own(self, tmp_path):
+        put(tmp_path, membership="9:cpu:/a\n4:memory:/job\n0::/")
+        folder = tmp_path / "mount" / "memory" / "job"
+        put(folder, memory__limit_in_bytes=900, memory__usage_in_bytes=500, memory__stat="total_inactive_file 50")
+        assert cgroup_free(tmp_path / "membership", tmp_path / "mount") == [450]
+
+    def test_inside_a_container_the_root_holds_the_limit(self, tmp_path):
+        put(tmp_path, membership="0::/../../host/path")
+        put(tmp_path / "mount", memory__max=1_000, memory__current=1)
+        assert cgroup_free(tmp_path / "membership", tmp_path / "mount") == [999]
+
+    def test_no_groups_no_limit(self, tmp_path):
+        assert cgroup_free(tmp_path / "nothing", tmp_path) == []
+        put(tmp_path, membership="nonsense\n\n::")
+        assert cgroup_free(tmp_path / "membership", tmp_path) == []
+
+    def test_the_lowest_limit_counts(self, monkeypatch):
+        monkeypatch.setattr("models.memory.cgroup_free", lambda *_: [5_000, 7_000])
+        assert free_memory() == 5_000
+        monkeypatch.setattr("models.memory.cgroup_free", lambda *_: [-1])
+        assert free_memory() == 0

@@ -1,0 +1,235 @@
+"""What a header says about its model, for many kinds of models."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from models.architectures import TEXT, why_not
+from models.gguf import BadGguf, GgufError, read_header_from
+from models.model_facts import ModelFacts, WeightBytes, facts_from, read_model
+from models.split_files import is_listed, model_name, parts
+from tests.support.broken_gguf import UNUSABLE, Unusable, array, entry, giant, header, number, string, tensor
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT, deep_ember, moe_ember
+from tests.support.memory_source import MemorySource
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+def facts_of(architecture: str, numbers: dict[str, int | list[int]], shapes: Shapes | None = None) -> ModelFacts:
+    """Facts of a made-up model with F32 tensors."""
+    entries = [entry("general.architecture", 8, string(architecture))]
+    entries += [_entry(f"{architecture}.{key}", value) for key, value in numbers.items()]
+    tensors, offset = [], 0
+    for name, shape in (shapes or {"blk.0.attn_k.weight": (8,)}).items():
+        n_bytes = 4
+        for length in shape:
+            n_bytes *= length
+        tensors.append(tensor(name, shape, 0, offset))
+        offset += -(-n_bytes // 32) * 32
+    content = header(tuple(entries), tuple(tensors))
+    return facts_from([read_header_from(MemorySource(content, total=len(content) + offset))])
+
+
+def _entry(key: str, value: int | list[int]) -> bytes:
+    if isinstance(value, int):
+        return number(key, value)
+    return array(key, 4, len(value), struct.pack(f"<{len(value)}I", *value))
+
+
+def test_ember():
+    facts = read_model(EMBER)
+    assert (facts.architecture, facts.title, facts.licence, facts.quantisation) == ("llama", "Ember", "MIT", "Q8_0")
+    assert facts.n_params == facts.n_active_params == 11_309_952
+    assert facts.n_bytes == EMBER.stat().st_size
+    assert (facts.n_ctx_train, facts.n_layers, facts.n_vocab, facts.n_embd) == (1024, 6, 4096, 384)
+    assert (facts.n_heads, facts.n_kv_heads, facts.key_length, facts.value_length) == (6, (3,) * 6, 64, 64)
+    assert facts.tokenizer is not None
+    assert (facts.tokenizer.model, facts.tokenizer.n_tokens, facts.tokenizer.eos) == ("gpt2", 4096, 2)
+    assert facts.has_chat_template
+    assert facts.problem is None
+
+
+def test_the_draft_has_the_tokenizer_of_its_model():
+    assert read_model(EMBER_DRAFT).tokenizer == read_model(EMBER).tokenizer
+
+
+def test_a_token_of_a_tied_model_reads_all_weights_and_one_row():
+    facts = read_model(EMBER)
+    assert facts.active_bytes_per_token == facts.weight_bytes + 384 // 32 * 34
+
+
+@pytest.mark.parametrize(("kv_type", "expected"), [("f16", 4608), ("q8_0", 2448), ("q4_0", 1296), ("F32", 9216)])
+def test_kv_bytes_per_token(kv_type, expected):
+    assert read_model(EMBER).kv_bytes_per_token(kv_type, kv_type) == expected
+
+
+def test_experts_are_read_in_part(tmp_path):
+    dense = read_model(EMBER)
+    facts = read_model(moe_ember(tmp_path / "moe.gguf", n_experts=8, n_used=2))
+    feed_forward = 6 * 3 * 417_792
+    router = 6 * 8 * 384 * 4
+    assert (facts.n_experts, facts.n_experts_used) == (8, 2)
+    assert facts.weight_bytes == dense.weight_bytes + 7 * feed_forward + router
+    assert facts.active_bytes_per_token == dense.active_bytes_per_token + feed_forward + router
+    assert facts.n_active_params == dense.n_params + 6 * 3 * 384 * 1024 + 6 * 8 * 384
+    assert facts.problem is None
+
+
+def test_more_rows_touch_more_experts():
+    weights = WeightBytes(shared=100, experts=800, n_experts=8, n_experts_used=2)
+    assert weights.read_by(1) == 300
+    assert weights.read_by(2) == 100 + 350
+    assert 890 < weights.read_by(16) < 900
+    assert WeightBytes(100, 0, 1, 0).read_by(16) == 100
+
+
+def test_heads_may_differ_by_layer():
+    numbers = {"block_count": 3, "embedding_length": 64, "attention.head_count": [8, 4, 8]}
+    facts = facts_of("llama", numbers | {"attention.head_count_kv": [2, 1, 0], "attention.key_length": 16})
+    assert facts.n_kv_heads == (2, 1, 0)
+    assert facts.kv_bytes_per_token() == (2 + 1) * (16 + 64 // 8) * 2
+
+
+def test_latent_attention_keeps_keys_only():
+    numbers = {"block_count": 2, "embedding_length": 2048, "attention.head_count": 16, "attention.head_count_kv": 1}
+    numbers |= {"attention.key_length": 576, "attention.value_length": 512}
+    facts = facts_of("deepseek2", numbers | {"attention.key_length_mla": 192, "attention.value_length_mla": 128})
+    assert facts.kv_bytes_per_token() == 2 * 576 * 2
+    assert facts_of("deepseek2", numbers).kv_bytes_per_token() == 2 * (576 + 512) * 2
+
+
+def test_windowed_layers_may_have_their_own_lengths():
+    numbers: dict[str, int | list[int]] = {"block_count": 3, "embedding_length": 64, "attention.head_count": 4}
+    numbers |= {"attention.sliding_window": 512, "attention.sliding_window_pattern": [1, 1, 0]}
+    numbers |= {"attention.key_length": 32, "attention.value_length": 32}
+    numbers |= {"attention.key_length_swa": 16, "attention.value_length_swa": 16}
+    facts = facts_of("gemma4", numbers)
+    assert facts.sliding_window == 512
+    assert facts.kv_bytes_per_token() == 4 * (32 + 32 + 64) * 2
+
+
+def test_layers_that_share_a_cache_count_once():
+    numbers = {"block_count": 10, "embedding_length": 64, "attention.head_count": 4}
+    assert len(facts_of("gemma4", numbers | {"attention.shared_kv_layers": 4}).caches) == 6
+    assert len(facts_of("gemma3n", numbers | {"block_count": 30}).caches) == 20
+
+
+def test_recurrent_layers_keep_a_state_and_no_cache():
+    numbers: dict[str, int | list[int]] = {"block_count": 2, "embedding_length": 64, "attention.head_count": 4}
+    numbers |= {"ssm.conv_kernel": 4, "ssm.inner_size": 128, "ssm.state_size": 16, "ssm.group_count": 2}
+    shapes: Shapes = {"blk.0.ssm_out.weight": (8,), "blk.1.attn_k.weight": (8,)}
+    facts = facts_of("qwen3next", numbers, shapes)
+    assert len(facts.caches) == 1
+    assert facts.state_elements == 3 * (128 + 2 * 2 * 16) + 128 * 16
+    both = facts_of("falcon-h1", numbers, shapes)
+    assert len(both.caches) == 2
+
+
+def test_prediction_heads_are_no_layers_and_are_not_read():
+    numbers = {"block_count": 2, "nextn_predict_layers": 1, "embedding_length": 8, "attention.head_count": 1}
+    facts = facts_of("glm4moe", numbers, {"blk.0.attn_k.weight": (8,), "blk.1.attn_k.weight": (800,)})
+    assert facts.n_layers == 1
+    assert facts.active_bytes_per_token == facts.n_active_params * 4 == 32
+    assert facts.n_params == 808
+
+
+def test_without_a_file_type_the_tensors_name_the_quantisation():
+    assert facts_of("llama", {"block_count": 1}).quantisation == "F32"
+
+
+@pytest.mark.parametrize("tensor_type", ["F16", "Q4_0"])
+def test_types_name_the_quantisation(tensor_type, tmp_path):
+    facts = read_model(deep_ember(tmp_path / "ember.gguf", 2, tensor_type=tensor_type))
+    assert facts.quantisation == tensor_type
+    assert facts.n_layers == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("block_count", 513),
+        ("attention.head_count", 1 << 20),
+        ("attention.head_count_kv", [1] * 600),
+        ("expert_count", 5000),
+        ("embedding_length", (1 << 31) + 1),
+    ],
+)
+def test_absurd_numbers_are_refused(key, value):
+    with pytest.raises(BadGguf, match=re.escape(key)):
+        facts_of("llama", {"block_count": 2} | {key: value})
+
+
+@pytest.mark.parametrize("unusable", UNUSABLE, ids=lambda unusable: unusable.name)
+def test_each_unusable_file_says_why(unusable: Unusable, tmp_path: Path):
+    path = tmp_path / "model.gguf"
+    unusable.write(path)
+    try:
+        told = read_model(path).problem
+    except GgufError as error:
+        told = error.message
+    assert told is not None
+    assert unusable.says in told
+
+
+def test_a_model_too_large_for_any_machine_is_still_a_model(tmp_path):
+    facts = read_model(giant(tmp_path / "giant.gguf"))
+    assert facts.problem is None
+    assert facts.weight_bytes > 1e12
+
+
+class TestSplitFiles:
+    """One model in several files."""
+
+    def _split(self, folder: Path, n_parts: int = 3) -> list[Path]:
+        files = [folder / f"big-model-{i:05}-of-{n_parts:05}.gguf" for i in range(1, n_parts + 1)]
+        keys = {"block_count": 3, "embedding_length": 8, "context_length": 64, "attention.head_count": 1}
+        first = [entry("general.architecture", 8, string("llama"))] + [_entry(f"llama.{k}", v) for k, v in keys.items()]
+        for i, file in enumerate(files):
+            entries = [*(first if i == 0 else []), number("split.count", n_parts), number("split.no", i)]
+            file.write_bytes(header(tuple(entries), (tensor(f"blk.{i}.attn_k.weight", (8,)),)))
+        return files
+
+    def test_parts_are_counted_as_one(self, tmp_path):
+        files = self._split(tmp_path)
+        for file in files:
+            facts = read_model(file)
+            assert facts.files == tuple(files)
+            assert facts.n_params == 24
+            assert facts.n_bytes == sum(part.stat().st_size for part in files)
+
+    @pytest.mark.parametrize("missing", [0, 1, 2])
+    def test_a_missing_part_is_named(self, missing, tmp_path):
+        files = self._split(tmp_path)
+        files[missing].unlink()
+        with pytest.raises(GgufError, match=rf"Part {missing + 1} of 3 is missing: {files[missing].name}"):
+            read_model(files[missing - 1])
+
+    def test_a_renamed_part_says_so(self, tmp_path):
+        file = self._split(tmp_path)[0]
+        with pytest.raises(BadGguf, match="one of 3 parts, and 1 were found"):
+            read_model(file.rename(tmp_path / "mine.gguf"))
+
+    def test_names(self, tmp_path):
+        files = self._split(tmp_path)
+        assert model_name(files[1]) == "big-model"
+        assert model_name(Path("a/b.c-Q4_K_M.gguf")) == "b.c-Q4_K_M"
+        assert [is_listed(file) for file in files] == [True, False, False]
+        files[0].unlink()
+        assert [is_listed(file) for file in files] == [False, True, False]
+        assert len(parts(Path("x-00001-of-99999.gguf"))) == 1
+
+
+def test_every_architecture_is_known_to_llama_cpp():
+    from core.llama import library
+
+    binary = Path(library.L._lib._name).read_bytes()
+    assert [name for name in TEXT if name.encode() + b"\0" not in binary] == []
+
+
+def test_why_not_names_an_unknown_architecture_briefly():
+    assert why_not("llama") is None
+    assert "'" + "x" * 37 + "...'" in (why_not("x" * 1000) or "")

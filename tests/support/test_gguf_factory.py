@@ -1,0 +1,77 @@
+"""What the factory makes loads in llama.cpp and says what Ember says."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from models.gguf import read_header
+from models.model_facts import read_model
+from tests.support.broken_gguf import UNUSABLE
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached, deep_ember
+from tests.support.llama_probe import Answer, Question, ask
+
+# Weighted sums of equal experts and products in other types round differently.
+ROUNDING = {"experts": 0.05, "f16": 0.5}
+
+
+@functools.cache
+def story(path: Path) -> Answer:
+    """The greedy answer to a chat about a fox."""
+    template = read_header(EMBER).text("tokenizer.chat_template")
+    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    messages = [{"role": "user", "content": "Tell me a story about a fox."}]
+    prompt = environment.from_string(template).render(messages=messages, add_generation_prompt=True)
+    return ask(Question(str(path), prompt, n_tokens=80))
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        Recipe(n_layers=16),
+        Recipe(n_experts=8, n_experts_used=2),
+        Recipe(n_layers=8, n_experts=4, n_experts_used=1),
+        Recipe(n_vocab=20_000),
+        Recipe(n_layers=8, tensor_type="F16"),
+    ],
+    ids=lambda recipe: recipe.name,
+)
+def test_the_text_is_embers(recipe):
+    ember, made = story(EMBER), story(cached(recipe))
+    assert "fox" in ember.text
+    assert made.text == ember.text
+    tolerance = next((value for part, value in ROUNDING.items() if part in recipe.name), 1e-3)
+    np.testing.assert_allclose(made.logits[:, :4096], ember.logits, rtol=0, atol=tolerance)
+
+
+def test_silent_layers_change_nothing_in_any_type():
+    shallow = story(cached(Recipe(n_layers=6, tensor_type="Q4_0")))
+    deep = story(cached(Recipe(n_layers=16, tensor_type="Q4_0")))
+    assert deep.text == shallow.text
+    np.testing.assert_allclose(deep.logits, shallow.logits, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("source", [EMBER, EMBER_DRAFT], ids=["ember", "draft"])
+def test_no_added_layers_give_the_same_file(source, tmp_path):
+    n_layers = read_model(source).n_layers
+    assert deep_ember(tmp_path / "same.gguf", n_layers, source).read_bytes() == source.read_bytes()
+
+
+def test_a_cached_model_is_made_once():
+    recipe = Recipe(n_layers=16)
+    path = cached(recipe)
+    made = path.stat().st_mtime_ns
+    assert cached(recipe) == path
+    assert path.stat().st_mtime_ns == made
+    assert not list(path.parent.glob("*.partial"))
+
+
+@pytest.mark.parametrize("name", ["no tokenizer", "unknown architecture", "no context length", "a million layers"])
+def test_llama_cpp_refuses_unusable_files_too(name, tmp_path):
+    path = tmp_path / "model.gguf"
+    next(unusable for unusable in UNUSABLE if unusable.name == name).write(path)
+    assert not ask(Question(str(path))).loaded
