@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ui.chat.records import Message
 
 
-class Thread:
+class MessageTree:
     """All messages of a chat, and the branch that is shown."""
 
     def __init__(self, messages: Iterable[Message] = (), leaf_id: int | None = None) -> None:

@@ -1,0 +1,127 @@
+"""What the model said: its text, how it went, and the receipt."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
+
+from ui.chat import figures
+from ui.chat.markdown_view import MarkdownView
+from ui.chat.message_view import MessageView, caption
+from ui.chat.records import Message, Status
+from ui.chat.text_tools import TextTools
+from ui.icon_button import IconButton
+from ui.icons import pixmap
+from ui.theme import Space
+
+PATIENCE = 0.7  # seconds of silence until the view says what is going on
+
+
+class AssistantMessage(MessageView):
+    """A reply, growing or ended."""
+
+    regenerate = Signal(int)
+
+    def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
+        super().__init__(message, versions, tools, parent)
+        self.setAccessibleName("The model said")
+        self.view = MarkdownView(tools.markdown, tools.colours, tools.style)
+        self.view.setAccessibleName("Reply")
+        self.view.link_chosen.connect(self.link_chosen)
+        self.problem = _Problem()
+        self.problem.retry.clicked.connect(lambda: self.regenerate.emit(self.message.id))
+        self.receipt = caption()
+        self.receipt.setAccessibleName("Receipt")
+        self.receipt.setMinimumWidth(40)
+        self.redo = IconButton("redo", "Answer again", size=16)
+        self.redo.clicked.connect(lambda: self.regenerate.emit(self.message.id))
+        self.buttons.append(self.redo)
+        self._keep_button_room()
+        for widget in (self.copy, self.redo, self.versions):
+            self.footer.addWidget(widget)
+        self.footer.addSpacing(Space.S)
+        self.footer.addWidget(self.receipt, 1)
+        self.footer.setContentsMargins(-6, 0, 0, 0)
+        self.column.addWidget(self.view)
+        self.column.addWidget(self.problem)
+        self.column.addLayout(self.footer)
+        self.restyle()
+
+    @property
+    def text(self) -> str:
+        """The reply as the model wrote it."""
+        return self.view.text
+
+    def show_running(self, text: str) -> None:
+        """Show a reply that is still growing, from what came so far."""
+        self.view.append(text)
+        self.view.flush()
+        self.view.setVisible(bool(text))
+        self.receipt.setText(" ")
+
+    def append(self, text: str) -> None:
+        """Add to a growing reply."""
+        self.view.append(text)
+        self.view.setVisible(True)
+
+    def show_live(self, rate: float, ttft: float | None, wait: float, extra: str = "") -> None:
+        """Show how fast the reply is coming."""
+        if ttft is None:
+            words = f"Reading the prompt…  {wait:.1f} s" if wait >= PATIENCE else "…"
+            self.receipt.setText(extra or words)
+            return
+        parts = [figures.rate(rate) if rate > 0 else "", f"first token {figures.milliseconds(ttft * 1000)}"]
+        self.receipt.setText("  ·  ".join(part for part in parts if part))
+
+    def show_ended(self, message: Message) -> None:
+        """Show the reply as it ended."""
+        self.message = message
+        if self.view.text != message.content:
+            self.view.set_text(message.content)
+        else:
+            self.view.finish()
+        self.view.setVisible(bool(message.content))
+        self.problem.tell(message.problem if message.status is Status.FAILED else None)
+        self.receipt.setText(figures.receipt(message))
+        self.receipt.setToolTip(figures.receipt_details(message.timings) if message.timings else "")
+        self._show_buttons()
+
+    def restyle(self) -> None:
+        """Follow the palette."""
+        super().restyle()
+        self.problem.restyle(self._tools)
+        self.view.set_style(self._tools.style)
+
+    def _can_show_buttons(self) -> bool:
+        return super()._can_show_buttons() and self.message.status is not Status.STREAMING
+
+
+class _Problem(QFrame):
+    """Why there is no reply, and a button to ask again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("problemCard")
+        self._icon = QLabel()
+        self._text = QLabel()
+        self._text.setWordWrap(True)
+        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.retry = QPushButton("Try again")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(Space.M + 2, Space.M, Space.M, Space.M)
+        row.setSpacing(Space.M)
+        row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(self._text, 1)
+        row.addWidget(self.retry, 0, Qt.AlignmentFlag.AlignTop)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        return self._text.text()
+
+    def tell(self, problem: str | None) -> None:
+        self._text.setText(problem or "")
+        self.setVisible(problem is not None)
+
+    def restyle(self, tools: TextTools) -> None:
+        self._icon.setPixmap(pixmap("alert", tools.palette.danger, 20, self.devicePixelRatioF()))

@@ -1,0 +1,241 @@
+"""One chat at work: sends, streams, stops, asks again, and keeps all of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from ui.api import Api, ReplyEnd, ReplyStream
+from ui.chat.archive import Archive
+from ui.chat.ids import Ids, now_ms
+from ui.chat.message_tree import MessageTree
+from ui.chat.records import Chat, ChatSettings, Message, Role, Status, title_of
+from ui.rate import Rate
+
+SAVE_MS = 500
+
+
+class Conversation(QObject):
+    """A chat and the reply that may be running in it. Signals tell what has happened."""
+
+    path_changed = Signal()  # other messages are shown now
+    grew = Signal(int, str)  # id of the running reply, what was added
+    ended = Signal(object)  # the message that came to its end
+    running_changed = Signal(bool)
+    saved = Signal(object)  # the chat, whenever its line in the history may have changed
+
+    def __init__(
+        self,
+        chat: Chat,
+        tree: MessageTree,
+        api: Api,
+        archive: Archive,
+        ids: Ids,
+        clock: Callable[[], float] = time.monotonic,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.chat = chat
+        self.tree = tree
+        self._api, self._archive, self._ids, self._clock = api, archive, ids, clock
+        self._running: _Running | None = None
+        self._save_timer = QTimer(self, interval=SAVE_MS)
+        self._save_timer.timeout.connect(self._save_running)
+
+    @property
+    def is_new(self) -> bool:
+        """True until the first message: nothing of it is kept before."""
+        return len(self.tree) == 0
+
+    @property
+    def is_running(self) -> bool:
+        """True while a reply comes in."""
+        return self._running is not None
+
+    @property
+    def running_id(self) -> int | None:
+        """The id of the reply that comes in."""
+        return None if self._running is None else self._running.message.id
+
+    @property
+    def live_rate(self) -> float:
+        """Tokens per second of the running reply over the last second."""
+        return 0.0 if self._running is None else self._running.rate.per_second(self._clock())
+
+    @property
+    def live_ttft(self) -> float | None:
+        """Seconds from sending to the first text of the running reply; None before it came."""
+        return None if self._running is None else self._running.ttft
+
+    @property
+    def live_wait(self) -> float:
+        """Seconds since the running reply was asked for."""
+        return 0.0 if self._running is None else self._clock() - self._running.began
+
+    def text_of(self, message_id: int) -> str:
+        """Return the text of a message, for a running reply all that came so far."""
+        if self._running is not None and self._running.message.id == message_id:
+            return self._running.text
+        return self.tree[message_id].content
+
+    def send(self, text: str) -> None:
+        """Say ``text`` at the end of the shown branch and let the model answer."""
+        if self.is_running or not text.strip():
+            return
+        if self.is_new:
+            self.chat = replace(self.chat, title=title_of(text))
+        self._say(text, self.tree.leaf_id)
+
+    def edit(self, message_id: int, text: str) -> None:
+        """Say ``text`` in place of an earlier message, as another version of it."""
+        if not self.is_running and text.strip():
+            self._say(text, self.tree[message_id].parent_id)
+
+    def regenerate(self, message_id: int) -> None:
+        """Let the model answer once more in place of a reply; the old one stays as a version."""
+        if not self.is_running:
+            self._answer(self.tree[message_id].parent_id)
+
+    def choose(self, message_id: int) -> None:
+        """Show another version of a message."""
+        if not self.is_running:
+            self.tree.choose(message_id)
+            self._save_chat()
+            self.path_changed.emit()
+
+    def stop(self) -> None:
+        """End the running reply; what came so far stays."""
+        if self._running is not None:
+            self._running.stream.cancel()
+
+    def change_settings(self, settings: ChatSettings) -> None:
+        """Ask differently from the next message on."""
+        if settings != self.chat.settings:
+            self.chat = replace(self.chat, settings=settings)
+            if not self.is_new:
+                self._save_chat(touch=False)
+
+    def rename(self, title: str) -> None:
+        """Remember the title that the history gave."""
+        self.chat = replace(self.chat, title=title)
+
+    def _say(self, text: str, parent_id: int | None) -> None:
+        message = Message(self._ids.next(), self.chat.id, parent_id, Role.USER, text, now_ms())
+        self.tree.add(message)
+        self._save_chat()
+        self._archive.save_message(message)
+        self._answer(message.id)
+
+    def _answer(self, parent_id: int | None) -> None:
+        model = self.chat.settings.model
+        message = Message(
+            self._ids.next(), self.chat.id, parent_id, Role.ASSISTANT, "", now_ms(), Status.STREAMING, model=model
+        )
+        self.tree.add(message)
+        self._save_chat()
+        self._archive.save_message(message)
+        stream = self._api.chat(request_body(self.chat.settings, self.tree.path_to(parent_id)))
+        self._running = _Running(message, stream, self._clock())
+        stream.text.connect(self._on_text)
+        stream.finished.connect(self._on_finished)
+        stream.failed.connect(self._on_failed)
+        stream.cancelled.connect(self._on_cancelled)
+        self._save_timer.start()
+        self.path_changed.emit()
+        self.running_changed.emit(True)
+
+    def _on_text(self, text: str, n_chunks: int) -> None:
+        running = self._running
+        if running is None:
+            return
+        now = self._clock()
+        running.take(text, n_chunks, now)
+        self.grew.emit(running.message.id, text)
+
+    def _on_finished(self, end: ReplyEnd) -> None:
+        self._end(status=Status.DONE, finish_reason=end.finish_reason, timings=end.timings)
+
+    def _on_failed(self, problem: str) -> None:
+        self._end(status=Status.FAILED, problem=problem)
+
+    def _on_cancelled(self) -> None:
+        self._end(status=Status.STOPPED)
+
+    def _end(self, **how: Any) -> None:
+        running = self._running
+        if running is None:
+            return
+        self._running = None
+        self._save_timer.stop()
+        running.stream.deleteLater()
+        message = replace(running.message, content=running.text, **how)
+        self.tree.replace(message)
+        self._archive.save_message(message)
+        self._save_chat()
+        self.ended.emit(message)
+        self.running_changed.emit(False)
+
+    def _save_running(self) -> None:
+        running = self._running
+        if running is not None and running.has_unsaved:
+            running.has_unsaved = False
+            self._archive.save_message(replace(running.message, content=running.text))
+
+    def _save_chat(self, touch: bool = True) -> None:
+        updated = now_ms() if touch else self.chat.updated_ms
+        self.chat = replace(self.chat, leaf_id=self.tree.leaf_id, updated_ms=updated)
+        self._archive.save_chat(self.chat)
+        self.saved.emit(self.chat)
+
+
+class _Running:
+    """The reply that comes in."""
+
+    def __init__(self, message: Message, stream: ReplyStream, began: float) -> None:
+        self.message, self.stream, self.began = message, stream, began
+        self.rate = Rate()
+        self.ttft: float | None = None
+        self.has_unsaved = False
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """All text so far."""
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def take(self, text: str, n_chunks: int, now: float) -> None:
+        """Add text that came at ``now``."""
+        if self.ttft is None:
+            self.ttft = now - self.began
+        self._pieces.append(text)
+        self.rate.add(n_chunks, now)
+        self.has_unsaved = True
+
+
+def new_chat(ids: Ids, settings: ChatSettings) -> Chat:
+    """Return an empty chat."""
+    now = now_ms()
+    return Chat(ids.next(), "New chat", now, now, settings)
+
+
+def request_body(settings: ChatSettings, path: list[Message]) -> dict[str, Any]:
+    """Return the chat request that asks for what follows ``path``. Replies that failed without a word are left out."""
+    messages = [{"role": m.role.value, "content": m.content} for m in path if m.content]
+    if settings.system_prompt.strip():
+        messages.insert(0, {"role": "system", "content": settings.system_prompt})
+    body: dict[str, Any] = {
+        "messages": messages,
+        "temperature": settings.temperature,
+        "top_k": settings.top_k,
+        "top_p": settings.top_p,
+        "min_p": settings.min_p,
+        "repeat_penalty": settings.repeat_penalty,
+    }
+    optional = {"model": settings.model, "max_tokens": settings.max_tokens, "seed": settings.seed}
+    return body | {name: value for name, value in optional.items() if value is not None}

@@ -1,0 +1,69 @@
+"""Figures as people read them: speeds, times and counts. No Qt here."""
+
+from __future__ import annotations
+
+from ui.chat.records import Message, Status, Timings
+
+
+def count(number: float) -> str:
+    """Return a count with thousands apart."""
+    return f"{number:,.0f}"
+
+
+def rate(per_second: float) -> str:
+    """Return tokens per second, with a digit after the point below 10."""
+    return f"{per_second:,.1f} tok/s" if per_second < 10 else f"{per_second:,.0f} tok/s"
+
+
+def milliseconds(value: float) -> str:
+    """Return a time, in milliseconds below one second."""
+    return f"{value:,.0f} ms" if value < 1_000 else f"{value / 1_000:,.1f} s"
+
+
+def parameters(number: int) -> str:
+    """Return a number of parameters, as 11 M or 7.6 B."""
+    if number >= 1_000_000_000:
+        return f"{number / 1e9:.1f} B"
+    return f"{number / 1e6:.0f} M" if number >= 1_000_000 else f"{number / 1e3:.0f} K"
+
+
+def receipt(message: Message) -> str:
+    """Return the line under a reply that has ended."""
+    parts = [_ending(message)]
+    timings = message.timings
+    if timings is not None:
+        if timings.decode_per_second > 0:
+            parts.append(rate(timings.decode_per_second))
+        parts.append(f"first token {milliseconds(timings.ttft_ms)}")
+        parts.append(f"{count(timings.decode_tokens)} tokens")
+        parts.append(_prompt(timings))
+    return "  ·  ".join(part for part in parts if part)
+
+
+def receipt_details(timings: Timings) -> str:
+    """Return all figures of a reply, a line each."""
+    lines = [
+        f"Waited in the queue: {milliseconds(timings.queued_ms)}",
+        f"Time to first token: {milliseconds(timings.ttft_ms)}",
+        f"Prefill: {count(timings.prefill_tokens)} tokens in {milliseconds(timings.prefill_ms)}"
+        f" ({rate(timings.prefill_per_second)}), {count(timings.cached_tokens)} more from the cache",
+        f"Decode: {count(timings.decode_tokens)} tokens in {milliseconds(timings.decode_ms)}"
+        f" ({rate(timings.decode_per_second)})",
+        f"Total: {milliseconds(timings.total_ms)}",
+    ]
+    if timings.seed is not None:
+        lines.append(f"Seed: {timings.seed}")
+    return "\n".join(lines)
+
+
+def _ending(message: Message) -> str:
+    if message.status is Status.STOPPED:
+        return "Stopped"
+    return "Reached the token limit" if message.finish_reason == "length" else ""
+
+
+def _prompt(timings: Timings) -> str:
+    if not timings.cached_tokens:
+        return f"prompt {count(timings.prefill_tokens)}"
+    total = timings.prefill_tokens + timings.cached_tokens
+    return f"prompt {count(total)}, {count(timings.cached_tokens)} cached"

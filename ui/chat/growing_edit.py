@@ -1,0 +1,62 @@
+"""A text field that grows with its lines; Enter sends, Shift+Enter starts a new line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextOption
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
+
+
+class GrowingEdit(QPlainTextEdit):
+    """Grows from one line to ``max_lines``, then scrolls."""
+
+    def __init__(self, send: Callable[[str], object], max_lines: int = 9, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._send, self._max_lines = send, max_lines
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setTabChangesFocus(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.document().setDocumentMargin(2)
+        self.document().documentLayout().documentSizeChanged.connect(lambda size: self._fit())
+        self._fit()
+
+    def set_max_lines(self, max_lines: int) -> None:
+        """Grow to another number of lines at most."""
+        self._max_lines = max(1, max_lines)
+        self._fit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter sends; with Shift it starts a new line."""
+        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        has_shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        if is_enter and not has_shift:
+            self._send(self.toPlainText())
+        elif is_enter:
+            # Qt would put a line separator here, which models do not know.
+            self.insertPlainText("\n")
+        else:
+            super().keyPressEvent(event)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        """Paste text only."""
+        self.insertPlainText(source.text())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lines wrap elsewhere now."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        n_lines = max(1, int(self.document().size().height()))
+        shown = min(n_lines, self._max_lines)
+        height = shown * self.fontMetrics().lineSpacing() + 2 * int(self.document().documentMargin()) + 2
+        policy = Qt.ScrollBarPolicy.ScrollBarAsNeeded if n_lines > shown else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        if policy != self.verticalScrollBarPolicy():
+            self.setVerticalScrollBarPolicy(policy)
+        if height != self.height():
+            self.setFixedHeight(height)

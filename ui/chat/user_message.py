@@ -1,0 +1,127 @@
+"""What the user said, in a bubble on the right; can be edited and sent again."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+
+from ui.chat.growing_edit import GrowingEdit
+from ui.chat.message_view import MessageView
+from ui.chat.records import Message
+from ui.chat.text_tools import TextTools
+from ui.chat.text_view import TextView
+from ui.icon_button import IconButton
+from ui.theme import Space
+
+WIDEST = 0.82  # of the column
+
+
+class UserMessage(MessageView):
+    """A bubble with plain text."""
+
+    edited = Signal(int, str)  # message id, the new text
+
+    def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
+        super().__init__(message, versions, tools, parent)
+        self.setAccessibleName("You said")
+        self._editor: _Editor | None = None
+        self.view = TextView()
+        self.view.setAccessibleName("Your message")
+        self.bubble = QFrame()
+        self.bubble.setObjectName("bubble")
+        inside = QVBoxLayout(self.bubble)
+        inside.setContentsMargins(Space.L, Space.S + 2, Space.L, Space.S + 2)
+        inside.addWidget(self.view)
+        self.column.addWidget(self.bubble, 0, Qt.AlignmentFlag.AlignRight)
+        self.edit = IconButton("edit", "Edit and send again", size=16)
+        self.edit.clicked.connect(self._on_edit)
+        self.buttons.insert(0, self.edit)
+        self._keep_button_room()
+        self.footer.addStretch()
+        for widget in (self.versions, self.edit, self.copy):
+            self.footer.addWidget(widget)
+        self.column.addLayout(self.footer)
+        self._fill()
+        self.restyle()
+
+    def restyle(self) -> None:
+        """Follow the palette."""
+        super().restyle()
+        self._fill()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the bubble the width that its text needs, up to a part of the column."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fill(self) -> None:
+        self.view.clear()
+        cursor = self.view.textCursor()
+        cursor.insertText(self.message.content, self._tools.style.body)
+        self._fit()
+
+    def _fit(self) -> None:
+        if self.width() < 100:
+            return
+        document = self.view.document()
+        # Room for a character more, or the last word of a line that just fits would wrap.
+        document.setTextWidth(-1)
+        ideal = math.ceil(document.idealWidth()) + 2
+        widest = int(self.width() * WIDEST) - 2 * Space.L
+        self.view.setFixedWidth(max(12, min(ideal, widest)))
+        document.setTextWidth(self.view.width())
+
+    def _on_edit(self) -> None:
+        if self._editor is not None:
+            return
+        self._editor = _Editor(self.message.content)
+        self._editor.sent.connect(lambda text: self.edited.emit(self.message.id, text))
+        self._editor.left.connect(self._leave_editor)
+        self.column.insertWidget(0, self._editor)
+        self.bubble.hide()
+        self._editor.field.setFocus()
+
+    def _leave_editor(self) -> None:
+        if self._editor is not None:
+            self._editor.deleteLater()
+            self._editor = None
+        self.bubble.show()
+        self.edit.setFocus()
+
+
+class _Editor(QFrame):
+    """The message as a field, with a button to send it again."""
+
+    sent = Signal(str)
+    left = Signal()
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.setObjectName("editCard")
+        self.field: QPlainTextEdit = GrowingEdit(self.sent.emit, max_lines=16)
+        self.field.setPlainText(text)
+        self.field.setAccessibleName("Edit your message")
+        self.field.moveCursor(self.field.textCursor().MoveOperation.End)
+        leave = QPushButton("Cancel")
+        leave.clicked.connect(self.left)
+        send = QPushButton("Send again")
+        send.setProperty("kind", "primary")
+        send.clicked.connect(lambda: self.sent.emit(self.field.toPlainText()))
+        row = QHBoxLayout()
+        row.addStretch()
+        row.addWidget(leave)
+        row.addWidget(send)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.M, Space.S, Space.M, Space.M)
+        column.addWidget(self.field)
+        column.addLayout(row)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape leaves the message as it is."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+        else:
+            super().keyPressEvent(event)

@@ -1,0 +1,139 @@
+"""The Qt style sheet, made from the design tokens. No Qt here."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from string import Template
+
+from ui.theme import Corner, Palette, Space, Type
+
+_SHEET = Template("""
+* { outline: none; }
+QToolTip { background: $raised; color: $text; border: 1px solid $border; padding: 5px 8px; font-size: ${caption}px; }
+
+#sidebar { background: $sidebar; border-right: 1px solid $border; }
+#panel { background: $panel; border-left: 1px solid $border; }
+#panel QScrollArea, #panel #panelBody { background: $panel; border: 0; }
+#topBar { background: $canvas; border-bottom: 1px solid $border; }
+#canvas, #transcript, #transcriptBody { background: $canvas; border: 0; }
+
+QLabel { background: transparent; }
+QLabel[tone="muted"] { color: $muted; }
+QLabel[tone="caption"] { color: $muted; font-size: ${caption}px; }
+QLabel[tone="section"] { color: $muted; font-size: ${caption}px; font-weight: 600; }
+QLabel[tone="title"] { font-size: ${title}px; font-weight: 600; }
+QLabel[tone="hero"] { font-size: ${hero}px; font-weight: 600; }
+QLabel[tone="badge"] { color: $warning; background: $warning_soft; border-radius: 8px; padding: 1px 7px;
+    font-size: ${caption}px; }
+QLabel[tone="problem"] { color: $danger; }
+
+QToolButton { border: 2px solid transparent; border-radius: ${corner_s}px; background: transparent; padding: 2px; }
+QToolButton:hover { background: $hover; }
+QToolButton:pressed, QToolButton:checked { background: $pressed; }
+QToolButton:focus { border-color: $focus; }
+QToolButton::menu-indicator { image: none; width: 0; }
+QToolButton[kind="picker"] { font-size: ${body}px; font-weight: 600; padding: 4px 8px; color: $text; }
+QToolButton[kind="send"] { background: $accent; border-radius: 16px; }
+QToolButton[kind="send"]:hover { background: $accent_hover; }
+QToolButton[kind="send"]:disabled { background: $bubble; }
+QToolButton[kind="send"]:focus { border-color: $text; }
+QToolButton[kind="round"] { background: $raised; border: 1px solid $border_strong; border-radius: 17px; }
+QToolButton[kind="round"]:hover { background: $hover; }
+QToolButton[kind="round"]:focus { border: 2px solid $focus; }
+
+QPushButton { background: $raised; color: $text; border: 1px solid $border_strong; border-radius: ${corner_s}px;
+    padding: 6px 14px; }
+QPushButton:hover { background: $hover; }
+QPushButton:pressed { background: $pressed; }
+QPushButton:focus { border: 2px solid $focus; padding: 5px 13px; }
+QPushButton:disabled { color: $muted; border-color: $border; }
+QPushButton[kind="primary"] { background: $accent; color: $on_accent; border-color: $accent; font-weight: 600; }
+QPushButton[kind="primary"]:hover { background: $accent_hover; }
+QPushButton[kind="primary"]:focus { border: 2px solid $text; }
+QPushButton[kind="flat"] { background: transparent; color: $muted; border: 2px solid transparent; padding: 2px 8px;
+    font-size: ${caption}px; }
+QPushButton[kind="flat"]:hover { background: $hover; color: $text; }
+QPushButton[kind="flat"]:focus { border-color: $focus; }
+QPushButton[kind="new"] { text-align: left; padding: 7px 10px; font-weight: 600; }
+QPushButton[kind="new"]:focus { padding: 6px 9px; }
+QPushButton[kind="example"] { text-align: left; padding: 12px 14px;
+    border-color: $border; border-radius: ${corner_m}px; }
+QPushButton[kind="example"]:hover { border-color: $border_strong; background: $panel; }
+QPushButton[kind="example"]:focus { border: 2px solid $focus; padding: 11px 13px; }
+
+QLineEdit, QPlainTextEdit[kind="field"], QSpinBox, QDoubleSpinBox { background: $raised; color: $text;
+    border: 1px solid $border_strong; border-radius: ${corner_s}px; padding: 5px 8px;
+    selection-background-color: $selection; selection-color: $text; }
+QLineEdit:focus, QPlainTextEdit[kind="field"]:focus, QSpinBox:focus, QDoubleSpinBox:focus {
+    border: 2px solid $focus; padding: 4px 7px; }
+QSpinBox, QDoubleSpinBox { padding: 3px 6px; }
+QSpinBox:focus, QDoubleSpinBox:focus { padding: 2px 5px; }
+QSpinBox::up-button, QSpinBox::down-button, QDoubleSpinBox::up-button, QDoubleSpinBox::down-button {
+    width: 0; border: 0; }
+
+#composerCard { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_l}px; }
+#composerCard[focused="true"] { border: 2px solid $focus; }
+#composerCard QPlainTextEdit { background: transparent; border: 0; color: $text; font-size: ${large}px;
+    selection-background-color: $selection; selection-color: $text; }
+
+QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${large}px;
+    selection-background-color: $selection; selection-color: $text; }
+#bubble { background: $bubble; border-radius: ${corner_l}px; }
+#editCard { background: $raised; border: 2px solid $focus; border-radius: ${corner_m}px; }
+#editCard QPlainTextEdit { background: transparent; border: 0; font-size: ${large}px; }
+#problemCard { background: $danger_soft; border-radius: ${corner_m}px; }
+#problemCard QLabel { color: $text; }
+#banner[tone="warning"] { background: $warning_soft; border-bottom: 1px solid $border; }
+#banner[tone="danger"] { background: $danger_soft; border-bottom: 1px solid $border; }
+#banner[tone="plain"] { background: $accent_soft; border-bottom: 1px solid $border; }
+#toast { background: $text; border-radius: ${corner_m}px; }
+#toast QLabel { color: $canvas; }
+#toast QPushButton { background: transparent; border: 2px solid transparent; color: $canvas; font-weight: 600;
+    text-decoration: underline; padding: 2px 8px; }
+#toast QPushButton:focus { border-color: $canvas; }
+
+QListView { background: transparent; border: 0; }
+QMenu { background: $raised; color: $text; border: 1px solid $border_strong; padding: 5px; }
+QMenu::item { padding: 7px 26px 7px 12px; border-radius: ${corner_s}px; }
+QMenu::item:selected { background: $hover; }
+QMenu::item:disabled { color: $muted; }
+QMenu::separator { height: 1px; background: $border; margin: 5px 8px; }
+QMenu::indicator { width: 14px; height: 14px; left: 8px; }
+QMenu::item:checked { font-weight: 600; }
+
+QSlider::groove:horizontal { height: 4px; border-radius: 2px; background: $pressed; }
+QSlider::sub-page:horizontal { background: $accent; border-radius: 2px; }
+QSlider::handle:horizontal { width: 14px; height: 14px; margin: -6px 0; border-radius: 8px; background: $raised;
+    border: 1px solid $muted; }
+QSlider::handle:horizontal:hover { border-color: $accent; }
+QSlider::handle:horizontal:focus { border: 3px solid $focus; width: 12px; height: 12px;
+    margin: -7px 0; border-radius: 9px; }
+QProgressBar { background: transparent; border: 0; max-height: 3px; min-height: 3px; }
+QProgressBar::chunk { background: $accent; }
+QSplitter::handle { background: $border; }
+
+QScrollBar:vertical { background: transparent; width: 12px; margin: 2px; }
+QScrollBar::handle:vertical { background: $border_strong; border-radius: 4px; min-height: 36px; }
+QScrollBar::handle:vertical:hover { background: $muted; }
+QScrollBar::add-line, QScrollBar::sub-line, QScrollBar::add-page, QScrollBar::sub-page { background: transparent;
+    height: 0; width: 0; }
+QScrollBar:horizontal { background: transparent; height: 12px; margin: 2px; }
+QScrollBar::handle:horizontal { background: $border_strong; border-radius: 4px; min-width: 36px; }
+QMessageBox, QDialog { background: $canvas; }
+""")
+
+
+def stylesheet(palette: Palette) -> str:
+    """Return the style sheet of the application in ``palette``."""
+    sizes = {
+        "caption": Type.CAPTION,
+        "body": Type.BODY,
+        "large": Type.LARGE,
+        "title": Type.TITLE,
+        "hero": Type.HERO,
+        "corner_s": Corner.S,
+        "corner_m": Corner.M,
+        "corner_l": Corner.L,
+        "space_s": Space.S,
+    }
+    return _SHEET.substitute(asdict(palette), **sizes)
