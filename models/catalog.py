@@ -56,6 +56,7 @@ class Catalog:
         self._starter = starter.resolve() if starter else None
         self._read: dict[_Stamp, ModelFacts | str] = {}
         self._problems: tuple[FolderProblem, ...] = ()
+        self._last: tuple[ModelEntry, ...] = ()
         self._lock = threading.Lock()
 
     @property
@@ -72,10 +73,17 @@ class Catalog:
             stamps = {path: stamp for path in files if (stamp := _stamp(path)) is not None}
             self._read = {stamp: self._known(path, stamp) for path, stamp in stamps.items()}
             names = _unique_names(list(stamps))
-            return tuple(self._entry(name, path, stamps[path]) for name, path in names)
+            self._last = tuple(self._entry(name, path, stamps[path]) for name, path in names)
+            return self._last
 
     def find(self, name: str) -> ModelEntry | None:
-        """The model with this name, title (if only one has it) or path; None if there is none."""
+        """The model with this name, title (if only one has it) or path; None if there is none.
+
+        A name that the last scan gave costs no new scan while its file is unchanged.
+        """
+        known = _by_name(self._last, name)
+        if known is not None and _stamp(known.path) in self._read:
+            return known
         entries = self.entries()
         return _by_name(entries, name) or _by_title(entries, name) or self._by_path(entries, name)
 

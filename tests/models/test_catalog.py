@@ -126,6 +126,20 @@ def test_a_file_is_read_again_only_when_it_changes(copy, tmp_path, reads):
     assert catalog.entries()[0].problem is None
 
 
+def test_a_name_that_is_known_is_found_without_a_scan(copy, tmp_path, monkeypatch):
+    path = copy("model.gguf")
+    catalog = Catalog([tmp_path], starter=None)
+    catalog.entries()
+    scans: list[object] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda folder: scans.append(folder) or scandir(folder))
+    assert catalog.find("model") is not None
+    assert scans == []
+    path.unlink()
+    assert catalog.find("model") is None
+    assert len(scans) == 1
+
+
 def test_folders_are_searched_below_but_not_hidden_or_too_deep(copy, tmp_path):
     copy("a/b/c/deep.gguf")
     copy(".hidden/x.gguf")

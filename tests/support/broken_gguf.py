@@ -9,6 +9,7 @@ from pathlib import Path
 
 import gguf
 
+from models.gguf import read_header
 from models.gguf_errors import BadGguf, GgufError, NotGguf, TruncatedGguf, UnreadableFile
 from tests.support.gguf_factory import EMBER, Entry, Tensor, metadata_of, write
 
@@ -103,7 +104,7 @@ def giant(path: Path, n_layers: int = 80) -> Path:
         block |= {"ffn_gate": (n_embd, n_ff), "ffn_up": (n_embd, n_ff), "ffn_down": (n_ff, n_embd)}
         shapes |= {f"blk.{layer}.{name}": shape for name, shape in block.items()}
     float32 = gguf.GGMLQuantizationType.F32
-    tensors = [Tensor(f"{name}.weight", float32, shape, bytes) for name, shape in shapes.items()]  # type: ignore[arg-type]
+    tensors = [Tensor(f"{name}.weight", float32, shape, bytes) for name, shape in shapes.items()]
     return write(path, entries, tensors, with_data=False)
 
 
@@ -123,8 +124,8 @@ def _ember_with(**changes: object) -> Writer:
 
 
 def _ember_tensors() -> list[Tensor]:
-    reader = gguf.GGUFReader(EMBER)
-    return [Tensor(t.name, t.tensor_type, tuple(int(n) for n in t.shape), lambda: None) for t in reader.tensors]  # type: ignore[arg-type,return-value]
+    found = read_header(EMBER).tensors
+    return [Tensor(t.name, gguf.GGMLQuantizationType(t.type.id), t.shape, bytes) for t in found]
 
 
 def _without_tokenizer(path: Path) -> None:

@@ -92,7 +92,7 @@ def cached(recipe: Recipe) -> Path:
 
 def make(path: Path, recipe: Recipe) -> Path:
     """Write the model of ``recipe`` to ``path``; streams, so that it needs little memory."""
-    reader = gguf.GGUFReader(recipe.source)
+    reader = _reader(recipe.source)
     tensors = list(_tensors(reader, recipe))
     write(path, _metadata(reader, recipe), tensors)
     return path
@@ -148,7 +148,12 @@ def write(path: Path, entries: list[Entry], tensors: list[Tensor], with_data: bo
 
 def metadata_of(source: Path) -> list[Entry]:
     """All metadata of a model, ready to be changed and written again."""
-    return _metadata(gguf.GGUFReader(source), Recipe(source=source))
+    return _metadata(_reader(source), Recipe(source=source))
+
+
+@functools.cache
+def _reader(source: Path) -> gguf.GGUFReader:
+    return gguf.GGUFReader(source)
 
 
 def _append_data(path: Path, tensors: list[Tensor]) -> None:

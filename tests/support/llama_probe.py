@@ -31,7 +31,6 @@ class Question:
     n_slots: int = 1
     n_outputs: int = 0
     kv_type: str = "f16"
-    vocab_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,11 +76,10 @@ def _main() -> None:
     llama = library.L
     llama.llama_backend_init()
     parameters = llama.llama_model_default_params()
-    parameters.vocab_only = question.vocab_only
     parameters.n_gpu_layers = 0
     model = llama.llama_model_load_from_file(question.path.encode(), parameters)
     result = {"loaded": bool(model), "text": ""}
-    if model and not question.vocab_only:
+    if model:
         result["text"], logits = _generate(llama, model, question)
         np.save(out.with_suffix(".npy"), logits)
     out.write_text(json.dumps(result))
