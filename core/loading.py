@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from models.memory import MemoryNeed, estimate, free_memory
 
 from core.engine import Engine
 from core.errors import LoadFailed, ModelDoesNotFit
@@ -31,6 +30,7 @@ from core.thread_choice import (
     physical_cores,
 )
 from models.gguf_errors import GgufError
+from models.memory import USABLE_SHARE, MemoryNeed, estimate, free_memory
 from models.model_facts import ModelFacts, read_model
 
 _log = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ def _usable_gpus(options: EngineOptions) -> tuple[Device, ...]:
 def _fit(facts: ModelFacts, options: EngineOptions, gpus: tuple[Device, ...]) -> tuple[int, ContextSize]:
     """Return how many layers go to the GPUs and the context size; raises ModelDoesNotFit with both numbers."""
     gpu_free = int(sum(gpu.free for gpu in gpus) * _GPU_SHARE)
-    host_free = free_memory()
+    host_free = int(free_memory() * USABLE_SHARE)
     pool = gpu_free if gpus and options.n_gpu_layers != 0 else host_free
     size = choose_context(
         n_ctx=options.n_ctx,
@@ -131,6 +131,7 @@ def _fit(facts: ModelFacts, options: EngineOptions, gpus: tuple[Device, ...]) ->
         kv_type=options.kv_type,
         n_slots=options.n_slots,
         n_ubatch=options.n_ubatch,
+        flash_attention=options.flash_attention != "off",
     )
     n_gpu_layers = _gpu_layers(options.n_gpu_layers, facts.n_layers, need, gpu_free)
     on_gpu = need.total * min(n_gpu_layers if n_gpu_layers >= 0 else facts.n_layers + 1, facts.n_layers + 1)

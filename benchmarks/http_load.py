@@ -1,0 +1,83 @@
+"""A lean streaming client: many completions at once against one server, counted and timed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One streamed completion: seconds to its first text and to its end, tokens by the server's count."""
+
+    ttft: float
+    total: float
+    n_tokens: int
+
+
+@dataclass(frozen=True)
+class Load:
+    """Replies that ran at once, and the seconds they took together."""
+
+    replies: tuple[Reply, ...]
+    seconds: float
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of all replies."""
+        return sum(reply.n_tokens for reply in self.replies)
+
+    @property
+    def rate(self) -> float:
+        """Tokens per second of all replies together."""
+        return self.n_tokens / self.seconds
+
+
+def run_load(url: str, bodies: list[dict[str, object]], api_key: str | None = None) -> Load:
+    """Send every body to ``/v1/completions`` at once, streamed, and wait for all replies."""
+    return asyncio.run(_run_all(url, bodies, api_key))
+
+
+async def _run_all(url: str, bodies: list[dict[str, object]], api_key: str | None) -> Load:
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    assert parts.port is not None
+    streams = [await asyncio.open_connection(parts.hostname, parts.port, limit=1 << 20) for _ in bodies]
+    began = time.perf_counter()
+    replies = await asyncio.gather(
+        *(_one(*stream, body, parts.netloc, api_key) for stream, body in zip(streams, bodies, strict=True))
+    )
+    return Load(tuple(replies), time.perf_counter() - began)
+
+
+async def _one(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    body: dict[str, object],
+    host: str,
+    api_key: str | None,
+) -> Reply:
+    content = json.dumps({**body, "stream": True}).encode()
+    key = f"Authorization: Bearer {api_key}\r\n" if api_key else ""
+    head = (
+        f"POST /v1/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{key}"
+        f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+    )
+    began = time.perf_counter()
+    writer.write(head.encode() + content)
+    first, n_tokens = 0.0, 0
+    status = await reader.readline()
+    if b" 200 " not in status:
+        raise RuntimeError(f"the server answered {status!r}: {(await reader.read())[:500]!r}")
+    while line := await reader.readline():
+        if not line.startswith(b"data: {"):
+            continue
+        first = first or time.perf_counter() - began
+        # Only the last chunks are worth parsing: a client of an editor would parse all, here the server is measured.
+        if b'"timings"' in line:
+            n_tokens = int(json.loads(line[6:])["timings"]["decode_tokens"])
+    writer.close()
+    return Reply(first, time.perf_counter() - began, n_tokens)

@@ -1,0 +1,117 @@
+"""The one JSON object that every bench prints: bench, machine, versions, rows and summary."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+Row = dict[str, Any]
+RESULTS = Path(__file__).resolve().parent / "results"
+
+
+@dataclass
+class Report:
+    """What a bench found. ``summary`` holds the few numbers that promises are made of."""
+
+    bench: str
+    rows: list[Row] = field(default_factory=list)
+    summary: dict[str, float | str | None] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return {
+            "bench": self.bench,
+            "date": time.strftime("%Y-%m-%d"),
+            "machine": machine(),
+            "versions": versions(),
+            "settings": self.settings,
+            "rows": self.rows,
+            "summary": self.summary,
+        }
+
+
+def machine() -> dict[str, Any]:
+    """Describe this machine without naming it."""
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu": _cpu_model(),
+        "physical_cores": psutil.cpu_count(logical=False),
+        "logical_cores": psutil.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+    }
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a result depends on."""
+    found = {"python": platform.python_version()}
+    for package in ("llama-cpp-python", "numpy", "fastapi", "uvicorn", "PySide6-Essentials"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def median(values: list[float]) -> float:
+    """Return the median."""
+    return statistics.median(values)
+
+
+def say(text: str) -> None:
+    """Tell the user how far a bench is, on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def run_bench(name: str, measure: Callable[[argparse.Namespace], Report], parser: argparse.ArgumentParser) -> int:
+    """Parse the command line, measure, print: a table, or with ``--json`` the whole object."""
+    parser.prog = f"slipstream bench {name}"
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--output", type=Path, help="write the JSON object to this file too")
+    options = parser.parse_args()
+    report = measure(options).as_dict()
+    text = json.dumps(report, indent=1)
+    if options.output:
+        options.output.write_text(text + "\n")
+    print(text if options.json else _table(report))
+    return 0
+
+
+def _table(report: dict[str, Any]) -> str:
+    lines = []
+    rows: list[Row] = report["rows"]
+    if rows:
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        cells = [names] + [[_cell(row.get(name)) for name in names] for row in rows]
+        widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
+        lines += ["  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in cells]
+        lines.append("")
+    lines += [f"{name}: {_cell(value)}" for name, value in report["summary"].items()]
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+    return "-" if value is None else str(value)

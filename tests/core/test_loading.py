@@ -1,0 +1,102 @@
+"""Loading: what cannot work is refused with a sentence before llama.cpp sees it; what works gives the same text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.errors import BadOption, LoadFailed, ModelDoesNotFit
+from core.events import EngineState, Phase
+from core.loading import load_engine
+from core.options import EngineOptions, KvType
+from core.thread_choice import physical_cores
+from tests.support import gguf_factory
+from tests.support.broken_gguf import BROKEN, UNUSABLE, Broken, Unusable, giant
+from tests.support.engines import (
+    EMBER,
+    GREEDY_WITH_LOGPROBS,
+    assert_same_up_to_a_near_tie,
+    chat,
+    complete,
+    greedy_tokens,
+    open_engine,
+)
+
+QUESTION = chat("Who are you?")
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
+def test_a_broken_file_is_refused_with_its_reason(broken: Broken, tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    broken.write(path)
+    with pytest.raises(LoadFailed) as caught:
+        load_engine(EngineOptions(str(path)), cache_folder="")
+    assert broken.says in caught.value.message
+
+
+@pytest.mark.parametrize("unusable", UNUSABLE, ids=lambda unusable: unusable.name)
+def test_a_file_that_is_no_text_model_is_refused_with_its_reason(unusable: Unusable, tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    unusable.write(path)
+    with pytest.raises(LoadFailed) as caught:
+        load_engine(EngineOptions(str(path)), cache_folder="")
+    assert unusable.says in caught.value.message
+
+
+def test_a_model_too_large_for_memory_is_refused_with_both_numbers(tmp_path: Path) -> None:
+    with pytest.raises(ModelDoesNotFit, match=r"needs [\d.]+ GB of memory, and [\d.]+ GB is free") as caught:
+        load_engine(EngineOptions(str(giant(tmp_path / "giant.gguf"))), cache_folder="")
+    assert caught.value.needed > caught.value.free > 0
+
+
+def test_a_context_too_large_for_memory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelDoesNotFit, match="KV cache"):
+        load_engine(EngineOptions(str(EMBER), n_ctx=1 << 30), cache_folder="")
+
+
+def test_an_unknown_device_is_refused() -> None:
+    with pytest.raises(BadOption, match="no device called 'Warp9'"):
+        load_engine(EngineOptions(str(EMBER), devices=("Warp9",)), cache_folder="")
+
+
+def test_progress_goes_from_0_to_1_and_the_facts_are_right(tmp_path: Path) -> None:
+    seen: list[float] = []
+    engine, model = load_engine(EngineOptions(str(EMBER)), cache_folder=str(tmp_path), progress=seen.append)
+    engine.close()
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+    assert (model.n_ctx, model.n_cells, model.n_ctx_train) == (1024, 4096, 1024)
+    assert (model.bos, model.eos) == ("<|endoftext|>", "<|im_end|>")
+    assert model.fim == ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
+    assert 1 <= model.n_threads <= physical_cores()
+    assert EngineState(Phase.READY, model).model == model
+
+
+@pytest.mark.parametrize("kv_type", ["f32", "f16", "bf16", "q8_0", "q4_0"])
+def test_every_kv_type_runs(kv_type: KvType) -> None:
+    with open_engine(kv_type=kv_type, n_ctx=256) as engine:
+        text, _, _ = complete(engine, QUESTION, max_tokens=20)
+    assert "Ember" in text
+
+
+@pytest.mark.parametrize("options", [{"mmap": False}, {"flash_attention": "on"}, {"flash_attention": "off"}], ids=str)
+def test_other_ways_to_load_give_the_same_text(options: dict[str, object]) -> None:
+    with open_engine(n_ctx=256) as engine:
+        _, _, expected = complete(engine, QUESTION, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
+    with open_engine(n_ctx=256, **options) as engine:
+        _, _, found = complete(engine, QUESTION, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
+    assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), greedy_tokens(expected, "only"))
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [gguf_factory.Recipe(n_layers=16), gguf_factory.Recipe(n_experts=8, n_experts_used=2)],
+    ids=["deep", "mixture of experts"],
+)
+def test_models_made_from_ember_run_with_its_text(recipe: gguf_factory.Recipe) -> None:
+    with open_engine(n_ctx=256) as engine:
+        _, _, expected = complete(engine, QUESTION, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
+    with open_engine(gguf_factory.cached(recipe), n_ctx=256) as engine:
+        _, _, found = complete(engine, QUESTION, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
+    assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), greedy_tokens(expected, "only"))
