@@ -45,6 +45,7 @@ def bare_rate(engine: Engine, n_sequences: int, n_steps: int) -> float:
         batch.clear()
         batch.add_run(prompt, 0, sequence, want_last=True)
         assert context.decode(batch) is DecodeStatus.OK
+        context.synchronize()
         tokens[sequence] = context.logits(1)[0].argmax()
     position = len(prompt)
     began = 0.0
@@ -55,6 +56,7 @@ def bare_rate(engine: Engine, n_sequences: int, n_steps: int) -> float:
         for sequence in range(n_sequences):
             batch.add(int(tokens[sequence]), position, sequence)
         context.decode(batch)
+        context.synchronize()
         tokens = context.logits(n_sequences).argmax(axis=1)
         position += 1
     seconds = time.perf_counter() - began

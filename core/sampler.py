@@ -17,6 +17,10 @@ from core.sampling_params import SamplingParams
 
 # Above this many candidates one uniform number over the cumulated probabilities is cheaper than noise for each.
 _GUMBEL_LIMIT = 4096
+# Tokens this far (in log probability) below the best are less than a ten-millionth as likely: where min-p cuts far
+# above them, leaving them out from the start changes nothing and spares the samplers most of the vocabulary.
+_UNLIKELY = 16.2
+_SMALLEST_MIN_P = 1e-6
 _XTC_STREAM = 1
 _CHOICE_STREAM = 2
 
@@ -38,6 +42,13 @@ class Sampler:
         self._chain = SamplerChain(model, params, n_ctx)
         self._bias = _bias(vocab, params)
         self._mirostat_mu = 2.0 * params.mirostat_tau
+        self._can_skip_unlikely = (
+            params.min_p >= _SMALLEST_MIN_P
+            and not self._chain.has_memory
+            and params.top_n_sigma <= 0
+            and params.typical_p >= 1.0
+            and params.mirostat == 0
+        )
 
     @property
     def is_plain_greedy(self) -> bool:
@@ -59,7 +70,11 @@ class Sampler:
             logits[tokens] += values
         if self.params.is_greedy and self._chain.is_empty:
             return int(logits.argmax())
-        candidates.fill(logits)
+        if self._can_skip_unlikely:
+            likely = np.flatnonzero(logits >= logits.max() - _UNLIKELY)
+            candidates.fill_some(likely, logits[likely])
+        else:
+            candidates.fill(logits)
         if not self._chain.is_empty:
             self._chain.apply(candidates)
         view = candidates.view()

@@ -21,16 +21,30 @@ class Candidates:
         self._start = np.zeros(n_vocab, TOKEN_DATA)
         self._start["id"] = np.arange(n_vocab, dtype=np.int32)
         self._data = self._start.copy()
+        # Plain copies of numbers: numpy copies structured arrays field by field.
+        self._start_numbers = self._start.view(np.int32)
+        self._numbers = self._data.view(np.int32)
+        self._ids = self._numbers[0::3]
+        self._logits = self._data.view(np.float32)[1::3]
         self._array = L.llama_token_data_array()
         self._address = self._data.ctypes.data
         self._reference = ctypes.byref(self._array)
 
     def fill(self, logits: npt.NDArray[np.float32]) -> None:
         """Take every token with its logit; ``logits`` has shape (n_vocab,)."""
-        self._data[:] = self._start
-        self._data["logit"] = logits
+        self._numbers[:] = self._start_numbers
+        self._logits[:] = logits
+        self._reset(len(self._data))
+
+    def fill_some(self, ids: npt.NDArray[np.intp], logits: npt.NDArray[np.float32]) -> None:
+        """Take only the tokens ``ids`` with their logits, both of the same length."""
+        self._ids[: len(ids)] = ids
+        self._logits[: len(ids)] = logits
+        self._reset(len(ids))
+
+    def _reset(self, size: int) -> None:
         self._array.data = ctypes.cast(self._address, L.llama_token_data_p)
-        self._array.size = len(self._data)
+        self._array.size = size
         self._array.selected = -1
         self._array.sorted = False
 

@@ -39,6 +39,11 @@ _seq_pos_max.restype = ctypes.c_int32
 _seq_pos_max.argtypes = [ctypes.c_void_p, ctypes.c_int32]
 
 
+_get_logits = quick.llama_get_logits
+_get_logits.restype = ctypes.c_void_p
+_get_logits.argtypes = [ctypes.c_void_p]
+
+
 class DecodeStatus(IntEnum):
     """What ``llama_decode`` returned (llama-context.cpp)."""
 
@@ -84,13 +89,17 @@ class Context:
         # One stream: rows of any sequences share a graph, whatever their order and lengths.
         params.kv_unified = True
         params.no_perf = True
-        self._context: Any = L.llama_init_from_model(model.c, params)
+        pointer = L.llama_init_from_model(model.c, params)
+        self._context: Any = ctypes.cast(pointer, ctypes.c_void_p) if pointer else None
         if not self._context:
             raise LoadFailed(f"llama.cpp could not make a context of {n_cells} KV cells of type {kv_type}.")
         self._memory: Any = ctypes.cast(L.llama_get_memory(self._context), ctypes.c_void_p)
         self.n_vocab = int(L.llama_vocab_n_tokens(model.vocab))
         self.n_cells = int(L.llama_n_ctx(self._context))
         self.n_batch = int(L.llama_n_batch(self._context))
+        self._n_outputs = n_outputs
+        self._logits_address = 0
+        self._logits = np.empty((0, self.n_vocab), np.float32)
         self.abort = AbortFlag()
         self.abort.attach(self._context)
 
@@ -114,10 +123,14 @@ class Context:
     def logits(self, n_outputs: int) -> npt.NDArray[np.float32]:
         """Return the logits of the last batch's outputs, shape (n_outputs, n_vocab), valid until the next decode.
 
-        Waits for the decode. The array is llama.cpp's own buffer: writing to it changes no later step.
+        Call ``synchronize`` first. The array is llama.cpp's own buffer: writing to it changes no later step.
         """
-        pointer = L.llama_get_logits(self._context)
-        return np.ctypeslib.as_array(pointer, (n_outputs, self.n_vocab))
+        address = _get_logits(self._context)
+        if address != self._logits_address:
+            self._logits_address = address
+            buffer = (ctypes.c_float * (self._n_outputs * self.n_vocab)).from_address(address)
+            self._logits = np.frombuffer(buffer, np.float32).reshape(self._n_outputs, self.n_vocab)
+        return self._logits[:n_outputs]
 
     def remove(self, sequence: int, start: int, end: int = -1) -> bool:
         """Drop positions [start, end) of a sequence; False where the memory kind cannot cut there."""

@@ -94,6 +94,7 @@ def check_decode() -> None:
     batch = Batch(64)
     batch.add_run(np.arange(32, dtype=np.int32), 0, 0, want_last=True)
     status = context.decode(batch)
+    context.synchronize()
     if status is not DecodeStatus.OK or not np.isfinite(context.logits(1)).all():
         raise SelfTestFailed(f"A test decode ended with {status.name} or with numbers that are not finite.")
     context.abort.set()

@@ -196,3 +196,13 @@ def test_the_penalties_memory_is_as_long_as_asked(bench: Bench) -> None:
     assert bench.sampler(repeat_penalty=1.1).memory_length == 64
     assert bench.sampler(repeat_penalty=1.1, repeat_last_n=200).memory_length == 200
     assert bench.sampler(dry_multiplier=1.0, dry_penalty_last_n=-1).memory_length >= 1 << 20
+
+
+def test_skipping_unlikely_tokens_changes_no_draw(bench: Bench, vocab: Vocab) -> None:
+    logits = np.random.default_rng(5).normal(0, 4, vocab.n_tokens).astype(np.float32)
+    for settings in ({}, {"top_k": 40, "top_p": 0.95}, {"xtc_probability": 0.5}, {"temperature": 1.7}):
+        quick = bench.sampler(min_p=0.01, **settings)
+        whole = bench.sampler(min_p=0.01, **settings)
+        whole._can_skip_unlikely = False
+        assert quick._can_skip_unlikely
+        assert bench.draw(quick, logits) == bench.draw(whole, logits)
