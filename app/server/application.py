@@ -24,6 +24,7 @@ from app.server.limits import BodyLimit, HostCheck, JsonOnly, OriginCheck
 from app.server.model_host import ModelHost
 from app.server.settings import ServerSettings
 from app.server.status import get_model, health, list_models, load, state
+from core.errors import SlipstreamError
 
 ROUTES = (
     ("GET", "/health", health),
@@ -45,6 +46,7 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
         middleware=_middleware(settings),
         exception_handlers={
             ApiError: _on_error,
+            SlipstreamError: _on_error,
             HTTPException: _on_http_exception,
             RequestValidationError: _on_invalid,
             ClientGone: _on_client_gone,

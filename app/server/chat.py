@@ -76,6 +76,7 @@ class ChatCall:
         limit, top_logprobs = body.token_limit, body.n_top_logprobs
         params = list(body.sampling(top_logprobs))
         async with self.host.lease(body.model) as model:
+            body.check(model)
             if body.reasoning_effort is not None and "reasoning_effort" not in (model.chat_template or ""):
                 raise BadRequest("This model has no reasoning_effort: leave it out.", param="reasoning_effort")
             prompt = await self.renderer.render(model, body.template_variables())

@@ -71,6 +71,7 @@ class CompletionCall:
         self._check()
         params = list(body.sampling(body.logprobs))
         async with self.host.lease(body.model) as model:
+            body.check(model)
             prompts = [self._around(prompt, model) for prompt in body.prompts]
             yield (
                 model,

@@ -125,14 +125,16 @@ _RULES: Mapping[str, tuple[str, str]] = {
     "less_than_equal": ("integer_above_max_value", "{field} must be {le} or less, not {input}."),
     "too_short": ("array_below_min_length", "{field} must have at least {min_length} entries, not {actual_length}."),
     "too_long": ("array_above_max_length", "{field} can have at most {max_length} entries, not {actual_length}."),
-    "string_unicode": ("invalid_value", "{field} holds half of a surrogate pair, which is not text."),
     "json_invalid": ("invalid_json", "The body is not valid JSON: {error}."),
 }
 
 
 def from_validation(problems: Iterable[Mapping[str, Any]]) -> ApiError:
     """Return the 400 for the first of pydantic's problems, naming its field."""
-    problem = next(iter(problems))
+    listed = list(problems)
+    # Each member of a union complains for itself: the one that got furthest is the one that was meant.
+    same_field = [one for one in listed if one["loc"][:2] == listed[0]["loc"][:2]]
+    problem = max(same_field, key=lambda one: len(one["loc"]))
     kind = str(problem["type"])
     place = problem["loc"][1:] if problem["loc"][:1] == ("body",) else problem["loc"]
     if kind == "json_invalid":
@@ -141,6 +143,8 @@ def from_validation(problems: Iterable[Mapping[str, Any]]) -> ApiError:
     if not place and kind == "missing":
         return refuse(400, "The body is empty: send a JSON object.", code="invalid_json")
     code, sentence = _RULES.get(kind, ("invalid_value", "{field}: {message}."))
+    if kind == "value_error" and field in str(problem["msg"]):
+        sentence = "{message}."
     facts = {"field": field or "the body", "message": _plain(str(problem["msg"])), "input": repr(problem.get("input"))}
     facts |= {name: str(value) for name, value in problem.get("ctx", {}).items()}
     return refuse(400, sentence.format(**facts), param=field or None, code=code)

@@ -17,15 +17,26 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from core.errors import BadRequest
+from core.loaded_model import LoadedModel
 from core.sampling_params import MAX_TOP_LOGPROBS, SamplingParams
 
 MAX_CHOICES = 128
 DEFAULT_COMPLETION_TOKENS = 16
 
-Count = Annotated[int, Field(ge=0)]
+
+def _is_text(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a surrogate pair, which is not text") from None
+    return text
+
+
+Text = Annotated[str, AfterValidator(_is_text)]
+Prompt = str | tuple[int, ...]
 _SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
 
 
@@ -49,7 +60,7 @@ class GenerationBody(Body):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     n: int | None = Field(default=None, ge=1, le=MAX_CHOICES)
-    stop: str | list[str] | None = None
+    stop: Text | list[Text] | None = None
     seed: int | None = None
 
     temperature: float | None = None
@@ -114,6 +125,13 @@ class GenerationBody(Body):
         """True where a stream ends with a chunk that has the usage."""
         return self.stream_options is not None and bool(self.stream_options.include_usage)
 
+    def check(self, model: LoadedModel) -> None:
+        """Raise BadRequest for what this model does not have."""
+        for token in self.logit_bias or ():
+            if int(token) >= model.n_vocab:
+                message = f"logit_bias names token {token}, but this model has tokens 0 to {model.n_vocab - 1}."
+                raise BadRequest(message, param="logit_bias")
+
     def sampling(self, top_logprobs: int | None) -> Iterator[SamplingParams]:
         """Yield the sampling of each choice, with seeds that count up; raises BadRequest."""
         values: dict[str, Any] = {name: value for name in _SAMPLING if (value := getattr(self, name, None)) is not None}
@@ -133,7 +151,7 @@ class TextPart(Body):
     """A part of a message's content."""
 
     type: Literal["text"]
-    text: str
+    text: Text
 
     @model_validator(mode="before")
     @classmethod
@@ -164,7 +182,7 @@ class ChatMessage(Body):
     """One turn. What an earlier answer carried besides may be sent back with it, as long as it is empty."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[TextPart] | None = None
+    content: Text | list[TextPart] | None = None
     name: str | None = None
     tool_calls: list[CalledTool] | None = None
     tool_call_id: str | None = None
@@ -283,26 +301,40 @@ class ChatCompletionBody(GenerationBody):
 class CompletionBody(GenerationBody):
     """The body of POST /v1/completions."""
 
-    prompt: str | list[str] | list[Count] | list[list[Count]]
-    suffix: str | None = None
+    prompt: Any
+    suffix: Text | None = None
     echo: bool | None = None
     max_tokens: int | None = Field(default=None, ge=0)
     logprobs: int | None = Field(default=None, ge=0, le=MAX_TOP_LOGPROBS)
     best_of: Literal[1] | None = None
 
+    @field_validator("prompt")
+    @classmethod
+    def _is_prompt(cls, value: Any) -> Any:
+        if not all(_is_prompt(prompt) for prompt in _prompts(value)):
+            raise ValueError("prompt must be text, a list of texts, a list of token ids, or a list of such lists")
+        return value
+
     @property
-    def prompts(self) -> list[str | tuple[int, ...]]:
+    def prompts(self) -> list[Prompt]:
         """The prompts, each text or token ids."""
-        if isinstance(self.prompt, str):
-            return [self.prompt]
-        if all(isinstance(part, int) for part in self.prompt):
-            return [tuple(part for part in self.prompt if isinstance(part, int))]
-        return [part if isinstance(part, str) else tuple(part) for part in self.prompt if not isinstance(part, int)]
+        return [prompt if isinstance(prompt, str) else tuple(prompt) for prompt in _prompts(self.prompt)]
 
     @property
     def token_limit(self) -> int:
         """How many tokens may be generated."""
         return DEFAULT_COMPLETION_TOKENS if self.max_tokens is None else self.max_tokens
+
+
+def _prompts(value: Any) -> list[Any]:
+    is_several = isinstance(value, list) and value and not isinstance(value[0], int)
+    return value if is_several else [value]
+
+
+def _is_prompt(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(_is_text(value))
+    return isinstance(value, list) and all(type(token) is int and token >= 0 for token in value) and bool(value)
 
 
 class LoadBody(Body):

@@ -1,0 +1,81 @@
+"""A real server process with the real engine and the bundled model, and real clients of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import openai
+import psutil
+import pytest
+
+from app.server_process import ServerProcess
+
+MODEL = "ember-q8_0"
+
+
+class RunningServer:
+    """A server under test: its address, its key, and the processes behind it."""
+
+    def __init__(self, process: ServerProcess) -> None:
+        self.process = process
+        self.url = process.wait_listening()
+        self.http = httpx.Client(base_url=self.url, headers=self.headers, timeout=60)
+        self.client = openai.OpenAI(base_url=f"{self.url}/v1", api_key=process.api_key, max_retries=0, timeout=60)
+        self.wait_until(lambda state: state["phase"] == "ready")
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.process.api_key}"}
+
+    @property
+    def state(self) -> dict:
+        return self.http.get("/slipstream/state").json()
+
+    def wait_until(self, is_so, seconds: float = 30.0) -> dict:
+        deadline = time.monotonic() + seconds
+        while not is_so(state := self.state):
+            assert time.monotonic() < deadline, state
+            time.sleep(0.02)
+        return state
+
+    @property
+    def engine(self) -> psutil.Process:
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        return next(child for child in children if "core.worker" in " ".join(child.cmdline()))
+
+    def chat(self, text: str = "Tell me a story about a fox.", **fields):
+        fields = {"model": MODEL, "max_tokens": 24, "seed": 1, "temperature": 0} | fields
+        return self.client.chat.completions.create(messages=[{"role": "user", "content": text}], **fields)
+
+    def close(self) -> None:
+        self.http.close()
+        self.client.close()
+        self.process.stop()
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders of its own for every server of these tests."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLIPSTREAM_HOME", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def server(home: Path) -> Iterator[RunningServer]:
+    """One server for all tests that leave it as it was."""
+    running = RunningServer(ServerProcess(["--parallel", "4"]))
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def own_server(home: Path) -> Iterator[RunningServer]:
+    """A server for tests that do harm."""
+    running = RunningServer(ServerProcess(["--parallel", "4"]))
+    yield running
+    running.close()

@@ -1,0 +1,321 @@
+"""Chat completions: the real client, a real socket, the real engine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import httpx
+import openai
+import pytest
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "description": "Get the weather in a city.",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+        },
+    }
+]
+
+
+def text_of(stream) -> str:
+    return "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices)
+
+
+def test_a_chat_is_answered_with_text_usage_and_timings(server):
+    answer = server.chat()
+    choice = answer.choices[0]
+    assert choice.message.role == "assistant"
+    assert "fox" in choice.message.content
+    assert choice.finish_reason == "length"
+    assert answer.object == "chat.completion"
+    assert answer.model == "ember-q8_0"
+    assert answer.system_fingerprint.startswith("fp_")
+    assert answer.usage.completion_tokens == 24
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + 24
+    assert 0 <= answer.usage.prompt_tokens_details.cached_tokens < answer.usage.prompt_tokens
+    timings = answer.timings
+    assert set(timings) == {
+        "ttft_ms", "prefill_ms", "decode_ms", "total_ms", "queued_ms", "prefill_tokens", "prefill_per_second",
+        "decode_tokens", "decode_per_second", "cached_tokens", "seed",
+    }  # fmt: skip
+    assert timings["decode_tokens"] == 24
+    assert timings["seed"] == 1
+    assert 0 < timings["ttft_ms"] <= timings["total_ms"]
+    assert timings["decode_per_second"] > 0
+
+
+def test_a_model_ends_its_turn_by_itself(server):
+    assert server.chat("Who are you?", max_tokens=200).choices[0].finish_reason == "stop"
+
+
+def test_a_stream_gives_the_same_text_as_the_whole_answer(server):
+    whole = server.chat().choices[0].message.content
+    chunks = list(server.chat(stream=True, stream_options={"include_usage": True}))
+    assert text_of(chunks) == whole
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert {chunk.id for chunk in chunks} == {chunks[0].id}
+    last_choice, usage = chunks[-2], chunks[-1]
+    assert last_choice.choices[0].finish_reason == "length"
+    assert last_choice.timings["decode_tokens"] == 24
+    assert usage.choices == []
+    assert usage.usage.completion_tokens == 24
+    assert all(chunk.usage is None for chunk in chunks[:-1])
+
+
+def test_the_bytes_of_a_stream_are_server_sent_events_that_end_with_done(server):
+    body = {"messages": [{"role": "user", "content": "Count to 3."}], "max_tokens": 5, "stream": True}
+    answer = server.http.post("/v1/chat/completions", json=body)
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    events = answer.text.split("\n\n")
+    assert events[-2:] == ["data: [DONE]", ""]
+    assert all("usage" not in json.loads(event.removeprefix("data: ")) for event in events[:-2])
+
+
+def test_the_asynchronous_client_runs_streams_side_by_side(server):
+    async def run() -> list[str]:
+        async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key=server.process.api_key) as client:
+
+            async def one(name: str) -> str:
+                stream = await client.chat.completions.create(
+                    model="ember",
+                    messages=[{"role": "user", "content": f"Tell me a story about {name}."}],
+                    max_tokens=20,
+                    temperature=0,
+                    stream=True,
+                )
+                return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+            return await asyncio.gather(*(one(name) for name in ("a fox", "a bear", "a cat", "a boat")))
+
+    texts = asyncio.run(run())
+    assert all(texts)
+    assert len(set(texts)) > 1
+
+
+def test_n_choices_have_seeds_that_count_up(server):
+    answer = server.chat(n=3, temperature=1.0, seed=40)
+    alone = [server.chat(temperature=1.0, seed=40 + i).choices[0].message.content for i in range(3)]
+    assert [choice.index for choice in answer.choices] == [0, 1, 2]
+    assert [choice.message.content for choice in answer.choices] == alone
+    assert answer.usage.completion_tokens == 72
+
+
+def test_n_choices_are_streamed_by_index(server):
+    chunks = list(server.chat(n=2, temperature=1.0, stream=True))
+    for index in (0, 1):
+        mine = [chunk.choices[0] for chunk in chunks if chunk.choices[0].index == index]
+        assert mine[0].delta.role == "assistant"
+        assert mine[-1].finish_reason == "length"
+        assert "".join(choice.delta.content or "" for choice in mine)
+
+
+def test_a_seed_gives_the_same_text_again_and_another_seed_another(server):
+    first, again, other = (server.chat(temperature=1.2, seed=seed).choices[0].message.content for seed in (5, 5, 6))
+    assert first == again != other
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_stop_string_is_found_across_token_borders(server, stream):
+    whole = server.chat(max_tokens=40).choices[0].message.content
+    cut = whole.index(" named") + 3  # begins inside one token and ends inside the next
+    stop = whole[cut : cut + 8]
+    answer = server.chat(max_tokens=40, stop=["never there", stop], stream=stream)
+    if stream:
+        chunks = list(answer)
+        text, reason = text_of(chunks), chunks[-1].choices[0].finish_reason
+    else:
+        text, reason = answer.choices[0].message.content, answer.choices[0].finish_reason
+    assert text == whole[: whole.index(stop)]
+    assert reason == "stop"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_logprobs_name_each_token_with_its_alternatives(server, stream):
+    answer = server.chat(max_tokens=6, logprobs=True, top_logprobs=3, stream=stream)
+    if stream:
+        chunks = list(answer)
+        text = text_of(chunks)
+        tokens = [token for chunk in chunks if chunk.choices[0].logprobs for token in chunk.choices[0].logprobs.content]
+    else:
+        text, tokens = answer.choices[0].message.content, answer.choices[0].logprobs.content
+    assert len(tokens) == 6
+    assert "".join(token.token for token in tokens) == text
+    for token in tokens:
+        assert bytes(token.bytes).decode() == token.token
+        assert len(token.top_logprobs) == 3
+        assert token.top_logprobs[0].logprob >= token.top_logprobs[1].logprob
+        assert token.top_logprobs[0].token == token.token  # greedy takes the most likely one
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_tool_call_comes_as_a_tool_call(server, stream):
+    fields = {"tools": TOOLS, "tool_choice": "auto", "max_tokens": 80, "parallel_tool_calls": False}
+    answer = server.chat("What is the weather in Paris?", stream=stream, **fields)
+    if stream:
+        chunks = list(answer)
+        (delta,) = [chunk.choices[0].delta.tool_calls for chunk in chunks if chunk.choices[0].delta.tool_calls]
+        call, reason, text = delta[0], chunks[-1].choices[0].finish_reason, text_of(chunks)
+        assert call.index == 0
+    else:
+        choice = answer.choices[0]
+        call, reason, text = choice.message.tool_calls[0], choice.finish_reason, choice.message.content
+    assert call.id.startswith("call_")
+    assert call.function.name == "get_weather"
+    assert json.loads(call.function.arguments) == {"city": "Paris"}
+    assert reason == "tool_calls"
+    assert not text
+
+
+def test_the_result_of_a_tool_goes_back_to_the_model(server):
+    call = server.chat("What is the weather in Paris?", tools=TOOLS, max_tokens=80).choices[0].message
+    answer = server.client.chat.completions.create(
+        model="ember",
+        messages=[
+            {"role": "user", "content": "What is the weather in Paris?"},
+            call.model_dump(),
+            {"role": "tool", "tool_call_id": call.tool_calls[0].id, "content": '{"weather": "sunny"}'},
+        ],
+        tools=TOOLS,
+        temperature=0,
+        max_tokens=60,
+    )
+    assert answer.choices[0].message.content
+
+
+def test_without_a_choice_of_tools_the_text_is_left_alone(server):
+    answer = server.chat("What is the weather in Paris?", tools=TOOLS, tool_choice="none", max_tokens=40)
+    assert answer.choices[0].message.tool_calls is None
+
+
+def test_content_can_be_parts_and_the_developer_speaks_as_the_system(server):
+    def ask(messages):
+        return server.client.chat.completions.create(model="ember", messages=messages, max_tokens=1).usage.prompt_tokens
+
+    parts = [{"type": "text", "text": "Who "}, {"type": "text", "text": "are you?"}]
+    plain = ask([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Who are you?"}])
+    assert plain == ask([{"role": "developer", "content": "Be brief."}, {"role": "user", "content": parts}])
+
+
+def test_tokens_of_an_earlier_answer_come_from_the_cache(server):
+    server.chat("A prompt that nobody else sends: twelve wooden boats.")
+    again = server.chat("A prompt that nobody else sends: twelve wooden boats.")
+    assert again.usage.prompt_tokens_details.cached_tokens > 0
+    assert again.timings["cached_tokens"] == again.usage.prompt_tokens_details.cached_tokens
+
+
+USER = [{"role": "user", "content": "Hi"}]
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "code"),
+    [
+        ({"frobnicate": 1}, "frobnicate", "unknown_parameter"),
+        ({"messages": []}, "messages", "array_below_min_length"),
+        ({"messages": None}, "messages", "invalid_value"),
+        ({"messages": [{"role": "wizard", "content": "Hi"}]}, "messages[0].role", "invalid_value"),
+        ({"messages": [{"role": "user"}]}, "messages[0]", "invalid_value"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+            "messages[0].content[0]",
+            "invalid_value",
+        ),
+        ({"max_tokens": 0}, "max_tokens", "integer_below_min_value"),
+        ({"max_tokens": -1}, "max_tokens", "integer_below_min_value"),
+        ({"max_completion_tokens": 0}, "max_completion_tokens", "integer_below_min_value"),
+        ({"max_tokens": 1, "max_completion_tokens": 2}, "max_tokens", None),
+        ({"temperature": "warm"}, "temperature", "invalid_value"),
+        ({"temperature": -1}, "temperature", None),
+        ({"top_p": 2}, "top_p", None),
+        ({"n": 0}, "n", "integer_below_min_value"),
+        ({"n": 1000}, "n", "integer_above_max_value"),
+        ({"stop": [""]}, "stop", None),
+        ({"stop": ["x"] * 65}, "stop", None),
+        ({"logit_bias": {"a": 1}}, "logit_bias", "invalid_value"),
+        ({"logit_bias": {"99999": 1}}, "logit_bias", None),
+        ({"logprobs": True, "top_logprobs": 21}, "top_logprobs", "integer_above_max_value"),
+        ({"top_logprobs": 2}, "top_logprobs", None),
+        ({"stream_options": {"include_usage": True}}, None, "invalid_value"),
+        ({"tools": TOOLS, "tool_choice": "required"}, "tool_choice", "invalid_value"),
+        ({"tools": [{"type": "function", "function": {}}]}, "tools[0].function.name", "missing_required_parameter"),
+        ({"response_format": {"type": "json_object"}}, "response_format", "invalid_value"),
+        ({"reasoning_effort": "high"}, "reasoning_effort", None),
+        ({"store": True}, "store", "invalid_value"),
+        ({"messages": [{"role": "user", "content": "\ud800"}]}, "messages[0].content", "invalid_value"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_with_its_field(server, fields, param, code):
+    body = json.dumps({"model": "ember", "messages": USER, "max_tokens": 1} | fields)
+    answer = server.http.post("/v1/chat/completions", content=body, headers={"content-type": "application/json"})
+    error = answer.json()["error"]
+    assert answer.status_code == 400, error
+    assert error["type"] == "invalid_request_error"
+    assert error["param"] == param, error
+    assert error["code"] == code, error
+    assert len(error["message"]) > 10
+
+
+def test_fields_that_do_not_speak_of_the_text_are_taken(server):
+    answer = server.chat(
+        max_tokens=1,
+        user="me",
+        metadata={"a": "b"},
+        store=False,
+        service_tier="auto",
+        parallel_tool_calls=True,
+        response_format={"type": "text"},
+        modalities=["text"],
+        extra_body={"top_k": 20, "min_p": 0.1, "dry_multiplier": 0.5, "repeat_penalty": 1.1, "mirostat": 0},
+    )
+    assert answer.usage.completion_tokens == 1
+
+
+def test_an_unknown_model_is_not_found_and_the_names_there_are_are_told(server):
+    with pytest.raises(openai.NotFoundError) as caught:
+        server.client.chat.completions.create(model="gpt-4o", messages=USER)
+    assert caught.value.code == "model_not_found"
+    assert "ember-q8_0" in caught.value.message
+    assert "ember-draft-q8_0" in caught.value.message
+
+
+def test_a_path_is_no_name_of_a_model(server):
+    with pytest.raises(openai.NotFoundError):
+        server.client.chat.completions.create(model="models/starter/ember-draft-q8_0.gguf", messages=USER)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_prompt_that_is_too_long_is_refused_with_both_numbers(server, stream):
+    with pytest.raises(openai.BadRequestError) as caught:
+        server.chat("fox " * 3000, stream=stream)
+    assert caught.value.code == "context_length_exceeded"
+    assert "1024" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/nowhere", 404), ("GET", "/v1/chat/completions", 405), ("GET", "/v1/models/none", 404)],
+)
+def test_errors_of_http_have_the_same_shape(server, method, path, status):
+    answer = server.http.request(method, path)
+    assert answer.status_code == status
+    assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
+
+
+def test_a_client_that_leaves_frees_its_slot(server):
+    def leave_in_the_middle() -> None:
+        body = {"messages": USER, "stream": True, "ignore_eos": True, "seed": 1}
+        with server.http.stream("POST", "/v1/chat/completions", json=body) as answer:
+            next(answer.iter_bytes())
+
+    leave_in_the_middle()
+    server.wait_until(lambda state: state["active"] == 0, seconds=2)
+
+
+def test_a_client_that_leaves_before_its_answer_frees_its_slot(server):
+    body = {"messages": USER, "ignore_eos": True, "seed": 1, "n": 8}
+    with pytest.raises(httpx.ReadTimeout), httpx.Client(headers=server.headers) as client:
+        client.post(f"{server.url}/v1/chat/completions", json=body, timeout=0.3)
+    server.wait_until(lambda state: state["active"] + state["queued"] == 0, seconds=2)

@@ -1,0 +1,110 @@
+"""Text completions: the real client, a real socket, the real engine."""
+
+from __future__ import annotations
+
+import openai
+import pytest
+
+
+def complete(server, prompt="Once upon a time", **fields):
+    fields = {"model": "ember", "max_tokens": 12, "seed": 1, "temperature": 0} | fields
+    return server.client.completions.create(prompt=prompt, **fields)
+
+
+def test_a_prompt_is_continued(server):
+    answer = complete(server)
+    assert answer.object == "text_completion"
+    assert answer.choices[0].text
+    assert answer.choices[0].finish_reason == "length"
+    assert answer.usage.completion_tokens == 12
+    assert answer.timings["decode_tokens"] == 12
+
+
+def test_a_stream_gives_the_same_text(server):
+    chunks = list(complete(server, stream=True, stream_options={"include_usage": True}))
+    assert "".join(chunk.choices[0].text for chunk in chunks[:-1]) == complete(server).choices[0].text
+    assert chunks[-2].choices[0].finish_reason == "length"
+    assert chunks[-2].timings["decode_tokens"] == 12
+    assert chunks[-1].usage.completion_tokens == 12
+
+
+def test_without_a_limit_sixteen_tokens_come(server):
+    answer = complete(server, "def add(a, b):", max_tokens=None)
+    assert answer.usage.completion_tokens <= 16
+
+
+def test_a_prompt_can_be_token_ids(server):
+    answer = complete(server, [1, 200, 300])
+    assert answer.usage.prompt_tokens == 3
+
+
+def test_several_prompts_with_several_choices_come_in_order(server):
+    prompts = ["def add(a, b):", "import os"]
+    answer = complete(server, prompts, n=2, temperature=0)
+    alone = [complete(server, prompt) for prompt in prompts]
+    assert [choice.index for choice in answer.choices] == [0, 1, 2, 3]
+    expected = [one.choices[0].text for one in alone for _ in range(2)]
+    assert [choice.text for choice in answer.choices] == expected
+    assert answer.usage.prompt_tokens == sum(one.usage.prompt_tokens for one in alone)
+
+
+def test_several_prompts_can_be_token_ids(server):
+    assert len(complete(server, [[200, 300], [301]]).choices) == 2
+
+
+def test_a_suffix_is_met_by_the_tokens_for_filling_in(server):
+    plain = complete(server, "def add(a, b):\n    ")
+    filled = complete(server, "def add(a, b):\n    ", suffix="\n\nprint(add(1, 2))\n")
+    assert filled.usage.prompt_tokens > plain.usage.prompt_tokens
+    assert filled.choices[0].text != plain.choices[0].text
+
+
+def test_no_tokens_at_all_evaluate_the_prompt(server):
+    answer = complete(server, max_tokens=0)
+    assert answer.choices[0].text == ""
+    assert answer.choices[0].finish_reason == "length"
+    assert answer.usage.completion_tokens == 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_echo_begins_with_the_prompt(server, stream):
+    answer = complete(server, echo=True, stream=stream)
+    text = "".join(chunk.choices[0].text for chunk in answer) if stream else answer.choices[0].text
+    assert text == "Once upon a time" + complete(server).choices[0].text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_logprobs_say_where_each_token_stands(server, stream):
+    answer = complete(server, logprobs=2, stream=stream)
+    choices = [chunk.choices[0] for chunk in answer] if stream else [answer.choices[0]]
+    text = "".join(choice.text for choice in choices)
+    parts = [choice.logprobs for choice in choices if choice.logprobs]
+    tokens = [token for part in parts for token in part.tokens]
+    offsets = [offset for part in parts for offset in part.text_offset]
+    tops = [top for part in parts for top in part.top_logprobs]
+    assert "".join(tokens) == text
+    assert [text[start : start + len(token)] for start, token in zip(offsets, tokens, strict=True)] == tokens
+    assert all(len(top) == 2 for top in tops)
+    assert all(value <= 0 for part in parts for value in part.token_logprobs)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"prompt": ""}, "prompt"),
+        ({"prompt": []}, "prompt"),
+        ({"prompt": [-1]}, "prompt"),
+        ({"prompt": [5, "a"]}, "prompt"),
+        ({"prompt": [4096]}, "prompt"),
+        ({"max_tokens": -1}, "max_tokens"),
+        ({"best_of": 2}, "best_of"),
+        ({"echo": True, "logprobs": 1}, "echo"),
+        ({"prompt": [5], "suffix": "x"}, "suffix"),
+        ({"prompt": ["a"] * 100, "n": 2}, "prompt"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused_with_its_field(server, fields, param):
+    prompt = fields.pop("prompt", "Hi")
+    with pytest.raises(openai.BadRequestError) as caught:
+        complete(server, prompt, **fields)
+    assert caught.value.param == param

@@ -1,0 +1,49 @@
+"""A supervisor whose every word a test chooses; the real one is tested in tests/core."""
+
+from __future__ import annotations
+
+from core.errors import EngineUnavailable
+from core.events import Ended, Event, FinishReason
+from core.loaded_model import LoadedModel
+from core.options import EngineOptions
+from core.request import Request
+
+
+class ScriptedEngine:
+    """Remembers what it was asked; ``listener`` hears what the test tells."""
+
+    def __init__(self) -> None:
+        self.listener = lambda _events: None
+        self.loads: list[str] = []
+        self.requests: list[Request] = []
+        self.cancelled: list[str] = []
+        self.is_available = True
+
+    def load(self, options: EngineOptions) -> None:
+        self.loads.append(options.model_path)
+
+    def submit(self, request: Request) -> None:
+        if not self.is_available:
+            raise EngineUnavailable("No model is loaded.")
+        self.requests.append(request)
+
+    def cancel(self, request_id: str) -> None:
+        self.cancelled.append(request_id)
+
+    def close(self) -> None:
+        self.is_available = False
+
+    def tell(self, *events: Event) -> None:
+        self.listener(events)
+
+    def end_all(self) -> None:
+        self.tell(*(Ended(request.id, FinishReason.STOP) for request in self.requests))
+
+
+def loaded(path: str, chat_template: str | None = None) -> LoadedModel:
+    """Return a model as the engine describes it."""
+    return LoadedModel(
+        path=path, description="scripted", architecture="llama", n_params=1, n_bytes=1, n_vocab=8, n_ctx_train=64,
+        n_ctx=64, n_cells=64, n_slots=4, n_threads=1, n_gpu_layers=0, kv_type="f16", devices=("CPU",),
+        chat_template=chat_template, bos="<s>", eos="</s>", fim=None, load_seconds=0.0,
+    )  # fmt: skip
