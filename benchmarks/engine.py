@@ -174,7 +174,7 @@ def measure(options: argparse.Namespace) -> Report:
     for name, model in (("deep", deep), ("ember", gguf_factory.EMBER)):
         say(f"{name}: loading {model.name}")
         engine, loaded = load_engine(
-            EngineOptions(str(model), n_slots=16, n_ctx=N_CTX, n_threads=options.threads), cache_folder=""
+            EngineOptions(str(model), n_slots=16, n_ctx=N_CTX, n_threads=options.threads), cache_folder=None
         )
         report.settings[f"{name}_threads"] = loaded.n_threads
         for width in WIDTHS:

@@ -6,6 +6,7 @@ Closing the pipe tells the engine process to leave.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from core.options import EngineOptions
 from core.request import Request
@@ -16,7 +17,7 @@ class Load:
     """The first command: load a model. ``cache_folder`` keeps measurements."""
 
     options: EngineOptions
-    cache_folder: str
+    cache_folder: Path
 
 
 @dataclass(frozen=True, slots=True)

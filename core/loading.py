@@ -41,12 +41,12 @@ _PREFILL_PROBE = 64
 
 
 def load_engine(
-    options: EngineOptions, *, cache_folder: str, progress: Callable[[float], None] = lambda share: None
+    options: EngineOptions, *, cache_folder: Path | None, progress: Callable[[float], None] = lambda share: None
 ) -> tuple[Engine, LoadedModel]:
     """Load a model and return an engine for it, with what is known of both.
 
     Raises LoadFailed (ModelDoesNotFit before anything is read, when memory is short) and BadOption.
-    ``progress`` is called with 0 to 1.
+    ``progress`` is called with 0 to 1. ``cache_folder`` keeps what was measured; None measures each time.
     """
     began = time.perf_counter()
     facts = _read_facts(options)
@@ -61,7 +61,7 @@ def load_engine(
         progress=_never_stop(progress),
     )
     try:
-        engine, threads = _build(model, options, size, n_gpu_layers, Path(cache_folder))
+        engine, threads = _build(model, options, size, n_gpu_layers, cache_folder)
     except BaseException:
         model.close()
         raise
@@ -165,7 +165,7 @@ def _layers_on_gpu(n_gpu_layers: int, model: Model) -> int:
 
 
 def _build(
-    model: Model, options: EngineOptions, size: ContextSize, n_gpu_layers: int, cache_folder: Path
+    model: Model, options: EngineOptions, size: ContextSize, n_gpu_layers: int, cache_folder: Path | None
 ) -> tuple[Engine, ThreadChoice]:
     if not model.can_generate or model.has_encoder:
         raise LoadFailed(f"{options.model_path} is not a model that continues text, so Slipstream cannot run it.")
@@ -195,15 +195,15 @@ def _build(
 
 
 def _choose_threads(
-    context: Context, model: Model, options: EngineOptions, n_gpu_layers: int, cache_folder: Path
+    context: Context, model: Model, options: EngineOptions, n_gpu_layers: int, cache_folder: Path | None
 ) -> ThreadChoice:
     """Return the threads asked for, those measured earlier for this model here, or measure now."""
     if options.n_threads is not None:
         return ThreadChoice(options.n_threads, options.n_threads)
     counts = candidates(physical_cores())
-    memory = ThreadMemory(cache_folder / "threads.json")
+    memory = ThreadMemory(cache_folder / "threads.json") if cache_folder else None
     key = choice_key(options.model_path, model.n_bytes, n_gpu_layers)
-    known = memory.recall(key)
+    known = memory.recall(key) if memory else None
     if known is not None and {known.decode, known.prefill} <= set(counts):
         return known
     n_probe = min(_PREFILL_PROBE, options.n_batch, context.n_cells)
@@ -212,7 +212,7 @@ def _choose_threads(
     context.clear()
     choice = ThreadChoice(fewest_that_pay(decode), fewest_that_pay(prefill))
     _log.info("threads: decode %s prefill %s -> %s", decode, prefill, choice)
-    if not cores_are_shared():
+    if memory and not cores_are_shared():
         memory.keep(key, choice)
     return choice
 

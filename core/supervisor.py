@@ -73,7 +73,7 @@ class EngineProcess:
         assert self._process.stdout is not None
         # The descriptors stay owned by the Popen object, which closes them in ``reap``.
         self.pipe = Pipe(self._process.stdout.fileno(), self._process.stdin.fileno())
-        self.send(Load(options, str(cache_folder)))
+        self.send(Load(options, cache_folder))
 
     @property
     def pid(self) -> int:

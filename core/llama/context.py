@@ -129,7 +129,8 @@ class Context:
         if address != self._logits_address:
             self._logits_address = address
             buffer = (ctypes.c_float * (self._n_outputs * self.n_vocab)).from_address(address)
-            self._logits = np.frombuffer(buffer, np.float32).reshape(self._n_outputs, self.n_vocab)
+            flat = np.ndarray((self._n_outputs, self.n_vocab), np.float32, buffer=memoryview(buffer))
+            self._logits = flat
         return self._logits[:n_outputs]
 
     def remove(self, sequence: int, start: int, end: int = -1) -> bool:

@@ -31,7 +31,7 @@ def test_a_broken_file_is_refused_with_its_reason(broken: Broken, tmp_path: Path
     path = tmp_path / "model.gguf"
     broken.write(path)
     with pytest.raises(LoadFailed) as caught:
-        load_engine(EngineOptions(str(path)), cache_folder="")
+        load_engine(EngineOptions(str(path)), cache_folder=None)
     assert broken.says in caught.value.message
 
 
@@ -40,29 +40,29 @@ def test_a_file_that_is_no_text_model_is_refused_with_its_reason(unusable: Unusa
     path = tmp_path / "model.gguf"
     unusable.write(path)
     with pytest.raises(LoadFailed) as caught:
-        load_engine(EngineOptions(str(path)), cache_folder="")
+        load_engine(EngineOptions(str(path)), cache_folder=None)
     assert unusable.says in caught.value.message
 
 
 def test_a_model_too_large_for_memory_is_refused_with_both_numbers(tmp_path: Path) -> None:
     with pytest.raises(ModelDoesNotFit, match=r"needs [\d.]+ GB of memory, and [\d.]+ GB is free") as caught:
-        load_engine(EngineOptions(str(giant(tmp_path / "giant.gguf"))), cache_folder="")
+        load_engine(EngineOptions(str(giant(tmp_path / "giant.gguf"))), cache_folder=None)
     assert caught.value.needed > caught.value.free > 0
 
 
 def test_a_context_too_large_for_memory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelDoesNotFit, match="KV cache"):
-        load_engine(EngineOptions(str(EMBER), n_ctx=1 << 30), cache_folder="")
+        load_engine(EngineOptions(str(EMBER), n_ctx=1 << 30), cache_folder=None)
 
 
 def test_an_unknown_device_is_refused() -> None:
     with pytest.raises(BadOption, match="no device called 'Warp9'"):
-        load_engine(EngineOptions(str(EMBER), devices=("Warp9",)), cache_folder="")
+        load_engine(EngineOptions(str(EMBER), devices=("Warp9",)), cache_folder=None)
 
 
 def test_progress_goes_from_0_to_1_and_the_facts_are_right(tmp_path: Path) -> None:
     seen: list[float] = []
-    engine, model = load_engine(EngineOptions(str(EMBER)), cache_folder=str(tmp_path), progress=seen.append)
+    engine, model = load_engine(EngineOptions(str(EMBER)), cache_folder=tmp_path, progress=seen.append)
     engine.close()
     assert seen == sorted(seen)
     assert seen[-1] == 1.0

@@ -28,7 +28,7 @@ FOX = chat("Tell me a story about a fox.")
 
 
 @contextmanager
-def open_engine(path: Path = EMBER, *, cache_folder: str = "", **options: Any) -> Iterator[Engine]:
+def open_engine(path: Path = EMBER, *, cache_folder: Path | None = None, **options: Any) -> Iterator[Engine]:
     """Load a model in this process and close it afterwards."""
     from core.llama import log
 
