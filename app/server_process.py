@@ -45,13 +45,14 @@ def serve_command(options: Sequence[str] = ()) -> list[str]:
 
 def serve_environment(api_key: str, *, listed: bool = False) -> dict[str, str]:
     """Return the environment of such a server: the key goes here because command lines are visible to everyone."""
-    environment = {**os.environ, API_KEY_VARIABLE: api_key, "PYTHONUNBUFFERED": "1"}
+    path = os.pathsep.join(part for part in (str(_ROOT), os.environ.get("PYTHONPATH")) if part)
+    environment = {**os.environ, API_KEY_VARIABLE: api_key, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
     environment.pop(UNLISTED_VARIABLE, None)
     return environment if listed else {**environment, UNLISTED_VARIABLE: "1"}
 
 
 def serve_folder() -> Path:
-    """Return the folder in which ``python -m app`` is found."""
+    """Return the folder to run it in: not the user's, whose modules are not ours."""
     return _ROOT
 
 

@@ -69,6 +69,7 @@ def check_llama() -> LlamaFacts:
         child = subprocess.run(
             [sys.executable, "-m", "core.llama.system"],
             cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": str(_ROOT)},
             capture_output=True,
             text=True,
             timeout=_CHILD_SECONDS,

@@ -1,0 +1,26 @@
+"""Folders of its own for each test, and the fake server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.fake_openai import FakeServer
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """All folders of the app below a new one, without a key or other settings from outside."""
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
+    for name in ("SLIPSTREAM_API_KEY", "SLIPSTREAM_UNLISTED"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeServer]:
+    server = FakeServer()
+    yield server
+    server.stop()

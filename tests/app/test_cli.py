@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import io
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from app import cli
+from app.commands.bench import benches, parse_options, render
+from app.exit_codes import ExitCode
+from core.errors import BadOption, BadRequest, EngineUnavailable, LoadFailed, ModelDoesNotFit, SlipstreamError
+from tests.support.fake_openai import TIMINGS, FakeServer
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def piped(data: bytes) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(data))
+
+
+@pytest.fixture(autouse=True)
+def _home(home: Path) -> None:
+    """Every test here has folders of its own."""
+
+
+def test_the_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == ExitCode.OK
+    text = capsys.readouterr().out
+    for command in ("chat", "serve", "models", "doctor", "bench", "desktop", "test"):
+        assert f"\n  {command} " in text
+    for code in ExitCode:
+        assert f"{code.value:>3}  {code.meaning}" in text
+
+
+@pytest.mark.parametrize(
+    "command", ["chat", "serve", "models", "models list", "models show", "doctor", "bench", "test"]
+)
+@pytest.mark.parametrize("is_pretty", [False, True])
+def test_each_command_explains_itself(command: str, is_pretty: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.build(is_pretty=is_pretty)([*command.split(), "--help"], prog_name="slipstream")
+    assert end.value.code == 0
+    assert f"slipstream {command}" in capsys.readouterr().out
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == ExitCode.OK
+    assert capsys.readouterr().out.startswith("slipstream 0.")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("nonsense", "No such command 'nonsense'"),
+        ("chat hi --max-tokens -1", "-1 is not in the range"),
+        ("chat hi --max-tokens many", "'many' is not a valid int"),
+        ("chat hi --top-k 1.5", "'1.5' is not a valid int"),
+        ("chat hi --temperature -1", "temperature must be between 0.0 and 100.0"),
+        ("chat --nonsense", "No such option"),
+        ("serve --port 70000", "70000 is not in the range"),
+        ("serve --kv-type q3", "'q3' is not one of"),
+        ("serve --kv-type q8_0 --flash-attention off", "needs flash attention"),
+        ("serve --host 0.0.0.0", "needs an API key"),
+        ("bench nonsense", "no benchmark called 'nonsense'"),
+    ],
+)
+def test_a_command_line_that_cannot_be_used(words: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words.split()) == ExitCode.USAGE
+    assert sentence in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("words", ["chat hi --model nope", "models show nope"])
+def test_an_unknown_model_lists_those_there_are(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words.split()) == ExitCode.MODEL
+    assert "ember-q8_0" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bad.gguf").write_bytes(b"not a model at all")
+    assert cli.main(["chat", "hi", "--model", str(tmp_path / "bad.gguf")]) == ExitCode.MODEL
+    assert "bad cannot be used" in capsys.readouterr().err
+
+
+def test_models_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["models", "list", "--json"]) == ExitCode.OK
+    first, *_ = json.loads(capsys.readouterr().out)
+    assert (first["name"], first["is_toy"], first["problem"]) == ("ember-q8_0", True, None)
+    assert cli.main(["models", "show", "ember", "--json"]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out) == first
+
+
+def test_models_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["models", "list"]) == ExitCode.OK
+    assert "11.3M" in capsys.readouterr().out
+    assert cli.main(["models", "show", "ember"]) == ExitCode.OK
+    assert "n_ctx_train    1024" in capsys.readouterr().out
+
+
+def test_chat_streams_text_to_stdout_and_the_receipt_to_stderr(
+    fake: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        cli.main(["chat", "Hello", "you", "--url", fake.url, "--stop", "END", "-n", "5", "--seed", "3"]) == ExitCode.OK
+    )
+    out, err = capsys.readouterr()
+    assert out == "Hello there.\n"
+    assert err == (
+        "128 tokens at 412.0 tok/s · first token after 0.04 s · prompt 52 tokens at 1,733 tok/s, 48 cached\n"
+    )
+    (request,) = fake.requests
+    assert request["messages"] == [{"role": "user", "content": "Hello you"}]
+    assert (request["stop"], request["max_tokens"], request["seed"]) == (["END"], 5, 3)
+    assert "temperature" not in request
+    assert "model" not in request
+
+
+def test_chat_prints_one_json_object(fake: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["chat", "hi", "--url", fake.url, "--json", "--system", "Be brief.", "-m", "x"]) == ExitCode.OK
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {
+        "text": "Hello there.",
+        "finish_reason": "stop",
+        "usage": {},
+        "timings": TIMINGS,
+        "model": "ember-q8_0",
+    }
+    assert err == ""
+    assert fake.requests[0]["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert fake.requests[0]["model"] == "x"
+
+
+def test_chat_reads_a_pipe(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", piped("grüße\n".encode()))
+    assert cli.main(["chat", "--url", fake.url, "--quiet"]) == ExitCode.OK
+    monkeypatch.setattr(sys, "stdin", piped(b"below"))
+    assert cli.main(["chat", "above", "-", "--url", fake.url]) == ExitCode.OK
+    assert [request["messages"][0]["content"] for request in fake.requests] == ["grüße", "above\n\nbelow"]
+
+
+def test_a_pipe_that_is_not_utf8(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", piped(b"\xff\xfe"))
+    assert cli.main(["chat"]) == ExitCode.USAGE
+    assert "not valid UTF-8 (byte 0xff at offset 0)" in capsys.readouterr().err
+
+
+def test_a_chat_on_a_terminal_keeps_the_turns(
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = iter(["one", "two \\", "lines", "/new", '"""a', 'b"""', "/nonsense", "/help", "/model", "/quit"])
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr("builtins.input", lambda _: next(lines))
+    assert cli.main(["chat", "--url", fake.url]) == ExitCode.OK
+    out, err = capsys.readouterr()
+    assert out == "Hello there.\n" * 3
+    said = [[turn["content"] for turn in request["messages"]] for request in fake.requests]
+    assert said == [["one"], ["one", "Hello there.", "two \nlines"], ["a\nb"]]
+    assert "It is a toy" in err
+    assert "There is no command /nonsense" in err
+    assert "* ember-q8_0" in err
+
+
+def test_a_chat_on_a_terminal_changes_model_and_system_prompt(
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = iter(["/system Be brief.", "one", "/system", "/model ember-draft-q8_0", "/system -", "two"])
+
+    def read(_: str) -> str:
+        try:
+            return next(lines)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr("builtins.input", read)
+    assert cli.main(["chat", "--url", fake.url]) == ExitCode.OK
+    assert fake.loads == ["ember-draft-q8_0"]
+    assert [request["messages"] for request in fake.requests] == [
+        [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "one"}],
+        [{"role": "user", "content": "two"}],
+    ]
+    assert [request.get("model") for request in fake.requests] == [None, "ember-draft-q8_0"]
+    assert "ember-draft-q8_0 answers from here on" in capsys.readouterr().err
+
+
+def test_ctrl_c_stops_a_reply_but_not_the_chat(
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.pieces, fake.delay = ["x"] * 500, 0.01
+    lines: list[str | type[BaseException]] = ["go on", "next", KeyboardInterrupt, KeyboardInterrupt]
+
+    def read(_: str) -> str:
+        line = lines.pop(0)
+        if not isinstance(line, str):
+            raise line
+        return line
+
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr("builtins.input", read)
+    monkeypatch.setattr("app.chat.terminal._print", interrupt)
+    assert cli.main(["chat", "--url", fake.url]) == ExitCode.OK
+    assert fake.gone.wait(3)
+    assert [turn["content"] for turn in fake.requests[1]["messages"]] == ["go on", "x", "next"]
+    assert capsys.readouterr().err.count("[stopped]") == 2
+
+
+def test_a_failed_reply_does_not_end_the_chat(
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.error = (400, {"error": {"message": "The prompt is too long.", "type": "x", "param": None, "code": "x"}})
+    lines = iter(["long", "/quit"])
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr("builtins.input", lambda _: next(lines))
+    assert cli.main(["chat", "--url", fake.url]) == ExitCode.OK
+    assert "The prompt is too long." in capsys.readouterr().err
+
+
+def test_control_characters_do_not_reach_a_terminal(
+    fake: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake.pieces = ["a\x1b]0;owned\x07b\tc\n"]
+    assert cli.main(["chat", "hi", "--url", fake.url]) == ExitCode.OK
+    assert "\x1b" in capsys.readouterr().out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert cli.main(["chat", "hi", "--url", fake.url]) == ExitCode.OK
+    assert capsys.readouterr().out == "a\ufffd]0;owned\ufffdb\tc\n"
+
+
+def test_no_server_at_the_address(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["chat", "hi", "--url", "http://127.0.0.1:1"]) == ExitCode.UNREACHABLE
+    assert "No server answers at http://127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_a_server_whose_model_failed(fake: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
+    fake.phase, fake.problem = "failed", "This model needs 80.0 GB of memory, and 8.0 GB is free."
+    assert cli.main(["chat", "hi", "--url", fake.url]) == ExitCode.MODEL
+    assert "80.0 GB" in capsys.readouterr().err
+
+
+def test_chat_waits_while_the_model_is_loaded(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake.phase = "loading"
+    waits = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        fake.phase = "loading" if len(waits) < 3 else "ready"
+
+    monkeypatch.setattr(time, "sleep", wait)
+    assert cli.main(["chat", "hi", "--url", fake.url]) == ExitCode.OK
+    assert len(waits) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (BadOption("x"), ExitCode.USAGE),
+        (BadRequest("x"), ExitCode.USAGE),
+        (LoadFailed("x"), ExitCode.MODEL),
+        (ModelDoesNotFit(2, 1), ExitCode.MODEL),
+        (EngineUnavailable("x"), ExitCode.ERROR),
+        (SlipstreamError("x"), ExitCode.ERROR),
+    ],
+)
+def test_errors_have_exit_codes(error: SlipstreamError, code: ExitCode) -> None:
+    assert cli.exit_code(error) is code
+
+
+def test_options_of_a_benchmark() -> None:
+    assert parse_options(["--widths", "1,4", "--quick", "--n-tokens=8"]) == {
+        "widths": "1,4",
+        "quick": "true",
+        "n_tokens": "8",
+    }
+    with pytest.raises(BadOption, match="'stray' is not an option"):
+        parse_options(["stray"])
+
+
+def test_benchmarks_are_found_and_shown() -> None:
+    assert all(line for line in benches().values())
+    assert render({"rows": [{"n": 1, "rate": 1234.5}, {"n": 16}], "summary": {"worst": 0.98}}) == (
+        " n  rate\n 1  1234\n16  None\n\nworst: 0.98"
+    )

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import socket
+import threading
+
+import pytest
+
+from app.chat.reply import Reply
+from app.client import Client, Finished, Named, ServerRefused, ServerUnreachable, StreamBroken, TextDelta, Usage
+from app.client import _chunk_events as chunk_events
+from tests.support.fake_openai import TIMINGS, FakeServer
+
+BODY = {"messages": [{"role": "user", "content": "hi"}]}
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_stream_is_typed_events_in_order(fake: FakeServer) -> None:
+    events = list(Client(fake.url).stream_chat(BODY))
+    assert events == [
+        Named("ember-q8_0"),
+        TextDelta("Hello"),
+        TextDelta(" there"),
+        TextDelta("."),
+        Finished("stop", TIMINGS),
+    ]
+    assert fake.requests == [{**BODY, "stream": True, "stream_options": {"include_usage": True}}]
+
+
+def test_usage_comes_in_a_chunk_without_choices() -> None:
+    assert list(chunk_events({"choices": [], "usage": {"prompt_tokens": 3}})) == [Usage({"prompt_tokens": 3})]
+
+
+def test_text_outside_of_ascii_arrives_whole(fake: FakeServer) -> None:
+    fake.pieces = ["Grüße ", "🦊", " 狐"]
+    reply = Reply()
+    reply.collect(Client(fake.url).stream_chat(BODY), lambda _: None)
+    assert reply.text == "Grüße 🦊 狐"
+
+
+def test_closing_a_stream_closes_the_connection(fake: FakeServer) -> None:
+    fake.pieces, fake.delay = ["x"] * 500, 0.01
+    events = Client(fake.url).stream_chat(BODY)
+    assert TextDelta("x") in (next(events), next(events))
+    events.close()
+    assert fake.gone.wait(3)
+
+
+def test_an_error_before_the_stream_has_status_and_code(fake: FakeServer) -> None:
+    fake.error = (
+        400,
+        {"error": {"message": "Too long.", "type": "x", "param": None, "code": "context_length_exceeded"}},
+    )
+    with pytest.raises(ServerRefused, match="Too long") as caught:
+        list(Client(fake.url).stream_chat(BODY))
+    assert (caught.value.status, caught.value.code) == (400, "context_length_exceeded")
+
+
+def test_an_error_that_is_no_json_gives_the_status(fake: FakeServer) -> None:
+    fake.error = (502, b"<html>")
+    with pytest.raises(ServerRefused, match="502"):
+        list(Client(fake.url).stream_chat(BODY))
+
+
+def test_an_error_inside_the_stream_is_raised_after_the_text(fake: FakeServer) -> None:
+    fake.error_in_stream = "The engine died."
+    reply = Reply()
+    with pytest.raises(ServerRefused, match="The engine died"):
+        reply.collect(Client(fake.url).stream_chat(BODY), lambda _: None)
+    assert reply.text == "Hello there."
+
+
+def test_a_connection_that_ends_too_early_is_told(fake: FakeServer) -> None:
+    fake.cut_after = 1
+    with pytest.raises(StreamBroken):
+        list(Client(fake.url).stream_chat(BODY))
+
+
+def test_nobody_at_the_address() -> None:
+    url = f"http://127.0.0.1:{closed_port()}"
+    with pytest.raises(ServerUnreachable, match=url):
+        Client(url).state()
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "http://", "http://localhost:notaport", "http://localhost:99999999"])
+def test_an_address_that_is_none(url: str) -> None:
+    with pytest.raises(ServerUnreachable, match="is not an address"):
+        Client(url)
+
+
+def test_a_key_is_sent(fake: FakeServer) -> None:
+    fake.api_key = "secret"
+    assert Client(fake.url, "secret").state().phase == "ready"
+    with pytest.raises(ServerRefused, match="key is wrong"):
+        Client(fake.url).state()
+
+
+def test_state_models_and_load(fake: FakeServer) -> None:
+    client = Client(fake.url.removeprefix("http://"))
+    assert client.models() == ("ember-q8_0", "ember-draft-q8_0")
+    client.load("ember-draft-q8_0")
+    assert client.state().model == "ember-draft-q8_0"
+    assert client.state().is_toy
+
+
+def test_somebody_else_listens_there(fake: FakeServer) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        other.settimeout(5)
+
+        def answer() -> None:
+            connection, _ = other.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"HTTP/1.0 200 OK\r\n\r\nI am a printer")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(ServerUnreachable, match="not a Slipstream server"):
+            Client(f"http://127.0.0.1:{other.getsockname()[1]}").state()
+        thread.join()

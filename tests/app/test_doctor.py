@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from app import cli
+from app.doctor import checks
+from app.doctor.advice import advice, faults
+from app.doctor.report import BandwidthFacts, FolderFacts, LlamaFacts, Report, ServerFacts, SystemFacts
+from app.doctor.text import render
+from app.exit_codes import ExitCode
+from core import bandwidth
+
+LLAMA = {
+    "package": "0.3.36",
+    "version": "1",
+    "features": ["AVX2"],
+    "can_offload": False,
+    "devices": [{"name": "CPU", "description": "A chip", "kind": "cpu", "free": 5, "total": 8}],
+}
+GOOD = Report(
+    system=SystemFacts(
+        slipstream="0.1.0",
+        os="An OS",
+        python="3.12.1",
+        qt="6.12.0",
+        cpu="A chip",
+        n_cores=4,
+        n_threads=8,
+        ram_total=16 * 10**9,
+        ram_free=8 * 10**9,
+        display=":0",
+        nvidia_gpu=None,
+    ),
+    llama=checks.llama_facts(0, json.dumps(LLAMA), ""),
+    selftest=None,
+    bandwidth=BandwidthFacts(20e9, 2),
+    folders=(FolderFacts("data", "/data"),),
+    servers=(),
+)
+
+
+def test_a_healthy_machine_gets_no_advice() -> None:
+    assert advice(GOOD) == ()
+    text = render(GOOD)
+    assert "All is well." in text
+    assert "20.0 GB/s of memory reads with 2 threads (just measured)" in text
+    assert "CPU: A chip (cpu)" in text
+
+
+def test_each_problem_has_its_advice() -> None:
+    system = dataclasses.replace(GOOD.system, ram_free=10**9, qt=None, nvidia_gpu="GPU 0: A card")
+    report = dataclasses.replace(
+        GOOD,
+        system=system,
+        selftest="llama.cpp does not work here.",
+        folders=(FolderFacts("data", "/data", "Read-only file system"),),
+        servers=(ServerFacts(7, "http://127.0.0.1:1", "ember-q8_0", None),),
+        bandwidth=BandwidthFacts(problem="Too little memory."),
+    )
+    sentences = advice(report)
+    assert faults(report) == ("llama.cpp does not work here.",)
+    for part in ("does not work here", "/data", "SLIPSTREAM_HOME", "without CUDA", "1.0 GB", "PySide6", "process 7"):
+        assert any(part in sentence for sentence in sentences), part
+        assert part in render(report)
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "errors", "sentence"),
+    [
+        (-11, "", "", "SIGSEGV"),
+        (-4, "", "", "SIGILL"),
+        (1, "", "Traceback\nModuleNotFoundError: No module named 'llama_cpp'\n", "No module named 'llama_cpp'"),
+        (0, "{}", "", "cannot be asked"),
+    ],
+)
+def test_a_crash_of_llama_becomes_a_line(code: int, output: str, errors: str, sentence: str) -> None:
+    problem = checks.llama_facts(code, output, errors).problem
+    assert problem is not None
+    assert sentence in problem
+    assert faults(dataclasses.replace(GOOD, llama=LlamaFacts(problem=problem))) == (problem,)
+
+
+def test_folders_are_tried(tmp_path: Path) -> None:
+    assert checks.write_problem(tmp_path) is None
+    assert checks.write_problem(tmp_path / "not" / "yet") is None
+    (tmp_path / "file").write_text("")
+    assert "is not a folder" in (checks.write_problem(tmp_path / "file" / "below") or "")
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+    if os.path.isdir("/proc/self"):
+        assert checks.write_problem(Path("/proc/self")) is not None
+
+
+def test_the_whole_report_as_json(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bandwidth, "LARGEST_SET", bandwidth.SMALLEST_SET)
+    assert cli.main(["doctor", "--json"]) == ExitCode.OK
+    report = json.loads(capsys.readouterr().out)
+    assert report["selftest"] is None
+    assert report["llama"]["package"] == "0.3.36"
+    assert report["llama"]["devices"][0]["total"] > 0
+    assert report["bandwidth"]["bytes_per_second"] > 1e8
+    assert report["bandwidth"]["is_remembered"] is False
+    assert {folder["purpose"] for folder in report["folders"]} >= {"data", "models", "cache", "runtime"}
+    assert checks.check_bandwidth().is_remembered
+
+
+def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(bandwidth, "LARGEST_SET", bandwidth.SMALLEST_SET)
+    found = checks.check_bandwidth()
+    assert found.bytes_per_second
+    assert "cannot be written" in (found.problem or "")

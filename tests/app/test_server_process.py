@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from app import server_process
+from app.discovery import is_alive
+from app.exit_codes import ExitCode
+from app.server_process import ServerProcess, ServerStartFailed
+
+FAKE = Path(__file__).resolve().parents[1] / "support" / "fake_openai.py"
+
+
+@pytest.fixture(autouse=True)
+def _fake_server(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_process, "serve_command", lambda options=(): [sys.executable, str(FAKE), *options])
+
+
+def wait_gone(pid: int, seconds: float = 5.0) -> bool:
+    end = time.monotonic() + seconds
+    while is_alive(pid) and time.monotonic() < end:
+        time.sleep(0.02)
+    return not is_alive(pid)
+
+
+def test_it_listens_and_ends_with_the_block() -> None:
+    with ServerProcess() as process:
+        assert process.wait_listening().startswith("http://127.0.0.1:")
+        assert process.exit_code is None
+    assert process.exit_code == 0
+    assert not is_alive(process.pid)
+
+
+def test_a_server_that_dies_at_once_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_DIES", "the disk is gone")
+    with ServerProcess() as process, pytest.raises(ServerStartFailed, match="the disk is gone") as caught:
+        process.wait_listening()
+    assert caught.value.exit_code is ExitCode.ERROR
+
+
+def test_its_exit_code_is_passed_on_where_it_means_the_same_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [sys.executable, "-c", "import sys; print('No such model.', file=sys.stderr); sys.exit(6)"]
+    monkeypatch.setattr(server_process, "serve_command", lambda options=(): command)
+    with ServerProcess() as process, pytest.raises(ServerStartFailed, match="No such model") as caught:
+        process.wait_listening()
+    assert caught.value.exit_code is ExitCode.MODEL
+
+
+def test_a_silent_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+    monkeypatch.setattr(server_process, "serve_command", lambda options=(): command)
+    with ServerProcess() as process, pytest.raises(ServerStartFailed, match="did not start within"):
+        process.wait_listening(timeout=0.1)
+    assert not is_alive(process.pid)
+
+
+def test_a_server_that_will_not_leave_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_process, "_GRACE_SECONDS", 0.3)
+    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+    monkeypatch.setattr(server_process, "serve_command", lambda options=(): [sys.executable, "-c", stubborn])
+    process = ServerProcess()
+    time.sleep(0.2)
+    process.stop()
+    assert process.exit_code == -signal.SIGKILL
+
+
+def test_a_server_that_talks_a_lot_is_not_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    noisy = "import sys; [print('x' * 1000, file=f) for _ in range(300) for f in (sys.stdout, sys.stderr)]"
+    command = [sys.executable, "-c", f"{noisy}; print('SLIPSTREAM READY http://127.0.0.1:1/', flush=True)"]
+    monkeypatch.setattr(server_process, "serve_command", lambda options=(): command)
+    with ServerProcess() as process:
+        assert process.wait_listening() == "http://127.0.0.1:1"
+
+
+def test_it_dies_with_a_caller_that_is_killed() -> None:
+    caller = (
+        "import sys, time\n"
+        "from app import server_process\n"
+        f"server_process.serve_command = lambda options=(): [sys.executable, {str(FAKE)!r}]\n"
+        "process = server_process.ServerProcess()\n"
+        "process.wait_listening()\n"
+        "print(process.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", caller], stdout=subprocess.PIPE, text=True, cwd=server_process.serve_folder()
+    ) as child:
+        assert child.stdout is not None
+        pid = int(child.stdout.readline())
+        assert is_alive(pid)
+        child.kill()
+        child.wait()
+    assert wait_gone(pid)
+
+
+def test_the_key_travels_by_the_environment_only() -> None:
+    key = server_process.new_api_key()
+    environment = server_process.serve_environment(key)
+    assert environment[server_process.API_KEY_VARIABLE] == key
+    assert environment[server_process.UNLISTED_VARIABLE]
+    assert server_process.UNLISTED_VARIABLE not in server_process.serve_environment(key, listed=True)
+    assert key not in " ".join(server_process.serve_command())
+    assert len({server_process.new_api_key() for _ in range(10)}) == 10
+    assert os.environ.get(server_process.API_KEY_VARIABLE) is None

@@ -1,0 +1,98 @@
+"""The import arrow, the rooms of the heavy libraries, and a docstring on top of every module."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("app", "core", "models", "ui")
+OURS = (*ROOMS, "tests", "benchmarks")
+MAY_IMPORT = {
+    "app": {"app", "ui", "core", "models"},
+    "ui": {"ui", "core", "models"},
+    "core": {"core", "models"},
+    "models": {"models"},
+}
+# Library -> the places that may import it.
+ONLY_IN = {
+    "PySide6": ("ui/", "app/desktop.py"),
+    "shiboken6": ("ui/", "app/desktop.py"),
+    "llama_cpp": ("core/llama/",),
+    "fastapi": ("app/server/",),
+    "starlette": ("app/server/",),
+    "uvicorn": ("app/server/",),
+}
+# ``ui`` knows the core's values, not its machinery.
+VALUES = {
+    f"core.{name}"
+    for name in ("errors", "events", "loaded_model", "options", "receipt", "request", "sampling_params", "bandwidth")
+}
+
+PURE = ("planner", "slots", "sequence", "text_stream", "sampling_params", "request", "events", "options", "receipt")
+
+SOURCES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for room in ROOMS
+    for path in sorted((ROOT / room).rglob("*.py"))
+}
+
+
+def imports_of(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." * node.level + (node.module or "")
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+IMPORTS = [(name, module) for name, source in SOURCES.items() for module in imports_of(source)]
+
+
+def test_a_module_imports_only_what_its_room_may() -> None:
+    wrong = [
+        (name, module)
+        for name, module in IMPORTS
+        if (top := module.split(".")[0]) in (*ROOMS, "tests", "benchmarks")
+        and top not in MAY_IMPORT[name.split("/")[0]]
+    ]
+    assert wrong == []
+
+
+def test_imports_are_absolute() -> None:
+    assert [(name, module) for name, module in IMPORTS if module.startswith(".")] == []
+
+
+def test_a_heavy_library_stays_in_its_room() -> None:
+    wrong = [
+        (name, module)
+        for name, module in IMPORTS
+        if (places := ONLY_IN.get(module.split(".")[0])) and not name.startswith(places)
+    ]
+    assert wrong == []
+
+
+def test_the_window_knows_only_values_of_the_core() -> None:
+    wrong = [
+        (name, module)
+        for name, module in IMPORTS
+        if name.startswith("ui/") and module.startswith("core.") and ".".join(module.split(".")[:2]) not in VALUES
+    ]
+    assert wrong == []
+
+
+def test_planning_needs_no_llama_and_values_need_nothing() -> None:
+    pure = {f"core/{name}.py" for name in PURE}
+    assert pure <= SOURCES.keys()
+    assert [(name, module) for name, module in IMPORTS if name in pure and module.startswith("core.llama")] == []
+
+
+def test_a_module_says_what_it_is_in_its_first_line() -> None:
+    assert [name for name, source in SOURCES.items() if not has_summary(ast.get_docstring(ast.parse(source)))] == []
+
+
+def has_summary(docstring: str | None) -> bool:
+    first, *rest = (docstring or "").split("\n")
+    return bool(first.strip()) and not (rest and rest[0].strip())
