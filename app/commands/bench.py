@@ -1,19 +1,20 @@
-"""``slipstream bench``: the benchmarks of this project, each a module in benchmarks/ with ``run(options) -> dict``."""
+"""``slipstream bench``: the benchmarks of this project, each a program in benchmarks/."""
 
 from __future__ import annotations
 
 import ast
-import importlib
 import json
-from collections.abc import Sequence
+import os
+import subprocess
+import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from core.errors import BadOption
 
-_FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 def bench(
@@ -23,68 +24,42 @@ def bench(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure this machine; what follows NAME goes to the benchmark, as in: slipstream bench engine --widths 1,4"""
+    """Measure this machine; other options go to the benchmark, as in: slipstream bench engine --rounds 3
+
+    Its own options are shown by: slipstream bench NAME -- --help
+    """
     known = benches()
     if name is None:
-        _list(known, as_json)
+        print(json.dumps(known) if as_json else _table(known))
         return
     if name not in known:
-        raise BadOption(
-            f"There is no benchmark called {name!r}. Benchmarks: {', '.join(known) or 'none is installed'}."
-        )
-    result = importlib.import_module(f"benchmarks.{name}").run(parse_options(context.args))
-    print(json.dumps(result) if as_json else render(result))
+        names = ", ".join(known) or "none is installed"
+        raise BadOption(f"There is no benchmark called {name!r}. Benchmarks: {names}.")
+    raise typer.Exit(_run(name, [*context.args, *(["--json"] if as_json else [])]))
 
 
 def benches() -> dict[str, str]:
     """Return the benchmarks' names with a line about each, without importing them."""
-    sources = {path.stem: path for path in sorted(_FOLDER.glob("*.py")) if not path.stem.startswith("_")}
-    trees = {name: ast.parse(path.read_bytes()) for name, path in sources.items()}
-    return {name: _first_line(tree) for name, tree in trees.items() if _is_bench(tree)}
+    trees = {path.stem: ast.parse(path.read_bytes()) for path in sorted((_ROOT / "benchmarks").glob("*.py"))}
+    return {name: _first_line(tree) for name, tree in trees.items() if _is_program(tree)}
 
 
-def parse_options(words: Sequence[str]) -> dict[str, str]:
-    """Return ``--name value``, ``--name=value`` and ``--name`` as a mapping; the last kind has the value "true"."""
-    options: dict[str, str] = {}
-    name = None
-    for word in words:
-        if word.startswith("--"):
-            name, _, value = word[2:].replace("-", "_").partition("=")
-            options[name] = word.partition("=")[2] if value else "true"
-        elif name is None:
-            raise BadOption(f"{word!r} is not an option: a benchmark takes --name value.")
-        else:
-            options[name], name = word, None
-    return options
+def _run(name: str, options: list[str]) -> int:
+    # A process of its own: it sets variables that libraries read when they are loaded.
+    command = [sys.executable, "-m", f"benchmarks.{name}", *options]
+    return subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONSAFEPATH": "1"}, check=False
+    ).returncode
 
 
-def render(result: dict[str, Any]) -> str:
-    """Return a result's rows as a table with its summary below."""
-    rows: list[dict[str, Any]] = result.get("rows") or []
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    table = [columns, *([_cell(row.get(column)) for column in columns] for row in rows)] if columns else []
-    widths = [max(len(line[index]) for line in table) for index in range(len(columns))]
-    lines = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in table]
-    summary = [f"{name}: {_cell(value)}" for name, value in (result.get("summary") or {}).items()]
-    return "\n".join([*lines, "", *summary]).strip("\n")
-
-
-def _list(known: dict[str, str], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(known))
-        return
+def _table(known: dict[str, str]) -> str:
     width = max((len(name) for name in known), default=0)
-    for name, line in known.items():
-        print(f"{name:{width}}  {line}")
+    return "\n".join(f"{name:{width}}  {line}" for name, line in known.items())
 
 
-def _is_bench(tree: ast.Module) -> bool:
-    return any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body)
+def _is_program(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in tree.body)
 
 
 def _first_line(tree: ast.Module) -> str:
     return ((ast.get_docstring(tree) or "").splitlines() or [""])[0]
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

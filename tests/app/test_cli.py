@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from app import cli
-from app.commands.bench import benches, parse_options, render
+from app.commands.bench import benches
 from app.exit_codes import ExitCode
 from core.errors import BadOption, BadRequest, EngineUnavailable, LoadFailed, ModelDoesNotFit, SlipstreamError
 from tests.support.fake_openai import TIMINGS, FakeServer
@@ -273,18 +273,13 @@ def test_errors_have_exit_codes(error: SlipstreamError, code: ExitCode) -> None:
     assert cli.exit_code(error) is code
 
 
-def test_options_of_a_benchmark() -> None:
-    assert parse_options(["--widths", "1,4", "--quick", "--n-tokens=8"]) == {
-        "widths": "1,4",
-        "quick": "true",
-        "n_tokens": "8",
-    }
-    with pytest.raises(BadOption, match="'stray' is not an option"):
-        parse_options(["stray"])
-
-
-def test_benchmarks_are_found_and_shown() -> None:
-    assert all(line for line in benches().values())
-    assert render({"rows": [{"n": 1, "rate": 1234.5}, {"n": 16}], "summary": {"worst": 0.98}}) == (
-        " n  rate\n 1  1234\n16  None\n\nworst: 0.98"
-    )
+def test_benchmarks_are_listed_and_run(capfd: pytest.CaptureFixture[str]) -> None:
+    known = benches()
+    assert "engine" in known
+    assert all(known.values())
+    assert cli.main(["bench"]) == ExitCode.OK
+    assert "engine  " in capfd.readouterr().out
+    assert cli.main(["bench", "start", "--", "--help"]) == ExitCode.OK
+    assert "usage: slipstream bench start" in capfd.readouterr().out
+    assert cli.main(["bench", "start", "--nonsense"]) == ExitCode.USAGE
+    assert "--nonsense" in capfd.readouterr().err
