@@ -19,7 +19,7 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-MAX_MEMORY = 1 << 30
+MAX_MEMORY = 1 << 29
 MAX_OPEN_FILES = 3
 MAX_TEMPLATES = 8
 LATE_IMPORTS = ("encodings.unicode_escape", "jinja2.constants", "jinja2.debug", "pprint", "textwrap")

@@ -1,0 +1,178 @@
+"""Chat templates: what models bring along works, and what is hostile ends in an error in time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+
+import pytest
+
+from app.server.chat_template import TemplateFailed, TemplateRenderer
+from app.server.template_process import ChatTemplate, make_environment
+from core.errors import BadRequest
+from tests.support.scripted_engine import loaded
+
+USER = {"role": "user", "content": "Hi"}
+CHATML = (
+    "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}\n"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def render(source: str, messages=(USER,), **variables) -> str:
+    template = ChatTemplate(make_environment(), source, 10_000)
+    return template.render({"messages": list(messages), "add_generation_prompt": True, **variables})
+
+
+def call(arguments) -> dict:
+    function = {"name": "add", "arguments": arguments}
+    return {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": function}]}
+
+
+def test_a_plain_template():
+    assert render(CHATML) == "<|user|>Hi\n<|assistant|>"
+
+
+def test_the_developer_speaks_as_the_system():
+    assert render(CHATML, [{"role": "developer", "content": "Be brief."}]).startswith("<|system|>Be brief.")
+
+
+def test_a_template_without_a_system_turn_gets_it_in_the_first_words_of_the_user():
+    source = (
+        "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system') }}{% endif %}"
+        "<{{ m.role }}>{{ m.content }}{% endfor %}"
+    )
+    messages = [{"role": "system", "content": "Be brief."}, USER]
+    assert render(source, messages) == "<user>Be brief.\n\nHi"
+
+
+def test_content_that_is_null_is_empty_where_the_template_cannot_read_it():
+    source = "{% for m in messages %}{{ m.content + '|' }}{% for c in m.tool_calls %}{{ c.function.name }}{% endfor %}"
+    assert render(source + "{% endfor %}", [USER, call("{}")]) == "Hi||add"
+
+
+def test_arguments_are_an_object_where_the_template_writes_them_as_json():
+    source = "{% for m in messages %}{% for c in m.tool_calls %}{{ c.function.arguments | tojson }}{% endfor %}"
+    assert render(source + "{% endfor %}", [call('{"a": 1}')]) == '{"a": 1}'
+
+
+def test_arguments_are_text_where_the_template_writes_them_as_they_are():
+    source = "{% for m in messages %}{% for c in m.tool_calls %}{{ '<' + c.function.arguments + '>' }}{% endfor %}"
+    assert render(source + "{% endfor %}", [call({"a": "é"})]) == '<{"a": "é"}>'
+
+
+def test_content_is_a_list_of_parts_where_the_template_reads_only_that():
+    source = "{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}"
+    assert render(source) == "Hi"
+
+
+def test_json_is_plain_and_html_is_not_escaped():
+    assert render("{{ {'b': '<é>', 'a': 1} | tojson }}") == '{"b": "<é>", "a": 1}'
+    assert render("{{ {'a': 1} | tojson(indent=1) }}") == '{\n "a": 1\n}'
+
+
+def test_tags_of_training_templates_are_passed_over():
+    source = "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% break %}{% endfor %}"
+    assert render(source) == "Hi"
+
+
+def test_the_date_can_be_told():
+    assert render("{{ strftime_now('%Y') }}") == time.strftime("%Y")
+
+
+def run(source: str | None, renderer: TemplateRenderer | None = None, **variables) -> str:
+    async def once() -> str:
+        own = renderer or TemplateRenderer(seconds=0.6, max_chars=50_000)
+        try:
+            return await own.render(loaded("m.gguf", source), {"messages": [USER], **variables})
+        finally:
+            await own.close()
+
+    return asyncio.run(once())
+
+
+def test_the_process_renders_with_the_texts_of_special_tokens():
+    assert run("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}{{ extra }}", extra=7) == "<s>Hi</s>7"
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "seconds"),
+        ("{% for i in range(99999) %}{{ 'a much longer text than one would think' }}{% endfor %}", "characters"),
+        ("{{ 'x' * 60000 }}", "characters"),
+        ("{{ 'x' * 10000000000 }}", "memory"),
+        ("{{ 10 ** (10 ** 10) }}", "seconds"),
+        ("{{ 'x'.center(99999999999) }}", "memory"),
+        (
+            "{% set ns = namespace(x='ab') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+            "memory|seconds",
+        ),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "nested too deep"),
+        ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "unsafe"),
+        ("{{ messages.append(1) }}", "unsafe"),
+        ("{{ self.__init__.__globals__ }}", "unsafe"),
+        ("{% include '/etc/passwd' %}", "no loader"),
+        ("{% for %}", "Expected"),
+        ("{{ 1 // 0 }}", "ZeroDivisionError"),
+        ("", "empty prompt"),
+    ],
+)
+def test_a_hostile_or_broken_template_ends_in_a_sentence(source, reason):
+    with pytest.raises(TemplateFailed) as caught:
+        run(source)
+    assert re.search(reason, caught.value.message)
+    assert caught.value.answer.status == 500
+
+
+def test_a_template_may_refuse_the_messages():
+    with pytest.raises(BadRequest, match="roles must alternate"):
+        run("{% if messages %}{{ raise_exception('roles must alternate') }}{% endif %}")
+
+
+def test_tools_are_refused_where_the_template_has_no_place_for_them():
+    with pytest.raises(BadRequest, match="no place"):
+        run(CHATML, tools=[{"type": "function", "function": {"name": "f"}}])
+
+
+def test_a_model_without_a_template_cannot_chat():
+    with pytest.raises(BadRequest, match="no chat template"):
+        run(None)
+
+
+def test_the_next_prompt_is_rendered_after_a_time_out_and_after_a_caller_that_left():
+    async def both() -> list[str]:
+        renderer = TemplateRenderer(seconds=0.5)
+        endless = loaded("a", "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}")
+        good = loaded("b", CHATML)
+        with pytest.raises(TemplateFailed):
+            await renderer.render(endless, {"messages": [USER]})
+        first = await renderer.render(good, {"messages": [USER]})
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(renderer.render(endless, {"messages": [USER]}), 0.1)
+        second = await renderer.render(good, {"messages": [USER | {"content": "You"}]})
+        await renderer.close()
+        return [first, second]
+
+    assert asyncio.run(both()) == ["<|user|>Hi\n<|assistant|>", "<|user|>You\n<|assistant|>"]
+
+
+def test_a_process_that_died_is_replaced():
+    async def again() -> str:
+        renderer = TemplateRenderer()
+        await renderer.start()
+        renderer._process.kill()
+        await asyncio.sleep(0.1)
+        text = await renderer.render(loaded("b", CHATML), {"messages": [USER]})
+        await renderer.close()
+        return text
+
+    assert asyncio.run(again()) == "<|user|>Hi\n<|assistant|>"
+
+
+def test_half_a_surrogate_pair_in_a_tool_does_not_reach_the_engine():
+    source = "{% for tool in tools or () %}{{ tool | tojson }}{% endfor %}"
+    tools = json.loads('[{"type": "function", "function": {"name": "f", "description": "\\ud800"}}]')
+    assert "?" in run(source, tools=tools)

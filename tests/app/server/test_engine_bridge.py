@@ -1,0 +1,164 @@
+"""The way of events from the supervisor's thread to the calls that wait for them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from app.server.engine_bridge import MAX_REQUESTS, EngineBridge
+from app.server.errors import ApiError
+from app.server.generation import collect
+from core.errors import EngineUnavailable
+from core.events import Ended, EngineState, FinishReason, Logprob, Phase, Started, Token, TokenLogprob
+from core.request import Request
+from tests.support.scripted_engine import ScriptedEngine
+
+
+def token(request_id: str, text: str) -> Token:
+    return Token(request_id, text, 1, ())
+
+
+@pytest.fixture
+def engine():
+    return ScriptedEngine()
+
+
+@pytest.fixture
+def bridge(engine):
+    made = EngineBridge()
+    engine.listener = made.deliver
+    return made
+
+
+def run(bridge, engine, scenario, states=None):
+    async def attached():
+        bridge.attach(engine, (states if states is not None else []).append)
+        return await asyncio.wait_for(scenario(), 5)
+
+    return asyncio.run(attached())
+
+
+def test_events_of_another_thread_reach_their_channel_in_order(bridge, engine):
+    async def scenario():
+        one = bridge.open([Request("a", "x")], streams=True)
+        other = bridge.open([Request("b", "x")], streams=True)
+        events = (Started("a", 1, 0), token("b", "no"), token("a", "1"), token("a", "2"))
+        threading.Thread(target=engine.tell, args=events).start()
+        assert await one.take() == [Started("a", 1, 0), token("a", "1"), token("a", "2")]
+        assert await other.take() == [token("b", "no")]
+        assert (bridge.n_active, bridge.n_queued) == (1, 1)
+        threading.Thread(target=engine.tell, args=(Ended("a", FinishReason.STOP),)).start()
+        assert await one.take() == [Ended("a", FinishReason.STOP)]
+        assert one.is_over
+        assert (bridge.n_active, bridge.n_queued) == (0, 1)
+
+    run(bridge, engine, scenario)
+
+
+def test_a_call_that_lags_finds_everything_at_once(bridge, engine):
+    async def scenario():
+        channel = bridge.open([Request("a", "x")], streams=True)
+        for text in "abc":
+            engine.tell(token("a", text))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return collect(await channel.take(), {"a": 0})
+
+    (news,) = run(bridge, engine, scenario)
+    assert news.text == "abc"
+    assert news.end is None
+
+
+def test_a_call_that_wants_the_whole_is_woken_once(bridge, engine):
+    async def scenario():
+        channel = bridge.open([Request("a", "x"), Request("b", "x")], streams=False)
+        taking = asyncio.ensure_future(channel.take())
+        engine.tell(token("a", "1"), Ended("a", FinishReason.STOP))
+        await asyncio.sleep(0.01)
+        assert not taking.done()
+        engine.tell(token("b", "2"), Ended("b", FinishReason.LENGTH, text="3"))
+        return collect(await taking, {"a": 0, "b": 1})
+
+    first, second = run(bridge, engine, scenario)
+    assert (first.text, first.end.reason) == ("1", FinishReason.STOP)
+    assert (second.text, second.end.reason) == ("23", FinishReason.LENGTH)
+
+
+def test_closing_cancels_what_still_runs_and_hears_no_more(bridge, engine):
+    async def scenario():
+        channel = bridge.open([Request("a", "x"), Request("b", "x")], streams=True)
+        engine.tell(Ended("a", FinishReason.STOP))
+        await channel.take()
+        bridge.close(channel)
+        engine.tell(token("b", "late"), Ended("b", FinishReason.CANCELLED))
+        await asyncio.sleep(0.01)
+        assert channel.is_over
+        assert (bridge.n_active, bridge.n_queued) == (0, 0)
+
+    run(bridge, engine, scenario)
+    assert engine.cancelled == ["b"]
+
+
+def test_states_that_came_before_the_loop_are_not_lost(bridge, engine):
+    engine.tell(EngineState(Phase.LOADING))
+    states: list[EngineState] = []
+
+    async def scenario():
+        threading.Thread(target=engine.tell, args=(EngineState(Phase.READY),)).start()
+        while len(states) < 2:
+            await asyncio.sleep(0.001)
+
+    run(bridge, engine, scenario, states)
+    assert [state.phase for state in states] == [Phase.LOADING, Phase.READY]
+
+
+def test_without_an_engine_nothing_is_left_behind(bridge, engine):
+    engine.is_available = False
+
+    async def scenario():
+        with pytest.raises(EngineUnavailable):
+            bridge.open([Request("a", "x")], streams=True)
+        assert (bridge.n_active, bridge.n_queued) == (0, 0)
+
+    run(bridge, engine, scenario)
+
+
+def test_too_many_requests_are_refused(bridge, engine):
+    async def scenario():
+        bridge.open([Request(str(i), "x") for i in range(MAX_REQUESTS)], streams=False)
+        with pytest.raises(ApiError) as caught:
+            bridge.open([Request("one more", "x")], streams=False)
+        return caught.value
+
+    error = run(bridge, engine, scenario)
+    assert error.answer.status == 503
+    assert error.headers()["retry-after"] == "1"
+
+
+def test_leaving_ends_every_request_with_a_sentence(bridge, engine):
+    async def scenario():
+        channel = bridge.open([Request("a", "x")], streams=True)
+        bridge.end_all("The server is shutting down.")
+        return await channel.take()
+
+    (ended,) = run(bridge, engine, scenario)
+    assert ended.failure.message == "The server is shutting down."
+
+
+def test_a_message_after_the_loop_has_ended_is_dropped(bridge, engine):
+    async def scenario():
+        pass
+
+    run(bridge, engine, scenario)
+    engine.tell(EngineState(Phase.EMPTY))
+    engine.tell(EngineState(Phase.EMPTY))
+
+
+def test_logprobs_of_several_tokens_are_kept_together():
+    one = TokenLogprob(Logprob(1, b"a", -0.1), ())
+    events = [Token("a", "", 1, (one,)), Token("a", "ab", 1, (one,))]
+    (news,) = collect(events, {"a": 0})
+    assert news.text == "ab"
+    assert news.logprobs == [one, one]

@@ -1,0 +1,197 @@
+"""What goes wrong around a running server: dead engines, bad clients, crowds, and a change of model."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import openai
+import pytest
+
+USER = [{"role": "user", "content": "Tell me a story about a fox."}]
+
+
+def test_two_hundred_requests_at_once_all_finish(own_server):
+    async def run() -> list:
+        client = openai.AsyncOpenAI(
+            base_url=f"{own_server.url}/v1", api_key=own_server.process.api_key, max_retries=0, timeout=60
+        )
+        async with client:
+            one = client.chat.completions.create
+            calls = [one(model="ember", messages=USER, max_tokens=2, seed=i, temperature=1) for i in range(200)]
+            return await asyncio.gather(*calls)
+
+    answers = asyncio.run(run())
+    assert len(answers) == 200
+    assert all(answer.choices[0].finish_reason in ("length", "stop") for answer in answers)
+
+
+def test_an_engine_that_is_killed_ends_four_streams_with_an_error_and_comes_back(own_server):
+    has_begun = threading.Barrier(5, timeout=20)
+
+    def stream(seed: int) -> str:
+        own = openai.OpenAI(base_url=f"{own_server.url}/v1", api_key=own_server.process.api_key, max_retries=0)
+        with (
+            own,
+            own.chat.completions.create(
+                model="ember", messages=USER, seed=seed, stream=True, extra_body={"ignore_eos": True}
+            ) as chunks,
+        ):
+            try:
+                for n, _chunk in enumerate(chunks):
+                    if n == 3:
+                        has_begun.wait()
+            except openai.APIError as error:
+                return f"{error.code} {error.message}"
+            return "no error"
+
+    with ThreadPoolExecutor(4) as pool:
+        streams = [pool.submit(stream, seed) for seed in range(4)]
+        has_begun.wait()
+        own_server.engine.send_signal(signal.SIGKILL)
+        killed_at = time.monotonic()
+        ends = [one.result(timeout=10) for one in streams]
+    assert all(end.startswith("engine_died The engine") for end in ends), ends
+    assert own_server.chat(max_tokens=2).choices[0].finish_reason == "length"
+    assert time.monotonic() - killed_at < 3.0
+
+
+def test_an_engine_that_is_killed_before_an_answer_is_unavailable(own_server):
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(own_server.chat, max_tokens=None, extra_body={"ignore_eos": True})
+        own_server.wait_until(lambda state: state["active"] == 1)
+        own_server.engine.send_signal(signal.SIGKILL)
+        with pytest.raises(openai.InternalServerError) as caught:
+            call.result(timeout=10)
+    assert caught.value.status_code == 503
+    assert caught.value.code == "engine_died"
+    own_server.wait_until(lambda state: state["phase"] == "ready")
+
+
+def test_a_request_that_names_another_model_changes_the_model(own_server):
+    assert own_server.chat(max_tokens=1).model == "ember-q8_0"
+    assert own_server.chat(model="ember-draft-q8_0", max_tokens=1).model == "ember-draft-q8_0"
+    assert own_server.state["model"] == "ember-draft-q8_0"
+    assert own_server.chat(model="ember-q8_0", max_tokens=1).model == "ember-q8_0"
+
+
+def test_a_change_of_model_waits_for_the_streams_that_run(own_server):
+    with ThreadPoolExecutor(6) as pool:
+        first = [pool.submit(own_server.chat, seed=i, max_tokens=100) for i in range(3)]
+        own_server.wait_until(lambda state: state["active"] > 0)
+        other = pool.submit(own_server.chat, model="ember-draft-q8_0", max_tokens=2)
+        own_server.wait_until(lambda state: state["queued"] > 0 or state["model"] != "ember-q8_0")
+        back = pool.submit(own_server.chat, max_tokens=2)
+        assert {one.result(timeout=20).model for one in first} == {"ember-q8_0"}
+        assert other.result(timeout=20).model == "ember-draft-q8_0"
+        assert back.result(timeout=20).model == "ember-q8_0"
+
+
+def test_a_model_can_be_loaded_by_name(own_server):
+    assert own_server.http.post("/slipstream/load", json={"model": "ember-draft-q8_0"}).status_code == 202
+    state = own_server.wait_until(lambda now: now["phase"] == "ready" and now["model"] == "ember-draft-q8_0")
+    assert state["n_params"] < 2_000_000
+    assert own_server.http.get("/health").json()["model"] == "ember-draft-q8_0"
+    unknown = own_server.http.post("/slipstream/load", json={"model": "nothing"})
+    assert unknown.status_code == 404
+    assert "ember-q8_0" in unknown.json()["error"]["message"]
+    own_server.http.post("/slipstream/load", json={"model": "ember-q8_0"})
+    own_server.wait_until(lambda now: now["phase"] == "ready" and now["model"] == "ember-q8_0")
+
+
+def test_models_are_listed_and_told(server):
+    listed = server.client.models.list().data
+    assert [model.id for model in listed][:2] == ["ember-q8_0", "ember-draft-q8_0"]
+    assert server.client.models.retrieve("ember-q8_0").owned_by == "slipstream"
+    assert server.http.get("/health").json() == {
+        "status": "ok", "model": "ember-q8_0", "progress": 1.0, "problem": None,
+    }  # fmt: skip
+
+
+def post(server, body: bytes, **headers: str):
+    fields = {"Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
+    return server.http.post("/v1/chat/completions", content=body, headers=fields)
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (b'{"messages": [{"role": "user", "content": "\xff\xfe"}]}', "UTF-8"),
+        (b'{"messages": [', "not valid JSON"),
+        (b"", "empty"),
+        (b"[" * 100_000, "nested too deep"),
+        (b"7", "object"),
+    ],
+    ids=["utf-8", "json", "empty", "deep", "number"],
+)
+def test_a_body_that_is_no_json_object_is_refused(server, body, sentence):
+    answer = post(server, body)
+    assert answer.status_code == 400
+    assert sentence in answer.json()["error"]["message"]
+
+
+def test_a_body_of_another_type_is_refused(server):
+    assert post(server, b"{}", Content_Type="text/plain").status_code == 415
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_body_of_ten_megabytes_is_refused_and_the_server_goes_on(server, is_chunked):
+    body = json.dumps({"messages": [{"role": "user", "content": "x" * 10_000_000}]}).encode()
+    content = iter([body[i : i + 100_000] for i in range(0, len(body), 100_000)]) if is_chunked else body
+    answer = post(server, content)
+    assert answer.status_code == 413
+    assert answer.json()["error"]["code"] == "request_too_large"
+    assert server.chat(max_tokens=1)
+
+
+def test_a_large_body_below_the_limit_gets_its_own_error(server):
+    body = json.dumps({"messages": [{"role": "user", "content": "fox " * 1_900_000}]}).encode()
+    answer = post(server, body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "context_length_exceeded"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 400),
+        ({"Host": "127.0.0.1.nip.io"}, 400),
+        ({"Host": ""}, 400),
+        ({"Host": "localhost:1"}, 200),
+        ({"Host": "[::1]:80"}, 200),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "localhost:8080", "Origin": "http://localhost:8080"}, 200),
+        ({"Authorization": "Bearer wrong"}, 401),
+        ({"Authorization": ""}, 401),
+    ],
+)
+def test_the_door_knows_hosts_origins_and_keys(server, headers, status):
+    address = server.url.removeprefix("http://")
+    connection = http.client.HTTPConnection(address, timeout=10)
+    connection.putrequest("GET", "/v1/models", skip_host="Host" in headers)
+    for name, value in ({"Authorization": f"Bearer {server.process.api_key}"} | headers).items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    assert answer.status == status
+    assert status == 200 or json.loads(body)["error"]["message"]
+
+
+def test_health_needs_no_key(server):
+    connection = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=10)
+    connection.request("GET", "/health")
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+def test_the_client_says_that_a_key_is_wrong(server):
+    with pytest.raises(openai.AuthenticationError), openai.OpenAI(base_url=f"{server.url}/v1", api_key="wrong") as own:
+        own.models.list()

@@ -1,0 +1,214 @@
+"""The line of calls that want a model, with an engine that loads on command."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.server.engine_bridge import EngineBridge
+from app.server.errors import UnknownModel
+from app.server.model_host import GivenModel, ModelHost
+from app.server.settings import ServerSettings
+from core.errors import EngineUnavailable, LoadFailed
+from core.events import EngineState, Phase
+from tests.support.scripted_engine import ScriptedEngine, loaded
+
+A, B = GivenModel("a", Path("a.gguf"), is_toy=True), GivenModel("b", Path("b.gguf"))
+BROKEN = GivenModel("broken", Path("broken.gguf"), problem="The file is cut short.")
+
+
+class Shelf:
+    def entries(self):
+        return (A, B, BROKEN)
+
+    def find(self, name: str):
+        return next((entry for entry in self.entries() if name in (entry.name, entry.name.upper())), None)
+
+
+class Stage:
+    """A host with its engine."""
+
+    def __init__(self) -> None:
+        self.engine, self.bridge = ScriptedEngine(), EngineBridge()
+        self.engine.listener = self.bridge.deliver
+        self.host = ModelHost(self.engine, self.bridge, Shelf(), ServerSettings())
+
+    def say(self, phase: Phase, path: str | None = None, problem: str | None = None) -> None:
+        self.engine.tell(EngineState(phase, loaded(path) if path else None, problem=problem))
+
+    def becomes_ready(self, path: str) -> None:
+        self.say(Phase.LOADING)
+        self.say(Phase.READY, path)
+
+    async def hold(self, name: str | None, release: asyncio.Event, log: list[str]) -> None:
+        async with self.host.lease(name) as model:
+            log.append(model.path)
+            await release.wait()
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0.005)
+
+
+def play(scenario):
+    async def attached():
+        stage = Stage()
+        stage.host.load(A)
+        stage.host.attach()
+        try:
+            return await asyncio.wait_for(scenario(stage), 10)
+        finally:
+            stage.host.end()
+
+    return asyncio.run(attached())
+
+
+def test_calls_wait_until_the_model_is_loaded_and_then_run_side_by_side():
+    async def scenario(stage):
+        release, log = asyncio.Event(), []
+        calls = [asyncio.ensure_future(stage.hold(name, release, log)) for name in ("a", None, "A")]
+        await settle()
+        assert log == []
+        stage.becomes_ready("a.gguf")
+        await settle()
+        assert log == ["a.gguf"] * 3
+        release.set()
+        await asyncio.gather(*calls)
+
+    play(scenario)
+
+
+def test_another_model_waits_for_running_calls_and_later_calls_wait_behind_it():
+    async def scenario(stage):
+        stage.becomes_ready("a.gguf")
+        first, later, log = asyncio.Event(), asyncio.Event(), []
+        later.set()
+        running = asyncio.ensure_future(stage.hold("a", first, log))
+        await settle()
+        other = asyncio.ensure_future(stage.hold("b", later, log))
+        await settle()
+        behind = asyncio.ensure_future(stage.hold("a", later, log))
+        await settle()
+        assert stage.engine.loads == ["a.gguf"]
+        assert stage.host.n_waiting == 2
+        first.set()
+        await settle()
+        assert stage.engine.loads == ["a.gguf", "b.gguf"]
+        stage.becomes_ready("b.gguf")
+        await settle()
+        assert stage.engine.loads == ["a.gguf", "b.gguf", "a.gguf"]
+        stage.becomes_ready("a.gguf")
+        await asyncio.gather(running, other, behind)
+        assert log == ["a.gguf", "b.gguf", "a.gguf"]
+
+    play(scenario)
+
+
+def test_states_of_the_model_before_are_not_taken_for_the_new_one():
+    async def scenario(stage):
+        stage.becomes_ready("a.gguf")
+        await settle()
+        stage.host.load(B)
+        stage.say(Phase.FAILED, problem="late news of a")
+        await settle()
+        assert stage.host.state.phase is Phase.LOADING
+        stage.becomes_ready("b.gguf")
+        async with stage.host.lease("b") as model:
+            assert model.path == "b.gguf"
+
+    play(scenario)
+
+
+def test_a_call_that_leaves_the_line_lets_the_others_through():
+    async def scenario(stage):
+        stage.becomes_ready("a.gguf")
+        release, log = asyncio.Event(), []
+        running = asyncio.ensure_future(stage.hold("a", release, log))
+        await settle()
+        leaver = asyncio.ensure_future(stage.hold("b", release, log))
+        await settle()
+        behind = asyncio.ensure_future(stage.hold("a", release, log))
+        await settle()
+        leaver.cancel()
+        await settle()
+        assert log == ["a.gguf", "a.gguf"]
+        assert stage.engine.loads == ["a.gguf"]
+        release.set()
+        await asyncio.gather(running, behind)
+
+    play(scenario)
+
+
+def test_a_model_that_fails_is_unavailable_with_its_problem_until_it_is_asked_for_again():
+    async def scenario(stage):
+        stage.say(Phase.LOADING)
+        stage.say(Phase.FAILED, problem="It needs 900 GB.")
+        await settle()
+        with pytest.raises(EngineUnavailable, match="900 GB"):
+            async with stage.host.lease("a"):
+                pass
+        await stage.host.request_load("a")
+        stage.becomes_ready("a.gguf")
+        async with stage.host.lease("a"):
+            pass
+        assert stage.engine.loads == ["a.gguf", "a.gguf"]
+
+    play(scenario)
+
+
+def test_a_dead_engine_keeps_its_model_while_it_is_restarted():
+    async def scenario(stage):
+        stage.becomes_ready("a.gguf")
+        stage.say(Phase.RESTARTING, problem="It died.")
+        await settle()
+        async with stage.host.lease("a") as model:
+            assert model.path == "a.gguf"
+
+    play(scenario)
+
+
+def test_a_load_that_is_asked_for_changes_the_model_when_nobody_uses_it():
+    async def scenario(stage):
+        stage.becomes_ready("a.gguf")
+        release = asyncio.Event()
+        running = asyncio.ensure_future(stage.hold("a", release, []))
+        await settle()
+        assert (await stage.host.request_load("b")).name == "b"
+        await settle()
+        assert stage.host.name == "a"
+        release.set()
+        await running
+        await settle()
+        assert stage.host.name == "b"
+
+    play(scenario)
+
+
+def test_names_that_are_unknown_or_broken_are_told_apart():
+    async def scenario(stage):
+        with pytest.raises(UnknownModel, match="a, b"):
+            await stage.host.request_load("c")
+        with pytest.raises(LoadFailed, match="cut short"):
+            await stage.host.request_load("broken")
+        assert stage.host.names() == ("a", "b")
+
+    play(scenario)
+
+
+def test_when_the_server_leaves_everybody_in_the_line_is_told():
+    async def scenario(stage):
+        release = asyncio.Event()
+        waiting = asyncio.ensure_future(stage.hold("a", release, []))
+        await settle()
+        in_line = asyncio.ensure_future(stage.hold("b", release, []))
+        await settle()
+        stage.host.close()
+        ends = await asyncio.gather(waiting, in_line, return_exceptions=True)
+        assert [type(end) for end in ends] == [EngineUnavailable, EngineUnavailable]
+        with pytest.raises(EngineUnavailable, match="shutting down"):
+            await stage.host.request_load("a")
+
+    play(scenario)

@@ -1,0 +1,195 @@
+"""The server's process: its start, its port, and its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.exit_codes import ExitCode
+from app.server.listening_socket import PortTaken, listen
+from app.server.settings import ServerSettings
+from core.errors import BadOption
+from tests.support.broken_gguf import giant
+from tests.support.gguf_factory import EMBER, metadata_of
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def start(home, tmp_path):
+    """Start ``python -m app serve`` and end it with the test."""
+    running: list[subprocess.Popen] = []
+
+    def start(*options: str, announce: bool = True) -> subprocess.Popen:
+        more = ["--announce"] if announce else []
+        process = subprocess.Popen(
+            [sys.executable, "-m", "app", "serve", "--port", "0", *more, *options],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+            env=os.environ | {"SLIPSTREAM_HOME": str(tmp_path)}, start_new_session=True,
+        )  # fmt: skip
+        running.append(process)
+        return process
+
+    yield start
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+def address(process: subprocess.Popen) -> str:
+    line = process.stdout.readline()
+    assert line.startswith("SLIPSTREAM READY http://127.0.0.1:"), line + process.stderr.read()
+    return line.split()[-1]
+
+
+def wait(client: httpx.Client, is_so) -> dict:
+    deadline = time.monotonic() + 20
+    while not is_so(state := client.get("/slipstream/state").json()):
+        assert time.monotonic() < deadline, state
+        time.sleep(0.02)
+    return state
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_of_a_stream_ends_it_with_a_sentence(start, tmp_path, number):
+    process = start()
+    url = address(process)
+    with httpx.Client(base_url=url) as client:
+        wait(client, lambda state: state["phase"] == "ready")
+    assert len(list((tmp_path / "runtime" / "servers").glob("*.json"))) == 1
+    body = {"messages": [{"role": "user", "content": "Hi"}], "stream": True, "ignore_eos": True}
+    with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=20) as answer:
+        lines = answer.iter_lines()
+        for _ in range(8):
+            next(lines)
+        process.send_signal(number)
+        last = [line for line in lines if line][-1]
+    assert "shutting down" in json.loads(last.removeprefix("data: "))["error"]["message"]
+    assert process.wait(10) == ExitCode.OK
+    assert list((tmp_path / "runtime" / "servers").glob("*")) == []
+    assert process.stderr.read() == ""
+
+
+def test_ctrl_c_while_the_model_loads_ends_at_once(start):
+    process = start()
+    address(process)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == ExitCode.OK
+    assert process.stderr.read() == ""
+
+
+def test_ctrl_c_right_after_the_start_ends_without_a_traceback(start):
+    process = start()
+    time.sleep(0.35)
+    process.send_signal(signal.SIGINT)
+    process.wait(10)
+    assert "Traceback" not in process.stderr.read()
+
+
+def test_the_end_of_standard_input_ends_a_server_for_one_caller(start):
+    process = start("--exit-with-stdin")
+    address(process)
+    process.stdin.close()
+    process.stdin = None
+    assert process.wait(10) == ExitCode.OK
+
+
+def test_a_taken_port_is_named_with_its_holder_and_a_free_one(start):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process = start("--port", str(port))
+        assert process.wait(10) == ExitCode.PORT_TAKEN
+        message = process.stderr.read()
+    assert f"Port {port} is taken by" in message
+    assert f"process {os.getpid()}" in message
+    assert "--port" in message
+
+
+def test_a_model_that_is_not_there_ends_with_the_names_there_are(start):
+    process = start("--model", "nothing")
+    assert process.wait(10) == ExitCode.MODEL
+    assert "ember-q8_0" in process.stderr.read()
+
+
+def test_a_model_that_does_not_load_leaves_a_server_that_can_load_another(start, tmp_path):
+    folder = tmp_path / "data" / "models"
+    folder.mkdir(parents=True)
+    giant(folder / "giant.gguf")
+    process = start("--model", "giant")
+    url = address(process)
+    with httpx.Client(base_url=url, timeout=20) as client:
+        state = wait(client, lambda now: now["phase"] == "failed")
+        assert "GB" in state["problem"]
+        health = client.get("/health")
+        assert health.status_code == 503
+        assert health.json()["status"] == "error"
+        chat = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+        refused = client.post("/v1/chat/completions", json=chat)
+        assert refused.status_code == 503
+        assert refused.json()["error"]["message"] == state["problem"]
+        assert refused.headers["x-should-retry"] == "false"
+        assert client.post("/v1/chat/completions", json=chat | {"model": "ember-q8_0"}).status_code == 200
+
+
+def test_a_template_that_never_ends_costs_its_own_request_only(start, tmp_path):
+    folder = tmp_path / "data" / "models"
+    folder.mkdir(parents=True)
+    original = EMBER.read_bytes()
+    template = next(entry.value for entry in metadata_of(EMBER) if entry.key == "tokenizer.chat_template").encode()
+    loop = b"{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+    (folder / "loop.gguf").write_bytes(original.replace(template, loop.ljust(len(template))))
+    url = address(start("--model", "loop"))
+    with httpx.Client(base_url=url, timeout=20) as client, ThreadPoolExecutor(1) as pool:
+        chat = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+        call = pool.submit(client.post, "/v1/chat/completions", json=chat)
+        n_answers = 0
+        while not call.done():
+            assert client.get("/slipstream/state").elapsed.total_seconds() < 1
+            n_answers += 1
+            time.sleep(0.05)
+        assert n_answers > 5
+        assert call.result().status_code == 500
+        assert call.result().json()["error"]["code"] == "chat_template_failed"
+        text = client.post("/v1/completions", json={"prompt": "Once", "max_tokens": 2})
+        assert text.status_code == 200
+        assert client.post("/v1/chat/completions", json=chat | {"model": "ember-q8_0"}).status_code == 200
+
+
+def test_a_person_is_told_the_address(start):
+    process = start(announce=False)
+    line = process.stderr.readline()
+    assert "ember-q8_0" in line
+    assert "http://127.0.0.1:" in line
+
+
+def test_other_machines_need_a_key():
+    with pytest.raises(BadOption, match="--api-key"):
+        ServerSettings(host="0.0.0.0")
+    assert not ServerSettings(host="0.0.0.0", api_key="k").is_loopback
+    assert ServerSettings(host="::1").is_loopback
+
+
+@pytest.mark.parametrize("fields", [{"port": -1}, {"port": 70_000}, {"host": ""}, {"api_key": " "}, {"n_slots": 0}])
+def test_settings_that_cannot_be_used_are_refused_with_a_sentence(fields):
+    with pytest.raises(BadOption):
+        ServerSettings(**fields)
+
+
+def test_a_host_that_is_not_ours_is_refused():
+    with pytest.raises(BadOption, match="cannot listen"):
+        listen("192.0.2.1", 0)
+
+
+def test_a_port_is_taken_for_a_second_server_even_before_it_serves():
+    with listen("127.0.0.1", 0) as first, pytest.raises(PortTaken):
+        listen("127.0.0.1", first.getsockname()[1])
