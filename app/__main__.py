@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from app.cli import main
+
+def _main() -> int:
+    try:
+        from app.cli import main
+
+        return main()
+    except KeyboardInterrupt:  # Ctrl-C so early that nothing was there to take it
+        return 130
+
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_main())

@@ -81,16 +81,17 @@ class ServerState:
 class Client:
     """Speaks to one server. Each call opens its own connection and closes it, so a cancelled stream frees its slot.
 
+    ``timeout`` is in seconds and for everything but the stream, which may wait for its turn as long as it takes.
     Every method raises ServerUnreachable when nobody answers and ServerRefused when the server says no.
     """
 
-    def __init__(self, url: str, api_key: str | None = None) -> None:
+    def __init__(self, url: str, api_key: str | None = None, timeout: float = _SHORT_SECONDS) -> None:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ServerUnreachable(f"{url} is not an address of a server; it looks like http://127.0.0.1:8642.")
         self.url = f"{parts.scheme}://{parts.netloc}"
         self._parts, self._port = parts, _port(parts)
-        self._api_key = api_key
+        self._api_key, self._timeout = api_key, timeout
 
     def state(self) -> ServerState:
         """Return where the server stands."""
@@ -141,7 +142,7 @@ class Client:
         with closing(self._connection()) as connection:
             try:
                 connection.connect()
-                connection.sock.settimeout(None if is_patient else _SHORT_SECONDS)
+                connection.sock.settimeout(None if is_patient else self._timeout)
                 connection.request(method, path, data, headers)
                 response = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
@@ -155,7 +156,7 @@ class Client:
 
     def _connection(self) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._parts.scheme == "https" else http.client.HTTPConnection
-        return kind(str(self._parts.hostname), self._port, timeout=_SHORT_SECONDS)
+        return kind(str(self._parts.hostname), self._port, timeout=self._timeout)
 
 
 def _port(parts: SplitResult) -> int | None:

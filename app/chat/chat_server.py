@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from app.client import Client, ServerState
 
 _POLL_SECONDS = 0.02
+_ANSWER_SECONDS = 2.0
 _LIVE_PHASES = frozenset({"ready", "loading", "restarting"})
 
 
@@ -84,22 +85,25 @@ def _named_server(url: str, choice: ServerChoice, line: LoadingLine) -> ChatTarg
 
 
 def _usable_server(model: str | None) -> Client | None:
-    for server in running_servers():
-        client = _answering(server)
-        if client is not None and _serves(client.state(), model):
-            return client
+    servers = running_servers()
+    if not servers:
+        return None
+    from app.client import Client
+
+    for server in servers:
+        state = _state_of(server)
+        if state is not None and _serves(state, model):
+            return Client(server.url, server.api_key)
     return None
 
 
-def _answering(server: RunningServer) -> Client | None:
+def _state_of(server: RunningServer) -> ServerState | None:
     from app.client import Client
 
-    client = Client(server.url, server.api_key)
     try:
-        client.state()
+        return Client(server.url, server.api_key, timeout=_ANSWER_SECONDS).state()
     except SlipstreamError:
         return None
-    return client
 
 
 def _serves(state: ServerState, model: str | None) -> bool:

@@ -1,0 +1,225 @@
+"""The command line as a user has it: real processes, the real server, the real engine, the bundled model."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.doctor.checks import check_servers
+from app.exit_codes import ExitCode
+
+ROOT = Path(__file__).resolve().parents[2]
+STORY = ["Tell me a story about a fox.", "--max-tokens", "24", "--seed", "1", "--temperature", "0"]
+ENDLESS = ["Tell me a story about a fox.", "--max-tokens", "900", "--ignore-eos", "--temperature", "0"]
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and pseudo-terminals of POSIX")
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "app", *words]
+
+
+def run(*words: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    given = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
+    return subprocess.run(command(*words), cwd=ROOT, capture_output=True, timeout=60, check=False, **given)  # type: ignore[call-overload,no-any-return]
+
+
+@contextlib.contextmanager
+def started(*words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a command in a group of its own, as a shell does."""
+    with subprocess.Popen(
+        command(*words),
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def family(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def wait_for_family(pid: int, n_members: int) -> list[psutil.Process]:
+    end = time.monotonic() + 20
+    while len(members := family(pid)) < n_members and time.monotonic() < end:
+        time.sleep(0.02)
+    return members
+
+
+def left_over(processes: list[psutil.Process]) -> list[psutil.Process]:
+    return psutil.wait_procs(processes, timeout=8)[1]
+
+
+def read_some(child: subprocess.Popen[bytes]) -> bytes:
+    assert child.stdout is not None
+    return os.read(child.stdout.fileno(), 1)
+
+
+@pytest.fixture(autouse=True)
+def _home(home: Path) -> None:
+    """Every test here has folders of its own."""
+
+
+def test_one_json_object_that_a_seed_repeats() -> None:
+    first, second = run("chat", *STORY, "--json"), run("chat", *STORY, "--json")
+    assert (first.returncode, first.stderr) == (0, b"")
+    reply = json.loads(first.stdout)
+    assert reply["text"] == json.loads(second.stdout)["text"]
+    assert len(reply["text"].split()) > 5
+    assert (reply["finish_reason"], reply["usage"]["completion_tokens"]) == ("length", 24)
+    assert reply["timings"]["decode_per_second"] > 0
+    assert reply["model"] == "ember-q8_0"
+
+
+def test_text_on_stdout_and_one_line_on_stderr() -> None:
+    done = run("chat", *STORY, stdin=b"this belongs to somebody else")
+    assert done.returncode == 0
+    assert done.stdout.endswith(b"\n")
+    (receipt,) = done.stderr.decode().splitlines()
+    assert receipt.startswith("24 tokens at ")
+    assert "first token after" in receipt
+
+
+def test_a_prompt_from_a_pipe_and_a_model_by_its_title() -> None:
+    done = run("chat", "--max-tokens", "4", "--json", "-m", "ember draft", stdin=b"Hi!\n")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["model"] == "ember-draft-q8_0"
+
+
+def test_ctrl_c_in_a_stream_ends_everything() -> None:
+    with started("chat", *ENDLESS) as child:
+        read_some(child)
+        members = family(child.pid)
+        assert len(members) >= 2, "server and engine"
+        os.killpg(child.pid, signal.SIGINT)
+        _, err = child.communicate(timeout=15)
+        assert child.returncode == ExitCode.INTERRUPTED
+        assert b"Traceback" not in err
+        assert left_over(members) == []
+
+
+def test_ctrl_c_while_loading_ends_everything() -> None:
+    with started("chat", *ENDLESS) as child:
+        members = wait_for_family(child.pid, 1)
+        os.killpg(child.pid, signal.SIGINT)
+        out, err = child.communicate(timeout=15)
+        assert child.returncode == ExitCode.INTERRUPTED
+        assert (out, err) == (b"", b"")
+        assert left_over(members) == []
+
+
+def test_nothing_survives_kill_9() -> None:
+    with started("chat", *ENDLESS) as child:
+        read_some(child)
+        members = family(child.pid)
+        child.kill()
+        assert left_over(members) == []
+
+
+def test_a_reader_that_leaves_early_is_no_error_to_talk_about() -> None:
+    with started("chat", *ENDLESS) as child:
+        read_some(child)
+        members = family(child.pid)
+        assert child.stdout is not None
+        child.stdout.close()
+        assert child.stderr is not None
+        assert child.stderr.read() == b""
+        child.wait(15)
+        assert left_over(members) == []
+
+
+def test_a_chat_on_a_terminal() -> None:
+    import pty
+
+    controller, terminal = pty.openpty()
+    with subprocess.Popen(
+        command("chat", "--max-tokens", "8"), cwd=ROOT, stdin=terminal, stdout=terminal, stderr=terminal
+    ) as child:
+        os.close(terminal)
+        seen = read_until(controller, b"> ")
+        assert b"It is a toy" in seen
+        os.write(controller, b"Hello\n")
+        assert b"tok/s" in read_until(controller, b"\n> ")
+        os.write(controller, b"/quit\n")
+        read_until(controller, b"never")
+        assert child.wait(15) == 0
+    os.close(controller)
+
+
+def read_until(controller: int, mark: bytes) -> bytes:
+    seen = b""
+    with contextlib.suppress(OSError):  # how Linux says that the other side is gone
+        while mark not in seen and (data := os.read(controller, 4096)):
+            seen += data
+    return seen
+
+
+def test_a_server_that_runs_is_used_and_named_by_doctor(home: Path) -> None:
+    with started("serve", "--port", "0", "--announce", "--api-key", "secret") as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().decode().removeprefix("SLIPSTREAM READY ").strip()
+        with started("chat", *STORY) as child:
+            read_some(child)
+            assert family(child.pid) == [], "no server of its own"
+            assert child.wait(20) == 0
+        (named,) = check_servers()
+        assert (named.url, named.model, named.phase) == (url, "ember-q8_0", "ready")
+        other = run("chat", "Hi", "-n", "2", "-m", "ember-draft-q8_0", "--json")
+        assert json.loads(other.stdout)["model"] == "ember-draft-q8_0"
+        taken = run("serve", "--port", url.rsplit(":", 1)[1])
+        assert taken.returncode == ExitCode.PORT_TAKEN
+        assert taken.stderr
+        assert run("chat", "hi", "--url", url).returncode == ExitCode.ERROR  # without the key
+        server.terminate()
+        server.communicate(timeout=15)
+    assert list((home / "runtime" / "servers").iterdir()) == []
+
+
+def test_a_port_that_a_stranger_holds() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        done = run("serve", "--port", str(stranger.getsockname()[1]))
+    assert done.returncode == ExitCode.PORT_TAKEN
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_model_that_cannot_be_loaded(tmp_path: Path) -> None:
+    whole = (ROOT / "models" / "starter" / "ember-q8_0.gguf").read_bytes()
+    (tmp_path / "cut.gguf").write_bytes(whole[: len(whole) // 2])
+    for words in (["chat", "hi", "-m"], ["serve", "--port", "0", "-m"]):
+        done = run(*words, str(tmp_path / "cut.gguf"))
+        assert done.returncode == ExitCode.MODEL
+        assert done.stdout == b""
+        assert len(done.stderr.decode().strip().splitlines()) == 1, done.stderr
+
+
+def test_folders_that_cannot_be_written_do_not_keep_it_from_answering(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "file"))
+    done = run("chat", *STORY, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["text"]
+
+
+def test_bytes_that_are_not_utf8() -> None:
+    done = run("chat", stdin=b"\xff\xfe\x00")
+    assert done.returncode == ExitCode.USAGE
+    assert b"not valid UTF-8" in done.stderr
