@@ -29,7 +29,7 @@ def build(*, is_pretty: bool) -> typer.Typer:
         name="slipstream",
         help="Run local language models as fast as this machine allows, and see why. "
         "Without a command, the desktop app opens.",
-        epilog=_EPILOG.replace("\n", "\n\n") if is_pretty else _EPILOG,
+        epilog=_EPILOG,
         rich_markup_mode="rich" if is_pretty else None,
         pretty_exceptions_enable=False,
         add_completion=False,

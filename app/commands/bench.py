@@ -24,9 +24,9 @@ def bench(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure this machine; other options go to the benchmark, as in: slipstream bench engine --rounds 3
+    """Measure this machine.
 
-    Its own options are shown by: slipstream bench NAME -- --help
+    Other options go to the benchmark, as in: slipstream bench engine --rounds 3. It shows them with: bench NAME -- --help
     """
     known = benches()
     if name is None:

@@ -13,7 +13,10 @@ from app.exit_codes import ExitCode
 
 
 def test(context: typer.Context) -> None:
-    """Run the tests; what follows goes to pytest, as in: slipstream test tests/core -k sampler."""
+    """Run the tests.
+
+    What follows goes to pytest, as in: slipstream test tests/core -k sampler
+    """
     if importlib.util.find_spec("pytest") is None:
         print("Error: pytest is not installed here. ./slipstream test installs it and runs the tests.", file=sys.stderr)
         raise typer.Exit(ExitCode.SETUP_MISSING)
