@@ -26,7 +26,9 @@ def bench(
 ) -> None:
     """Measure this machine.
 
-    Other options go to the benchmark, as in: slipstream bench engine --rounds 3. It shows them with: bench NAME -- --help
+    Other options go to the benchmark, as in: slipstream bench engine --rounds 3
+
+    It shows its own options with: slipstream bench NAME -- --help
     """
     known = benches()
     if name is None:
