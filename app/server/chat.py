@@ -47,7 +47,9 @@ class ChatCall:
         """Return the chat.completion object."""
         async with self._begun() as (model, requests):
             reply = ChatReply(self.body, self._identity("chat.completion", model))
-            async with aclosing(generate(self.host.bridge, requests, streams=False)) as batches:
+            async with aclosing(
+                generate(self.host.bridge, requests, streams=False, prompt_field="messages")
+            ) as batches:
                 async for batch in batches:
                     for news in batch:
                         reply.add(news)
@@ -57,7 +59,7 @@ class ChatCall:
         """Yield the chunks as server-sent events."""
         async with self._begun() as (model, requests):
             reply = ChatReply(self.body, self._identity("chat.completion.chunk", model))
-            async with aclosing(generate(self.host.bridge, requests, streams=True)) as batches:
+            async with aclosing(generate(self.host.bridge, requests, streams=True, prompt_field="messages")) as batches:
                 chunks = reply.opening()
                 async for batch in batches:
                     for news in batch:

@@ -45,7 +45,7 @@ class CompletionCall:
         """Return the text_completion object."""
         async with self._begun() as (model, requests):
             reply = self._reply(model)
-            async with aclosing(generate(self.host.bridge, requests, streams=False)) as batches:
+            async with aclosing(generate(self.host.bridge, requests, streams=False, prompt_field="prompt")) as batches:
                 async for batch in batches:
                     for news in batch:
                         reply.add(news)
@@ -55,7 +55,7 @@ class CompletionCall:
         """Yield the chunks as server-sent events."""
         async with self._begun() as (model, requests):
             reply = self._reply(model)
-            async with aclosing(generate(self.host.bridge, requests, streams=True)) as batches:
+            async with aclosing(generate(self.host.bridge, requests, streams=True, prompt_field="prompt")) as batches:
                 chunks = reply.opening()
                 async for batch in batches:
                     chunks += b"".join([reply.chunks(news) for news in batch])

@@ -33,18 +33,22 @@ class News:
 
 
 async def generate(
-    bridge: EngineBridge, requests: Sequence[Request], streams: bool
+    bridge: EngineBridge, requests: Sequence[Request], *, streams: bool, prompt_field: str
 ) -> AsyncGenerator[list[News], None]:
     """Run the requests; yield news of them as it comes, an empty list when they have begun.
 
     With ``streams`` False there is one list, with all. Raises RequestFailed at the first failure; whatever still
-    runs when the generator is closed is cancelled.
+    runs when the generator is closed is cancelled. ``prompt_field`` is what the prompt was made from.
     """
     index_of = {request.id: index for index, request in enumerate(requests)}
     channel = bridge.open(requests, streams)
     try:
         while not channel.is_over:
             yield collect(await channel.take(), index_of)
+    except RequestFailed as error:
+        if error.param in ("messages", "prompt"):
+            error.param = prompt_field
+        raise
     finally:
         bridge.close(channel)
 

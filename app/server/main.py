@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import sys
@@ -74,6 +75,7 @@ def _serve(settings: ServerSettings, host: ModelHost, listening: socket.socket) 
     port: int = listening.getsockname()[1]
 
     def on_started(server: HttpServer) -> None:
+        gc.freeze()  # what was imported stays for good: looking through it again and again would stall the streams
         _announce(settings, host, port)
         if settings.exit_with_stdin:
             threading.Thread(target=_follow_stdin, args=(server,), name="stdin", daemon=True).start()
