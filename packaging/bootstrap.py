@@ -1,0 +1,259 @@
+"""Sets Slipstream up: system packages, .venv, pinned packages, llama.cpp built for this machine, self-test.
+
+The launcher ``slipstream`` runs this on a bare Python 3.11 or newer when its stamp no longer holds. Every step first
+looks whether it is done already, so an interrupted set-up goes on where it stopped. This folder must not become a
+package: the name belongs to a project that others import.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from first_start import lock, qt_libraries, requirements, stamp, system_packages
+from first_start.advice import advise
+from first_start.command import Log, run_logged
+from first_start.errors import CommandFailed, SetupError
+from first_start.llama_install import LlamaInstall
+from first_start.progress import Progress
+from first_start.venv_folder import LOCK, LOG, VenvFolder
+from first_start.wheel_cache import WheelCache, cache_folder
+
+ROOT = Path(__file__).resolve().parent.parent
+_N_STEPS = 5
+_NEEDED_BYTES = 2_000_000_000
+_INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the launcher asks for."""
+
+    fingerprint: str
+    development: bool
+    again: bool
+    fresh: bool
+
+    @property
+    def stamps(self) -> tuple[str, ...]:
+        """The stamps that a finished set-up leaves."""
+        return (stamp.APP, stamp.DEVELOPMENT) if self.development else (stamp.APP,)
+
+
+class Bootstrap:
+    """One set-up, step by step."""
+
+    def __init__(self, root: Path, wish: Wish, progress: Progress, log: Log) -> None:
+        self.root, self.wish, self.progress, self.log = root, wish, progress, log
+        self.venv = VenvFolder(root)
+        self.requirements, self.constraints = requirements.read(root)
+        cache = WheelCache(usable_folder(cache_folder(os.environ), root))
+        self.llama = LlamaInstall(self.venv, self.requirements.llama_version, cache, os.environ, self.pip)
+
+    def run(self) -> None:
+        """Do all steps; afterwards the launcher finds its stamps."""
+        stamp.remove(self.venv)
+        self.install_system_packages()
+        self.prepare_venv()
+        self.install_packages()
+        self.install_llama()
+        self.self_test()
+        stamp.put(self.venv, self.wish.fingerprint, self.wish.stamps)
+
+    def install_system_packages(self) -> None:
+        """Step 1: what Qt and the compiler need from the system."""
+        self.progress.begin("System packages")
+        needs = system_packages.read_needs(self.root)
+        self.progress.end(system_packages.ensure(needs, self.log, lambda line: self.progress.update(line.strip())))
+
+    def prepare_venv(self) -> None:
+        """Step 2: a virtual environment that works, whatever was left of it."""
+        self.progress.begin("Python environment")
+        repaired: tuple[str, ...] = ()
+        if self.wish.fresh or not self.venv.follow_its_folder() or self.venv.pip_version() is None:
+            check_free_space(self.root)
+            self.venv.make(self.log)
+        else:
+            repaired = self.venv.drop_incomplete()
+        self.venv.link_project()
+        wanted = requirements.pinned_version(self.constraints, "pip")
+        if self.venv.pip_version() != wanted:
+            self.pip("The update of pip", "install", f"pip=={wanted}")
+        notice = f", repairing {', '.join(repaired)}" if repaired else ""
+        self.progress.end(f"Python {self.venv.version} in .venv{notice}")
+
+    def install_packages(self) -> None:
+        """Step 3: the packages of the app, and those of the checks where they are asked for."""
+        self.progress.begin("Python packages")
+        wanted = self.requirements.app + (self.requirements.development if self.wish.development else ())
+        self.pip(
+            "The installation of Python packages",
+            *("install", "--only-binary", ":all:", "--constraint", str(self.root / "constraints.txt"), *wanted),
+        )
+        missing = qt_libraries.missing_libraries(self.venv.site_packages)
+        self.progress.end("up to date")
+        if missing:
+            self.progress.say(
+                f"      Qt lacks {', '.join(missing)}: the window may not open. Install what holds them; "
+                "./slipstream chat and ./slipstream serve work without."
+            )
+
+    def install_llama(self) -> None:
+        """Step 4: llama.cpp, built for this machine or taken from the cache of builds."""
+        self.progress.begin("llama.cpp")
+        llama = self.llama
+        build = llama.wanted()
+        if self.wish.fresh:
+            llama.cache.forget(build.key)
+        if not self.wish.again:
+            build = llama.settled(build)
+        if llama.installed_key() == build.key:
+            self.progress.end(f"up to date (for the {build.plan})")
+            return
+        wheel = llama.cache.find(build.key)
+        done = "taken from the cache"
+        if wheel is None:
+            wheel, build = llama.make(build, self.log, self.progress)
+            done = "built"
+        llama.install(wheel, build)
+        self.progress.end(f"{done} (for the {build.plan})")
+        if build.plan.note:
+            self.progress.say(f"      {build.plan.note}")
+
+    def self_test(self) -> None:
+        """Step 5: a tiny decode in a child process. Builds that fail it are not kept: the next is made anew."""
+        self.progress.begin("Self-test")
+        command = [str(self.venv.python), "-P", "-m", "core.llama.selftest"]
+        try:
+            run_logged("The self-test of llama.cpp", command, self.log)
+        except CommandFailed as error:
+            self.llama.cache.forget(self.llama.installed_key())
+            raise SetupError("\n".join(error.tail) or str(error)) from error
+        self.progress.end("passed")
+
+    def pip(self, what: str, *arguments: str) -> None:
+        """Run pip in the venv with the user's own configuration of where packages come from."""
+        command = [str(self.venv.python), "-E", "-s", "-m", "pip", *arguments, "--no-input"]
+        run_logged(what, command, self.log, pip_environment(os.environ), self.follow_pip)
+
+    def follow_pip(self, line: str) -> None:
+        """Show what pip is doing."""
+        detail = describe_pip(line)
+        if detail:
+            self.progress.update(detail)
+
+
+def describe_pip(line: str) -> str:
+    """Return what a line of pip's output tells about its progress; nothing for the others."""
+    match = re.match(r"\s*(Collecting|Downloading|Installing collected packages|Installing build dependencies)\b", line)
+    if not match:
+        return ""
+    if match.group(1).startswith("Installing"):
+        return "installing"
+    return line.strip().split(" (from ")[0].replace("Collecting", "looking for").replace("Downloading", "fetching")
+
+
+def pip_environment(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:
+    """Return ``environment`` without what would send packages elsewhere than into the venv."""
+    elsewhere = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIRE_VIRTUALENV")
+    kept = {name: value for name, value in environment.items() if name not in elsewhere}
+    return {**kept, "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_ROOT_USER_ACTION": "ignore"}
+
+
+def check_free_space(folder: Path) -> None:
+    """Refuse to begin what cannot end."""
+    free = shutil.disk_usage(folder).free
+    if free < _NEEDED_BYTES:
+        raise SetupError(
+            f"The set-up needs {_NEEDED_BYTES / 1e9:.0f} GB of disk in {folder}, and {free / 1e9:.1f} GB is free. "
+            "Free some space, then start Slipstream again."
+        )
+
+
+def usable_folder(folder: Path, root: Path) -> Path:
+    """Return ``folder``, made, or one inside the project where the user's cache cannot be written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    except OSError:
+        pass
+    inside = root / ".cache" / "wheels"
+    inside.mkdir(parents=True, exist_ok=True)
+    return inside
+
+
+def parse_wish(arguments: Sequence[str]) -> Wish:
+    """Return what the launcher's arguments ask for."""
+    parser = argparse.ArgumentParser(prog="./slipstream setup", description="Set Slipstream up again.")
+    parser.add_argument("--fresh", action="store_true", help="from nothing: a new .venv, a new build of llama.cpp")
+    for option in ("--dev", "--again"):
+        parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--stamp", default="", help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    return Wish(given.stamp, development=given.dev, again=given.again or given.fresh, fresh=given.fresh)
+
+
+def set_up(root: Path, wish: Wish) -> None:
+    """Set up, unless another process did so while this one waited for it."""
+    venv = VenvFolder(root)
+
+    def tell_waiting() -> None:
+        print("Another set-up is running in this folder; waiting for it to finish ...", flush=True)
+
+    with lock.hold(venv.path / LOCK, tell_waiting):
+        if not wish.again and stamp.is_stamped(venv, wish.fingerprint, wish.stamps):
+            return
+        progress = Progress(sys.stdout, _N_STEPS)
+        progress.say("Setting up Slipstream. The next start is instant.")
+        with Log(venv.path / LOG, progress.tick) as log:
+            try:
+                Bootstrap(root, wish, progress, log).run()
+            except BaseException:
+                progress.abandon()
+                raise
+        progress.say(f"Ready after {progress.spell_total()}.")
+
+
+def explain(error: SetupError, log: Path) -> str:
+    """Return everything the user needs to know about a failure."""
+    if not isinstance(error, CommandFailed):
+        return str(error)
+    lines = "".join(f"    {line}\n" for line in error.tail)
+    return f"{error}\n\n{lines}\nThe whole output is in {log}.\n{advise(error.tail)}"
+
+
+def main(arguments: Sequence[str], root: Path = ROOT) -> int:
+    """Set up; print what is wrong and return the exit code where it cannot."""
+    wish = parse_wish(arguments)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
+    try:
+        set_up(root, wish)
+    except SetupError as error:
+        print(explain(error, root / ".venv" / LOG), flush=True)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("Interrupted. Start Slipstream again: the set-up goes on where it stopped.", flush=True)
+        return _INTERRUPTED
+    except OSError as error:
+        print(f"The set-up stopped: {error}. Start Slipstream again when that is put right.", flush=True)
+        return 1
+    return 0
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Treat a request to end like Ctrl-C: stop the running command first."""
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

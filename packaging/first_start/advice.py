@@ -1,0 +1,54 @@
+"""What to do about a failed command, told from the last lines of its output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_AGAIN = "Then start Slipstream again: it goes on where it stopped."
+_ADVICE = (
+    (
+        r"No space left on device|Disk quota exceeded",
+        f"The disk is full. Free some space (about 2 GB; TMPDIR names another folder for the build). {_AGAIN}",
+    ),
+    (
+        r"Killed signal terminated program|virtual memory exhausted|out of memory|cannot allocate memory",
+        "The memory was not enough. Close other programs, or build with fewer compilers at once: "
+        "CMAKE_BUILD_PARALLEL_LEVEL=1 ./slipstream",
+    ),
+    (
+        r"CERTIFICATE_VERIFY_FAILED",
+        "A certificate on the way to the packages is not trusted, as behind a company's proxy. Name the proxy's "
+        f"certificates: pip config set global.cert FILE. {_AGAIN}",
+    ),
+    (
+        r"name resolution|Network is unreachable|Connection (?:refused|reset|timed out|aborted)|Read timed out|"
+        r"ConnectTimeout|NewConnectionError|ProxyError|SSLError|Could not resolve|Failed to fetch|"
+        r"Could not connect|Name or service not known",
+        f"The network did not answer. Check the connection, a proxy and pip's settings (pip config list). {_AGAIN}",
+    ),
+    (
+        r"No matching distribution found|Could not find a version",
+        "A package is not offered for this system or this Python. Linux needs glibc 2.34 or newer (2.39 on ARM). "
+        "SLIPSTREAM_PYTHON=python3.12 ./slipstream setup --fresh tries another Python.",
+    ),
+    (r"Permission denied|Read-only file system", f"A folder cannot be written to. Make it writable. {_AGAIN}"),
+    (
+        r"nvcc|CUDA|cuda",
+        "The CUDA toolkit does not fit its compiler or driver. "
+        "CMAKE_ARGS=-DGGML_CUDA=off ./slipstream builds for the CPU.",
+    ),
+    (
+        r"CMAKE_(?:C|CXX)_COMPILER|compiler .* is not able to compile|fatal error: .*\.h",
+        f"The C and C++ compilers are not complete. Install gcc and g++ with their headers. {_AGAIN}",
+    ),
+)
+
+
+def advise(tail: Sequence[str]) -> str:
+    """Return what the user can do, or a general answer where the output tells nothing known."""
+    text = "\n".join(tail)
+    for pattern, advice in _ADVICE:
+        if re.search(pattern, text, re.IGNORECASE):
+            return advice
+    return _AGAIN.replace("Then start", "Start")

@@ -1,0 +1,112 @@
+"""Commands of the set-up: their output goes to the log line by line, and nothing of them outlives an interruption."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from first_start.errors import CommandFailed
+
+_TAIL = 15
+_TICK_S = 0.25
+_GRACE_S = 5.0
+
+
+class Log:
+    """The set-up's log file. ``tick`` is called a few times per second while a command runs."""
+
+    def __init__(self, path: Path, tick: Callable[[], None] = lambda: None) -> None:
+        self.path = path
+        self.tick = tick
+        self._file = path.open("w", encoding="utf-8", errors="replace")
+
+    def write(self, line: str) -> None:
+        """Add a line."""
+        self._file.write(line.rstrip("\n") + "\n")
+        self._file.flush()
+
+    def __enter__(self) -> Log:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._file.close()
+
+
+def run_logged(
+    what: str,
+    command: Sequence[str],
+    log: Log,
+    environment: Mapping[str, str] | None = None,
+    on_line: Callable[[str], None] = lambda line: None,
+    folder: Path | None = None,
+) -> None:
+    """Run ``command`` to its end; raise CommandFailed with the last lines where it fails.
+
+    It gets a session of its own: on Ctrl-C this process stops all of it (pip, CMake and the compilers), in order.
+    """
+    log.write(f"\n$ {' '.join(command)}")
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            env=None if environment is None else dict(environment),
+            cwd=folder,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise CommandFailed(what, 127, (str(error),)) from error
+    tail: deque[str] = deque(maxlen=_TAIL)
+    try:
+        for line in _lines_of(child, log.tick):
+            log.write(line)
+            if line.strip():
+                tail.append(line.rstrip())
+            on_line(line)
+        code = child.wait()
+    except BaseException:
+        _stop(child)
+        raise
+    if code:
+        raise CommandFailed(what, code, tuple(tail))
+
+
+def _lines_of(child: subprocess.Popen[str], tick: Callable[[], None]) -> Iterator[str]:
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    assert child.stdout is not None
+    threading.Thread(target=_forward, args=(child.stdout, lines), daemon=True).start()
+    while True:
+        tick()
+        with contextlib.suppress(queue.Empty):
+            line = lines.get(timeout=_TICK_S)
+            if line is None:
+                return
+            yield line
+
+
+def _forward(stream: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
+    with stream:
+        for line in stream:
+            lines.put(line)
+    lines.put(None)
+
+
+def _stop(child: subprocess.Popen[str]) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(_GRACE_S)
+            return

@@ -1,0 +1,135 @@
+"""The build of llama.cpp: what it is built for on this machine, and building it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from first_start import amx as amx_probe
+from first_start.amx import Amx
+from first_start.command import Log, run_logged
+from first_start.errors import SetupError
+from first_start.machine import Compiler, Machine
+
+PROJECT = "llama-cpp-python"
+_STEP = re.compile(r"^\s*\[(\d+)/(\d+)\]")
+
+
+class Backend(Enum):
+    """Where the matrix products run."""
+
+    CPU = "CPU"
+    CUDA = "CUDA"
+    METAL = "Metal"
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """How to build: the arguments of CMake, the flags of C and C++, and what the user should know about it."""
+
+    backend: Backend
+    compiler: Compiler | None
+    cmake_args: tuple[str, ...] = ()
+    compiler_flags: tuple[str, ...] = ()
+    note: str = ""
+
+    def __str__(self) -> str:
+        with_compiler = f" with {self.compiler}" if self.compiler else ""
+        return f"{self.backend.value}{with_compiler}{', without AMX' if self.compiler_flags else ''}"
+
+
+def choose_backend(machine: Machine) -> tuple[Backend, str]:
+    """Return where llama.cpp shall compute, and a note where the machine could do more than it was given."""
+    if machine.system == "Darwin":
+        return (Backend.METAL, "") if machine.architecture == "arm64" else (Backend.CPU, "")
+    if not machine.nvidia_gpus:
+        return Backend.CPU, ""
+    if machine.nvcc:
+        return Backend.CUDA, ""
+    return Backend.CPU, (
+        f"{machine.nvidia_gpus[0]} is here, but CUDA's compiler nvcc is not: llama.cpp runs on the CPU. "
+        "Install the CUDA toolkit, then type ./slipstream setup."
+    )
+
+
+def plan_build(machine: Machine, amx: Amx) -> BuildPlan:
+    """Decide how llama.cpp is built for ``machine``."""
+    backend, note = choose_backend(machine)
+    flags = amx_probe.flags_for(amx, machine.compiler) if machine.compiler else ()
+    plan = BuildPlan(backend, machine.compiler, compiler_flags=flags, note=note)
+    if backend is Backend.CUDA:
+        return replace(
+            plan,
+            cmake_args=(
+                "-DGGML_CUDA=on",
+                "-DCMAKE_CUDA_ARCHITECTURES=native",
+                f"-DCMAKE_CUDA_COMPILER={machine.nvcc}",
+            ),
+        )
+    if machine.system == "Darwin":
+        return replace(plan, cmake_args=(f"-DGGML_METAL={'on' if backend is Backend.METAL else 'off'}",))
+    return plan
+
+
+def without_gpu(plan: BuildPlan) -> BuildPlan:
+    """Return the plan to fall back on where the build for the GPU fails."""
+    note = (
+        f"The build for {plan.backend.value} failed, so llama.cpp runs on the CPU. "
+        "The log says why; ./slipstream setup tries again."
+    )
+    return BuildPlan(Backend.CPU, plan.compiler, compiler_flags=plan.compiler_flags, note=note)
+
+
+def build_environment(plan: BuildPlan, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return ``environment`` for the build. What the user set comes last, so it wins."""
+    arguments = list(plan.cmake_args)
+    if plan.compiler_flags:
+        for language, variable in (("C", "CFLAGS"), ("CXX", "CXXFLAGS")):
+            flags = " ".join(filter(None, (environment.get(variable, "").strip(), *plan.compiler_flags)))
+            arguments.append(f"-DCMAKE_{language}_FLAGS={flags}")
+    arguments += shlex.split(environment.get("CMAKE_ARGS", ""))
+    chosen = {"CC": plan.compiler.c, "CXX": plan.compiler.cxx} if plan.compiler else {}
+    return {**environment, **chosen, "CMAKE_ARGS": shlex.join(arguments)}
+
+
+def describe_step(line: str) -> tuple[int, int] | None:
+    """Return (done, total) for a line of the build's output that tells it."""
+    match = _STEP.match(line)
+    return (int(match.group(1)), int(match.group(2))) if match else None
+
+
+@dataclass(frozen=True)
+class WheelBuild:
+    """One build of the pinned release by pip in ``python``'s environment."""
+
+    python: Path
+    version: str
+    constraints: Path
+    plan: BuildPlan
+
+    def run(self, folder: Path, environment: Mapping[str, str], log: Log, on_step: Callable[[int, int], None]) -> Path:
+        """Build into ``folder`` and return the wheel."""
+
+        def watch(line: str) -> None:
+            step = describe_step(line)
+            if step:
+                on_step(*step)
+
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        # pip's own cache keeps wheels by version alone: it would hand out one that was built with other flags.
+        command = [
+            *(str(self.python), "-m", "pip", "wheel", "--verbose", "--no-input", "--no-cache-dir", "--no-deps"),
+            *("--no-binary", PROJECT, "--build-constraint", str(self.constraints)),
+            *("--wheel-dir", str(folder), f"{PROJECT}=={self.version}"),
+        ]
+        run_logged("The build of llama.cpp", command, log, build_environment(self.plan, environment), watch)
+        wheels = sorted(folder.glob("*.whl"))
+        if len(wheels) != 1:
+            raise SetupError(f"The build of llama.cpp left {len(wheels)} wheels instead of one in {folder}.")
+        return wheels[0]

@@ -1,0 +1,97 @@
+"""llama.cpp in the venv: installed as it is, taken from the cache of builds, or built; on the CPU if need be."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from first_start import amx
+from first_start.command import Log
+from first_start.errors import CommandFailed
+from first_start.llama_build import Backend, BuildPlan, WheelBuild, plan_build, without_gpu
+from first_start.machine import Machine, look
+from first_start.progress import Progress
+from first_start.venv_folder import VenvFolder
+from first_start.wheel_cache import WheelCache, build_key
+
+_RECORD = ".slipstream-llama"
+
+
+@dataclass(frozen=True)
+class Build:
+    """A plan and the key that its wheel is kept under."""
+
+    plan: BuildPlan
+    key: str
+
+
+@dataclass
+class LlamaInstall:
+    """The pinned release of llama-cpp-python, on its way into ``venv``. ``pip`` runs pip there."""
+
+    venv: VenvFolder
+    version: str
+    cache: WheelCache
+    environment: Mapping[str, str]
+    pip: Callable[..., None]
+
+    @cached_property
+    def machine(self) -> Machine:
+        """This machine; looked at late, because the compiler may only just have been installed."""
+        return look(self.environment)
+
+    def wanted(self) -> Build:
+        """The build that fits this machine best."""
+        compiler = self.machine.compiler
+        found = amx.probe(compiler) if compiler and self.machine.has_amx else amx.Amx.ABSENT
+        return self.build_of(plan_build(self.machine, found))
+
+    def build_of(self, plan: BuildPlan) -> Build:
+        """Return the build that ``plan`` makes."""
+        return Build(plan, build_key(self.version, plan, self.machine, self.environment))
+
+    def settled(self, build: Build) -> Build:
+        """Return the build to go for: the one for the CPU where the one for the GPU was tried in vain before."""
+        return self.build_of(without_gpu(build.plan)) if self.cache.has_failed(build.key) else build
+
+    def installed_key(self) -> str:
+        """The key of the build in the venv; empty where there is none. Its files are checked with all packages'."""
+        record = self.venv.path / _RECORD
+        has_files = any(self.venv.site_packages.glob("llama_cpp_python-*.dist-info"))
+        return record.read_text(encoding="utf-8") if has_files and record.exists() else ""
+
+    def install(self, wheel: Path, build: Build) -> None:
+        """Put a build into the venv in place of any other."""
+        record = self.venv.path / _RECORD
+        record.unlink(missing_ok=True)
+        self.pip("The installation of llama.cpp", "install", "--no-index", "--no-deps", "--force-reinstall", str(wheel))
+        record.write_text(build.key, encoding="utf-8")
+
+    def make(self, build: Build, log: Log, progress: Progress) -> tuple[Path, Build]:
+        """Build the wheel and return it with what it is; where the build for a GPU fails, build for the CPU."""
+        try:
+            return self._run(build, log, progress), build
+        except CommandFailed:
+            if build.plan.backend is Backend.CPU:
+                raise
+        progress.say(f"      The build for {build.plan.backend.value} failed; llama.cpp is built for the CPU instead.")
+        on_cpu = self.build_of(without_gpu(build.plan))
+        wheel = self.cache.find(on_cpu.key) or self._run(on_cpu, log, progress)
+        # Only now it is known that the GPU was the reason, and not for example the network.
+        self.cache.note_failure(build.key)
+        return wheel, on_cpu
+
+    def _run(self, build: Build, log: Log, progress: Progress) -> Path:
+        progress.update(f"building for the {build.plan}; this takes some minutes, once")
+        constraints = self.venv.root / "constraints.txt"
+        work = self.cache.work_folder(build.key)
+        try:
+            builder = WheelBuild(self.venv.python, self.version, constraints, build.plan)
+            wheel = builder.run(work, self.environment, log, progress.show_share)
+        except BaseException:
+            shutil.rmtree(work, ignore_errors=True)
+            raise
+        return self.cache.keep(build.key, wheel)

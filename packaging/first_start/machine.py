@@ -1,0 +1,145 @@
+"""The machine, as far as it decides how llama.cpp is built: processor, GPU and compilers."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+# Flags that name instructions a compiler may use. The others come and go with kernels and hypervisors.
+_X86_INSTRUCTIONS = re.compile(
+    r"(sse|ssse|pni$|avx|amx|fma|f16c|bmi|popcnt|abm$|lzcnt|adx$|aes$|vaes|v?pclmul|gfni|sha|sm[34]$|movbe|movdir|xop$|"
+    r"tbm$|3dnow|cx16|clflushopt|clwb|rdrand|rdseed|rdpid|fsgsbase|xsave|prefetch|serialize|tsxldtrk|enqcmd|hreset)"
+)
+_CUDA_FOLDER = Path("/usr/local/cuda")
+
+
+class Family(Enum):
+    """The compilers that tell their options apart."""
+
+    GCC = "gcc"
+    CLANG = "clang"
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C and C++ compiler pair. ``version`` is its whole first line: a distribution's patches count too."""
+
+    c: str
+    cxx: str
+    family: Family
+    major: int
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.family.value} {self.major}"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What llama.cpp will run on, and what there is to build it with."""
+
+    system: str
+    architecture: str
+    libc: str = ""
+    cpu_flags: frozenset[str] = frozenset()
+    nvidia_gpus: tuple[str, ...] = ()
+    nvcc: str | None = None
+    nvcc_version: str = ""
+    compiler: Compiler | None = None
+
+    @property
+    def has_amx(self) -> bool:
+        """Whether the processor has tile registers."""
+        return "amx_tile" in self.cpu_flags
+
+    @property
+    def instructions(self) -> tuple[str, ...]:
+        """The flags that a native build depends on, in a fixed order."""
+        if self.architecture not in ("x86_64", "amd64", "i686"):
+            return tuple(sorted(self.cpu_flags))
+        return tuple(sorted(flag for flag in self.cpu_flags if _X86_INSTRUCTIONS.match(flag)))
+
+
+def parse_cpu_flags(cpuinfo: str) -> frozenset[str]:
+    """Return the flags of the first processor in ``/proc/cpuinfo``'s text."""
+    match = re.search(r"^(?:flags|Features)\s*:(.*)$", cpuinfo, re.MULTILINE)
+    return frozenset(match.group(1).split()) if match else frozenset()
+
+
+def parse_compiler(c: str, cxx: str, version: str, dumped: str) -> Compiler | None:
+    """Return the compiler for the output of ``--version`` and ``-dumpversion``; None where it makes no sense."""
+    major = re.match(r"\d+", dumped)
+    if not major or not version.strip():
+        return None
+    family = Family.CLANG if "clang" in version.lower() else Family.GCC
+    return Compiler(c, cxx, family, int(major.group()), version.strip().splitlines()[0])
+
+
+def output_of(*command: str, seconds: float = 20) -> str:
+    """Return what a short command prints; nothing where it is missing, fails or hangs."""
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def find_compiler(environment: Mapping[str, str]) -> Compiler | None:
+    """Return the compiler that builds llama.cpp: the one that CC and CXX name, else gcc, else clang."""
+    named = (environment["CC"], environment.get("CXX") or environment["CC"]) if environment.get("CC") else None
+    for c, cxx in (named,) if named else (("gcc", "g++"), ("clang", "clang++")):
+        if shutil.which(c) and shutil.which(cxx):
+            found = parse_compiler(c, cxx, output_of(c, "--version"), output_of(c, "-dumpversion"))
+            if found:
+                return found
+    return None
+
+
+def find_nvcc(environment: Mapping[str, str]) -> str | None:
+    """Return the path of CUDA's compiler."""
+    folders = [environment.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
+    places = [Path(folder) for folder in folders if folder] + [_CUDA_FOLDER]
+    paths = [environment.get("PATH", os.defpath), *(str(place / "bin") for place in places)]
+    return shutil.which("nvcc", path=os.pathsep.join(paths))
+
+
+def find_nvidia_gpus() -> tuple[str, ...]:
+    """Return a description of each NVIDIA GPU, its compute capability where the driver tells it."""
+    answer = output_of("nvidia-smi", "--query-gpu=name,compute_cap", "--format=csv,noheader")
+    if answer.strip():
+        return tuple(sorted(line.strip() for line in answer.splitlines() if line.strip()))
+    if Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidia0").exists():
+        return ("NVIDIA GPU",)
+    return ()
+
+
+def look(environment: Mapping[str, str]) -> Machine:
+    """Look at this machine."""
+    cpuinfo = Path("/proc/cpuinfo")
+    nvidia_gpus = find_nvidia_gpus()
+    nvcc = find_nvcc(environment) if nvidia_gpus else None
+    return Machine(
+        system=platform.system(),
+        architecture=platform.machine(),
+        libc=" ".join(platform.libc_ver()).strip() or platform.mac_ver()[0],
+        cpu_flags=parse_cpu_flags(cpuinfo.read_text(errors="replace")) if cpuinfo.exists() else frozenset(),
+        nvidia_gpus=nvidia_gpus,
+        nvcc=nvcc,
+        nvcc_version=output_of(nvcc, "--version").strip() if nvcc else "",
+        compiler=find_compiler(environment),
+    )

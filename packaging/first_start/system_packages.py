@@ -1,0 +1,120 @@
+"""The system's packages: what is missing, and how it gets there."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from first_start.command import Log, run_logged
+from first_start.errors import CommandFailed, PackagesMissing, SetupError
+
+_INSTALL = ("apt-get", "install", "-y", "--no-install-recommends")
+
+
+@dataclass(frozen=True)
+class Need:
+    """One thing the machine must have: a program, a shared library or a Python module, and its Debian package."""
+
+    kind: str
+    name: str
+    package: str
+
+
+def parse_needs(text: str) -> tuple[Need, ...]:
+    """Return the needs in ``system-packages.txt``: lines of kind, name and package, comments aside."""
+    rows = (line.split() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
+    return tuple(Need(*row) for row in rows)
+
+
+def python_need() -> Need:
+    """What Debian and Ubuntu split off from the Python that runs this."""
+    return Need("module", "ensurepip", f"python{sys.version_info.major}.{sys.version_info.minor}-venv")
+
+
+def is_there(need: Need) -> bool:
+    """Whether the machine has it. Libraries are asked for by name: packages are called differently everywhere."""
+    if need.kind == "module":
+        return importlib.util.find_spec(need.name) is not None
+    if need.kind == "program":
+        # clang does what gcc does.
+        stand_in = {"gcc": "clang", "g++": "clang++"}.get(need.name)
+        named = {"gcc": os.environ.get("CC"), "g++": os.environ.get("CXX")}.get(need.name)
+        return any(shutil.which(name) for name in (need.name, stand_in, named) if name)
+    try:
+        ctypes.CDLL(need.name)
+    except OSError:
+        return False
+    return True
+
+
+def missing(needs: Sequence[Need], check: Callable[[Need], bool] = is_there) -> tuple[Need, ...]:
+    """Return the needs that are not met. macOS brings its libraries; only a compiler is asked for there."""
+    if platform.system() == "Darwin":
+        needs = [need for need in needs if need.kind != "library"]
+    return tuple(need for need in needs if not check(need))
+
+
+def command_to_type(needs: Sequence[Need], has: Callable[[str], bool] = lambda name: bool(shutil.which(name))) -> str:
+    """Return the sentence with the command that a user without the rights types."""
+    intro = "Slipstream needs system packages that are not installed."
+    packages = " ".join(dict.fromkeys(need.package for need in needs))
+    if has("apt-get"):
+        install = f"{' '.join(_INSTALL)} {packages}"
+        command = f"sudo apt-get update && sudo {install}" if has("sudo") else f"su -c 'apt-get update && {install}'"
+        return f"{intro} Type this, then start Slipstream again:\n\n    {command}\n"
+    if platform.system() == "Darwin":
+        return f"{intro} Type this, then start Slipstream again:\n\n    xcode-select --install\n"
+    if has("dnf"):
+        # rpm's packages say which libraries they hold, so no table of names is needed.
+        wanted = [f"{need.name}()(64bit)" if need.kind == "library" else f"/usr/bin/{need.name}" for need in needs]
+        return f"{intro} Type this, then start Slipstream again:\n\n    sudo dnf install -y {shlex.join(wanted)}\n"
+    names = ", ".join(need.name for need in needs)
+    return f"{intro} Install what holds these with your system's package manager, then start Slipstream again: {names}"
+
+
+def ensure(needs: Sequence[Need], log: Log, on_line: Callable[[str], None]) -> str:
+    """Install what is missing where that is allowed, else raise PackagesMissing. Return what was done."""
+    lacking = missing(needs)
+    if not lacking:
+        return "all there"
+    # Without its own module Python cannot make a venv: there is no going on.
+    can_go_on = all(need.kind != "module" for need in lacking)
+    if can_go_on and os.environ.get("SLIPSTREAM_SKIP_PACKAGES"):
+        return f"going on without {', '.join(need.name for need in lacking)}"
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        hint = "\nTo try without them: SLIPSTREAM_SKIP_PACKAGES=1 ./slipstream" if can_go_on else ""
+        raise PackagesMissing(command_to_type(lacking) + hint)
+    packages = list(dict.fromkeys(need.package for need in lacking))
+    _apt_install(packages, log, on_line)
+    importlib.invalidate_caches()
+    still = missing(lacking)
+    if still:
+        names = ", ".join(need.name for need in still)
+        raise SetupError(f"apt-get installed {' '.join(packages)}, but {names} cannot be used.")
+    return f"installed {len(packages)} package{'s' if len(packages) > 1 else ''}"
+
+
+def _apt_install(packages: Sequence[str], log: Log, on_line: Callable[[str], None]) -> None:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1"}
+    wait = ("-o", "DPkg::Lock::Timeout=600")
+    run_logged("apt-get update", ("apt-get", "update", "-q", *wait), log, environment, on_line)
+    # An installation that was cut off leaves packages that must be configured before others can come.
+    run_logged("dpkg --configure", ("dpkg", "--configure", "-a"), log, environment, on_line)
+    try:
+        run_logged("apt-get install", (*_INSTALL, "-q", *wait, *packages), log, environment, on_line)
+    except CommandFailed as error:
+        raise CommandFailed(f"The installation of {' '.join(packages)} with apt-get", 100, error.tail) from error
+
+
+def read_needs(root: Path) -> tuple[Need, ...]:
+    """Return all that the set-up needs from the system."""
+    text = (root / "packaging" / "system-packages.txt").read_text(encoding="utf-8")
+    return (python_need(), *parse_needs(text))

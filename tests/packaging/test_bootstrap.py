@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import bootstrap
+import pytest
+from bootstrap import Wish, describe_pip, explain, main, parse_wish, pip_environment, usable_folder
+from first_start import qt_libraries, stamp
+from first_start.errors import CommandFailed, PackagesMissing, SetupError
+from first_start.llama_build import Backend
+from first_start.machine import Compiler, Family, Machine
+from first_start.qt_libraries import parse_missing
+from first_start.venv_folder import VenvFolder
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PC = Machine("Linux", "x86_64", compiler=Compiler("gcc", "g++", Family.GCC, 12, "gcc 12"))
+GPU_PC = Machine("Linux", "x86_64", nvidia_gpus=("H200",), nvcc="/usr/bin/nvcc", compiler=PC.compiler)
+
+
+@dataclass
+class Commands:
+    """Stands in for everything that the set-up runs: venv makes a folder, pip a wheel or a package's traces."""
+
+    root: Path
+    fails: dict[str, CommandFailed] = field(default_factory=dict)
+    ran: list[str] = field(default_factory=list)
+
+    def __call__(self, what, command, log, environment=None, on_line=lambda line: None, folder=None) -> None:
+        text = " ".join(command)
+        self.ran.append(what)
+        for needle, error in self.fails.items():
+            if needle in text + str((environment or {}).get("CMAKE_ARGS")):
+                raise error
+        if "-m venv" in text:
+            self.make_venv()
+        elif "pip wheel" in text:
+            (Path(command[command.index("--wheel-dir") + 1]) / "llama_cpp_python-0.3.36-py3-none-any.whl").touch()
+        elif ".whl" in text:
+            self.place("llama_cpp_python-0.3.36")
+
+    def make_venv(self) -> None:
+        (self.root / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
+        (self.root / ".venv" / "lib" / "python3.12" / "site-packages").mkdir(parents=True)
+        (self.root / ".venv" / "pyvenv.cfg").write_text("version = 3.12.4\n")
+        (self.root / ".venv" / "bin" / "python").write_text("#!/bin/sh\necho 3 12 26.3\n")
+        (self.root / ".venv" / "bin" / "python").chmod(0o755)
+
+    def place(self, package: str) -> None:
+        info = self.root / ".venv" / "lib" / "python3.12" / "site-packages" / f"{package}.dist-info"
+        info.mkdir(exist_ok=True)
+        (info / "RECORD").touch()
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Commands:
+    root = tmp_path / "project"
+    (root / "packaging").mkdir(parents=True)
+    for name in ("pyproject.toml", "constraints.txt", "packaging/system-packages.txt"):
+        shutil.copy(ROOT / name, root / name)
+    commands = Commands(root)
+    for module in ("bootstrap", "first_start.venv_folder", "first_start.llama_build", "first_start.system_packages"):
+        monkeypatch.setattr(f"{module}.run_logged", commands)
+    monkeypatch.setattr("first_start.llama_install.look", lambda environment: PC)
+    monkeypatch.setattr("first_start.system_packages.missing", lambda needs: ())
+    monkeypatch.setattr(bootstrap.signal, "signal", lambda *_: None)
+    for name in ("CMAKE_ARGS", "CFLAGS", "CXXFLAGS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SLIPSTREAM_CACHE", str(tmp_path / "cache"))
+    return commands
+
+
+def run(project: Commands, *arguments: str) -> int:
+    project.ran.clear()
+    return main(["--stamp", "print", *arguments], project.root)
+
+
+MADE = "The making of .venv"
+BUILD = "The build of llama.cpp"
+INSTALL = "The installation of llama.cpp"
+PACKAGES = "The installation of Python packages"
+TEST = "The self-test of llama.cpp"
+
+
+def test_a_first_start_does_every_step_and_stamps_it(project, capsys):
+    assert run(project) == 0
+    assert project.ran == [MADE, PACKAGES, BUILD, INSTALL, TEST]
+    assert stamp.is_stamped(VenvFolder(project.root), "print", (stamp.APP,))
+    assert "built (for the CPU with gcc 12)" in capsys.readouterr().out
+
+
+def test_a_second_start_that_waited_for_the_first_does_nothing(project):
+    run(project)
+    assert run(project) == 0
+    assert project.ran == []
+
+
+def test_a_change_installs_packages_again_but_builds_nothing(project):
+    run(project)
+    assert main(["--stamp", "changed"], project.root) == 0
+    assert project.ran[-2:] == [PACKAGES, TEST]
+    assert stamp.is_stamped(VenvFolder(project.root), "changed", (stamp.APP,))
+
+
+def test_the_checks_packages_get_a_stamp_of_their_own(project):
+    run(project)
+    assert run(project, "--dev") == 0
+    assert project.ran == [PACKAGES, TEST]
+    assert stamp.is_stamped(VenvFolder(project.root), "print", (stamp.APP, stamp.DEVELOPMENT))
+
+
+def test_a_new_venv_takes_llama_cpp_from_the_cache(project, capsys):
+    run(project)
+    shutil.rmtree(project.root / ".venv")
+    assert run(project) == 0
+    assert project.ran == [MADE, PACKAGES, INSTALL, TEST]
+    assert "taken from the cache" in capsys.readouterr().out
+
+
+def test_fresh_makes_everything_anew(project):
+    run(project)
+    assert run(project, "--fresh") == 0
+    assert project.ran == [MADE, PACKAGES, BUILD, INSTALL, TEST]
+
+
+def test_a_cut_off_set_up_goes_on_where_it_stopped(project, capsys):
+    project.fails = {"pip wheel": KeyboardInterrupt()}
+    assert run(project) == 130
+    assert not stamp.is_stamped(VenvFolder(project.root), "print", (stamp.APP,))
+    project.fails = {}
+    assert run(project) == 0
+    assert project.ran == [PACKAGES, BUILD, INSTALL, TEST]
+    assert list((project.root.parent / "cache" / "wheels").glob(".building-*")) == []
+
+
+def test_a_build_that_fails_shows_its_end_the_log_and_advice(project, capsys):
+    project.fails = {"pip wheel": CommandFailed(BUILD, 1, ("g++ ...", "No space left on device"))}
+    assert run(project) == 1
+    told = capsys.readouterr().out
+    assert "The build of llama.cpp failed" in told
+    assert "    No space left on device" in told
+    assert str(project.root / ".venv" / ".slipstream-setup.log") in told
+    assert "The disk is full" in told
+
+
+def test_a_build_that_fails_for_the_gpu_is_made_for_the_cpu_and_not_tried_at_every_change(project, monkeypatch, capsys):
+    monkeypatch.setattr("first_start.llama_install.look", lambda environment: GPU_PC)
+    project.fails = {"GGML_CUDA=on": CommandFailed(BUILD, 1, ("nvcc fatal",))}
+    assert run(project) == 0
+    assert project.ran.count(BUILD) == 2
+    assert "The build for CUDA failed" in capsys.readouterr().out
+    assert main(["--stamp", "changed"], project.root) == 0
+    assert project.ran.count(BUILD) == 2
+    # Asked for by name, it is tried again.
+    assert run(project, "--again") == 0
+    assert project.ran.count(BUILD) == 1
+
+
+def test_a_network_failure_is_not_held_against_the_gpu(project, monkeypatch):
+    monkeypatch.setattr("first_start.llama_install.look", lambda environment: GPU_PC)
+    project.fails = {"pip wheel": CommandFailed(BUILD, 1, ("Network is unreachable",))}
+    assert run(project) == 1
+    project.fails = {}
+    assert run(project) == 0
+    assert project.ran.count(BUILD) == 1
+
+
+def test_a_gpu_that_appears_gets_its_own_build(project, monkeypatch, capsys):
+    run(project)
+    monkeypatch.setattr("first_start.llama_install.look", lambda environment: GPU_PC)
+    assert main(["--stamp", "with a GPU"], project.root) == 0
+    assert "built (for the CUDA with gcc 12)" in capsys.readouterr().out.replace(Backend.CUDA.value, "CUDA")
+
+
+def test_a_failed_self_test_is_told_and_its_build_is_not_kept(project, capsys):
+    project.fails = {"core.llama.selftest": CommandFailed(TEST, 1, ("llama.cpp crashed in a test decode (SIGILL).",))}
+    assert run(project) == 1
+    assert "llama.cpp crashed in a test decode (SIGILL)." in capsys.readouterr().out
+    shutil.rmtree(project.root / ".venv")
+    project.fails = {}
+    assert run(project) == 0
+    assert BUILD in project.ran
+
+
+def test_packages_that_only_the_user_can_install_stop_it_with_code_3(project, monkeypatch, capsys):
+    def refuse(*_):
+        raise PackagesMissing("Type this: sudo apt-get install gcc")
+
+    monkeypatch.setattr("first_start.system_packages.ensure", refuse)
+    assert run(project) == 3
+    assert "sudo apt-get install gcc" in capsys.readouterr().out
+
+
+def test_a_full_disk_is_told_before_anything_is_fetched(project, monkeypatch, capsys):
+    monkeypatch.setattr(bootstrap.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 5e8}))
+    assert run(project) == 1
+    assert "needs 2 GB of disk" in capsys.readouterr().out
+    assert project.ran == []
+
+
+def test_wishes_are_read():
+    assert parse_wish(["--stamp", "x", "--dev"]) == Wish("x", development=True, again=False, fresh=False)
+    assert parse_wish(["--stamp", "x", "--fresh"]).again
+
+
+def test_pip_keeps_the_users_settings_but_stays_in_the_venv():
+    environment = pip_environment({"PIP_USER": "1", "PIP_TARGET": "/t", "PIP_CERT": "/c", "HOME": "/h"})
+    assert environment["PIP_USER"] == "0"
+    assert "PIP_TARGET" not in environment
+    assert (environment["PIP_CERT"], environment["HOME"]) == ("/c", "/h")
+
+
+def test_pips_progress_is_told_in_few_words():
+    assert describe_pip("Collecting numpy<3,>=2.1 (from -r x)\n") == "looking for numpy<3,>=2.1"
+    assert describe_pip("  Downloading numpy-2.4.6-cp311.whl (16.9 MB)\n") == "fetching numpy-2.4.6-cp311.whl (16.9 MB)"
+    assert describe_pip("Installing collected packages: a, b\n") == "installing"
+    assert describe_pip("Requirement already satisfied: numpy\n") == ""
+
+
+def test_errors_without_a_command_are_told_as_they_are():
+    assert explain(SetupError("Too little."), Path("/log")) == "Too little."
+
+
+def test_a_cache_that_cannot_be_written_is_replaced_by_one_in_the_project(tmp_path):
+    (tmp_path / "file").touch()
+    assert usable_folder(tmp_path / "file" / "wheels", tmp_path) == tmp_path / ".cache" / "wheels"
+    assert usable_folder(tmp_path / "good", tmp_path) == tmp_path / "good"
+
+
+def test_what_qt_lacks_is_read_from_ldd(tmp_path):
+    assert parse_missing("\tlibc.so.6 => /lib/libc.so.6 (0x7f)\n\tlibxcb-cursor.so.0 => not found\n") == {
+        "libxcb-cursor.so.0"
+    }
+    assert qt_libraries.missing_libraries(tmp_path) == ()
+
+
+def test_the_set_ups_folder_is_no_package():
+    # A package here would hide the library "packaging", which others import.
+    assert not (ROOT / "packaging" / "__init__.py").exists()

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+APP = ["-m", "app"]
+
+
+def a_path_without_python(folder: Path, *programs: str) -> str:
+    """A PATH on which the shell's usual tools are, and no Python."""
+    folder.mkdir()
+    for name in ("sh", "sed", "cksum", "cat", "id", "mkdir", "tail", "readlink", *programs):
+        found = shutil.which(name)
+        if found:
+            (folder / name).symlink_to(found)
+    return str(folder)
+
+
+def write_script(file: Path, text: str) -> None:
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+
+
+def test_the_first_start_sets_up_and_the_second_does_not(checkout):
+    assert checkout.start("chat", "two words").returncode == 0
+    assert checkout.start("chat", "two words").returncode == 0
+    assert checkout.set_ups == [["--stamp"]]
+    assert [call[4:] for call in checkout.calls] == [[*APP, "chat", "two words"]] * 2
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt", "packaging/bootstrap.py"])
+def test_a_change_of_what_is_installed_sets_up_again(checkout, name):
+    checkout.start()
+    with (checkout.folder / name).open("a") as file:
+        file.write("\n# another line\n")
+    checkout.start()
+    checkout.start()
+    assert len(checkout.set_ups) == 2
+
+
+def test_another_module_of_the_set_up_sets_up_again(checkout):
+    checkout.start()
+    (checkout.folder / "packaging" / "first_start" / "new.py").write_text("")
+    checkout.start()
+    assert len(checkout.set_ups) == 2
+
+
+def test_a_moved_folder_sets_up_again(checkout, tmp_path):
+    checkout.start()
+    elsewhere = type(checkout)(tmp_path / "else where")
+    checkout.folder.rename(elsewhere.folder)
+    assert elsewhere.start().returncode == 0
+    assert len(elsewhere.set_ups) == 2
+
+
+@pytest.mark.parametrize("lost", ["bin/python", "pyvenv.cfg", ".slipstream-stamp"])
+def test_a_venv_that_lost_something_is_set_up_again(checkout, lost):
+    checkout.start()
+    (checkout.folder / ".venv" / lost).unlink()
+    assert checkout.start().returncode == 0
+    assert len(checkout.set_ups) == 2
+
+
+def test_a_venv_of_another_python_is_set_up_again(checkout):
+    checkout.start()
+    config = checkout.folder / ".venv" / "pyvenv.cfg"
+    config.write_text(config.read_text().replace("3.12.4", "3.13.0"))
+    checkout.start()
+    assert len(checkout.set_ups) == 2
+
+
+def test_a_link_to_the_launcher_finds_the_project(checkout, tmp_path):
+    (tmp_path / "bin").mkdir()
+    first, second = tmp_path / "bin" / "first", tmp_path / "bin" / "slip"
+    first.symlink_to("../my projects/slip stream/slipstream")
+    second.symlink_to(first)
+    assert checkout.start("doctor", launcher=str(second), cwd=tmp_path).returncode == 0
+    assert checkout.calls[0][4:] == [*APP, "doctor"]
+
+
+def test_the_app_keeps_the_folder_it_was_started_in_but_takes_no_modules_from_there(checkout, tmp_path):
+    checkout.start("chat", cwd=tmp_path, PYTHONPATH="/somewhere")
+    folder, python_path, safe_path, *_ = checkout.calls[0]
+    assert (folder, python_path, safe_path) == (str(tmp_path), "unset", "1")
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
+def test_other_shells_run_it_too(checkout, shell):
+    program = shutil.which(shell)
+    if not program:
+        pytest.skip(f"{shell} is not installed")
+    command = [program, "sh"] if shell == "busybox" else [program]
+    for _ in range(2):
+        done = subprocess.run(
+            [*command, "slipstream", "--help"],
+            cwd=checkout.folder,
+            env={**os.environ, "SLIPSTREAM_PYTHON": sys.executable},
+            check=False,
+        )
+        assert done.returncode == 0
+    assert len(checkout.set_ups) == 1
+
+
+def test_the_set_up_prints_nothing_where_the_commands_output_goes(checkout):
+    failed = checkout.start("chat", "--json", STUB_EXIT="3")
+    assert failed.returncode == 3
+    assert failed.stdout == ""
+    assert "the set-up failed" in failed.stderr
+    assert checkout.calls == []
+
+
+def test_the_commands_exit_code_is_the_launchers(checkout):
+    assert checkout.start("chat", FAIL="chat").returncode == 7
+
+
+def test_setup_sets_up_again_and_starts_nothing(checkout):
+    checkout.start()
+    assert checkout.start("setup", "--fresh").returncode == 0
+    assert checkout.set_ups[-1] == ["--stamp", "--again", "--fresh"]
+    assert len(checkout.calls) == 1
+
+
+def test_the_checks_install_what_they_need_once(checkout):
+    checkout.start()
+    checkout.start("test", "-q")
+    checkout.start("test", "-q")
+    checkout.start()
+    assert checkout.set_ups == [["--stamp"], ["--stamp", "--dev"]]
+
+
+def test_without_arguments_every_check_runs(checkout, tmp_path):
+    done = checkout.start("test", cwd=tmp_path)
+    assert done.returncode == 0
+    assert [call[4:][1] for call in checkout.calls] == ["ruff", "mypy", "mypy", "pytest"]
+    assert {(call[0], call[3]) for call in checkout.calls} == {(str(checkout.folder), "offscreen")}
+    assert "All checks passed." in done.stdout
+
+
+@pytest.mark.parametrize("check", ["ruff", "mypy", "pytest"])
+def test_a_failing_check_is_named_and_the_others_still_run(checkout, check):
+    done = checkout.start("test", FAIL=check)
+    assert done.returncode == 1
+    assert f"Failed: {check}" in done.stdout
+    assert len(checkout.calls) == 4
+
+
+def test_with_arguments_pytest_alone_runs(checkout):
+    done = checkout.start("test", "tests/core", "-k", "a or b", FAIL="tests/core")
+    assert done.returncode == 7
+    assert [call[4:] for call in checkout.calls] == [["-m", "pytest", "tests/core", "-k", "a or b"]]
+
+
+def test_a_python_that_is_too_old_is_refused(checkout, tmp_path):
+    old = tmp_path / "python3"
+    write_script(old, "exit 1")
+    done = checkout.start(SLIPSTREAM_PYTHON=str(old))
+    assert done.returncode == 1
+    assert "not a Python 3.11 or newer" in done.stderr
+
+
+def test_without_python_and_rights_it_prints_the_command_to_type(checkout, tmp_path):
+    path = a_path_without_python(tmp_path / "bin")
+    for name in ("apt-get", "apt-cache", "sudo"):
+        write_script(tmp_path / "bin" / name, "exit 0")
+    (tmp_path / "bin" / "id").unlink()
+    write_script(tmp_path / "bin" / "id", "echo 1000")
+    done = checkout.start(SLIPSTREAM_PYTHON="", PATH=path)
+    assert done.returncode == 3
+    assert "sudo apt-get update && sudo apt-get install -y --no-install-recommends python3 python3-venv" in done.stderr
+    assert " gcc g++ libglib2.0-0 " in done.stderr
+
+
+def test_without_python_and_apt_it_says_what_is_needed(checkout, tmp_path):
+    done = checkout.start(SLIPSTREAM_PYTHON="", PATH=a_path_without_python(tmp_path / "bin"))
+    assert done.returncode == 3
+    assert "needs Python 3.11 or newer" in done.stderr
+
+
+def test_root_gets_python_from_apt(checkout, tmp_path):
+    path = a_path_without_python(tmp_path / "bin", "flock")
+    write_script(tmp_path / "bin" / "dpkg", "exit 0")
+    write_script(tmp_path / "bin" / "apt-cache", 'echo "  Candidate: 3.11.2-1+b1"')
+    # Installing python3 is what makes it appear.
+    write_script(
+        tmp_path / "bin" / "apt-get",
+        f'echo "$*" >>"{tmp_path}/apt"; case "$1" in install) {shutil.which("ln")} -sf {sys.executable} '
+        f'"{tmp_path}/bin/python3";; esac',
+    )
+    (tmp_path / "bin" / "id").unlink()
+    write_script(tmp_path / "bin" / "id", "echo 0")
+    done = checkout.start("chat", SLIPSTREAM_PYTHON="", PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert "python3 python3-venv" in (tmp_path / "apt").read_text()
+    assert checkout.calls[0][4:] == [*APP, "chat"]
+
+
+def test_an_older_distribution_gets_the_newest_python_beside_its_own(checkout, tmp_path):
+    path = a_path_without_python(tmp_path / "bin")
+    write_script(tmp_path / "bin" / "apt-get", "exit 0")
+    write_script(
+        tmp_path / "bin" / "apt-cache",
+        'case "$2" in python3) echo "  Candidate: 3.10.6-1";; python3.12) echo "  Candidate: 3.12.1-1";; esac',
+    )
+    (tmp_path / "bin" / "id").unlink()
+    write_script(tmp_path / "bin" / "id", "echo 1000")
+    done = checkout.start(SLIPSTREAM_PYTHON="", PATH=path)
+    assert "python3.12 python3.12-venv gcc" in done.stderr
+
+
+def test_many_starts_at_once_all_work(checkout):
+    checkout.start()
+    with ThreadPoolExecutor(8) as pool:
+        codes = list(pool.map(lambda number: checkout.start("chat", str(number)).returncode, range(16)))
+    assert codes == [0] * 16
+    assert len(checkout.set_ups) == 1
+
+
+def test_the_check_of_the_stamp_starts_no_python_and_only_few_programs(checkout, tmp_path):
+    checkout.start()
+    path = a_path_without_python(tmp_path / "bin")
+    for name in ("sed", "cksum"):
+        program = tmp_path / "bin" / name
+        target = program.resolve()
+        program.unlink()
+        write_script(program, f'echo {name} >>"{tmp_path}/started"; exec {target} "$@"')
+    assert checkout.start("chat", PATH=path).returncode == 0
+    assert sorted((tmp_path / "started").read_text().split()) in (["cksum"], ["cksum", "sed"])
+
+
+def test_ctrl_c_in_the_set_up_ends_the_launcher(checkout):
+    slow = (checkout.folder / "packaging" / "bootstrap.py").read_text()
+    begun = checkout.folder / "begun"
+    (checkout.folder / "packaging" / "bootstrap.py").write_text(
+        f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\n"
+        f"try:\n    time.sleep(30)\nexcept KeyboardInterrupt:\n    raise SystemExit(130)\n{slow}"
+    )
+    child = subprocess.Popen(
+        [str(checkout.folder / "slipstream"), "chat"],
+        env={**os.environ, "SLIPSTREAM_PYTHON": sys.executable},
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 20
+    while not begun.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(child.pid, signal.SIGINT)
+    assert child.wait(10) in (130, -signal.SIGINT)
+    assert checkout.calls == []

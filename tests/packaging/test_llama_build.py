@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+import pytest
+from first_start.amx import NO_AMX, Amx, flags_for, probe
+from first_start.llama_build import Backend, build_environment, describe_step, plan_build, without_gpu
+from first_start.machine import Compiler, Family, Machine, find_compiler, parse_compiler, parse_cpu_flags
+
+GCC12 = Compiler("gcc", "g++", Family.GCC, 12, "gcc (Debian 12.2.0-14+deb12u1) 12.2.0")
+GCC13 = replace(GCC12, major=13)
+CLANG = Compiler("clang", "clang++", Family.CLANG, 14, "Debian clang version 14.0.6")
+PC = Machine("Linux", "x86_64", compiler=GCC12, cpu_flags=frozenset({"avx2", "fma"}))
+XEON = replace(PC, cpu_flags=frozenset({"avx512f", "amx_tile", "amx_int8", "amx_bf16"}))
+WITH_GPU = replace(PC, nvidia_gpus=("NVIDIA H200, 9.0",), nvcc="/opt/cuda/bin/nvcc")
+
+
+def test_a_plain_machine_builds_for_the_cpu_with_the_defaults():
+    plan = plan_build(PC, Amx.ABSENT)
+    assert (plan.backend, plan.cmake_args, plan.compiler_flags, plan.note) == (Backend.CPU, (), (), "")
+    assert str(plan) == "CPU with gcc 12"
+
+
+def test_a_gpu_with_nvcc_builds_for_cuda_and_this_gpu_alone():
+    plan = plan_build(WITH_GPU, Amx.ABSENT)
+    assert plan.backend is Backend.CUDA
+    assert "-DGGML_CUDA=on" in plan.cmake_args
+    assert "-DCMAKE_CUDA_ARCHITECTURES=native" in plan.cmake_args
+    assert "-DCMAKE_CUDA_COMPILER=/opt/cuda/bin/nvcc" in plan.cmake_args
+
+
+def test_a_gpu_without_nvcc_builds_for_the_cpu_and_says_what_is_missing():
+    plan = plan_build(replace(WITH_GPU, nvcc=None), Amx.ABSENT)
+    assert plan.backend is Backend.CPU
+    assert "nvcc" in plan.note
+    assert "./slipstream setup" in plan.note
+
+
+def test_nvcc_without_a_gpu_builds_for_the_cpu():
+    assert plan_build(replace(PC, nvcc="/usr/bin/nvcc"), Amx.ABSENT).backend is Backend.CPU
+
+
+@pytest.mark.parametrize(("architecture", "backend"), [("arm64", Backend.METAL), ("x86_64", Backend.CPU)])
+def test_a_mac_builds_for_metal_where_its_chip_is_apples(architecture, backend):
+    plan = plan_build(Machine("Darwin", architecture, compiler=CLANG), Amx.ABSENT)
+    assert plan.backend is backend
+    assert plan.cmake_args == (f"-DGGML_METAL={'on' if backend is Backend.METAL else 'off'}",)
+
+
+def test_a_failed_gpu_build_falls_back_to_the_cpu_with_a_note():
+    plan = without_gpu(plan_build(replace(WITH_GPU, cpu_flags=XEON.cpu_flags), Amx.BROKEN))
+    assert (plan.backend, plan.cmake_args, plan.compiler_flags) == (Backend.CPU, (), NO_AMX)
+    assert "CUDA" in plan.note
+
+
+@pytest.mark.parametrize(
+    ("amx", "compiler", "flags"),
+    [
+        (Amx.ABSENT, GCC12, ()),
+        (Amx.WORKS, GCC12, ()),
+        (Amx.BROKEN, GCC12, NO_AMX),
+        (Amx.BROKEN, CLANG, NO_AMX),
+        (Amx.UNKNOWN, GCC12, NO_AMX),
+        (Amx.UNKNOWN, GCC13, ()),
+        (Amx.UNKNOWN, CLANG, ()),
+        # It knows neither the instructions nor the options to leave them out.
+        (Amx.UNKNOWN, replace(GCC12, major=10), ()),
+    ],
+)
+def test_amx_is_left_out_where_the_compiler_gets_it_wrong(amx, compiler, flags):
+    assert flags_for(amx, compiler) == flags
+    assert plan_build(replace(XEON, compiler=compiler), amx).compiler_flags == flags
+
+
+def test_the_amx_probe_compiles_and_a_processor_without_amx_does_not_pass_it():
+    compiler = find_compiler({})
+    if compiler is None or (compiler.family is Family.GCC and compiler.major < 11) or "amx_tile" in _flags_here():
+        pytest.skip("needs a compiler that knows AMX on a processor without it")
+    assert probe(compiler) is Amx.BROKEN
+
+
+def test_a_compiler_that_cannot_be_run_leaves_amx_unknown():
+    assert probe(replace(GCC12, c="/nowhere/gcc")) is Amx.UNKNOWN
+
+
+def test_the_users_own_settings_come_last_and_flags_are_joined():
+    plan = replace(plan_build(WITH_GPU, Amx.ABSENT), compiler_flags=NO_AMX)
+    environment = build_environment(plan, {"CMAKE_ARGS": "-DGGML_CUDA=off '-DX=a b'", "CFLAGS": "-g", "HOME": "/h"})
+    arguments = shlex.split(environment["CMAKE_ARGS"])
+    assert arguments[-2:] == ["-DGGML_CUDA=off", "-DX=a b"]
+    assert "-DCMAKE_C_FLAGS=-g -mno-amx-tile -mno-amx-int8 -mno-amx-bf16" in arguments
+    assert "-DCMAKE_CXX_FLAGS=-mno-amx-tile -mno-amx-int8 -mno-amx-bf16" in arguments
+    assert (environment["CC"], environment["CXX"], environment["HOME"]) == ("gcc", "g++", "/h")
+
+
+def test_the_builds_steps_are_read_from_its_output():
+    assert describe_step("  [12/345] Building CXX object ggml.o") == (12, 345)
+    assert describe_step("-- The C compiler identification is GNU 12.2.0") is None
+
+
+@pytest.mark.parametrize(
+    ("version", "dumped", "family", "major"),
+    [
+        ("gcc (Debian 12.2.0-14+deb12u1) 12.2.0\nCopyright (C) 2022", "12\n", Family.GCC, 12),
+        ("gcc (GCC) 14.2.1 20240912 (Red Hat 14.2.1-3)\n", "14\n", Family.GCC, 14),
+        ("Debian clang version 14.0.6\nTarget: x86_64-pc-linux-gnu", "14.0.6\n", Family.CLANG, 14),
+        ("Apple clang version 15.0.0 (clang-1500.3.9.4)\n", "15.0.0\n", Family.CLANG, 15),
+    ],
+)
+def test_compilers_are_told_apart(version, dumped, family, major):
+    found = parse_compiler("cc", "c++", version, dumped)
+    assert (found.family, found.major, found.version) == (family, major, version.splitlines()[0])
+
+
+def test_a_compiler_that_says_nothing_is_none():
+    assert parse_compiler("cc", "c++", "", "") is None
+
+
+def test_processor_flags_are_read_on_x86_and_arm():
+    assert parse_cpu_flags("processor : 0\nflags\t\t: fpu avx2 amx_tile\nbugs : x\n") == {"fpu", "avx2", "amx_tile"}
+    assert parse_cpu_flags("Features\t: fp asimd sve\n") == {"fp", "asimd", "sve"}
+    assert parse_cpu_flags("nothing") == frozenset()
+
+
+def test_only_instructions_count_for_a_build():
+    flags = frozenset({"avx2", "amx_int8", "constant_tsc", "ibrs", "hypervisor", "sse4_2"})
+    assert replace(PC, cpu_flags=flags).instructions == ("amx_int8", "avx2", "sse4_2")
+
+
+def _flags_here() -> frozenset[str]:
+    try:
+        with open("/proc/cpuinfo") as file:
+            return parse_cpu_flags(file.read())
+    except OSError:
+        return frozenset()
