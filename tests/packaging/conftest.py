@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+# Qt needs no display for what is tested here.
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 # The set-up's folder is no package: it is put on the path as Python does for a script.
 sys.path.insert(0, str(ROOT / "packaging"))
 
