@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import shiboken6
 from PySide6.QtCore import QByteArray, QObject, QTimer, QUrl, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkProxy, QNetworkReply, QNetworkRequest
 
@@ -56,7 +57,7 @@ class ServerState:
 
 
 class Api(QObject):
-    """A server at one address. Without an address every call fails at once, with a sentence."""
+    """A server at one address. While there is none yet, replies wait for it; other calls fail with a sentence."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -65,10 +66,26 @@ class Api(QObject):
         self._network.setProxy(QNetworkProxy(QNetworkProxy.ProxyType.NoProxy))
         self._url: str | None = None
         self._key: str | None = None
+        self._no_hope: str | None = None
+        self._waiting: list[tuple[ReplyStream, dict[str, Any]]] = []
 
-    def connect_to(self, url: str | None, key: str | None) -> None:
-        """Use the server at ``url`` from now on; None where there is none at the moment."""
-        self._url, self._key = url, key
+    def connect_to(self, url: str, key: str | None) -> None:
+        """Use the server at ``url`` from now on, also for the replies that wait."""
+        self._url, self._key, self._no_hope = url, key, None
+        waiting, self._waiting = self._waiting, []
+        for stream, body in waiting:
+            self._begin(stream, body)
+
+    def expect(self) -> None:
+        """There is no server at the moment, but one is on its way: let replies wait for it."""
+        self._url, self._no_hope = None, None
+
+    def give_up(self, reason: str) -> None:
+        """No server will come: replies fail with ``reason``, also those that wait."""
+        self._url, self._no_hope = None, reason
+        waiting, self._waiting = self._waiting, []
+        for stream, _ in waiting:
+            stream.fail(reason)
 
     @property
     def is_connected(self) -> bool:
@@ -90,14 +107,19 @@ class Api(QObject):
     def chat(self, body: dict[str, Any]) -> ReplyStream:
         """Start a streamed reply."""
         stream = ReplyStream(self)
-        if self._url is None:
-            QTimer.singleShot(
-                0, stream, lambda: stream.failed.emit("The server is not running yet. Try again shortly.")
-            )
-            return stream
-        request = self._request("/v1/chat/completions")
-        stream.follow(self._network.post(request, _encoded({**body, "stream": True})))
+        if self._url is not None:
+            self._begin(stream, body)
+        elif self._no_hope is None:
+            self._waiting.append((stream, body))
+        else:
+            reason = self._no_hope
+            QTimer.singleShot(0, stream, lambda: stream.fail(reason))
         return stream
+
+    def _begin(self, stream: ReplyStream, body: dict[str, Any]) -> None:
+        if shiboken6.isValid(stream) and not stream.has_ended:
+            request = self._request("/v1/chat/completions")
+            stream.follow(self._network.post(request, _encoded({**body, "stream": True})))
 
     def _call(
         self,
@@ -141,6 +163,11 @@ class ReplyStream(QObject):
         self._timings: Timings | None = None
         self._has_ended = False
 
+    @property
+    def has_ended(self) -> bool:
+        """True after the one end."""
+        return self._has_ended
+
     def follow(self, reply: QNetworkReply) -> None:
         """Read ``reply`` as it comes."""
         self._reply = reply
@@ -163,7 +190,7 @@ class ReplyStream(QObject):
             problem = self._take(data, added)
             if problem is not None:
                 self._emit_text(added)
-                self._fail(problem)
+                self.fail(problem)
                 self._reply.abort()
                 return
         self._emit_text(added)
@@ -203,11 +230,12 @@ class ReplyStream(QObject):
             self._end()
             self.finished.emit(ReplyEnd(self._finish_reason, self._timings))
         elif _is_event_stream(self._reply):
-            self._fail("The connection to the server broke in the middle of the reply.")
+            self.fail("The connection to the server broke in the middle of the reply.")
         else:
-            self._fail(describe(self._reply))
+            self.fail(describe(self._reply))
 
-    def _fail(self, problem: str) -> None:
+    def fail(self, problem: str) -> None:
+        """End the reply with a problem."""
         if self._end():
             self.failed.emit(problem)
 

@@ -14,7 +14,7 @@ from ui.theme import DARK, LIGHT, Palette, Type
 
 _FAMILIES = ("Inter", "Inter Variable", "Adwaita Sans", "Noto Sans", "Cantarell", "Ubuntu", "DejaVu Sans")
 _MONO_FAMILIES = ("JetBrains Mono", "Cascadia Mono", "SF Mono", "Noto Sans Mono", "Ubuntu Mono", "DejaVu Sans Mono")
-_GENERIC = ("Sans Serif", "Sans", "Monospace", "")
+_GENERIC = ("sans serif", "sans", "sans-serif", "mono", "monospace", "")
 
 
 class Choice(StrEnum):
@@ -83,7 +83,7 @@ class Appearance(QObject):
 def _family(kind: QFontDatabase.SystemFont, preferred: tuple[str, ...]) -> str:
     """Return the system's own font; where that is only a generic name, the first preferred one there is."""
     system = QFontDatabase.systemFont(kind).family()
-    if system not in _GENERIC:
+    if system.casefold() not in _GENERIC:
         return system
     there = set(QFontDatabase.families())
     return next((family for family in preferred if family in there), system)

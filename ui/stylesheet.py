@@ -15,6 +15,7 @@ QToolTip { background: $raised; color: $text; border: 1px solid $border; padding
 #panel { background: $panel; border-left: 1px solid $border; }
 #panel QScrollArea, #panel #panelBody { background: $panel; border: 0; }
 #topBar { background: $canvas; border-bottom: 1px solid $border; }
+#panelHead { background: $panel; border-bottom: 1px solid $border; }
 #canvas, #transcript, #transcriptBody { background: $canvas; border: 0; }
 
 QLabel { background: transparent; }
@@ -66,13 +67,12 @@ QLineEdit, QPlainTextEdit[kind="field"], QSpinBox, QDoubleSpinBox { background: 
     selection-background-color: $selection; selection-color: $text; }
 QLineEdit:focus, QPlainTextEdit[kind="field"]:focus, QSpinBox:focus, QDoubleSpinBox:focus {
     border: 2px solid $focus; padding: 4px 7px; }
+QAbstractSpinBox QLineEdit, QAbstractSpinBox QLineEdit:focus { background: transparent; border: 0; padding: 0; }
 QSpinBox, QDoubleSpinBox { padding: 3px 6px; }
 QSpinBox:focus, QDoubleSpinBox:focus { padding: 2px 5px; }
-QSpinBox::up-button, QSpinBox::down-button, QDoubleSpinBox::up-button, QDoubleSpinBox::down-button {
-    width: 0; border: 0; }
 
 #composerCard { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_l}px; }
-#composerCard[focused="true"] { border: 2px solid $focus; }
+#composerCard[focused="true"] { border-color: $focus; }
 #composerCard QPlainTextEdit { background: transparent; border: 0; color: $text; font-size: ${large}px;
     selection-background-color: $selection; selection-color: $text; }
 

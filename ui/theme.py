@@ -144,6 +144,7 @@ class Corner:
 COLUMN = 760  # widest line of the chat, for reading
 SIDEBAR = 268
 PANEL = 300
+TOP_BAR = 48
 NARROW = 880  # below this width only one side panel is open at a time
 
 

@@ -86,8 +86,29 @@ def test_a_connection_that_breaks_is_an_error(qtbot, api: Api, server: FakeServe
 def test_nobody_listening_is_an_error(qtbot, api: Api) -> None:
     api.connect_to("http://127.0.0.1:1", None)
     assert "not answering" in str(ask(qtbot, api).ends[0])
-    api.connect_to(None, None)
-    assert "not running yet" in str(ask(qtbot, api).ends[0])
+
+
+def test_a_reply_waits_for_a_server_that_is_on_its_way(qtbot, api: Api, server: FakeServer) -> None:
+    api.expect()
+    ear, left = Ear(api.chat(BODY)), api.chat(BODY)
+    left.cancel()
+    qtbot.wait(30)
+    assert ear.ends == []
+    api.connect_to(server.url, None)
+    qtbot.waitUntil(lambda: ear.ends != [])
+    assert isinstance(ear.ends[0], ReplyEnd)
+    assert len(server.requests) == 1
+
+
+def test_without_hope_for_a_server_replies_fail_with_the_reason(qtbot, api: Api) -> None:
+    api.expect()
+    waiting = Ear(api.chat(BODY))
+    api.give_up("It cannot start.")
+    assert waiting.ends == ["It cannot start."]
+    assert ask(qtbot, api).ends == ["It cannot start."]
+    said: list[str] = []
+    api.state(lambda state: None, said.append)
+    qtbot.waitUntil(lambda: said != [])
 
 
 def test_cancel_closes_the_connection_and_says_so_once(qtbot, api: Api, server: FakeServer) -> None:

@@ -20,7 +20,7 @@ PATIENCE = 0.7  # seconds of silence until the view says what is going on
 class AssistantMessage(MessageView):
     """A reply, growing or ended."""
 
-    regenerate = Signal(int)
+    regenerate = Signal(object)
 
     def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(message, versions, tools, parent)
@@ -32,11 +32,9 @@ class AssistantMessage(MessageView):
         self.problem.retry.clicked.connect(lambda: self.regenerate.emit(self.message.id))
         self.receipt = caption()
         self.receipt.setAccessibleName("Receipt")
-        self.receipt.setMinimumWidth(40)
         self.redo = IconButton("redo", "Answer again", size=16)
         self.redo.clicked.connect(lambda: self.regenerate.emit(self.message.id))
         self.buttons.append(self.redo)
-        self._keep_button_room()
         for widget in (self.copy, self.redo, self.versions):
             self.footer.addWidget(widget)
         self.footer.addSpacing(Space.S)
@@ -58,6 +56,7 @@ class AssistantMessage(MessageView):
         self.view.flush()
         self.view.setVisible(bool(text))
         self.receipt.setText(" ")
+        self._keep_button_room(False)
 
     def append(self, text: str) -> None:
         """Add to a growing reply."""
@@ -84,6 +83,7 @@ class AssistantMessage(MessageView):
         self.problem.tell(message.problem if message.status is Status.FAILED else None)
         self.receipt.setText(figures.receipt(message))
         self.receipt.setToolTip(figures.receipt_details(message.timings) if message.timings else "")
+        self._keep_button_room()
         self._show_buttons()
 
     def restyle(self) -> None:
@@ -91,6 +91,12 @@ class AssistantMessage(MessageView):
         super().restyle()
         self.problem.restyle(self._tools)
         self.view.set_style(self._tools.style)
+
+    def _show_buttons(self) -> None:
+        super()._show_buttons()
+        # A reply without a word has nothing to copy, and a failed one has its own button to ask again.
+        self.copy.setVisible(self.copy.isVisibleTo(self) and bool(self.message.content))
+        self.redo.setVisible(self.redo.isVisibleTo(self) and self.message.status is not Status.FAILED)
 
     def _can_show_buttons(self) -> bool:
         return super()._can_show_buttons() and self.message.status is not Status.STREAMING
@@ -110,9 +116,9 @@ class _Problem(QFrame):
         row = QHBoxLayout(self)
         row.setContentsMargins(Space.M + 2, Space.M, Space.M, Space.M)
         row.setSpacing(Space.M)
-        row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(self._icon)
         row.addWidget(self._text, 1)
-        row.addWidget(self.retry, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(self.retry)
         self.hide()
 
     @property

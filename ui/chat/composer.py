@@ -21,7 +21,6 @@ class Composer(QFrame):
         self.setObjectName("composerCard")
         self.setProperty("focused", False)
         self._is_running = False
-        self._is_ready = True
         self.field = GrowingEdit(lambda text: self._on_enter())
         self.field.setPlaceholderText("Write a message")
         self.field.setAccessibleName("Message")
@@ -55,11 +54,6 @@ class Composer(QFrame):
         self._is_running = is_running
         self._show_button()
 
-    def set_ready(self, is_ready: bool) -> None:
-        """Say whether a model can answer now."""
-        self._is_ready = is_ready
-        self._show_button()
-
     def set_palette(self, palette: Palette) -> None:
         """Draw the button for another palette."""
         self.button.set_palette(palette)
@@ -73,7 +67,7 @@ class Composer(QFrame):
         return super().eventFilter(watched, event)
 
     def _can_send(self) -> bool:
-        return self._is_ready and not self._is_running and bool(self.text.strip())
+        return not self._is_running and bool(self.text.strip())
 
     def _show_button(self) -> None:
         if self._is_running:

@@ -23,7 +23,7 @@ class Conversation(QObject):
     """A chat and the reply that may be running in it. Signals tell what has happened."""
 
     path_changed = Signal()  # other messages are shown now
-    grew = Signal(int, str)  # id of the running reply, what was added
+    grew = Signal(object, str)  # id of the running reply, what was added
     ended = Signal(object)  # the message that came to its end
     running_changed = Signal(bool)
     saved = Signal(object)  # the chat, whenever its line in the history may have changed

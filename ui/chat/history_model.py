@@ -28,7 +28,7 @@ Row = Heading | ChatSummary
 class HistoryModel(QAbstractListModel):
     """Headings and chats, one row each."""
 
-    renamed = Signal(int, str)  # the user gave a chat another title
+    renamed = Signal(object, str)  # the user gave a chat another title
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

@@ -29,10 +29,10 @@ SEARCH_PAUSE_MS = 120
 class HistoryPanel(QFrame):
     """Lists chats; reports what the user wants done with them."""
 
-    opened = Signal(int)
+    opened = Signal(object)
     new_wanted = Signal()
-    renamed = Signal(int, str)
-    deleted = Signal(int)
+    renamed = Signal(object, str)
+    deleted = Signal(object)
     searched = Signal(str)  # "" shows all
 
     def __init__(self, parent: QWidget | None = None) -> None:

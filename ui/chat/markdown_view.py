@@ -81,9 +81,12 @@ class MarkdownView(TextView):
 
     def set_style(self, style: TextStyle) -> None:
         """Show the same text in other colours."""
+        if style == self._style:
+            return
         self._style = style
         self._reset(self._text)
         self.flush()
+        self._colour_code(0)
 
     def append(self, text: str) -> None:
         """Add to the end; shown soon."""
@@ -275,9 +278,8 @@ class MarkdownView(TextView):
 class _OpenCode:
     """The code block at the end of a growing text."""
 
-    def __init__(self, start: QTextCursor, written: str, markup: str, style: TextStyle) -> None:
-        self._cursor = QTextCursor(start)
-        self._cursor.setPosition(start.position() + _utf16_length(written.removesuffix("\n")))
+    def __init__(self, end: QTextCursor, written: str, markup: str, style: TextStyle) -> None:
+        self._cursor = QTextCursor(end)
         self._written = written.removesuffix("\n")
         self._markup = markup
         self._form = style.code
@@ -304,7 +306,3 @@ def _code_cursor(frame: QTextFrame) -> QTextCursor:
     cursor.movePosition(QTextCursor.MoveOperation.NextBlock)
     cursor.setPosition(frame.lastPosition(), QTextCursor.MoveMode.KeepAnchor)
     return cursor
-
-
-def _utf16_length(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2

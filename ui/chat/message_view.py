@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QEnterEvent, QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from ui.chat.records import Message
 from ui.chat.text_tools import TextTools
 from ui.chat.versions import Versions
+from ui.elided_label import ElidedLabel
 from ui.icon_button import IconButton
 from ui.theme import Space
 
@@ -16,7 +17,7 @@ from ui.theme import Space
 class MessageView(QWidget):
     """One message. Subclasses put their text into ``column`` and their buttons into ``footer``."""
 
-    chosen = Signal(int)  # another version of this message
+    chosen = Signal(object)  # another version of this message
     link_chosen = Signal(str)
 
     def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
@@ -75,10 +76,11 @@ class MessageView(QWidget):
         for button in self.buttons:
             button.setVisible(self._can_show_buttons())
 
-    def _keep_button_room(self) -> None:
+    def _keep_button_room(self, keeps: bool = True) -> None:
+        """Say whether hidden buttons keep their place, so that nothing moves when they show."""
         for button in self.buttons:
             policy = button.sizePolicy()
-            policy.setRetainSizeWhenHidden(True)
+            policy.setRetainSizeWhenHidden(keeps)
             button.setSizePolicy(policy)
             button.hide()
 
@@ -87,8 +89,8 @@ class MessageView(QWidget):
         self.copy.say_done()
 
 
-def caption(text: str = "") -> QLabel:
+def caption(text: str = "") -> ElidedLabel:
     """Return a small muted label."""
-    label = QLabel(text)
+    label = ElidedLabel(text)
     label.setProperty("tone", "caption")
     return label

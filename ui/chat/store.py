@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -58,6 +59,7 @@ MIGRATIONS = (
 MEMORY = ":memory:"
 CHECKED_BYTES = 64 << 20  # a file up to this size is checked whole at start; it takes well under a second
 SEARCH_LIMIT = 200
+_MARKS = re.compile(r"[*`#>|~]+|^\s*[-+] ", re.MULTILINE)
 
 
 class StoreDamaged(Exception):
@@ -255,7 +257,7 @@ class ChatStore:
         )
         best: dict[int, ChatSummary] = {}
         for chat_id, title, updated_ms, snippet in rows:
-            best.setdefault(chat_id, ChatSummary(chat_id, title, updated_ms, " ".join(snippet.split())))
+            best.setdefault(chat_id, ChatSummary(chat_id, title, updated_ms, plain(snippet)))
         return list(best.values())
 
     def close(self) -> None:
@@ -269,6 +271,11 @@ def match_expression(words: str) -> str:
     """Return an FTS5 query for what a user typed: each word quoted, the last one open at its end."""
     parts = [f'"{word.replace(chr(34), chr(34) * 2)}"' for word in words.split() if any(c.isalnum() for c in word)]
     return " ".join(parts) + "*" if parts else ""
+
+
+def plain(snippet: str) -> str:
+    """Return a piece of markdown on one line, without its marks."""
+    return " ".join(_MARKS.sub(" ", snippet).split())
 
 
 def _like_escaped(word: str) -> str:

@@ -25,9 +25,9 @@ NEAR_TOP = 300  # pixels from the top at which older messages are fetched
 class Transcript(QScrollArea):
     """Shows a path of messages and stays at its end, unless the user scrolled away."""
 
-    regenerate = Signal(int)
-    edited = Signal(int, str)
-    chosen = Signal(int)
+    regenerate = Signal(object)
+    edited = Signal(object, str)
+    chosen = Signal(object)
     link_chosen = Signal(str)
 
     def __init__(self, tools: TextTools, parent: QWidget | None = None) -> None:
@@ -50,7 +50,7 @@ class Transcript(QScrollArea):
         body = QWidget()
         body.setObjectName("transcriptBody")
         self._column = QVBoxLayout(body)
-        self._column.setSpacing(Space.M)
+        self._column.setSpacing(Space.L + Space.XS)
         self._column.addStretch()
         self.setWidget(body)
         self.to_end = IconButton("bottom", "Go to the latest message", self)

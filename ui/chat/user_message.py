@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextBlockFormat
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from ui.chat.growing_edit import GrowingEdit
 from ui.chat.message_view import MessageView
@@ -16,33 +16,37 @@ from ui.chat.text_view import TextView
 from ui.icon_button import IconButton
 from ui.theme import Space
 
-WIDEST = 0.82  # of the column
+WIDEST = 0.8  # of the column
+LINE = 130  # percent
 
 
 class UserMessage(MessageView):
     """A bubble with plain text."""
 
-    edited = Signal(int, str)  # message id, the new text
+    edited = Signal(object, str)  # message id, the new text
 
     def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(message, versions, tools, parent)
         self.setAccessibleName("You said")
         self._editor: _Editor | None = None
-        self.view = TextView()
+        self.view = _BubbleText()
         self.view.setAccessibleName("Your message")
         self.bubble = QFrame()
         self.bubble.setObjectName("bubble")
         inside = QVBoxLayout(self.bubble)
-        inside.setContentsMargins(Space.L, Space.S + 2, Space.L, Space.S + 2)
+        # The line height leaves its room below the text: the smaller margin there makes both look the same.
+        inside.setContentsMargins(Space.L, Space.S + 2, Space.L, Space.S - 3)
+        self.bubble.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         inside.addWidget(self.view)
-        self.column.addWidget(self.bubble, 0, Qt.AlignmentFlag.AlignRight)
         self.edit = IconButton("edit", "Edit and send again", size=16)
         self.edit.clicked.connect(self._on_edit)
         self.buttons.insert(0, self.edit)
         self._keep_button_room()
         self.footer.addStretch()
         for widget in (self.versions, self.edit, self.copy):
-            self.footer.addWidget(widget)
+            self.footer.addWidget(widget, 0, Qt.AlignmentFlag.AlignBottom)
+        self.footer.addSpacing(Space.XS)
+        self.footer.addWidget(self.bubble)
         self.column.addLayout(self.footer)
         self._fill()
         self.restyle()
@@ -60,19 +64,14 @@ class UserMessage(MessageView):
     def _fill(self) -> None:
         self.view.clear()
         cursor = self.view.textCursor()
+        form = QTextBlockFormat()
+        form.setLineHeight(LINE, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+        cursor.setBlockFormat(form)
         cursor.insertText(self.message.content, self._tools.style.body)
         self._fit()
 
     def _fit(self) -> None:
-        if self.width() < 100:
-            return
-        document = self.view.document()
-        # Room for a character more, or the last word of a line that just fits would wrap.
-        document.setTextWidth(-1)
-        ideal = math.ceil(document.idealWidth()) + 2
-        widest = int(self.width() * WIDEST) - 2 * Space.L
-        self.view.setFixedWidth(max(12, min(ideal, widest)))
-        document.setTextWidth(self.view.width())
+        self.view.set_widest(int(self.width() * WIDEST) - 2 * Space.L)
 
     def _on_edit(self) -> None:
         if self._editor is not None:
@@ -82,6 +81,7 @@ class UserMessage(MessageView):
         self._editor.left.connect(self._leave_editor)
         self.column.insertWidget(0, self._editor)
         self.bubble.hide()
+        self._show_buttons()
         self._editor.field.setFocus()
 
     def _leave_editor(self) -> None:
@@ -89,7 +89,37 @@ class UserMessage(MessageView):
             self._editor.deleteLater()
             self._editor = None
         self.bubble.show()
+        self._show_buttons()
         self.edit.setFocus()
+
+    def _can_show_buttons(self) -> bool:
+        return super()._can_show_buttons() and self._editor is None
+
+
+class _BubbleText(TextView):
+    """Text as wide as its longest line, up to a limit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._widest = 0
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+
+    def set_widest(self, width: int) -> None:
+        """Wrap lines that are longer than this."""
+        if width != self._widest:
+            self._widest = width
+            self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        """Ask for the longest line's width."""
+        copy = self.document().clone()
+        copy.setTextWidth(-1)
+        # Room for a pixel more, or the last word of a line that just fits would wrap.
+        return QSize(max(12, min(math.ceil(copy.idealWidth()) + 2, self._widest)), self.height())
+
+    def minimumSizeHint(self) -> QSize:
+        """Wrap rather than make the window wider."""
+        return QSize(12, self.height())
 
 
 class _Editor(QFrame):

@@ -12,7 +12,7 @@ from ui.theme import Palette
 class Versions(QWidget):
     """Shows "2 / 3" between two arrows; hidden where there is only one version."""
 
-    chosen = Signal(int)  # message id
+    chosen = Signal(object)  # message id: too large for the int of a signal
 
     def __init__(self, ids: list[int], shown: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -1,0 +1,137 @@
+"""The desktop app: the window first, then its private server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from app.display import WITHOUT_WINDOW, why_no_window
+from app.exit_codes import ExitCode
+from app.paths import config_folder, data_folder, runtime_folder
+from app.server_process import new_api_key, serve_command, serve_environment, serve_folder
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
+
+    from ui.main_window import MainWindow
+
+TRACE_VARIABLE = "SLIPSTREAM_TRACE_START"
+
+
+def run_desktop() -> int:
+    """Open the window and stay until it is closed; return the exit code."""
+    problem = why_no_window()
+    if problem is not None:
+        print(f"slipstream: {problem}\n{WITHOUT_WINDOW}", file=sys.stderr)
+        return ExitCode.NO_DISPLAY
+    from PySide6.QtWidgets import QApplication
+
+    from ui.single_instance import SingleInstance
+
+    application = QApplication(["slipstream"])
+    application.setApplicationName("Slipstream")
+    application.setDesktopFileName("slipstream")
+    folder = runtime_folder()
+    _make(folder)
+    instance = SingleInstance(folder)
+    if not instance.claim():
+        return _show_other(instance)
+    try:
+        return _run(application, instance.asked.connect)
+    finally:
+        instance.release()
+
+
+def _run(application: QApplication, on_asked: Callable[[Callable[[], object]], object]) -> int:
+    from PySide6.QtCore import QTimer
+
+    from ui.api import Api
+    from ui.appearance import Appearance
+    from ui.icons import icon
+    from ui.main_window import MainWindow
+    from ui.private_server import PrivateServer
+    from ui.server_link import ServerLink
+
+    appearance = Appearance(application)
+    application.setWindowIcon(icon("stream", appearance.palette.accent, size=64))
+    api = Api()
+    window = MainWindow(api, appearance, data_folder() / "chats.db", config_folder() / "window.ini")
+    window.show()
+    key = new_api_key()
+    server = PrivateServer(serve_command(), serve_environment(key, listed=True), str(serve_folder()))
+    link = ServerLink(server, key, api, window.watch, window.page.server_banner)
+    on_asked(lambda: bring_forward(window))
+    # The window is painted first: only then the other processes compete for the machine.
+    QTimer.singleShot(0, application, _trace_start)
+    QTimer.singleShot(0, application, link.start)
+    with _Signals(application, window.close):
+        code = application.exec()
+    server.stop()
+    return code
+
+
+def bring_forward(window: MainWindow) -> None:
+    """Show the window in front of others."""
+    from PySide6.QtCore import Qt
+
+    window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
+    window.show()
+    window.raise_()
+    window.activateWindow()
+
+
+def _show_other(instance: object) -> int:
+    if instance.ask_other():  # type: ignore[attr-defined]
+        return ExitCode.OK
+    print("slipstream: The app is running already, but its window does not answer.", file=sys.stderr)
+    return ExitCode.ERROR
+
+
+def _make(folder: os.PathLike[str]) -> None:
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError:
+        # Then there is no lock, and the window says itself what cannot be kept.
+        return
+
+
+def _trace_start() -> None:
+    if os.environ.get(TRACE_VARIABLE):
+        import time
+
+        import psutil
+
+        print(f"window visible after {(time.time() - psutil.Process().create_time()) * 1000:.0f} ms", flush=True)
+
+
+class _Signals:
+    """Ctrl-C and a polite kill close the window: Python's handlers only run when Qt hands over, so Qt is woken."""
+
+    def __init__(self, application: QApplication, act: Callable[[], object]) -> None:
+        from PySide6.QtCore import QSocketNotifier
+
+        self._act = act
+        self._ours, self._theirs = socket.socketpair()
+        for end in (self._ours, self._theirs):
+            end.setblocking(False)
+        self._notifier = QSocketNotifier(self._ours.fileno(), QSocketNotifier.Type.Read, application)
+        self._notifier.activated.connect(lambda: self._ours.recv(64))
+
+    def __enter__(self) -> None:
+        self._before = signal.set_wakeup_fd(self._theirs.fileno(), warn_on_full_buffer=False)
+        self._handlers = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._before)
+        self._notifier.setEnabled(False)
+        self._ours.close()
+        self._theirs.close()
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        self._act()

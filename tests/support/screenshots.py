@@ -1,0 +1,276 @@
+"""Draws the window in all its states into a folder: ``python tests/support/screenshots.py FOLDER [NAME...]``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ["QT_QPA_PLATFORM"] = "offscreen"
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parents[1]))
+
+# ruff: noqa: E402
+
+from fake_openai import TIMINGS, FakeServer
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from ui.api import Api
+from ui.appearance import Appearance, Choice
+from ui.chat.ids import now_ms
+from ui.chat.records import Chat, ChatSettings, Message, Role, Status, Timings
+from ui.main_window import MainWindow
+
+REPLY = """A **model** predicts the next token from all the tokens before it. That costs one read of every weight, \
+so the speed is set by how fast the memory is:
+
+1. *Prefill* reads the whole prompt at once.
+2. *Decode* then writes one token at a time.
+
+```python
+def tokens_per_second(bandwidth: float, model_bytes: float) -> float:
+    \"\"\"The most that plain decoding can reach.\"\"\"
+    return bandwidth / model_bytes  # one read of all weights for each token
+```
+
+| Machine | Bandwidth | 4 GB model |
+|:--|--:|--:|
+| Laptop, DDR5 | 80 GB/s | 20 tok/s |
+| Desktop GPU | 1,000 GB/s | 250 tok/s |
+
+> Drafting several tokens and checking them in *one* read is how `slipstream` gets past that limit.
+"""
+HARD = (
+    """Supercalifragilisticexpialidocious"""
+    + "abcdefghij" * 22
+    + """
+
+مرحبا بالعالم، هذا نص من اليمين إلى اليسار. שלום עולם.
+
+你好，世界。こんにちは世界。안녕하세요 🦊🔥👩‍👩‍👧‍👦
+
+```text
+"""
+    + "a line that is much too long for the window " * 6
+    + """
+```
+
+- one
+  - two
+    - three with `code` and a [link](https://example.org)
+
+1. first
+
+   ```sh
+   echo "a block inside a list"
+   ```
+
+2. second
+"""
+)
+TITLES = (
+    ("How fast can a model be?", 0), ("A fox and the moon", 0), ("Rename variables in parser.py", 0),
+    ("Brücke oder Tunnel?", 1), ("Weekly plan", 1), ("Explain KV cache quantisation to a newcomer, with numbers", 3),
+    ("JSON to CSV", 5), ("Capital cities", 12), ("Birthday speech", 40), ("Regex for dates", 41),
+)  # fmt: skip
+
+
+class Stage:
+    """A window with a fake server, and what is needed to put it into a state."""
+
+    def __init__(self, application: QApplication, out: Path, choice: Choice) -> None:
+        self.application, self.out, self.suffix = application, out, f"-{choice.value}"
+        self.server = FakeServer()
+        self.folder = Path(tempfile.mkdtemp())
+        self.appearance = Appearance(application, choice)
+        self.api = Api()
+        self.window = MainWindow(self.api, self.appearance, self.folder / "chats.db", self.folder / "window.ini")
+        self.appearance.choose(choice)
+        self.window.resize(1180, 780)
+        self.window.show()
+
+    def connect(self) -> None:
+        self.api.connect_to(self.server.url, None)
+        self.window.watch.start()
+        self.wait(0.25)
+
+    def wait(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.application.processEvents()
+            time.sleep(0.002)
+
+    def say(self, text: str, wait: float = 0.6) -> None:
+        self.window.page.composer.set_text(text)
+        QTest.keyClick(self.window.page.composer.field, Qt.Key.Key_Return)
+        self.wait(wait)
+
+    def history(self) -> None:
+        now = now_ms()
+        for number, (title, days) in enumerate(TITLES):
+            at = now - days * 86_400_000 - number * 60_000
+            self.window.archive.save_chat(Chat(number + 1, title, at, at))
+        self.window.desk.list_soon()
+        self.wait(0.2)
+
+    def open_old(self, reply: str, asked: str = "How fast can a local model be on my machine?", **more: object) -> None:
+        timings = Timings.from_object(TIMINGS)
+        archive = self.window.archive
+        archive.save_chat(Chat(1, TITLES[0][0], now_ms(), now_ms(), ChatSettings(), 12))
+        archive.save_message(Message(11, 1, None, Role.USER, asked, now_ms()))
+        fields = {"status": Status.DONE, "timings": timings, "finish_reason": "stop", **more}
+        archive.save_message(Message(12, 1, 11, Role.ASSISTANT, reply, now_ms(), **fields))  # type: ignore[arg-type]
+        self.window.desk.open(1)
+        self.window.desk.list_soon()
+        self.wait(0.7)
+
+    def shoot(self, name: str) -> None:
+        self.wait(0.1)
+        self.window.grab().save(str(self.out / f"{name}{self.suffix}.png"))
+
+    def close(self) -> None:
+        self.window.close()
+        self.server.stop()
+        self.wait(0.05)
+
+
+def starting(stage: Stage) -> None:
+    stage.shoot("starting")
+
+
+def empty(stage: Stage) -> None:
+    stage.connect()
+    stage.shoot("empty")
+
+
+def done(stage: Stage) -> None:
+    stage.connect()
+    stage.history()
+    stage.open_old(REPLY)
+    stage.shoot("done")
+
+
+def panel(stage: Stage) -> None:
+    stage.connect()
+    stage.history()
+    stage.open_old(REPLY)
+    stage.window.toggle_panel()
+    stage.wait(0.1)
+    stage.shoot("panel")
+
+
+def streaming(stage: Stage) -> None:
+    stage.connect()
+    stage.history()
+    stage.server.pieces, stage.server.delay = [REPLY[i : i + 4] for i in range(0, len(REPLY), 4)], 0.012
+    stage.say("How fast can a local model be on my machine?", wait=1.4)
+    stage.shoot("streaming")
+
+
+def waiting(stage: Stage) -> None:
+    stage.connect()
+    stage.history()
+    stage.server.delay = 2.0
+    stage.say("A long prompt", wait=1.2)
+    stage.shoot("waiting")
+
+
+def problem(stage: Stage) -> None:
+    stage.connect()
+    stage.history()
+    message = (
+        "The prompt has 2,113 tokens, but the context holds 1,024 and one is needed for the answer. "
+        "Shorten the prompt or load the model with a larger context."
+    )
+    stage.server.error = (400, {"error": {"message": message, "type": "x", "param": None, "code": None}})
+    stage.say("Please read this very long text: " + "words and more words, " * 40)
+    stage.shoot("error")
+    stage.server.error = None
+    stage.server.pieces, stage.server.error_in_stream = ["Once upon a time", " there was"], "The engine stopped."
+    stage.say("Tell me a story about a fox.")
+    stage.shoot("died")
+
+
+def server_gone(stage: Stage) -> None:
+    stage.history()
+    stage.open_old(REPLY)
+    reason = "The server that runs the models cannot start: slipstream: Shared library 'llama' was not found"
+    stage.window.page.server_banner.say(reason, "danger", ("Try again", lambda: None), can_close=False)
+    stage.window.page.storage_banner.say("Chats cannot be saved in /home/me/.local/share: the folder cannot be "
+                                         "written to. Chats now live in memory only and are gone when you close the "
+                                         "window.")  # fmt: skip
+    stage.shoot("banners")
+
+
+def loading(stage: Stage) -> None:
+    stage.server.phase, stage.server.progress = "loading", 0.4
+    stage.connect()
+    stage.history()
+    stage.shoot("loading")
+
+
+def search(stage: Stage) -> None:
+    stage.connect()
+    stage.history()
+    stage.open_old(REPLY)
+    stage.window.history.search.setText("token")
+    stage.wait(0.4)
+    stage.shoot("search")
+    stage.window.history.deleted.emit(1)
+    stage.window.history.search.clear()
+    stage.wait(0.4)
+    stage.shoot("deleted")
+
+
+def hard(stage: Stage) -> None:
+    stage.connect()
+    stage.open_old(HARD, asked="An unbroken word: " + "x" * 300 + "\nand 你好 🦊")
+    stage.window.page.transcript.verticalScrollBar().setValue(0)
+    stage.shoot("hard")
+
+
+def small(stage: Stage) -> None:
+    stage.window.resize(640, 480)
+    stage.connect()
+    stage.shoot("small-empty")
+    stage.open_old(REPLY)
+    stage.shoot("small")
+    stage.window.toggle_sidebar()
+    stage.shoot("small-chats")
+    stage.window.toggle_panel()
+    stage.shoot("small-panel")
+
+
+def editing(stage: Stage) -> None:
+    stage.connect()
+    stage.open_old("Here is a short reply.", status=Status.STOPPED, timings=None, finish_reason=None)
+    view = stage.window.page.transcript.view_of(11)
+    view.edit.click()  # type: ignore[union-attr]
+    stage.shoot("editing")
+
+
+STATES: tuple[Callable[[Stage], None], ...] = (
+    starting, empty, done, panel, streaming, waiting, problem, server_gone, loading, search, hard, small, editing,
+)  # fmt: skip
+
+
+def main() -> None:
+    out, wanted = Path(sys.argv[1]), sys.argv[2:]
+    out.mkdir(parents=True, exist_ok=True)
+    application = QApplication([])
+    for choice in (Choice.LIGHT, Choice.DARK):
+        for state in STATES:
+            if not wanted or state.__name__ in wanted:
+                stage = Stage(application, out, choice)
+                state(stage)
+                stage.close()
+
+
+if __name__ == "__main__":
+    main()

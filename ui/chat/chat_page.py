@@ -1,0 +1,239 @@
+"""The page in the middle: model, messages, and the field to write in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import Qt, QTimer, QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QResizeEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMessageBox,
+    QProgressBar,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from ui.api import ServerState
+from ui.banner import Banner
+from ui.chat.composer import Composer
+from ui.chat.conversation import Conversation
+from ui.chat.desk import ChatDesk
+from ui.chat.model_picker import ModelPicker
+from ui.chat.records import ChatSettings, Message
+from ui.chat.text_tools import TextTools
+from ui.chat.transcript import Transcript
+from ui.chat.welcome import Welcome
+from ui.icon_button import IconButton
+from ui.server_watch import ServerWatch
+from ui.theme import COLUMN, TOP_BAR, Palette, Space
+
+LIVE_MS = 100
+HINT = "Enter sends  ·  Shift+Enter starts a new line"
+
+
+class ChatPage(QWidget):
+    """Shows the desk's current chat and passes on what the user does."""
+
+    sidebar_wanted = Signal()
+    panel_wanted = Signal()
+    settings_shown = Signal(object)  # ChatSettings
+
+    def __init__(self, desk: ChatDesk, watch: ServerWatch, tools: TextTools, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("canvas")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._desk, self._watch, self._tools = desk, watch, tools
+        self._conversation = desk.current
+        self._drafts: dict[int, str] = {}
+        self.sidebar_button = IconButton("sidebar", "Show or hide the chats (Ctrl+B)")
+        self.panel_button = IconButton("panel", "Chat settings (Ctrl+,)")
+        self.picker = ModelPicker()
+        self.progress = QProgressBar()
+        self.progress.setTextVisible(False)
+        self.progress.setRange(0, 1000)
+        self.storage_banner, self.server_banner = Banner(), Banner()
+        self.welcome = Welcome()
+        self.transcript = Transcript(tools)
+        self.stack = QStackedWidget()
+        self.composer = Composer()
+        self.hint = QLabel(HINT)
+        self.meter_slot = QVBoxLayout()  # a bar with the engine's gauges goes here, always in view
+        self._live = QTimer(self, interval=LIVE_MS)
+        self._lay_out()
+        self._connect_signals()
+        self._show_conversation(desk.current)
+        self._on_state(watch.state)
+
+    def _lay_out(self) -> None:
+        top = QFrame()
+        top.setObjectName("topBar")
+        top.setFixedHeight(TOP_BAR)
+        bar = QHBoxLayout(top)
+        bar.setContentsMargins(Space.S, 0, Space.S, 0)
+        bar.setSpacing(Space.S)
+        bar.addWidget(self.sidebar_button)
+        bar.addWidget(self.picker, 1)
+        bar.addWidget(self.panel_button)
+        self.stack.addWidget(self.welcome)
+        self.stack.addWidget(self.transcript)
+        self.hint.setProperty("tone", "caption")
+        self.hint.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self._writing = QVBoxLayout()
+        self._writing.setSpacing(Space.XS + 2)
+        self._writing.addWidget(self.composer)
+        self._writing.addWidget(self.hint)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(top)
+        column.addWidget(self.progress)
+        column.addWidget(self.storage_banner)
+        column.addWidget(self.server_banner)
+        column.addWidget(self.stack, 1)
+        column.addLayout(self._writing)
+        column.addLayout(self.meter_slot)
+
+    def _connect_signals(self) -> None:
+        self.sidebar_button.clicked.connect(self.sidebar_wanted)
+        self.panel_button.clicked.connect(self.panel_wanted)
+        self.picker.chosen.connect(self._on_model_chosen)
+        self.picker.opened.connect(self._watch.look_at_models)
+        self.welcome.tried.connect(self._on_send)
+        self.composer.sent.connect(self._on_send)
+        self.composer.stopped.connect(self._desk.stop)
+        self.transcript.regenerate.connect(self._desk.regenerate)
+        self.transcript.edited.connect(self._desk.edit)
+        self.transcript.chosen.connect(self._desk.choose)
+        self.transcript.link_chosen.connect(self._ask_about_link)
+        self._desk.current_changed.connect(self._show_conversation)
+        self._desk.path_changed.connect(self._on_path)
+        self._desk.grew.connect(self.transcript.append)
+        self._desk.ended.connect(self._on_ended)
+        self._desk.current_running_changed.connect(self._on_running)
+        self._watch.state_changed.connect(self._on_state)
+        self._watch.models_changed.connect(self.picker.set_models)
+        self._watch.load_failed.connect(lambda problem: self.server_banner.say(problem, "danger"))
+        self._live.timeout.connect(self._show_live)
+
+    def change_settings(self, settings: ChatSettings) -> None:
+        """Ask differently in this chat from the next message on."""
+        self._conversation.change_settings(settings)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw everything for another palette; the tools have its style already."""
+        parts = (self.picker, self.storage_banner, self.server_banner, self.welcome, self.composer)
+        for part in (self.sidebar_button, self.panel_button, *parts):
+            part.set_palette(palette)
+        self.transcript.restyle()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the field as wide as the text above it, and lower than the window."""
+        super().resizeEvent(event)
+        side = max(Space.L, (self.width() - COLUMN) // 2 - Space.M)
+        is_low = self.height() < 520
+        self._writing.setContentsMargins(side, Space.XS, side, Space.S if is_low else Space.M)
+        self.hint.setVisible(not is_low)
+        self.composer.field.set_max_lines(max(3, self.height() // 60))
+        self.picker.status.setVisible(self.width() >= 560)
+
+    # The chat that is shown.
+
+    def _show_conversation(self, conversation: Conversation) -> None:
+        self._leave(self._conversation)
+        self._conversation = conversation
+        self.composer.set_text(self._drafts.pop(conversation.chat.id, ""))
+        self.picker.set_wanted(conversation.chat.settings.model)
+        self.settings_shown.emit(conversation.chat.settings)
+        self._on_path()
+        self._on_running(conversation.is_running)
+        self.composer.setFocus()
+
+    def _leave(self, conversation: Conversation) -> None:
+        if self.composer.text.strip() and conversation is not self._desk.current:
+            self._drafts[conversation.chat.id] = self.composer.text
+
+    def _on_path(self) -> None:
+        conversation = self._conversation
+        self.stack.setCurrentWidget(self.welcome if conversation.is_new else self.transcript)
+        self.transcript.show_path(conversation.tree.path, conversation.tree.versions)
+        if conversation.running_id is not None:
+            self.transcript.show_running(conversation.running_id, conversation.text_of(conversation.running_id))
+
+    def _on_send(self, text: str) -> None:
+        self._desk.send(text)
+        self.composer.setFocus()
+
+    def _on_ended(self, message: Message) -> None:
+        self.transcript.show_ended(message)
+
+    def _on_running(self, is_running: bool) -> None:
+        self.composer.set_running(is_running)
+        if is_running:
+            self._live.start()
+            self._show_live()
+        else:
+            self._live.stop()
+
+    def _show_live(self) -> None:
+        conversation = self._conversation
+        if conversation.running_id is None:
+            return
+        self.transcript.show_live(
+            conversation.running_id,
+            conversation.live_rate,
+            conversation.live_ttft,
+            conversation.live_wait,
+            self._what_it_waits_for(),
+        )
+
+    def _what_it_waits_for(self) -> str:
+        phase = self._watch.state.phase
+        waits = {"unknown": "Starting the engine…", "loading": "Loading the model…", "restarting": "Starting again…"}
+        return waits.get(phase, "")
+
+    # The server.
+
+    def _on_state(self, state: ServerState) -> None:
+        self.picker.set_state(state)
+        self.welcome.set_toy(state.is_toy)
+        is_busy = state.phase in ("unknown", "loading", "restarting")
+        self.progress.setRange(0, 1000 if 0 < state.progress < 1 else 0)
+        self.progress.setValue(round(state.progress * 1000))
+        # The line keeps its place, so that nothing jumps when it comes and goes.
+        policy = self.progress.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self.progress.setSizePolicy(policy)
+        self.progress.setVisible(is_busy)
+        if state.phase == "failed":
+            self.server_banner.say(state.problem or "The model could not be loaded.", "danger")
+        elif state.phase == "ready":
+            self.server_banner.hide()
+
+    def _on_model_chosen(self, name: str) -> None:
+        settings = replace(self._conversation.chat.settings, model=name)
+        self._conversation.change_settings(settings)
+        self.picker.set_wanted(name)
+        self.settings_shown.emit(settings)
+        if name != self._watch.state.model:
+            self._watch.load(name)
+
+    # Links.
+
+    def _ask_about_link(self, address: str) -> None:
+        url = QUrl(address)
+        if url.scheme() not in ("http", "https", "mailto"):
+            return
+        box = QMessageBox(self.window())
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.setWindowTitle("Open link")
+        box.setText("Open this link in your browser?")
+        box.setInformativeText(url.toDisplayString())
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        opens = box.addButton("Open", QMessageBox.ButtonRole.AcceptRole)
+        box.addButton(QMessageBox.StandardButton.Cancel)
+        box.buttonClicked.connect(lambda button: QDesktopServices.openUrl(url) if button is opens else None)
+        box.open()

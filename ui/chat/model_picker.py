@@ -1,0 +1,133 @@
+"""Which model answers: a button with a menu, and how far loading is."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QWidget
+
+from ui.api import ServerState
+from ui.chat import figures
+from ui.elided_label import ElidedLabel
+from ui.icons import icon
+from ui.server_watch import ModelChoice
+from ui.theme import Palette, Space
+
+TOY_NOTE = (
+    "Ember is a tiny model that comes with Slipstream, a toy to try everything with.\n"
+    "It tells little stories and is wrong about most other things."
+)
+
+
+class ModelPicker(QWidget):
+    """Shows the model of the chat and lets another be chosen."""
+
+    chosen = Signal(str)
+    opened = Signal()  # the menu is about to show
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._models: tuple[ModelChoice, ...] = ()
+        self._state = ServerState()
+        self._wanted: str | None = None
+        self.button = QToolButton()
+        self.button.setProperty("kind", "picker")
+        self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.button.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+        self.button.setIconSize(QSize(14, 14))
+        self.button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.button.setAccessibleName("Model")
+        self.menu = QMenu(self.button)
+        self.menu.aboutToShow.connect(self.opened)
+        self.button.setMenu(self.menu)
+        self.badge = QLabel("toy")
+        self.badge.setProperty("tone", "badge")
+        self.badge.setToolTip(TOY_NOTE)
+        self.badge.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.status = ElidedLabel()
+        self.status.setProperty("tone", "caption")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(Space.S)
+        row.addWidget(self.button)
+        row.addWidget(self.badge, 0, Qt.AlignmentFlag.AlignVCenter)
+        row.addWidget(self.status, 1)
+        row.addStretch()
+        self._show()
+
+    @property
+    def shown_model(self) -> str | None:
+        """The model of this chat: the one it asks for, else the one that is loaded."""
+        return self._wanted or self._state.model
+
+    def set_models(self, models: tuple[ModelChoice, ...]) -> None:
+        """Offer other models."""
+        self._models = models
+        self._show()
+
+    def set_state(self, state: ServerState) -> None:
+        """Show where the server stands."""
+        self._state = state
+        self._show()
+
+    def set_wanted(self, model: str | None) -> None:
+        """Show the model that the chat asks for."""
+        self._wanted = model
+        self._show()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw the arrow for another palette."""
+        self.button.setIcon(icon("down", palette.muted, size=14))
+
+    def _show(self) -> None:
+        name = self.shown_model
+        self.button.setText(name or "No model yet")
+        self.badge.setVisible(self._is_toy(name))
+        self.status.setText(self._status())
+        self._fill_menu()
+
+    def _is_toy(self, name: str | None) -> bool:
+        if name is not None and name == self._state.model and self._state.is_toy:
+            return True
+        return any(model.is_toy for model in self._models if model.name == name)
+
+    def _status(self) -> str:
+        state = self._state
+        match state.phase:
+            case "unknown":
+                return "Starting the engine…"
+            case "loading":
+                percent = f" {state.progress:.0%}" if 0 < state.progress < 1 else ""
+                return f"Loading {state.model or 'the model'}…{percent}"
+            case "gone":
+                return "No server"
+            case "restarting":
+                return "The engine stopped and is starting again…"
+            case "failed":
+                return "The model could not be loaded"
+            case "ready" if state.model == self.shown_model:
+                return _facts(state)
+            case "ready":
+                return "Loads with the next message"
+            case _:
+                return ""
+
+    def _fill_menu(self) -> None:
+        self.menu.clear()
+        group = QActionGroup(self.menu)
+        for model in self._models:
+            action = QAction(f"{model.name}   (toy)" if model.is_toy else model.name, self.menu)
+            action.setCheckable(True)
+            action.setChecked(model.name == self.shown_model)
+            action.triggered.connect(lambda checked=False, name=model.name: self.chosen.emit(name))
+            group.addAction(action)
+            self.menu.addAction(action)
+        if not self._models:
+            self.menu.addAction("No models yet").setEnabled(False)
+
+
+def _facts(state: ServerState) -> str:
+    parts = [f"{figures.parameters(state.n_params)} parameters" if state.n_params else ""]
+    parts.append(f"{figures.count(state.n_ctx)} tokens of context" if state.n_ctx else "")
+    return "  ·  ".join(part for part in parts if part)

@@ -1,0 +1,258 @@
+"""The side with the system prompt and the sampling of a chat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QDoubleSpinBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QScrollArea,
+    QSlider,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from ui.chat.records import ChatSettings
+from ui.icon_button import IconButton
+from ui.theme import PANEL, TOP_BAR, Palette, Space
+
+MAX_INT = 2_147_483_647
+TYPING_MS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """A number that can be set: its field in the settings, and in which range."""
+
+    field: str
+    label: str
+    low: float
+    high: float
+    step: float
+    help: str
+
+
+DIALS = (
+    Dial("temperature", "Temperature", 0.0, 2.0, 0.05, "0 always takes the most likely token; higher is more varied."),
+    Dial("top_k", "Top K", 0, 200, 1, "Only the K most likely tokens are considered; 0 considers all."),
+    Dial("top_p", "Top P", 0.0, 1.0, 0.01, "Only the most likely tokens that together reach this probability."),
+    Dial("min_p", "Min P", 0.0, 1.0, 0.01, "Only tokens at least this likely, measured against the most likely one."),
+    Dial("repeat_penalty", "Repeat penalty", 0.5, 2.0, 0.01, "Above 1 makes recent tokens less likely; 1 is off."),
+)
+
+
+class TuningPanel(QFrame):
+    """Edits the settings of one chat."""
+
+    changed = Signal(object)  # ChatSettings
+    close_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("panel")
+        self.setFixedWidth(PANEL)
+        self._settings = ChatSettings()
+        self.close_button = IconButton("close", "Close the panel", size=16)
+        self.close_button.clicked.connect(self.close_wanted)
+        self.prompt = QPlainTextEdit()
+        self.prompt.setProperty("kind", "field")
+        self.prompt.setPlaceholderText("How should the model behave?")
+        self.prompt.setAccessibleName("System prompt")
+        self.prompt.setTabChangesFocus(True)
+        self.prompt.setFixedHeight(132)
+        self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
+        self._typing.timeout.connect(self._read)
+        self.prompt.textChanged.connect(self._typing.start)
+        self.rows = {dial.field: _DialRow(dial) for dial in DIALS}
+        self.max_tokens = _number("Max tokens", 0, MAX_INT, "No limit")
+        self.max_tokens.setToolTip("The reply ends after this many tokens.")
+        self.seed = _number("Seed", -1, MAX_INT, "Random")
+        self.seed.setToolTip("The same seed, prompt and settings give the same reply.")
+        self.reset = QPushButton("Reset to defaults")
+        self.reset.clicked.connect(self._on_reset)
+        for row in self.rows.values():
+            row.changed.connect(self._read)
+        self.max_tokens.valueChanged.connect(lambda value: self._read())
+        self.seed.valueChanged.connect(lambda value: self._read())
+        self._lay_out()
+        self.show_settings(self._settings)
+
+    def _lay_out(self) -> None:
+        title = QLabel("Chat settings")
+        title.setProperty("tone", "title")
+        top = QFrame()
+        top.setObjectName("panelHead")
+        top.setFixedHeight(TOP_BAR)
+        head = QHBoxLayout(top)
+        head.setContentsMargins(Space.L, 0, Space.S, 0)
+        head.addWidget(title, 1)
+        head.addWidget(self.close_button)
+        body = QWidget()
+        body.setObjectName("panelBody")
+        form = QVBoxLayout(body)
+        form.setContentsMargins(Space.L, Space.M, Space.L, Space.L)
+        form.setSpacing(Space.M)
+        form.addWidget(_section("System prompt"))
+        form.addWidget(self.prompt)
+        form.addSpacing(Space.S)
+        form.addWidget(_section("Sampling"))
+        for row in self.rows.values():
+            form.addWidget(row)
+        form.addLayout(_labelled("Max tokens", self.max_tokens))
+        form.addLayout(_labelled("Seed", self.seed))
+        form.addSpacing(Space.S)
+        form.addWidget(self.reset)
+        form.addStretch()
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(body)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(top)
+        column.addWidget(area, 1)
+
+    def show_settings(self, settings: ChatSettings) -> None:
+        """Show the settings of another chat."""
+        self._typing.stop()
+        self._settings = settings
+        # Filling the fields must not look like the user's hand.
+        self.blockSignals(True)
+        if self.prompt.toPlainText() != settings.system_prompt:
+            self.prompt.setPlainText(settings.system_prompt)
+        self._typing.stop()
+        for name, row in self.rows.items():
+            row.show_value(getattr(settings, name))
+        for field, shown in ((self.max_tokens, settings.max_tokens or 0), (self.seed, settings.seed)):
+            field.blockSignals(True)
+            field.setValue(-1 if shown is None else shown)
+            field.blockSignals(False)
+        self.blockSignals(False)
+        self._show_reset()
+
+    def take_typed(self) -> None:
+        """Take what was typed a moment ago without waiting longer."""
+        if self._typing.isActive():
+            self._typing.stop()
+            self._read()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw the icon for another palette."""
+        self.close_button.set_palette(palette)
+
+    def _read(self) -> None:
+        values = {field: row.value for field, row in self.rows.items()}
+        values["top_k"] = int(values["top_k"])
+        settings = replace(
+            self._settings,
+            system_prompt=self.prompt.toPlainText(),
+            max_tokens=self.max_tokens.value() or None,
+            seed=None if self.seed.value() < 0 else self.seed.value(),
+            **values,  # type: ignore[arg-type]
+        )
+        if settings != self._settings:
+            self._settings = settings
+            self._show_reset()
+            self.changed.emit(settings)
+
+    def _on_reset(self) -> None:
+        defaults = replace(ChatSettings(), model=self._settings.model, system_prompt=self._settings.system_prompt)
+        self.show_settings(defaults)
+        self.changed.emit(defaults)
+
+    def _show_reset(self) -> None:
+        kept = replace(ChatSettings(), model=self._settings.model, system_prompt=self._settings.system_prompt)
+        self.reset.setEnabled(self._settings != kept)
+
+
+class _DialRow(QWidget):
+    """A name, a number field and a slider, which agree with each other."""
+
+    changed = Signal()
+
+    def __init__(self, dial: Dial) -> None:
+        super().__init__()
+        self._dial = dial
+        self.setToolTip(dial.help)
+        self.field = QDoubleSpinBox()
+        self.field.setDecimals(0 if dial.step >= 1 else 2)
+        self.field.setRange(dial.low, dial.high)
+        self.field.setSingleStep(dial.step)
+        self.field.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
+        self.field.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self.field.setFixedWidth(68)
+        self.field.setAccessibleName(dial.label)
+        self.field.setAccessibleDescription(dial.help)
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(0, round((dial.high - dial.low) / dial.step))
+        self.slider.setAccessibleName(f"{dial.label} slider")
+        self.slider.wheelEvent = lambda event: event.ignore()  # type: ignore[method-assign]
+        self.field.wheelEvent = lambda event: event.ignore()  # type: ignore[method-assign]
+        self.field.valueChanged.connect(self._on_field)
+        self.slider.valueChanged.connect(self._on_slider)
+        head = QHBoxLayout()
+        head.addWidget(QLabel(dial.label), 1)
+        head.addWidget(self.field)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(Space.XS)
+        column.addLayout(head)
+        column.addWidget(self.slider)
+
+    @property
+    def value(self) -> float:
+        return self.field.value()
+
+    def show_value(self, value: float) -> None:
+        self.field.blockSignals(True)
+        self.field.setValue(value)
+        self.field.blockSignals(False)
+        self._move_slider(value)
+
+    def _on_field(self, value: float) -> None:
+        self._move_slider(value)
+        self.changed.emit()
+
+    def _on_slider(self, at: int) -> None:
+        self.field.setValue(self._dial.low + at * self._dial.step)
+
+    def _move_slider(self, value: float) -> None:
+        self.slider.blockSignals(True)
+        self.slider.setValue(round((value - self._dial.low) / self._dial.step))
+        self.slider.blockSignals(False)
+
+
+def _number(name: str, low: int, high: int, special: str) -> QSpinBox:
+    field = QSpinBox()
+    field.setRange(low, high)
+    field.setSpecialValueText(special)
+    field.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
+    field.setAlignment(Qt.AlignmentFlag.AlignRight)
+    field.setFixedWidth(112)
+    field.setAccessibleName(name)
+    field.setKeyboardTracking(False)
+    return field
+
+
+def _section(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setProperty("tone", "section")
+    return label
+
+
+def _labelled(text: str, field: QWidget) -> QHBoxLayout:
+    row = QHBoxLayout()
+    row.addWidget(QLabel(text), 1)
+    row.addWidget(field)
+    return row

@@ -1,0 +1,130 @@
+"""What an empty chat shows: a greeting, what model answers, and things to try."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from ui.elided_label import ElidedLabel
+from ui.icons import pixmap
+from ui.theme import COLUMN, Palette, Space
+
+TOY_EXAMPLES = (
+    ("Tell me a story about a fox.", "A short story"),
+    ("What is speculative decoding?", "A question it knows"),
+    ("List the planets.", "A list"),
+    ("Write a Python function that reverses a string.", "Some code"),
+)
+EXAMPLES = (
+    ("Explain how a local language model works, in five sentences.", "Explain"),
+    ("Write a Python script that finds duplicate files in a folder.", "Code"),
+    ("Summarise the text that I paste next in three points.", "Summarise"),
+    ("Draft a friendly reply that declines an invitation.", "Write"),
+)
+TOY_TEXT = (
+    "<p style='line-height: 140%'>You are talking to <b>Ember</b>, a tiny model that comes with Slipstream "
+    "so that you can try everything at once. "
+    "It is a toy: good for little stories, wrong about most other things.</p>"
+)
+TEXT = "Everything you write stays on this computer."
+TWO_COLUMNS = 560
+
+
+class Welcome(QWidget):
+    """Greets, and offers examples that can be sent with one click."""
+
+    tried = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("canvas")
+        self.mark = QLabel()
+        self.mark.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        title = QLabel("What shall we try?")
+        title.setProperty("tone", "hero")
+        title.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.note = QLabel(TEXT)
+        self.note.setProperty("tone", "muted")
+        self.note.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+        self.note.setWordWrap(True)
+        self.note.setTextFormat(Qt.TextFormat.RichText)
+        self.note.setMaximumWidth(520)
+        self.grid = QGridLayout()
+        self.grid.setSpacing(Space.S)
+        self.examples: list[_Example] = []
+        column = QVBoxLayout(self)
+        column.addStretch(2)
+        column.addWidget(self.mark)
+        column.addSpacing(Space.S)
+        column.addWidget(title)
+        column.addSpacing(Space.S)
+        note_row = QGridLayout()
+        note_row.addWidget(self.note, 0, 0)
+        column.addLayout(note_row)
+        column.addSpacing(Space.XL)
+        column.addLayout(self.grid)
+        column.addStretch(3)
+        self._column = column
+        self._n_columns = 0
+        self._is_toy: bool | None = None
+        self.set_toy(False)
+
+    def set_toy(self, is_toy: bool) -> None:
+        """Say whether the model is only a toy, and offer what it can do."""
+        if is_toy == self._is_toy:
+            return
+        self._is_toy = is_toy
+        self.note.setText(TOY_TEXT if is_toy else TEXT)
+        for button in self.examples:
+            self.grid.removeWidget(button)
+            button.deleteLater()
+        self.examples = [_Example(*example) for example in (TOY_EXAMPLES if is_toy else EXAMPLES)]
+        for button in self.examples:
+            button.tried.connect(self.tried)
+        self._n_columns = 0
+        self._arrange()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw for another palette."""
+        self.mark.setPixmap(pixmap("stream", palette.accent, 44, self.devicePixelRatioF()))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the examples in a readable column."""
+        super().resizeEvent(event)
+        side = max(Space.XL, (self.width() - COLUMN) // 2)
+        self._column.setContentsMargins(side, Space.L, side, Space.L)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        n_columns = 2 if self.width() >= TWO_COLUMNS else 1
+        if n_columns == self._n_columns:
+            return
+        self._n_columns = n_columns
+        for number, button in enumerate(self.examples):
+            self.grid.addWidget(button, number // n_columns, number % n_columns)
+
+
+class _Example(QPushButton):
+    """A prompt to try."""
+
+    tried = Signal(str)
+
+    def __init__(self, prompt: str, kind: str) -> None:
+        super().__init__()
+        self.prompt = prompt
+        self.setProperty("kind", "example")
+        self.setAccessibleName(f"Try: {prompt}")
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setFixedHeight(66)
+        head, text = QLabel(kind), ElidedLabel(prompt)
+        head.setProperty("tone", "caption")
+        for label in (head, text):
+            label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.M + 2, Space.S, Space.M, Space.S)
+        column.setSpacing(2)
+        column.addWidget(head)
+        column.addWidget(text)
+        self.clicked.connect(lambda: self.tried.emit(self.prompt))

@@ -1,0 +1,213 @@
+"""The window: it places the parts and connects them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QPoint, QSettings, QSize, Qt
+from PySide6.QtGui import QAction, QActionGroup, QCloseEvent, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QWidget
+
+from ui.api import Api
+from ui.appearance import Appearance, Choice
+from ui.chat.archive import Archive
+from ui.chat.chat_page import ChatPage
+from ui.chat.code_colours import CodeColours
+from ui.chat.desk import ChatDesk
+from ui.chat.history_panel import HistoryPanel
+from ui.chat.ids import Ids
+from ui.chat.markdown import Markdown
+from ui.chat.text_tools import TextTools
+from ui.chat.tuning_panel import TuningPanel
+from ui.gui_thread import GuiThread
+from ui.icon_button import IconButton
+from ui.server_watch import ServerWatch
+from ui.theme import NARROW, Palette
+from ui.toast import Toast
+
+
+class MainWindow(QMainWindow):
+    """Chats on the left, the open one in the middle, its settings on the right."""
+
+    def __init__(self, api: Api, appearance: Appearance, chats_file: Path, settings_file: Path) -> None:
+        super().__init__()
+        self.setWindowTitle("Slipstream")
+        self.setMinimumSize(QSize(480, 360))
+        self._appearance = appearance
+        self._settings = QSettings(str(settings_file), QSettings.Format.IniFormat)
+        self._gui = GuiThread(self)
+        self._ids = Ids()
+        self.archive = Archive(chats_file, self._gui.post, self._on_storage_problem, self._ids.saw)
+        self.tools = TextTools(Markdown(), CodeColours(appearance.palette, self), appearance.text_style)
+        self.watch = ServerWatch(api, self)
+        self.desk = ChatDesk(api, self.archive, self._ids, self)
+        self.history = HistoryPanel()
+        self.page = ChatPage(self.desk, self.watch, self.tools)
+        self.tuning = TuningPanel()
+        self.theme_button = IconButton("theme", "Light or dark")
+        self.toast = Toast(self.page)
+        self._wants_sidebar, self._is_narrow = True, False
+        self._lay_out()
+        self._connect_signals()
+        self._add_shortcuts()
+        self._restore()
+        self._dress(appearance.palette)
+        self.desk.list_soon()
+        self.page.composer.setFocus()
+
+    def _lay_out(self) -> None:
+        middle = QWidget()
+        row = QHBoxLayout(middle)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.history)
+        row.addWidget(self.page, 1)
+        row.addWidget(self.tuning)
+        self.setCentralWidget(middle)
+        self.tuning.hide()
+        self.history.foot.addWidget(self.theme_button)
+        self.history.foot.addStretch()
+
+    def _connect_signals(self) -> None:
+        self.history.opened.connect(self.desk.open)
+        self.history.new_wanted.connect(self._on_new_chat)
+        self.history.renamed.connect(self.desk.rename)
+        self.history.deleted.connect(self.desk.delete)
+        self.history.searched.connect(self.desk.search)
+        self.desk.listed.connect(self._on_listed)
+        self.desk.running_changed.connect(self.history.model.set_running)
+        self.desk.current_changed.connect(self._on_current)
+        self.desk.deleted.connect(self._on_deleted)
+        self.page.sidebar_wanted.connect(self.toggle_sidebar)
+        self.page.panel_wanted.connect(self.toggle_panel)
+        self.page.settings_shown.connect(self.tuning.show_settings)
+        self.tuning.changed.connect(self.page.change_settings)
+        self.tuning.close_wanted.connect(self.toggle_panel)
+        self.page.composer.sent.connect(lambda text: self.tuning.take_typed())
+        self.theme_button.clicked.connect(self._show_theme_menu)
+        self._appearance.changed.connect(self._dress)
+
+    def _add_shortcuts(self) -> None:
+        keys: dict[str, Callable[[], object]] = {
+            "Ctrl+N": self._on_new_chat,
+            "Ctrl+F": self._focus_search,
+            "Ctrl+K": self._focus_search,
+            "Ctrl+B": self.toggle_sidebar,
+            "Ctrl+,": self.toggle_panel,
+            "Ctrl+Q": self.close,
+        }
+        for key, act in keys.items():
+            QShortcut(QKeySequence(key), self, act)
+        stop = QShortcut(QKeySequence("Esc"), self.page, self.desk.stop)
+        stop.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+
+    # The two sides.
+
+    def toggle_sidebar(self) -> None:
+        """Show or hide the chats."""
+        is_shown = self.history.isHidden()
+        self.history.setVisible(is_shown)
+        if self._is_narrow:
+            self.tuning.setVisible(self.tuning.isVisible() and not is_shown)
+        else:
+            self._wants_sidebar = is_shown
+
+    def toggle_panel(self) -> None:
+        """Show or hide the settings of the chat."""
+        is_shown = self.tuning.isHidden()
+        self.tuning.setVisible(is_shown)
+        if is_shown:
+            self.tuning.prompt.setFocus()
+        else:
+            self.page.composer.setFocus()
+        if self._is_narrow and is_shown:
+            self.history.hide()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """A narrow window shows the chat first; both sides stay one key away."""
+        super().resizeEvent(event)
+        was_narrow, self._is_narrow = self._is_narrow, self.width() < NARROW
+        if self._is_narrow and not was_narrow:
+            self.history.hide()
+            self.tuning.hide()
+        elif was_narrow and not self._is_narrow:
+            self.history.setVisible(self._wants_sidebar)
+
+    # What happened.
+
+    def _on_new_chat(self) -> None:
+        self.desk.new_chat()
+        self.history.choose(None)
+        self.page.composer.setFocus()
+
+    def _focus_search(self) -> None:
+        self.history.show()
+        self.history.search.setFocus()
+        self.history.search.selectAll()
+
+    def _on_listed(self, chats: object, words: str) -> None:
+        self.history.show_chats(list(chats), words)  # type: ignore[call-overload]
+        self.history.choose(self.desk.current.chat.id)
+
+    def _on_current(self, conversation: object) -> None:
+        self.history.choose(self.desk.current.chat.id)
+        if self._is_narrow:
+            self.history.hide()
+
+    def _on_deleted(self, title: str) -> None:
+        self.toast.say("Chat deleted", "Undo", self.desk.undo_delete)
+
+    def _on_storage_problem(self, problem: str | None) -> None:
+        if problem is None:
+            self.page.storage_banner.hide()
+        else:
+            self.page.storage_banner.say(problem, "warning")
+
+    # Looks.
+
+    def _show_theme_menu(self) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        group = QActionGroup(menu)
+        for choice, text in ((Choice.SYSTEM, "Like the system"), (Choice.LIGHT, "Light"), (Choice.DARK, "Dark")):
+            action = QAction(text, menu)
+            action.setCheckable(True)
+            action.setChecked(choice is self._appearance.choice)
+            action.triggered.connect(lambda checked=False, choice=choice: self._choose_theme(choice))
+            group.addAction(action)
+            menu.addAction(action)
+        corner = self.theme_button.mapToGlobal(self.theme_button.rect().topLeft())
+        menu.popup(QPoint(corner.x(), corner.y() - menu.sizeHint().height()))
+
+    def _choose_theme(self, choice: Choice) -> None:
+        self._appearance.choose(choice)
+        self._settings.setValue("theme", choice.value)
+
+    def _dress(self, palette: Palette) -> None:
+        self.tools.set_style(self._appearance.text_style)
+        for part in (self.history, self.page, self.tuning, self.theme_button):
+            part.set_palette(palette)
+
+    def _restore(self) -> None:
+        self.resize(1180, 780)
+        geometry = self._settings.value("geometry")
+        if geometry is not None:
+            self.restoreGeometry(geometry)
+        theme = str(self._settings.value("theme", Choice.SYSTEM.value))
+        if theme in set(Choice):
+            self._appearance.choose(Choice(theme))
+        self._wants_sidebar = str(self._settings.value("sidebar", "true")) == "true"
+        self.history.setVisible(self._wants_sidebar and self.width() >= NARROW)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Keep what is there, and leave."""
+        self._settings.setValue("geometry", self.saveGeometry())
+        self._settings.setValue("sidebar", self._wants_sidebar)
+        self.tuning.take_typed()
+        self.desk.stop_all()
+        self.watch.stop()
+        self.archive.close()
+        self.tools.colours.close()
+        self._gui.close()
+        super().closeEvent(event)

@@ -1,0 +1,62 @@
+"""One window per user: a second start asks the first one to come to the front."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from PySide6.QtCore import QLockFile, QObject, Signal
+from PySide6.QtNetwork import QLocalServer, QLocalSocket
+
+ASK_MS = 1_500
+RAISE = b"raise\n"
+
+
+class SingleInstance(QObject):
+    """The claim to be the one instance that keeps its lock in ``folder``."""
+
+    asked = Signal()  # another start wants to see the window
+
+    def __init__(self, folder: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._name = f"slipstream-{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}"
+        self._lock = QLockFile(str(folder / "desktop.lock"))
+        # Only the owner's death makes a lock stale, never its age.
+        self._lock.setStaleLockTime(0)
+        self._server = QLocalServer(self)
+        self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
+        self._server.newConnection.connect(self._on_connection)
+
+    def claim(self) -> bool:
+        """Become the one instance; False where another one is. Without a place for a lock this is the one."""
+        if not self._lock.tryLock(100) and self._lock.error() == QLockFile.LockError.LockFailedError:
+            return False
+        QLocalServer.removeServer(self._name)
+        self._server.listen(self._name)
+        return True
+
+    def ask_other(self) -> bool:
+        """Ask the other instance to show itself; False where it does not answer."""
+        socket = QLocalSocket()
+        socket.connectToServer(self._name)
+        if not socket.waitForConnected(ASK_MS):
+            return False
+        socket.write(RAISE)
+        answered = socket.waitForBytesWritten(ASK_MS) and socket.waitForReadyRead(ASK_MS)
+        socket.disconnectFromServer()
+        return answered
+
+    def release(self) -> None:
+        """Let another instance start."""
+        self._server.close()
+        self._lock.unlock()
+
+    def _on_connection(self) -> None:
+        socket = self._server.nextPendingConnection()
+        socket.readyRead.connect(lambda: self._on_words(socket))
+        socket.disconnected.connect(socket.deleteLater)
+
+    def _on_words(self, socket: QLocalSocket) -> None:
+        if bytes(socket.readAll().data()) == RAISE:
+            socket.write(b"ok\n")
+            self.asked.emit()
