@@ -82,6 +82,9 @@ class VenvFolder:
 
     def drop_incomplete(self) -> tuple[str, ...]:
         """Make pip install packages again whose files are not all there, as a cut-off installation leaves them."""
+        # What pip had set aside to bring back, when it was cut off in an update.
+        for aside in self.site_packages.glob("~*"):
+            shutil.rmtree(aside, ignore_errors=True)
         broken = [info for info in sorted(self.site_packages.glob("*.dist-info")) if not is_complete(info)]
         for info in broken:
             shutil.rmtree(info)
@@ -139,10 +142,13 @@ def is_complete(info: Path) -> bool:
 
 
 def all_there(folder: Path, rows: Iterable[list[str]]) -> bool:
-    """Whether the files that RECORD's rows (path, hash, size) name are there. Scripts may hold another path by now."""
+    """Whether the files that RECORD's rows (path, hash, size) name are there.
+
+    Scripts may hold another path by now, and Python compiles modules anew that came compiled.
+    """
     for name, _, size in rows:
         file = folder / name
-        if not size:
+        if not size or name.endswith(".pyc"):
             continue
         if not file.is_file() or (not name.startswith("..") and file.stat().st_size != int(size)):
             return False

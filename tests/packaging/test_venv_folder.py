@@ -33,7 +33,7 @@ def install(venv: VenvFolder, name: str, *, record: bool = True) -> Path:
     info.mkdir()
     if record:
         (info / "RECORD").write_text(
-            f"{name}/code.py,sha256=abc,6\n{name}/__pycache__/code.pyc,,\n../../../bin/{name},sha256=d,9\n"
+            f"{name}/code.py,sha256=abc,6\n{name}/__pycache__/code.pyc,sha256=e,77\n../../../bin/{name},sha256=d,9\n"
             f"{info.name}/RECORD,,\n"
         )
     (venv.path / "bin" / name).write_text("a script of another length")
@@ -87,6 +87,7 @@ def test_packages_that_were_cut_off_are_installed_again(venv):
     (venv.site_packages / "lacks_file" / "code.py").unlink()
     install(venv, "short_file")
     (venv.site_packages / "short_file" / "code.py").write_text("x")
+    (venv.site_packages / "~ip-23.2.1.dist-info").mkdir()
     assert venv.drop_incomplete() == ("lacks_file-1.0", "lacks_record-1.0", "short_file-1.0")
     assert [info.name for info in venv.site_packages.glob("*.dist-info")] == ["whole-1.0.dist-info"]
 
