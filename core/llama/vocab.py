@@ -21,6 +21,7 @@ class Vocab:
         """Read every piece once: about 1 µs per token."""
         self._vocab = model.vocab
         self.n_tokens = int(L.llama_vocab_n_tokens(self._vocab))
+        self._begin = int(L.llama_vocab_bos(self._vocab)) if L.llama_vocab_get_add_bos(self._vocab) else NO_TOKEN
         buffer = ctypes.create_string_buffer(_PIECE_BYTES)
         self._visible = tuple(self._piece(token, buffer, special=False) for token in range(self.n_tokens))
         self.end_tokens = frozenset(token for token in range(self.n_tokens) if L.llama_vocab_is_eog(self._vocab, token))
@@ -49,7 +50,9 @@ class Vocab:
             tokens = np.empty(-count, np.int32)
             pointer = tokens.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
             count = L.llama_tokenize(self._vocab, data, len(data), pointer, -count, add_special, parse_special)
-        return tokens[:count].copy()
+        # A chat template may have written the begin token that add_special adds again.
+        is_doubled = add_special and count > 1 and tokens[0] == tokens[1] == self._begin
+        return tokens[int(is_doubled) : count].copy()
 
     def text(self, token: int) -> str:
         """Return a token written out, special ones too; "" for no token."""

@@ -10,6 +10,7 @@ from core.errors import BadOption, LoadFailed, ModelDoesNotFit
 from core.events import EngineState, Phase
 from core.loading import load_engine
 from core.options import EngineOptions, KvType
+from core.request import Request
 from core.thread_choice import physical_cores
 from tests.support import gguf_factory
 from tests.support.broken_gguf import BROKEN, UNUSABLE, Broken, Unusable, giant
@@ -100,3 +101,15 @@ def test_models_made_from_ember_run_with_its_text(recipe: gguf_factory.Recipe) -
     with open_engine(gguf_factory.cached(recipe), n_ctx=256) as engine:
         _, _, found = complete(engine, QUESTION, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
     assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), greedy_tokens(expected, "only"))
+
+
+def test_a_begin_token_written_by_the_template_is_not_doubled(tmp_path: Path) -> None:
+    path = tmp_path / "with-begin.gguf"
+    content = bytearray(EMBER.read_bytes())
+    key = b"tokenizer.ggml.add_bos_token"
+    content[content.index(key) + len(key) + 4] = 1  # a type of four bytes stands between key and value
+    path.write_bytes(content)
+    with open_engine(path, n_ctx=256) as engine:
+        plain = engine.tokenize(Request("1", "Hello")).tolist()
+        assert plain[0] == 0
+        assert engine.tokenize(Request("2", "<|endoftext|>Hello")).tolist() == plain
