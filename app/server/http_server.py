@@ -36,14 +36,13 @@ class HttpServer(uvicorn.Server):
         )
         super().__init__(config)
         self._on_started, self._on_stop = on_started, on_stop
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     def serve_until_stopped(self, listening: socket.socket) -> None:
         """Block until a signal or ``stop``; calls that run then get an end."""
         asyncio.run(self._run(listening))
 
     async def _run(self, listening: socket.socket) -> None:
-        loop = self._loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             with contextlib.suppress(NotImplementedError):
                 loop.add_signal_handler(number, self.stop)
@@ -56,12 +55,6 @@ class HttpServer(uvicorn.Server):
             return
         self.should_exit = True
         self._on_stop()
-
-    def stop_from_thread(self) -> None:
-        """Leave, on another thread's word."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed already
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self.stop)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to accept connections."""

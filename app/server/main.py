@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import gc
 import logging
 import os
+import signal
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -36,6 +38,8 @@ def run_server(settings: ServerSettings) -> int:
 
     A model that cannot be loaded does not end the server: its state says what is wrong, and another can be chosen.
     """
+    if settings.exit_with_stdin:
+        _leave_with_stdin()
     _log_to_file_and_stderr()
     try:
         listening = listen(settings.host, settings.port)
@@ -77,8 +81,6 @@ def _serve(settings: ServerSettings, host: ModelHost, listening: socket.socket) 
     def on_started(server: HttpServer) -> None:
         gc.freeze()  # what was imported stays for good: looking through it again and again would stall the streams
         _announce(settings, host, port)
-        if settings.exit_with_stdin:
-            threading.Thread(target=_follow_stdin, args=(server,), name="stdin", daemon=True).start()
 
     application = create_application(settings, host)
     HttpServer(application, on_started, on_stop=host.close).serve_until_stopped(listening)
@@ -93,22 +95,29 @@ def _entry(model: str | None) -> Entry:
 
 def _announce(settings: ServerSettings, host: ModelHost, port: int) -> None:
     problem = discovery.announce(host=settings.host, port=port, api_key=settings.api_key, model=host.name)
-    if problem:
-        print(problem, file=sys.stderr)
     url = discovery.local_url(settings.host, port)
-    if settings.announce:
-        print(f"{READY_PREFIX}{url}", flush=True)
-    else:
-        print(f"Slipstream serves {host.name} at {url}/v1. Ctrl-C stops it.", file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # whoever would have read it is gone already
+        if problem:
+            print(problem, file=sys.stderr)
+        if settings.announce:
+            print(f"{READY_PREFIX}{url}", flush=True)
+        else:
+            print(f"Slipstream serves {host.name} at {url}/v1. Ctrl-C stops it.", file=sys.stderr, flush=True)
 
 
-def _follow_stdin(server: HttpServer) -> None:
-    """Leave when standard input ends: whoever started us is gone."""
+def _leave_with_stdin() -> None:
+    """Leave, as after Ctrl-C, when standard input ends: whoever started us is gone, maybe before we were ready."""
+    # A shell lets its background jobs ignore this signal, and they pass that on.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=_follow_stdin, name="stdin", daemon=True).start()
+
+
+def _follow_stdin() -> None:
     with contextlib.suppress(OSError):
         # Not through sys.stdin: its lock would be held when the interpreter leaves.
         while os.read(0, 4096):
             pass
-    server.stop_from_thread()
+    _thread.interrupt_main()
 
 
 def _log_to_file_and_stderr() -> None:

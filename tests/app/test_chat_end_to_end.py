@@ -18,6 +18,7 @@ import pytest
 
 from app.doctor.checks import check_servers
 from app.exit_codes import ExitCode
+from app.server_process import serve_command
 
 ROOT = Path(__file__).resolve().parents[2]
 STORY = ["Tell me a story about a fox.", "--max-tokens", "24", "--seed", "1", "--temperature", "0"]
@@ -131,6 +132,19 @@ def test_nothing_survives_kill_9() -> None:
         members = family(child.pid)
         child.kill()
         assert left_over(members) == []
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 0.9, 1.5])
+def test_a_server_for_one_caller_leaves_with_it_at_any_moment(seconds: float) -> None:
+    pipe = subprocess.PIPE
+    server = subprocess.Popen(serve_command(), stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT, start_new_session=True)
+    time.sleep(seconds)
+    members = [psutil.Process(server.pid), *family(server.pid)]
+    for stream in (server.stdin, server.stdout, server.stderr):
+        assert stream is not None
+        stream.close()
+    server.wait(15)
+    assert left_over(members) == []
 
 
 def test_a_reader_that_leaves_early_is_no_error_to_talk_about() -> None:
