@@ -49,6 +49,20 @@ def test_each_command_explains_itself(command: str, is_pretty: bool, capsys: pyt
     assert f"slipstream {command}" in capsys.readouterr().out
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is always a display")
+@pytest.mark.parametrize("words", [[], ["desktop"]])
+def test_without_a_display_the_app_says_so_and_offers_the_rest(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(name, raising=False)
+    assert cli.main(words) == ExitCode.NO_DISPLAY
+    err = capsys.readouterr().err
+    assert "no display" in err
+    assert "chat" in err
+    assert "serve" in err
+
+
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--version"]) == ExitCode.OK
     assert capsys.readouterr().out.startswith("slipstream 0.")
