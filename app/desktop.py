@@ -51,6 +51,7 @@ def _run(application: QApplication, on_asked: Callable[[Callable[[], object]], o
 
     from ui.api import Api
     from ui.appearance import Appearance
+    from ui.calm_python import calm_python
     from ui.icons import icon
     from ui.main_window import MainWindow
     from ui.private_server import PrivateServer
@@ -68,6 +69,8 @@ def _run(application: QApplication, on_asked: Callable[[Callable[[], object]], o
     # The window is painted first: only then the other processes compete for the machine.
     QTimer.singleShot(0, application, _trace_start)
     QTimer.singleShot(0, application, link.start)
+    QTimer.singleShot(0, application, calm_python)
+    QTimer.singleShot(1_500, application, window.tools.colours.warm_up)
     with _Signals(application, window.close):
         code = application.exec()
     server.stop()
@@ -105,7 +108,8 @@ def _trace_start() -> None:
 
         import psutil
 
-        print(f"window visible after {(time.time() - psutil.Process().create_time()) * 1000:.0f} ms", flush=True)
+        took = time.time() - psutil.Process().create_time()
+        print(f"slipstream: window shown after {took * 1000:.0f} ms", file=sys.stderr, flush=True)
 
 
 class _Signals:

@@ -75,6 +75,7 @@ class MainWindow(QMainWindow):
         self.history.renamed.connect(self.desk.rename)
         self.history.deleted.connect(self.desk.delete)
         self.history.searched.connect(self.desk.search)
+        self.history.more_wanted.connect(self.desk.list_more)
         self.desk.listed.connect(self._on_listed)
         self.desk.running_changed.connect(self.history.model.set_running)
         self.desk.current_changed.connect(self._on_current)

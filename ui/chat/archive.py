@@ -70,9 +70,9 @@ class Archive:
 
     # Reading: ``then`` gets the answer later, on the thread of the window.
 
-    def chats(self, then: Callable[[list[ChatSummary]], None]) -> None:
-        """Ask for all chats, the newest first."""
-        self._read(ChatStore.chats, then, _no_chats())
+    def chats(self, then: Callable[[list[ChatSummary]], None], limit: int = -1) -> None:
+        """Ask for the ``limit`` newest chats, the newest first; for all below 0."""
+        self._read(lambda store: store.chats(limit), then, _no_chats())
 
     def search(self, words: str, then: Callable[[list[ChatSummary]], None]) -> None:
         """Ask for the chats that hold ``words``."""

@@ -34,6 +34,10 @@ class CodeColours(QObject):
         """Colour from now on for another palette."""
         self._palette = palette
 
+    def warm_up(self) -> None:
+        """Import what colouring needs, before it is needed."""
+        self._lexing.submit(code_spans, "x = 1", "python")
+
     def colour(self, view: QWidget, code: QTextCursor, language: str) -> None:
         """Colour the selected text of a document that ``view`` shows."""
         if not language or not code.hasSelection():

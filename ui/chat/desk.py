@@ -15,6 +15,7 @@ from ui.chat.message_tree import MessageTree
 from ui.chat.records import Chat, ChatSettings, ChatSummary, Message
 
 LIST_PAUSE_MS = 50
+LIST_PAGE = 300  # chats that are listed at first, and more each time the end of the list comes near
 
 
 class ChatDesk(QObject):
@@ -33,6 +34,7 @@ class ChatDesk(QObject):
         super().__init__(parent)
         self._api, self._archive, self._ids = api, archive, ids
         self._words = ""
+        self._limit = LIST_PAGE
         self._deleted: tuple[int, Conversation | None] | None = None
         self._at_work: dict[int, Conversation] = {}
         self._wanted: int | None = None
@@ -67,6 +69,12 @@ class ChatDesk(QObject):
         """List the chats that hold ``words``; all for ""."""
         self._words = words
         self._ask_for_list()
+
+    def list_more(self, n_shown: int) -> None:
+        """List older chats too; ``n_shown`` are listed now."""
+        if not self._words and n_shown >= self._limit:
+            self._limit += LIST_PAGE
+            self._ask_for_list()
 
     def list_soon(self) -> None:
         """List the chats again; several wishes at once are one."""
@@ -183,4 +191,4 @@ class ChatDesk(QObject):
         if words:
             self._archive.search(words, listed)
         else:
-            self._archive.chats(listed)
+            self._archive.chats(listed, self._limit)

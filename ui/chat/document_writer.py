@@ -20,8 +20,6 @@ from PySide6.QtGui import (
     QTextLength,
     QTextList,
     QTextListFormat,
-    QTextTable,
-    QTextTableCellFormat,
     QTextTableFormat,
 )
 
@@ -31,8 +29,6 @@ KIND = QTextFormat.Property.UserProperty.value + 1  # on a frame: what it is
 LANGUAGE = KIND + 1  # on a code frame
 CODE, QUOTE, RULE = "code", "quote", "rule"
 INDENT = 26.0
-CODE_PADDING = 14
-LABEL_PADDING = 7
 _HEADING_SIZES = {1: 21, 2: 18, 3: 16}
 
 
@@ -181,48 +177,34 @@ class DocumentWriter:
         self._step_out()
 
     def _code(self, token: Token) -> None:
+        """Write a code block as a frame: unlike a table, a frame is not laid out again as a whole when it grows."""
         language = token.info.strip().split()[0] if token.info.strip() else ""
-        form = QTextTableFormat()
+        form = QTextFrameFormat()
         form.setProperty(KIND, CODE)
         form.setProperty(LANGUAGE, language)
-        form.setBorder(0)
-        form.setCellSpacing(0)
-        form.setCellPadding(0)
+        form.setPadding(Space.M)
         form.setTopMargin(Space.S)
         form.setBottomMargin(Space.M)
-        form.setWidth(QTextLength(QTextLength.Type.PercentageLength, 100))
         self._leave_room()
-        table = self.cursor.insertTable(2, 1, form)
-        self._pad_cells(table)
-        self._write_label(table, language)
-        self.open_code = table.cellAt(1, 0).firstCursorPosition()
-        self._write_code(self.open_code, token.content.removesuffix("\n"))
-        self.cursor.setPosition(table.lastPosition() + 1)
-        self.is_fresh = True
+        self.cursor.insertFrame(form)
+        self._write_label(language)
+        self._write_lines(token.content.removesuffix("\n"))
+        self.open_code = QTextCursor(self.cursor)
+        self._step_out()
 
-    def _pad_cells(self, table: QTextTable) -> None:
-        for row, (above, below) in enumerate(((LABEL_PADDING, 0), (Space.XS, Space.M))):
-            cell = table.cellAt(row, 0)
-            form = QTextTableCellFormat()
-            form.setLeftPadding(CODE_PADDING)
-            form.setRightPadding(CODE_PADDING)
-            form.setTopPadding(above)
-            form.setBottomPadding(below)
-            cell.setFormat(form)
-
-    def _write_label(self, table: QTextTable, language: str) -> None:
+    def _write_label(self, language: str) -> None:
         chars = QTextCharFormat()
         chars.setFontFamilies([self._style.family])
         chars.setProperty(QTextFormat.Property.FontPixelSize, Type.CAPTION)
         chars.setForeground(QColor(self._palette.code_muted))
-        cursor = table.cellAt(0, 0).firstCursorPosition()
-        cursor.setBlockFormat(_line(150))
-        cursor.insertText(language or "code", chars)
+        form = _line(100)
+        form.setBottomMargin(Space.S)
+        self.cursor.setBlockFormat(form)
+        self.cursor.insertText(language or "code", chars)
 
-    def _write_code(self, cursor: QTextCursor, code: str) -> None:
-        # No setBlockCharFormat here: in a cell it would take the place of the cell's own format, its padding.
-        cursor.setBlockFormat(_line(135))
-        cursor.insertText(code, self._style.code)
+    def _write_lines(self, code: str) -> None:
+        self.cursor.insertBlock(_line(135), self._style.code)
+        self.cursor.insertText(code, self._style.code)
 
     def _table(self, tokens: Iterator[Token]) -> None:
         rows = list(_table_rows(tokens))
@@ -241,29 +223,24 @@ class DocumentWriter:
         form.setBottomMargin(Space.M)
         self._leave_room()
         table = self.cursor.insertTable(len(rows), n_columns, form)
-        for number, row in enumerate(rows):
-            self._table_row(table, number, row)
+        for row in rows:
+            self._table_row(row, n_columns)
         self.cursor.setPosition(table.lastPosition() + 1)
         self.is_fresh = True
 
-    def _table_row(self, table: QTextTable, number: int, row: _Row) -> None:
-        outer = self.cursor
-        for column, (inline, align) in enumerate(row.cells):
-            cell = table.cellAt(number, column)
-            if row.is_head:
-                cell_form = QTextTableCellFormat()
-                cell_form.setBackground(QColor(self._palette.panel))
-                cell.setFormat(cell_form)
-            chars = QTextCharFormat(self._base)
-            chars.setProperty(QTextFormat.Property.FontPixelSize, Type.BODY)
-            if row.is_head:
-                chars.setFontWeight(QFont.Weight.DemiBold)
-            self.cursor = cell.firstCursorPosition()
+    def _table_row(self, row: _Row, n_columns: int) -> None:
+        chars = QTextCharFormat(self._base)
+        chars.setProperty(QTextFormat.Property.FontPixelSize, Type.BODY)
+        if row.is_head:
+            chars.setFontWeight(QFont.Weight.DemiBold)
+        for column in range(n_columns):
+            inline, align = row.cells[column] if column < len(row.cells) else ([], Qt.AlignmentFlag.AlignLeft)
             form = _line(130)
             form.setAlignment(align)
             self.cursor.setBlockFormat(form)
             self._inline(inline, chars)
-        self.cursor = outer
+            # Going from cell to cell is cheap; asking the table for a cell after each change is not.
+            self.cursor.movePosition(QTextCursor.MoveOperation.NextCell)
 
     def _leave_room(self) -> None:
         """Make the block before a frame as small as can be where it is empty: a frame always has one before it."""

@@ -44,6 +44,12 @@ class HistoryModel(QAbstractListModel):
             self._rows = rows
             self.dataChanged.emit(self.index(0), self.index(len(rows) - 1))
             return
+        if rows[: len(self._rows)] == self._rows:
+            # Older chats at the end: what is in view stays where it is.
+            self.beginInsertRows(QModelIndex(), len(self._rows), len(rows) - 1)
+            self._rows = rows
+            self.endInsertRows()
+            return
         self.beginResetModel()
         self._rows = rows
         self.endResetModel()
@@ -55,6 +61,11 @@ class HistoryModel(QAbstractListModel):
             self._running = running
             if self._rows:
                 self.dataChanged.emit(self.index(0), self.index(len(self._rows) - 1), [RUNNING])
+
+    @property
+    def n_chats(self) -> int:
+        """How many chats are shown."""
+        return sum(isinstance(row, ChatSummary) for row in self._rows)
 
     def row_of(self, chat_id: int) -> int:
         """Return the row of a chat, -1 where it is not shown."""

@@ -34,6 +34,7 @@ class HistoryPanel(QFrame):
     renamed = Signal(object, str)
     deleted = Signal(object)
     searched = Signal(str)  # "" shows all
+    more_wanted = Signal(int)  # the end of the list comes near; how many chats it has
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -61,6 +62,7 @@ class HistoryPanel(QFrame):
         self.list.clicked.connect(self._on_chosen)
         self.list.activated.connect(self._on_chosen)
         self.list.delete_wanted.connect(self._delete_current)
+        self.list.verticalScrollBar().valueChanged.connect(self._on_scrolled)
         self.list.customContextMenuRequested.connect(self._show_menu)
         self.nothing = QLabel()
         self.nothing.setProperty("tone", "caption")
@@ -117,6 +119,11 @@ class HistoryPanel(QFrame):
         self._search_icon.setIcon(icon("search", palette.muted, size=16))
         self._mark.setPixmap(pixmap("stream", palette.accent, 24, self.devicePixelRatioF()))
         self.list.viewport().update()
+
+    def _on_scrolled(self, value: int) -> None:
+        bar = self.list.verticalScrollBar()
+        if value > bar.maximum() - 3 * bar.pageStep():
+            self.more_wanted.emit(self.model.n_chats)
 
     def _on_chosen(self, index: QModelIndex) -> None:
         chat_id = index.data(CHAT_ID)

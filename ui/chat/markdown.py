@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-MAX_OPEN = 4_000  # characters of an open block that is not code, before it is cut
+MAX_BLOCK = 1_600  # characters of a block that is not code; a longer one is cut, or each new word would cost more
+MAX_TABLE = 1_000  # a table is the dearest to write
+MAX_UNCUT = 4 * MAX_BLOCK  # a list or a quote may be this long where it has no good place to cut
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A block, or a part of one that was too long.
+
+    ``length`` characters of the text make it up. ``head`` has to stand before what follows: of a cut table its head.
+    """
+
+    tokens: list[Token]
+    length: int
+    head: str = ""
+
+    @property
+    def is_fence(self) -> bool:
+        """True for a code block between fences."""
+        return len(self.tokens) == 1 and self.tokens[0].type == "fence"
 
 
 class Markdown:
@@ -15,58 +35,83 @@ class Markdown:
 
     def __init__(self) -> None:
         self._parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-        # Only text styles are shown: an image would be a request to somebody's server.
-        self._parser.validateLink = lambda url: True  # type: ignore[method-assign]
 
     def parse(self, text: str) -> list[Token]:
         """Return the block tokens of ``text``."""
         return self._parser.parse(text)
 
+    def pieces(self, text: str, head: str = "") -> list[Piece]:
+        """Cut ``text``, before which ``head`` is to be read, into blocks none of which is too long."""
+        return list(self._pieces(text, head))
 
-def last_block(tokens: Sequence[Token]) -> int:
-    """Return the index of the token that opens the last top-level block, 0 where there is none."""
-    return max((i for i, token in enumerate(tokens) if token.level == 0 and token.nesting >= 0), default=0)
+    def _pieces(self, text: str, head: str) -> Iterator[Piece]:
+        source = head + text
+        blocks = _top_level(self.parse(source))
+        starts = _offsets(source, [block[0].map[0] if block[0].map else 0 for block in blocks])
+        starts[:1] = [0]
+        for number, block in enumerate(blocks):
+            begin, end = starts[number], starts[number + 1] if number + 1 < len(blocks) else len(source)
+            known = len(head) if number == 0 else 0
+            if block[0].type in ("fence", "code_block"):
+                yield Piece(block, end - begin - known)
+            else:
+                yield from self._parts(source[begin:end], block[0].type, known)
+
+    def _parts(self, block: str, kind: str, known: int) -> Iterator[Piece]:
+        head = block[: _offsets(block, [2])[0]] if kind == "table_open" else ""
+        while (at := cut_offset(block, kind)) is not None and at > known:
+            yield Piece(self.parse(block[:at]), at - known, head)
+            block, known = head + block[at:], len(head)
+        yield Piece(self.parse(block), len(block) - known)
 
 
-def start_line(token: Token) -> int:
-    """Return the line that a block begins on, 0 where it is not known."""
-    return token.map[0] if token.map else 0
+def _top_level(tokens: list[Token]) -> list[list[Token]]:
+    blocks: list[list[Token]] = []
+    for token in tokens:
+        if token.level == 0 and token.nesting >= 0:
+            blocks.append([])
+        blocks[-1].append(token)
+    return blocks
 
 
-def offset_of_line(text: str, line: int) -> int:
-    """Return where line number ``line`` begins in ``text``."""
-    offset = 0
-    for _ in range(line):
-        offset = text.index("\n", offset) + 1
-    return offset
+def _offsets(text: str, lines: list[int]) -> list[int]:
+    """Return where the given lines, in rising order, begin in ``text``."""
+    offsets, line, offset = [], 0, 0
+    for wanted in lines:
+        while line < wanted:
+            at = text.find("\n", offset)
+            offset, line = (len(text), wanted) if at < 0 else (at + 1, line + 1)
+        offsets.append(offset)
+    return offsets
 
 
-def is_open_fence(text: str, tokens: Sequence[Token]) -> bool:
-    """Return whether ``text`` ends inside a fenced code block at the top level."""
-    token = tokens[last_block(tokens)] if tokens else None
-    if token is None or token.type != "fence":
-        return False
-    lines = text.rstrip("\n").split("\n")
-    last = lines[-1].strip() if len(lines) - 1 > start_line(token) else ""
+def cut_offset(block: str, kind: str) -> int | None:
+    """Return where a block is to be cut, None where it is not: best at a line that starts at the margin."""
+    limit = MAX_TABLE if kind == "table_open" else MAX_BLOCK
+    if len(block) <= limit:
+        return None
+    at = block.rfind("\n", 0, limit)
+    while at > 0 and block[at + 1 : at + 2].isspace():
+        at = block.rfind("\n", 0, at)
+    if at > 0 and kind != "paragraph_open":
+        return at + 1
+    if kind != "paragraph_open" and len(block) <= MAX_UNCUT:
+        return None
+    return max(block.rfind(" ", 0, MAX_BLOCK), block.rfind("\n", 0, MAX_BLOCK)) + 1 or MAX_BLOCK
+
+
+def is_open(fence: Piece, text: str) -> bool:
+    """Return whether the code block with which ``text`` ends still waits for its closing fence."""
+    token = fence.tokens[0]
+    lines = text.rstrip("\n").rsplit("\n", 1)
+    if len(lines) < 2 or not token.content:
+        return True
+    last = lines[-1].strip()
     return not (len(last) >= len(token.markup) and set(last) == {token.markup[0]})
 
 
-def stable_code(code: str, markup: str) -> str:
+def certain_code(token: Token) -> str:
     """Return the part of a growing code block that is code for certain: its last line may become the closing fence."""
-    head, newline, last = code.removesuffix("\n").rpartition("\n")
-    return head + newline if _may_close(last, markup) else code.removesuffix("\n")
-
-
-def _may_close(line: str, markup: str) -> bool:
-    return not line.strip() or set(line.strip()) == {markup[0]}
-
-
-def cut_offset(text: str) -> int:
-    """Return where a too long open block is best cut: at a line that starts at the margin, else at a space."""
-    limit = len(text) - 200
-    at = text.rfind("\n", 0, limit)
-    while at > 0 and text[at + 1 : at + 2].isspace():
-        at = text.rfind("\n", 0, at)
-    if at <= 0:
-        at = text.rfind(" ", 0, limit)
-    return at + 1 if at > 0 else limit
+    code = token.content.removesuffix("\n")
+    head, newline, last = code.rpartition("\n")
+    return head + newline if not last.strip() or set(last.strip()) == {token.markup[0]} else code

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from markdown_it.token import Token
 from PySide6.QtCore import QEvent, QPoint, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QPen, QResizeEvent, QTextCursor, QTextFrame
@@ -12,32 +10,20 @@ from PySide6.QtWidgets import QWidget
 from ui.chat.code_colours import CodeColours
 from ui.chat.document_writer import (
     CODE,
-    CODE_PADDING,
     INDENT,
     KIND,
-    LABEL_PADDING,
     LANGUAGE,
     QUOTE,
     RULE,
     DocumentWriter,
     TextStyle,
 )
-from ui.chat.markdown import (
-    MAX_OPEN,
-    Markdown,
-    cut_offset,
-    is_open_fence,
-    last_block,
-    offset_of_line,
-    stable_code,
-    start_line,
-)
+from ui.chat.markdown import Markdown, Piece, certain_code, is_open
 from ui.chat.text_view import TextView
 from ui.icon_button import TextButton
 from ui.theme import Corner, Space
 
 FLUSH_MS = 33
-REWRITE_LIMIT = 30_000  # characters; a longer reply that had to be cut keeps its cuts
 
 
 class MarkdownView(TextView):
@@ -58,7 +44,7 @@ class MarkdownView(TextView):
         self._is_tail_fresh = True  # whether it begins in an empty block
         self._shown_tail = ""
         self._code: _OpenCode | None = None
-        self._was_cut = False
+        self._head = ""  # what the open part has to be read after
         self._copy_buttons: list[TextButton] = []
         self._flush_timer = QTimer(self, singleShot=True, interval=FLUSH_MS)
         self._flush_timer.timeout.connect(self.flush)
@@ -97,12 +83,8 @@ class MarkdownView(TextView):
     def finish(self) -> None:
         """Show everything: nothing is added any more."""
         self._flush_timer.stop()
-        if self._was_cut and len(self._text) <= REWRITE_LIMIT:
-            self._reset(self._text)
-            self._write_tail(self._markdown.parse(self._text))
-        else:
-            self.flush(is_last=True)
-        self._colour_code(0)
+        self.flush(is_last=True)
+        self._colour_code(self._tail_at)
 
     def flush(self, is_last: bool = False) -> None:
         """Write what was added since the last time."""
@@ -111,57 +93,58 @@ class MarkdownView(TextView):
             return
         cursor = QTextCursor(self.document())
         cursor.beginEditBlock()
-        if not self._grow_code(tail, is_last):
-            self._rewrite(tail, is_last)
+        self._write(self._markdown.pieces(tail, self._head), tail, is_last)
         cursor.endEditBlock()
         self._shown_tail = self._text[self._closed :]
         self.grown.emit()
 
     def _reset(self, text: str) -> None:
         self._text, self._closed, self._tail_at, self._shown_tail = text, 0, 0, ""
-        self._code, self._was_cut, self._is_tail_fresh = None, False, True
+        self._code, self._head, self._is_tail_fresh = None, "", True
         self.clear()
 
     # Writing.
 
-    def _rewrite(self, tail: str, is_last: bool) -> None:
-        """Write the open part again; what it closed stays for good."""
-        tokens = self._markdown.parse(tail)
-        split = last_block(tokens)
+    def _write(self, pieces: list[Piece], tail: str, is_last: bool) -> None:
+        """Write the open part again; of its pieces all but the last are there for good."""
+        if self._code is not None and pieces and pieces[0].is_fence:
+            is_certain = is_last or len(pieces) > 1 or not is_open(pieces[0], tail)
+            if self._code.grow(pieces[0].tokens[0], is_certain):
+                if len(pieces) == 1:
+                    return
+                self._keep_tail(pieces.pop(0))
         self._remove_tail()
-        if split and not is_last:
-            self._close(tokens[:split], offset_of_line(tail, start_line(tokens[split])))
-            tail = self._text[self._closed :]
-            tokens = self._markdown.parse(tail)
-        in_code = not is_last and is_open_fence(tail, tokens)
-        if not in_code and not is_last and len(tail) > MAX_OPEN:
-            tail = self._cut(tail)
-            tokens = self._markdown.parse(tail)
-        self._write_tail(tokens, in_code)
+        for piece in pieces[:-1]:
+            self._close(piece)
+        if pieces:
+            self._write_open(pieces[-1], tail, is_last)
 
-    def _cut(self, tail: str) -> str:
-        at = cut_offset(tail)
-        self._close(self._markdown.parse(tail[:at]), at)
-        self._was_cut = True
-        return tail[at:]
-
-    def _close(self, tokens: Sequence[Token], n_characters: int) -> None:
+    def _close(self, piece: Piece) -> None:
         begin = self._tail_at
         writer = self._writer()
-        writer.write(tokens)
+        writer.write(piece.tokens)
         self._tail_at, self._is_tail_fresh = writer.cursor.position(), writer.is_fresh
-        self._closed += n_characters
+        self._closed += piece.length
+        self._head = piece.head
         self._colour_code(begin)
 
-    def _write_tail(self, tokens: Sequence[Token], in_code: bool = False) -> None:
-        writer = self._writer()
+    def _keep_tail(self, piece: Piece) -> None:
+        """Close the code block that is there already."""
+        begin = self._tail_at
+        self._tail_at, self._is_tail_fresh = self._writer().cursor.position(), True
+        self._closed += piece.length
+        self._head = piece.head
+        self._colour_code(begin)
+
+    def _write_open(self, piece: Piece, tail: str, is_last: bool) -> None:
+        in_code = piece.is_fence and not is_last and is_open(piece, tail)
         if in_code:
-            tokens[-1].content = stable_code(tokens[-1].content, tokens[-1].markup)
-        writer.write(tokens)
+            piece.tokens[0].content = certain_code(piece.tokens[0])
+        writer = self._writer()
+        writer.write(piece.tokens)
         writer.finish()
-        self._code = None
-        if in_code and writer.open_code is not None:
-            self._code = _OpenCode(writer.open_code, tokens[-1].content, tokens[-1].markup, self._style)
+        if piece.is_fence and writer.open_code is not None:
+            self._code = _OpenCode(writer.open_code, piece.tokens[0], self._style)
 
     def _writer(self) -> DocumentWriter:
         cursor = QTextCursor(self.document())
@@ -174,15 +157,6 @@ class MarkdownView(TextView):
         cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
         cursor.removeSelectedText()
         self._code = None
-
-    def _grow_code(self, tail: str, is_last: bool) -> bool:
-        """Add to an open code block without writing it again; False where that is not the case at hand."""
-        if self._code is None or is_last:
-            return False
-        tokens = self._markdown.parse(tail)
-        if len(tokens) != 1 or not is_open_fence(tail, tokens):
-            return False
-        return self._code.grow(tokens[0].content)
 
     # Code blocks: colours and copy buttons.
 
@@ -264,9 +238,6 @@ class MarkdownView(TextView):
         form = frame.format().toFrameFormat()
         box = self.document().documentLayout().frameBoundingRect(frame)
         height = box.height() - form.topMargin() - form.bottomMargin()
-        if _kind(frame) == CODE:
-            # Of a table Qt gives the corner of the first cell's text, but the size with all margins.
-            return QRectF(box.left() - CODE_PADDING, box.top() - LABEL_PADDING, self.viewport().width(), height)
         return QRectF(box.left() + form.leftMargin(), box.top() + form.topMargin(), box.width(), height)
 
     def changeEvent(self, event: QEvent) -> None:
@@ -276,20 +247,19 @@ class MarkdownView(TextView):
 
 
 class _OpenCode:
-    """The code block at the end of a growing text."""
+    """The code block at the end of a growing text: it grows without being written again."""
 
-    def __init__(self, end: QTextCursor, written: str, markup: str, style: TextStyle) -> None:
+    def __init__(self, end: QTextCursor, token: Token, style: TextStyle) -> None:
         self._cursor = QTextCursor(end)
-        self._written = written.removesuffix("\n")
-        self._markup = markup
+        self._written = token.content.removesuffix("\n")
+        self._info = token.info
         self._form = style.code
 
-    def grow(self, code: str) -> bool:
-        """Add what is new in ``code``; False where it does not begin with what was written."""
-        code = stable_code(code, self._markup).removesuffix("\n")
-        if not code.startswith(self._written):
-            # The end that was held back shrinks to nothing new: wait for more.
-            return self._written.startswith(code)
+    def grow(self, token: Token, is_certain: bool) -> bool:
+        """Add what is new; False where the code no longer begins with what was written."""
+        code = token.content.removesuffix("\n") if is_certain else certain_code(token)
+        if token.info != self._info or not code.startswith(self._written):
+            return False
         self._cursor.insertText(code[len(self._written) :], self._form)
         self._written = code
         return True
@@ -301,8 +271,7 @@ def _kind(frame: QTextFrame) -> object:
 
 def _code_cursor(frame: QTextFrame) -> QTextCursor:
     """Select the code of a code frame, without its label."""
-    table = frame
-    cursor = table.firstCursorPosition()
+    cursor = frame.firstCursorPosition()
     cursor.movePosition(QTextCursor.MoveOperation.NextBlock)
     cursor.setPosition(frame.lastPosition(), QTextCursor.MoveMode.KeepAnchor)
     return cursor

@@ -198,10 +198,11 @@ class ChatStore:
 
     # Reading.
 
-    def chats(self) -> list[ChatSummary]:
-        """Return all chats, the one written to last first."""
+    def chats(self, limit: int = -1) -> list[ChatSummary]:
+        """Return the ``limit`` chats written to last, the latest first; all of them below 0."""
         rows = self._db.execute(
-            "SELECT id, title, updated_ms FROM chat WHERE deleted_ms IS NULL ORDER BY updated_ms DESC, id DESC"
+            "SELECT id, title, updated_ms FROM chat WHERE deleted_ms IS NULL ORDER BY updated_ms DESC, id DESC LIMIT ?",
+            (limit,),
         )
         return [ChatSummary(*row) for row in rows]
 

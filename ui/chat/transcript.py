@@ -17,8 +17,8 @@ from ui.chat.user_message import UserMessage
 from ui.icon_button import IconButton
 from ui.theme import COLUMN, Space
 
-AT_ONCE = 4  # messages made before the chat is shown; the others of a page follow one by one
-PAGE = 24
+AT_ONCE = 2  # messages made before the chat is shown; the others of a page follow one by one
+PAGE = 16
 NEAR_TOP = 300  # pixels from the top at which older messages are fetched
 
 

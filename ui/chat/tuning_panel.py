@@ -6,22 +6,19 @@ from dataclasses import dataclass, replace
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
-    QAbstractSpinBox,
-    QDoubleSpinBox,
     QFrame,
     QHBoxLayout,
     QLabel,
     QPlainTextEdit,
     QPushButton,
     QScrollArea,
-    QSlider,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
 
 from ui.chat.records import ChatSettings
 from ui.icon_button import IconButton
+from ui.number_field import CalmSlider, DecimalField, WholeField
 from ui.theme import PANEL, TOP_BAR, Palette, Space
 
 MAX_INT = 2_147_483_647
@@ -185,20 +182,14 @@ class _DialRow(QWidget):
         super().__init__()
         self._dial = dial
         self.setToolTip(dial.help)
-        self.field = QDoubleSpinBox()
+        self.field = DecimalField(dial.label)
         self.field.setDecimals(0 if dial.step >= 1 else 2)
         self.field.setRange(dial.low, dial.high)
         self.field.setSingleStep(dial.step)
-        self.field.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
-        self.field.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.field.setFixedWidth(68)
-        self.field.setAccessibleName(dial.label)
         self.field.setAccessibleDescription(dial.help)
-        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider = CalmSlider(f"{dial.label} slider")
         self.slider.setRange(0, round((dial.high - dial.low) / dial.step))
-        self.slider.setAccessibleName(f"{dial.label} slider")
-        self.slider.wheelEvent = lambda event: event.ignore()  # type: ignore[method-assign]
-        self.field.wheelEvent = lambda event: event.ignore()  # type: ignore[method-assign]
         self.field.valueChanged.connect(self._on_field)
         self.slider.valueChanged.connect(self._on_slider)
         head = QHBoxLayout()
@@ -233,15 +224,11 @@ class _DialRow(QWidget):
         self.slider.blockSignals(False)
 
 
-def _number(name: str, low: int, high: int, special: str) -> QSpinBox:
-    field = QSpinBox()
+def _number(name: str, low: int, high: int, special: str) -> WholeField:
+    field = WholeField(name)
     field.setRange(low, high)
     field.setSpecialValueText(special)
-    field.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
-    field.setAlignment(Qt.AlignmentFlag.AlignRight)
     field.setFixedWidth(112)
-    field.setAccessibleName(name)
-    field.setKeyboardTracking(False)
     return field
 
 

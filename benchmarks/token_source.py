@@ -1,0 +1,62 @@
+"""A server that streams a given text at a given rate, so that the window is measured and not a model."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+STATE = {"phase": "ready", "progress": 1.0, "model": "source", "n_ctx": 100_000, "n_params": 1_000_000}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Streams ``tokens`` at ``rate`` a second to every chat request."""
+
+    tokens: tuple[str, ...] = ()
+    rate = 1_000.0
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self._answer({"/slipstream/state": STATE, "/v1/models": {"data": [{"id": "source"}]}}.get(self.path, {}))
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        began = time.perf_counter()
+        for number, token in enumerate(self.tokens):
+            early = began + number / self.rate - time.perf_counter()
+            if early > 0:
+                time.sleep(early)
+            self._event({"choices": [{"index": 0, "delta": {"content": token}, "finish_reason": None}]})
+        self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+
+    def _event(self, body: dict[str, Any]) -> None:
+        self.wfile.write(b"data: " + json.dumps(body).encode() + b"\n\n")
+
+    def _answer(self, body: dict[str, Any]) -> None:
+        raw = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+
+def serve() -> None:
+    """Serve the tokens that come as JSON on stdin; print the port."""
+    wanted = json.loads(sys.stdin.readline())
+    Handler.tokens, Handler.rate = tuple(wanted["tokens"]), wanted["rate"]
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    print(server.server_address[1], flush=True)
+    server.serve_forever()
+
+
+# Started as a module by the bench, which must not share this program's Python lock.
+if __name__ == "__main__" and not sys.stdin.isatty():
+    serve()

@@ -1,0 +1,241 @@
+"""How long the window stands still at most: while text streams in, and when long chats and lists are opened."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.report import Report, Row, run_bench, say
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
+
+    from ui.main_window import MainWindow
+
+ROOT = Path(__file__).resolve().parent.parent
+TICK_MS = 2
+N_CHATS = 10_000
+N_MESSAGES = 500
+
+WORDS = "the model reads every weight once for each token and so its speed is that of the memory "
+SECTION = """## Section {n}
+
+Here is a **short** paragraph with `inline code`, *emphasis* and a [link](http://example.org) that goes on for a while.
+
+- first item of the list with some words
+- second item with **bold** words
+
+```python
+def f_{n}(x):
+    for i in range(10):
+        print(i, x * {n})
+    return x
+```
+
+| a | b |
+|---|---|
+| 1 | {n} |
+
+"""
+TEXTS: dict[str, Callable[[], str]] = {
+    "mixed": lambda: "".join(SECTION.format(n=n) for n in range(200)),
+    "prose": lambda: "".join(WORDS * 4 + "\n\n" for _ in range(200)),
+    "one code block": lambda: "```python\n" + "    value = compute(item, 12)  # a comment\n" * 2_000,
+    "one paragraph": lambda: WORDS * 800,
+    "one list": lambda: "".join(f"- item {n} with some *words* in it\n" for n in range(3_000)),
+    "one word": lambda: "abcdefgh" * 6_000,
+    "one table": lambda: "| a | b | c |\n|---|---|---|\n" + "| cell one | cell two | 3 |\n" * 2_000,
+}
+
+
+class Stopwatch:
+    """Watches the event loop: a timer that should fire every few milliseconds, and how late it was."""
+
+    def __init__(self) -> None:
+        from PySide6.QtCore import QTimer
+
+        self._timer = QTimer()
+        self._timer.setTimerType(self._timer.timerType().PreciseTimer)
+        self._timer.timeout.connect(self._on_tick)
+        self._last = 0.0
+        self.stalls: list[float] = []
+
+    def start(self) -> None:
+        self.stalls = []
+        self._cpu, self._last = time.process_time(), time.perf_counter()
+        self._began = self._last
+        self._timer.start(TICK_MS)
+
+    def stop(self) -> Row:
+        self._on_tick()
+        self._timer.stop()
+        wall = time.perf_counter() - self._began
+        ordered = sorted(self.stalls)
+        return {
+            "longest_stall_ms": round(ordered[-1], 1),
+            "stall_p99_ms": round(ordered[int(len(ordered) * 0.99)], 1),
+            "cpu_share": round((time.process_time() - self._cpu) / wall, 2),
+            "seconds": round(wall, 2),
+        }
+
+    def _on_tick(self) -> None:
+        now = time.perf_counter()
+        self.stalls.append(max(0.0, (now - self._last) * 1_000 - TICK_MS))
+        self._last = now
+
+
+class Source:
+    """The text source, as a process of its own."""
+
+    def __init__(self, tokens: list[str], rate: float) -> None:
+        command = [sys.executable, "-m", "benchmarks.token_source"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._process = subprocess.Popen(command, cwd=ROOT, text=True, **pipes)  # type: ignore[call-overload]
+        self._process.stdin.write(json.dumps({"tokens": tokens, "rate": rate}) + "\n")
+        self._process.stdin.flush()
+        self.url = f"http://127.0.0.1:{int(self._process.stdout.readline())}"
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def tokens_of(text: str, count: int) -> list[str]:
+    """Cut ``text`` into pieces as long as tokens usually are."""
+    return re.findall(r"\s?\S{1,4}|\s+", text)[:count]
+
+
+def open_window(application: QApplication, folder: Path) -> MainWindow:
+    from ui.api import Api
+    from ui.appearance import Appearance, Choice
+    from ui.calm_python import calm_python
+    from ui.main_window import MainWindow
+
+    window = MainWindow(Api(), Appearance(application, Choice.LIGHT), folder / "chats.db", folder / "window.ini")
+    window.show()
+    calm_python()
+    window.tools.colours.warm_up()
+    return window
+
+
+def run_until(application: QApplication, is_done: Callable[[], bool], timeout: float = 120.0) -> None:
+    from PySide6.QtCore import QEventLoop
+
+    until = time.perf_counter() + timeout
+    while not is_done() and time.perf_counter() < until:
+        application.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+
+
+def rest(application: QApplication, seconds: float = 0.5) -> None:
+    from PySide6.QtCore import QTimer
+
+    over: list[bool] = []
+    QTimer.singleShot(round(seconds * 1_000), lambda: over.append(True))
+    run_until(application, lambda: bool(over))
+
+
+def measure_stream(application: QApplication, name: str, options: argparse.Namespace) -> Row:
+    tokens = tokens_of(TEXTS[name](), round(options.rate * options.seconds))
+    source = Source(tokens, options.rate)
+    watch = Stopwatch()
+    with tempfile.TemporaryDirectory() as folder:
+        window = open_window(application, Path(folder))
+        window.desk.current._api.connect_to(source.url, None)
+        rest(application)
+        ends: list[object] = []
+        window.desk.ended.connect(ends.append)
+        watch.start()
+        window.desk.send("Go on.")
+        run_until(application, lambda: bool(ends))
+        rest(application)
+        row = watch.stop()
+        window.close()
+    source.stop()
+    return {"case": f"stream: {name}", "tokens": len(tokens), **row}
+
+
+def measure_open(application: QApplication) -> list[Row]:
+    """Open a list of many chats and a chat of many messages."""
+    from ui.chat.records import Chat, Message, Role
+    from ui.chat.store import ChatStore
+
+    with tempfile.TemporaryDirectory() as folder:
+        store = ChatStore(Path(folder) / "chats.db")
+        with store._transaction():
+            rows = ((n, f"Chat number {n}", n, n * 60_000_000) for n in range(1, N_CHATS + 1))
+            store._db.executemany("INSERT INTO chat(id, title, created_ms, updated_ms) VALUES (?,?,?,?)", rows)
+        store.save_chat(Chat(N_CHATS + 1, "Long", 1, 2**41, leaf_id=20_000 + N_MESSAGES))
+        for n in range(1, N_MESSAGES + 1):
+            role, text = (Role.USER, "Go on.") if n % 2 else (Role.ASSISTANT, SECTION.format(n=n) * 3)
+            store.save_message(Message(20_000 + n, N_CHATS + 1, 20_000 + n - 1 if n > 1 else None, role, text, n))
+        store.close()
+        return list(_open_rows(application, Path(folder)))
+
+
+def _open_rows(application: QApplication, folder: Path) -> list[Row]:
+    window, watch, rows = open_window(application, folder), Stopwatch(), []
+
+    def measured(case: str, act: Callable[[], object], is_done: Callable[[], bool]) -> None:
+        watch.start()
+        act()
+        run_until(application, is_done)
+        rest(application)
+        rows.append({"case": case, "tokens": None, **watch.stop()})
+
+    model = window.history.model
+    measured(f"list {N_CHATS} chats", lambda: None, lambda: model.n_chats > 0)
+    rest(application)
+    measured(
+        f"open {N_MESSAGES} messages", lambda: window.desk.open(N_CHATS + 1), lambda: not window.desk.current.is_new
+    )
+    bar = window.page.transcript.verticalScrollBar()
+    measured("scroll to older messages", lambda: bar.setValue(0), lambda: True)
+    measured("resize", lambda: window.resize(900, 700), lambda: True)
+    measured("search", lambda: window.desk.search("number 77"), lambda: model.n_chats < 300)
+    measured("back to all chats", lambda: window.desk.search(""), lambda: model.n_chats >= 300)
+    end = window.history.list.verticalScrollBar()
+    measured("scroll to older chats", lambda: end.setValue(end.maximum()), lambda: model.n_chats > 300)
+    window.close()
+    return rows
+
+
+def measure(options: argparse.Namespace) -> Report:
+    """Return a row for each case; all figures in milliseconds on the event loop of an offscreen window."""
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    from PySide6.QtWidgets import QApplication
+
+    application = QApplication([])
+    report = Report("ui_stall", settings={"rate": options.rate, "seconds": options.seconds})
+    for name in options.cases or TEXTS:
+        say(f"stream: {name}")
+        report.rows.append(measure_stream(application, name, options))
+    if not options.cases:
+        say("long chats and lists")
+        report.rows += measure_open(application)
+    streams = [row["longest_stall_ms"] for row in report.rows if row["case"].startswith("stream")]
+    others = [row["longest_stall_ms"] for row in report.rows if not row["case"].startswith("stream")]
+    report.summary["longest_stall_ms"] = max(streams)
+    report.summary["longest_stall_opening_ms"] = max(others, default=None)
+    return report
+
+
+def main() -> int:
+    """Run the bench."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", type=float, default=1_000.0, help="tokens per second")
+    parser.add_argument("--seconds", type=float, default=6.0, help="how long each text streams")
+    parser.add_argument("--cases", nargs="*", choices=list(TEXTS), help="only these texts")
+    return run_bench("ui_stall", measure, parser)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
