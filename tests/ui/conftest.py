@@ -13,6 +13,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from fake_openai import FakeServer
 
+from ui.api import Api
+from ui.appearance import Appearance, Choice
+from ui.main_window import MainWindow
+
 HERE = Path(__file__).resolve().parent
 
 
@@ -28,3 +32,24 @@ def server():
     fake = FakeServer()
     yield fake
     fake.stop()
+
+
+@pytest.fixture
+def api(qtbot, server: object) -> Api:
+    """A client of the test's fake server; a server of another kind is connected by its test."""
+    made = Api()
+    if isinstance(server, FakeServer):
+        made.connect_to(server.url, None)
+    return made
+
+
+@pytest.fixture
+def window(qtbot, qapp, api: Api, tmp_path: Path):
+    """The whole window on an empty data folder."""
+    appearance = Appearance(qapp, Choice.LIGHT)
+    made = MainWindow(api, appearance, tmp_path / "chats.db", tmp_path / "window.ini")
+    qtbot.addWidget(made)
+    made.show()
+    yield made
+    made.close()
+    appearance.deleteLater()
