@@ -191,7 +191,7 @@ def test_root_gets_python_from_apt(checkout, tmp_path):
     # Installing python3 is what makes it appear.
     write_script(
         tmp_path / "bin" / "apt-get",
-        f'echo "$*" >>"{tmp_path}/apt"; case "$1" in install) {shutil.which("ln")} -sf {sys.executable} '
+        f'echo "$*" >>"{tmp_path}/apt"; case "$1" in install) {shutil.which("ln")} -sf "{sys.executable}" '
         f'"{tmp_path}/bin/python3";; esac',
     )
     (tmp_path / "bin" / "id").unlink()
