@@ -158,7 +158,9 @@ def describe_pip(line: str) -> str:
         return ""
     if match.group(1).startswith("Installing"):
         return "installing"
-    return line.strip().split(" (from ")[0].replace("Collecting", "looking for").replace("Downloading", "fetching")
+    # Of a wheel's long file name the project and the version tell enough.
+    text = re.sub(r"(\S+?-[^-\s]+)-\S+\.whl\b", r"\1", line.strip().split(" (from ")[0])
+    return text.replace("Collecting", "looking for").replace("Downloading", "fetching")
 
 
 def pip_environment(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:

@@ -214,7 +214,7 @@ def test_pip_keeps_the_users_settings_but_stays_in_the_venv():
 
 def test_pips_progress_is_told_in_few_words():
     assert describe_pip("Collecting numpy<3,>=2.1 (from -r x)\n") == "looking for numpy<3,>=2.1"
-    assert describe_pip("  Downloading numpy-2.4.6-cp311.whl (16.9 MB)\n") == "fetching numpy-2.4.6-cp311.whl (16.9 MB)"
+    assert describe_pip("  Downloading numpy-2.4.6-cp311.whl (16.9 MB)\n") == "fetching numpy-2.4.6 (16.9 MB)"
     assert describe_pip("Installing collected packages: a, b\n") == "installing"
     assert describe_pip("Requirement already satisfied: numpy\n") == ""
 
