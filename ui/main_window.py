@@ -102,6 +102,10 @@ class MainWindow(QMainWindow):
             QShortcut(QKeySequence(key), self, act)
         stop = QShortcut(QKeySequence("Esc"), self.page, self.desk.stop)
         stop.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        # Only while there is something to stop: otherwise Escape belongs to whatever has the keyboard.
+        stop.setEnabled(False)
+        self.desk.current_running_changed.connect(stop.setEnabled)
+        self.desk.current_changed.connect(lambda conversation: stop.setEnabled(conversation.is_running))
 
     # The two sides.
 

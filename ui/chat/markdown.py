@@ -17,11 +17,13 @@ MAX_UNCUT = 4 * MAX_BLOCK  # a list or a quote may be this long where it has no 
 class Piece:
     """A block, or a part of one that was too long.
 
-    ``length`` characters of the text make it up. ``head`` has to stand before what follows: of a cut table its head.
+    ``length`` characters of the text make it up. ``is_cut`` says that its block goes on in the next piece, ``head``
+    what then has to stand before that: of a table its head.
     """
 
     tokens: list[Token]
     length: int
+    is_cut: bool = False
     head: str = ""
 
     @property
@@ -60,9 +62,21 @@ class Markdown:
     def _parts(self, block: str, kind: str, known: int) -> Iterator[Piece]:
         head = block[: _offsets(block, [2])[0]] if kind == "table_open" else ""
         while (at := cut_offset(block, kind)) is not None and at > known:
-            yield Piece(self.parse(block[:at]), at - known, head)
+            yield Piece(self.parse(block[:at]), at - known, True, head)
             block, known = head + block[at:], len(head)
         yield Piece(self.parse(block), len(block) - known)
+
+
+def n_certain(pieces: list[Piece], text: str) -> int:
+    """Return how many of the pieces of a growing text can no longer change.
+
+    The last one can. The one before it can too while the last has no whole line: "4" after a list is a paragraph, "4."
+    is the list's next item.
+    """
+    if len(pieces) < 2:
+        return 0
+    is_line_open = "\n" not in text[len(text) - pieces[-1].length :]
+    return len(pieces) - (2 if is_line_open and not pieces[-2].is_cut else 1)
 
 
 def _top_level(tokens: list[Token]) -> list[list[Token]]:

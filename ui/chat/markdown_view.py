@@ -18,7 +18,7 @@ from ui.chat.document_writer import (
     DocumentWriter,
     TextStyle,
 )
-from ui.chat.markdown import Markdown, Piece, certain_code, is_open
+from ui.chat.markdown import Markdown, Piece, certain_code, is_open, n_certain
 from ui.chat.text_view import TextView
 from ui.icon_button import TextButton
 from ui.theme import Corner, Space
@@ -114,10 +114,10 @@ class MarkdownView(TextView):
                     return
                 self._keep_tail(pieces.pop(0))
         self._remove_tail()
-        for piece in pieces[:-1]:
+        n_closed = n_certain(pieces, tail)
+        for piece in pieces[:n_closed]:
             self._close(piece)
-        if pieces:
-            self._write_open(pieces[-1], tail, is_last)
+        self._write_open(pieces[n_closed:], tail, is_last)
 
     def _close(self, piece: Piece) -> None:
         begin = self._tail_at
@@ -136,14 +136,14 @@ class MarkdownView(TextView):
         self._head = piece.head
         self._colour_code(begin)
 
-    def _write_open(self, piece: Piece, tail: str, is_last: bool) -> None:
-        in_code = piece.is_fence and not is_last and is_open(piece, tail)
-        if in_code:
-            piece.tokens[0].content = certain_code(piece.tokens[0])
+    def _write_open(self, pieces: list[Piece], tail: str, is_last: bool) -> None:
         writer = self._writer()
-        writer.write(piece.tokens)
+        for piece in pieces:
+            if piece is pieces[-1] and piece.is_fence and not is_last and is_open(piece, tail):
+                piece.tokens[0].content = certain_code(piece.tokens[0])
+            writer.write(piece.tokens)
         writer.finish()
-        if piece.is_fence and writer.open_code is not None:
+        if len(pieces) == 1 and piece.is_fence and writer.open_code is not None:
             self._code = _OpenCode(writer.open_code, piece.tokens[0], self._style)
 
     def _writer(self) -> DocumentWriter:

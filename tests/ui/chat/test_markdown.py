@@ -1,0 +1,114 @@
+"""Blocks of a growing text: cutting changes nothing that can be seen."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ui.chat.code_spans import MAX_CODE, code_spans
+from ui.chat.markdown import MAX_BLOCK, MAX_UNCUT, Markdown, certain_code, cut_offset, is_open, n_certain
+
+MARKDOWN = Markdown()
+BLOCKS = (
+    "# Head\n\n",
+    "Some *words*.\n\n",
+    "- a\n- b\n\n",
+    "```py\nx = 1\n```\n\n",
+    "> quote\n\n",
+    "|a|\n|-|\n|1|\n\n",
+    "---\n\n",
+)
+
+
+@given(st.lists(st.sampled_from(BLOCKS), max_size=8))
+def test_the_pieces_make_up_the_text(blocks: list[str]) -> None:
+    text = "".join(blocks)
+    assert sum(piece.length for piece in MARKDOWN.pieces(text)) == (len(text) if blocks else 0)
+
+
+@given(st.text(alphabet="ab `*#->|\n1.[]()\\_~", max_size=80))
+def test_no_text_breaks_the_parser(text: str) -> None:
+    pieces = MARKDOWN.pieces(text)
+    assert sum(piece.length for piece in pieces) == (len(text) if pieces else 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "word " * 2_000,
+        "x" * 9_000,
+        "- item\n" * 2_000,
+        "> quote\n" * 2_000,
+        "| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 900,
+    ],
+    ids=["paragraph", "word", "list", "quote", "table"],
+)
+def test_a_long_block_is_cut_into_short_pieces(text: str) -> None:
+    pieces = MARKDOWN.pieces(text)
+    assert sum(piece.length for piece in pieces) == len(text)
+    assert max(piece.length for piece in pieces) <= MAX_BLOCK
+    assert len({piece.tokens[0].type for piece in pieces}) == 1
+
+
+def test_a_cut_is_in_the_same_place_while_the_text_grows() -> None:
+    text = "- item with words\n" * 500
+    whole = [piece.length for piece in MARKDOWN.pieces(text)]
+    closed: list[int] = []
+    shown, head = 0, ""
+    for end in range(7, len(text) + 7, 7):
+        for piece in MARKDOWN.pieces(text[shown:end], head)[:-1]:
+            closed.append(piece.length)
+            shown, head = shown + piece.length, piece.head
+    assert closed == whole[: len(closed)]
+    assert len(closed) >= len(whole) - 1
+
+
+def test_the_rest_of_a_cut_table_is_a_table() -> None:
+    pieces = MARKDOWN.pieces("| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 900)
+    assert pieces[0].head == "| a | b |\n|---|---|\n"
+    assert len(pieces) > 3
+
+
+def test_a_block_is_certain_once_the_next_has_a_whole_line() -> None:
+    for text, expected in (("1. a\n\n2", 0), ("1. a\n\nb\n", 1), ("a\n\nb\n\nc", 1), ("one", 0), ("", 0)):
+        assert n_certain(MARKDOWN.pieces(text), text) == expected
+    text = "word " * 900
+    assert n_certain(MARKDOWN.pieces(text), text) == len(MARKDOWN.pieces(text)) - 1
+
+
+def test_code_and_short_lists_are_never_cut() -> None:
+    assert len(MARKDOWN.pieces("```\n" + "line\n" * 5_000)) == 1
+    indented = "- one\n" + "  more\n" * 400
+    assert len(indented) < MAX_UNCUT
+    assert len(MARKDOWN.pieces(indented)) == 1
+    assert cut_offset("short", "paragraph_open") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("```py", True), ("```py\n", True), ("```\nx", True), ("```\nx\n``", True), ("```\nx\n```", False),
+     ("```\nx\n```\n", False), ("~~~\nx\n```\n", True), ("```\n```", True), ("````\nx\n```\n", True)],
+)  # fmt: skip
+def test_a_fence_is_open_until_it_is_closed(text: str, expected: bool) -> None:
+    assert is_open(MARKDOWN.pieces(text)[-1], text) is expected
+
+
+def test_what_may_become_the_closing_fence_is_not_code_yet() -> None:
+    assert certain_code(MARKDOWN.pieces("```\nx = 1\n``")[0].tokens[0]) == "x = 1\n"
+    assert certain_code(MARKDOWN.pieces("```\nx = 1")[0].tokens[0]) == "x = 1"
+
+
+@pytest.mark.parametrize("language", ["python", "json", "html", "c++", "bash", "diff", "rust"])
+def test_spans_lie_inside_the_code(language: str) -> None:
+    code = 'def f(x):\n    """🦊 doc"""\n    return {"a": [1, null]} # <b class="c">é</b>\n\n'
+    length = len(code.encode("utf-16-le")) // 2
+    spans = code_spans(code, language)
+    assert all(span.start >= 0 and span.start + span.length <= length for span in spans)
+    assert [span.start for span in spans] == sorted(span.start for span in spans)
+
+
+def test_unknown_languages_and_endless_code_stay_plain() -> None:
+    assert code_spans("x = 1", "no such language") == []
+    assert code_spans("x = 1", "") == []
+    assert code_spans("x" * (MAX_CODE + 1), "python") == []

@@ -1,0 +1,163 @@
+"""A reply on the screen: the same however it came, and harmless whatever is in it."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from PySide6.QtGui import QGuiApplication, QTextCursor
+
+from ui.chat.code_colours import CodeColours
+from ui.chat.document_writer import TextStyle
+from ui.chat.markdown import Markdown
+from ui.chat.markdown_view import MarkdownView
+from ui.theme import DARK, LIGHT
+
+TEXT = """# Title
+
+A **bold** and *italic* ~~struck~~ `code` [link](http://x.y) line.
+
+- first
+  - nested
+
+    with a paragraph
+- second
+
+3. three
+
+   ```bash
+   echo hi
+   ```
+
+4. four
+
+> quote
+>
+> - list in it
+
+---
+
+```python
+def f(n: int) -> int:
+    return n  # 🦊
+```
+
+| a | b |
+|:-:|--:|
+| 1 | 2 |
+| only one |
+
+<script>alert(1)</script> ![image](http://evil.example/x.png) ![file](file:///etc/passwd)
+
+    indented code
+
+Last words\\
+after a break."""
+
+
+@pytest.fixture
+def colours(qtbot):
+    made = CodeColours(LIGHT)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def make_view(qtbot, colours: CodeColours):
+    def make() -> MarkdownView:
+        view = MarkdownView(Markdown(), colours, TextStyle(LIGHT, "Sans", "Monospace"))
+        view.setFixedWidth(600)
+        qtbot.addWidget(view)
+        view.show()
+        return view
+
+    return make
+
+
+def html(view: MarkdownView) -> str:
+    return re.sub(r"\s+", " ", view.document().toHtml())
+
+
+def grow(view: MarkdownView, text: str, seed: int, longest: int) -> None:
+    chance = random.Random(seed)
+    at = 0
+    while at < len(text):
+        end = at + chance.randint(1, longest)
+        view.append(text[at:end])
+        view.flush()
+        at = end
+    view.finish()
+
+
+@pytest.mark.parametrize(("seed", "longest"), [(1, 1), (2, 3), (3, 9), (4, 40)])
+def test_a_grown_text_looks_like_one_that_came_at_once(make_view, seed: int, longest: int) -> None:
+    whole, grown = make_view(), make_view()
+    whole.set_text(TEXT)
+    grow(grown, TEXT, seed, longest)
+    assert grown.text == TEXT
+    assert html(grown) == html(whole)
+
+
+def test_long_blocks_look_the_same_too(make_view) -> None:
+    text = "- item\n" * 400 + "\n```py\n" + "x = 1\n" * 300 + "```\n\n| a |\n|---|\n" + "| 1 |\n" * 300
+    whole, grown = make_view(), make_view()
+    whole.set_text(text)
+    grow(grown, text, 5, 200)
+    assert html(grown) == html(whole)
+
+
+def test_markup_in_a_reply_stays_text_and_images_load_nothing(make_view) -> None:
+    view = make_view()
+    view.set_text(TEXT)
+    shown = view.toPlainText()
+    assert "<script>alert(1)</script>" in shown
+    assert "<img" not in view.document().toHtml()
+    assert view.loadResource(2, "file:///etc/passwd") is None
+
+
+def test_a_link_is_reported_and_not_opened(qtbot, make_view) -> None:
+    view = make_view()
+    view.set_text("[here](https://example.org/a)")
+    with qtbot.waitSignal(view.link_chosen) as chosen:
+        view.anchorClicked.emit("https://example.org/a")
+    assert chosen.args == ["https://example.org/a"]
+    assert not view.openLinks()
+
+
+def test_a_code_block_is_copied_without_its_label(qtbot, make_view) -> None:
+    view = make_view()
+    view.set_text(TEXT)
+    qtbot.waitUntil(lambda: len(view._copy_buttons) == 3)
+    assert view.code_of(0) == "echo hi"
+    view._copy_buttons[1].click()
+    assert QGuiApplication.clipboard().text() == "def f(n: int) -> int:\n    return n  # 🦊"
+    assert view._copy_buttons[1].text() == "Copied"
+    assert view._copy_buttons[1].accessibleName() == "Copy this code"
+
+
+def test_code_is_coloured_and_follows_the_theme(qtbot, make_view, colours: CodeColours) -> None:
+    view = make_view()
+    view.set_text(TEXT)
+    qtbot.waitUntil(lambda: LIGHT.code_keyword in view.document().toHtml())
+    colours.set_palette(DARK)
+    view.set_style(TextStyle(DARK, "Sans", "Monospace"))
+    qtbot.waitUntil(lambda: DARK.code_keyword in view.document().toHtml())
+    assert LIGHT.code_keyword not in view.document().toHtml()
+
+
+def test_numbers_of_a_list_go_on_after_code_in_it(make_view) -> None:
+    view = make_view()
+    view.set_text(TEXT)
+    cursor = view.document().find("four")
+    assert isinstance(cursor, QTextCursor)
+    assert cursor.currentList().itemText(cursor.block()) == "4."
+
+
+def test_it_is_as_tall_as_its_text(qtbot, make_view) -> None:
+    view = make_view()
+    view.set_text("one line")
+    low = view.height()
+    view.append("\n\nand another\n\nand one more")
+    qtbot.waitUntil(lambda: view.height() > low * 2)
+    assert view.verticalScrollBar().maximum() == 0

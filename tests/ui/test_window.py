@@ -1,0 +1,347 @@
+"""What a user does in the window, and what it then shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fake_openai import FakeServer
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QAbstractButton, QLineEdit, QMessageBox
+
+from ui.api import Api
+from ui.appearance import Appearance, Choice
+from ui.chat.assistant_message import AssistantMessage
+from ui.chat.history_model import CHAT_ID
+from ui.chat.records import Chat, ChatSettings, Message, Role, Status
+from ui.chat.store import ChatStore
+from ui.chat.user_message import UserMessage
+from ui.main_window import MainWindow
+from ui.theme import DARK
+
+
+def say(qtbot, window: MainWindow, text: str) -> None:
+    window.page.composer.set_text(text)
+    qtbot.keyClick(window.page.composer.field, Qt.Key.Key_Return)
+
+
+def ask(qtbot, window: MainWindow, text: str) -> Message:
+    say(qtbot, window, text)
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
+    return window.desk.current.tree.path[-1]
+
+
+def reply_view(window: MainWindow) -> AssistantMessage:
+    view = window.page.transcript.view_of(window.desk.current.tree.path[-1].id)
+    assert isinstance(view, AssistantMessage)
+    return view
+
+
+def asked_view(window: MainWindow) -> UserMessage:
+    view = window.page.transcript.view_of(window.desk.current.tree.path[-2].id)
+    assert isinstance(view, UserMessage)
+    return view
+
+
+def titles(window: MainWindow) -> list[str]:
+    model = window.history.model
+    rows = [model.index(row) for row in range(model.rowCount())]
+    return [index.data() for index in rows if index.data(CHAT_ID) is not None]
+
+
+def test_a_message_is_answered_with_a_receipt_and_kept(qtbot, window: MainWindow, tmp_path: Path) -> None:
+    assert window.page.stack.currentWidget() is window.page.welcome
+    message = ask(qtbot, window, "Tell me a story.")
+    assert window.page.stack.currentWidget() is window.page.transcript
+    assert (message.content, message.status) == ("Hello there.", Status.DONE)
+    view = reply_view(window)
+    assert "412 tok/s" in view.receipt.text()
+    assert "first token 38 ms" in view.receipt.text()
+    assert "Seed: 7" in view.receipt.toolTip()
+    qtbot.waitUntil(lambda: titles(window) == ["Tell me a story."])
+    window.close()
+    store = ChatStore(tmp_path / "chats.db")
+    assert [m.content for m in store.messages(store.chats()[0].id)] == ["Tell me a story.", "Hello there."]
+    store.close()
+
+
+def test_while_it_streams_speed_shows_and_stop_keeps_what_came(qtbot, window: MainWindow, server: FakeServer) -> None:
+    server.pieces, server.delay = ["word "] * 1_000, 0.005
+    say(qtbot, window, "Go on.")
+    qtbot.waitUntil(lambda: "tok/s" in reply_view(window).receipt.text())
+    assert "first token" in reply_view(window).receipt.text()
+    assert window.page.composer.button.accessibleName() == "Stop"
+    assert window.desk.running == {window.desk.current.chat.id}
+    qtbot.mouseClick(window.page.composer.button, Qt.MouseButton.LeftButton)
+    message = window.desk.current.tree.path[-1]
+    assert message.status is Status.STOPPED
+    assert message.content.startswith("word word")
+    assert reply_view(window).receipt.text() == "Stopped"
+    qtbot.waitUntil(server.gone.is_set)
+
+
+def test_enter_sends_and_shift_enter_starts_a_line(qtbot, window: MainWindow, server: FakeServer) -> None:
+    field = window.page.composer.field
+    low = field.height()
+    qtbot.keyClicks(field, "one")
+    qtbot.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    qtbot.keyClicks(field, "two")
+    assert field.height() > low
+    qtbot.keyClick(field, Qt.Key.Key_Enter)
+    qtbot.waitUntil(lambda: len(server.requests) == 1)
+    assert server.requests[0]["messages"] == [{"role": "user", "content": "one\ntwo"}]
+    assert field.toPlainText() == ""
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
+
+
+def test_blank_messages_are_not_sent(qtbot, window: MainWindow, server: FakeServer) -> None:
+    say(qtbot, window, " \n ")
+    assert window.desk.current.is_new
+    assert not window.page.composer.button.isEnabled()
+
+
+def test_an_answer_can_be_asked_for_again_and_both_are_kept(qtbot, window: MainWindow, server: FakeServer) -> None:
+    ask(qtbot, window, "Hi")
+    server.pieces = ["Another."]
+    reply_view(window).redo.click()
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
+    view = reply_view(window)
+    assert (view.text, view.versions.label.text()) == ("Another.", "2 / 2")
+    view.versions.back.click()
+    assert (reply_view(window).text, reply_view(window).versions.label.text()) == ("Hello there.", "1 / 2")
+    assert [m["role"] for m in server.requests[1]["messages"]] == ["user"]
+
+
+def test_a_message_can_be_edited_and_sent_again(qtbot, window: MainWindow, server: FakeServer) -> None:
+    ask(qtbot, window, "Hi")
+    asked_view(window).edit.click()
+    editor = asked_view(window)._editor
+    assert editor is not None
+    editor.field.setPlainText("Bye")
+    qtbot.keyClick(editor.field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: len(server.requests) == 2 and not window.desk.current.is_running)
+    assert server.requests[1]["messages"] == [{"role": "user", "content": "Bye"}]
+    assert asked_view(window).versions.label.text() == "2 / 2"
+
+
+def test_escape_leaves_an_edited_message_as_it_was(qtbot, window: MainWindow) -> None:
+    ask(qtbot, window, "Hi")
+    asked_view(window).edit.click()
+    qtbot.keyClick(asked_view(window)._editor.field, Qt.Key.Key_Escape)  # type: ignore[union-attr]
+    assert asked_view(window)._editor is None
+    assert not asked_view(window).bubble.isHidden()
+
+
+def test_a_message_is_copied_as_it_was_written(qtbot, window: MainWindow, server: FakeServer) -> None:
+    server.pieces = ["**bold** `x`"]
+    ask(qtbot, window, "Hi")
+    reply_view(window).copy.click()
+    assert QGuiApplication.clipboard().text() == "**bold** `x`"
+
+
+def test_a_failed_reply_says_why_and_can_be_tried_again(qtbot, window: MainWindow, server: FakeServer) -> None:
+    server.error = (400, {"error": {"message": "The prompt has 9 tokens too many.", "type": "x"}})
+    message = ask(qtbot, window, "Hi")
+    view = reply_view(window)
+    assert message.status is Status.FAILED
+    assert view.problem.text == "The prompt has 9 tokens too many."
+    assert not view.problem.isHidden()
+    assert view.copy.isHidden()
+    server.error = None
+    view.problem.retry.click()
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
+    assert reply_view(window).text == "Hello there."
+    assert server.requests[-1]["messages"] == [{"role": "user", "content": "Hi"}]
+
+
+def test_an_engine_that_dies_in_the_middle_leaves_the_text_and_a_reason(qtbot, window: MainWindow, server) -> None:
+    server.error_in_stream = "The engine stopped in the middle of this reply."
+    message = ask(qtbot, window, "Hi")
+    assert (message.content, message.status) == ("Hello there.", Status.FAILED)
+    assert reply_view(window).problem.text == "The engine stopped in the middle of this reply."
+
+
+def test_a_chat_that_is_left_goes_on_with_its_reply(qtbot, window: MainWindow, server: FakeServer) -> None:
+    server.pieces, server.delay = ["a ", "b ", "c "] * 30, 0.004
+    say(qtbot, window, "Go on.")
+    qtbot.waitUntil(lambda: window.desk.current.live_ttft is not None)
+    first = window.desk.current
+    window.desk.new_chat()
+    assert window.page.stack.currentWidget() is window.page.welcome
+    assert window.desk.running == {first.chat.id}
+    window.desk.open(first.chat.id)
+    assert window.desk.current is first
+    qtbot.waitUntil(lambda: not first.is_running)
+    assert reply_view(window).text == "".join(server.pieces)
+
+
+def test_chats_are_searched_renamed_deleted_and_brought_back(qtbot, window: MainWindow, server: FakeServer) -> None:
+    ask(qtbot, window, "Foxes and hens")
+    window.history.new.click()
+    server.pieces = ["A bridge."]
+    ask(qtbot, window, "Rivers")
+    qtbot.waitUntil(lambda: titles(window) == ["Rivers", "Foxes and hens"])
+    window.history.search.setText("brid")
+    qtbot.waitUntil(lambda: titles(window) == ["Rivers"])
+    window.history.search.clear()
+    qtbot.waitUntil(lambda: len(titles(window)) == 2)
+    model = window.history.model
+    model.setData(model.index(1), "  Big   rivers ")
+    qtbot.waitUntil(lambda: "Big rivers" in titles(window))
+    assert window.desk.current.chat.title == "Big rivers"
+    window.history.list.setCurrentIndex(model.index(1))
+    qtbot.keyClick(window.history.list, Qt.Key.Key_Delete)
+    qtbot.waitUntil(lambda: titles(window) == ["Foxes and hens"])
+    assert window.toast.text == "Chat deleted"
+    window.toast.button.click()
+    qtbot.waitUntil(lambda: len(titles(window)) == 2)
+
+
+def test_settings_belong_to_the_chat_and_go_with_its_requests(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.toggle_panel()
+    tuning = window.tuning
+    tuning.prompt.setPlainText("Be brief.")
+    tuning.rows["temperature"].field.setValue(0.2)
+    tuning.rows["top_k"].slider.setValue(7)
+    tuning.max_tokens.setValue(50)
+    tuning.seed.setValue(3)
+    ask(qtbot, window, "Hi")
+    body = server.requests[0]
+    assert body["messages"][0] == {"role": "system", "content": "Be brief."}
+    assert (body["temperature"], body["top_k"], body["max_tokens"], body["seed"]) == (0.2, 7, 50, 3)
+    first = window.desk.current.chat.id
+    window.desk.new_chat()
+    assert tuning.prompt.toPlainText() == ""
+    assert tuning.max_tokens.text() == "No limit"
+    ask(qtbot, window, "Again")
+    assert "max_tokens" not in server.requests[1]
+    assert "seed" not in server.requests[1]
+    window.desk.open(first)
+    qtbot.waitUntil(lambda: window.desk.current.chat.id == first)
+    assert tuning.prompt.toPlainText() == "Be brief."
+    assert tuning.reset.isEnabled()
+    tuning.reset.click()
+    assert window.desk.current.chat.settings == ChatSettings(system_prompt="Be brief.")
+
+
+def test_the_model_is_shown_and_another_can_be_chosen(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.watch.start()
+    picker = window.page.picker
+    qtbot.waitUntil(lambda: len(picker.menu.actions()) == 2)
+    assert picker.button.text() == "ember-q8_0"
+    assert not picker.badge.isHidden()
+    assert "toy" in picker.badge.toolTip()
+    assert "Ember" in window.page.welcome.note.text()
+    assert "1,024 tokens" in picker.status.text()
+    server.phase, server.progress = "loading", 0.4
+    picker.menu.actions()[1].trigger()
+    qtbot.waitUntil(lambda: "Loading ember-draft-q8_0" in picker.status.text())
+    assert "40%" in picker.status.text()
+    assert window.page.progress.value() == 400
+    assert not window.page.progress.isHidden()
+    assert server.loads == ["ember-draft-q8_0"]
+    server.phase, server.progress = "ready", 1.0
+    qtbot.waitUntil(window.page.progress.isHidden)
+    ask(qtbot, window, "Hi")
+    assert server.requests[0]["model"] == "ember-draft-q8_0"
+
+
+def test_a_model_that_does_not_load_is_told(qtbot, window: MainWindow, server: FakeServer) -> None:
+    server.phase, server.problem = "failed", "This model needs 40.0 GB of memory, and 8.0 GB is free."
+    window.watch.start()
+    qtbot.waitUntil(lambda: "40.0 GB" in window.page.server_banner.text)
+
+
+def test_an_example_is_sent_with_one_click(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.page.welcome.examples[0].click()
+    qtbot.waitUntil(lambda: len(server.requests) == 1 and not window.desk.current.is_running)
+    assert server.requests[0]["messages"][0]["content"] == window.page.welcome.examples[0].prompt
+
+
+def test_a_link_opens_only_after_asking_and_never_a_file(qtbot, window: MainWindow, monkeypatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("ui.chat.chat_page.QDesktopServices.openUrl", lambda url: opened.append(url.toString()))
+    window.page.transcript.link_chosen.emit("file:///etc/passwd")
+    window.page.transcript.link_chosen.emit("javascript:alert(1)")
+    assert window.findChildren(QMessageBox) == []
+    window.page.transcript.link_chosen.emit("https://example.org/")
+    box = window.findChildren(QMessageBox)[0]
+    assert opened == []
+    box.buttons()[0].click()
+    assert opened == ["https://example.org/"]
+
+
+def test_a_narrow_window_shows_the_chat_and_one_side_at_a_time(qtbot, window: MainWindow) -> None:
+    window.resize(640, 480)
+    assert window.history.isHidden()
+    window.toggle_sidebar()
+    window.toggle_panel()
+    assert (window.history.isHidden(), window.tuning.isHidden()) == (True, False)
+    window.toggle_sidebar()
+    assert (window.history.isHidden(), window.tuning.isHidden()) == (False, True)
+    window.resize(1200, 700)
+    assert not window.history.isHidden()
+
+
+def test_the_theme_can_be_chosen_and_is_remembered(qtbot, window: MainWindow, tmp_path: Path) -> None:
+    ask(qtbot, window, "Hi")
+    window._choose_theme(Choice.DARK)
+    assert window._appearance.palette is DARK
+    assert DARK.text in reply_view(window).view.document().toHtml()
+    window._settings.sync()
+    assert QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat).value("theme") == "dark"
+
+
+def test_a_long_chat_is_made_bit_by_bit(qtbot, qapp, server: FakeServer, tmp_path: Path) -> None:
+    store = ChatStore(tmp_path / "chats.db")
+    store.save_chat(Chat(1, "Long", 1, 1, leaf_id=600))
+    for n in range(101, 601):
+        role = Role.USER if n % 2 else Role.ASSISTANT
+        store.save_message(Message(n, 1, n - 1 if n > 101 else None, role, f"message {n}\n\n" * 5, n))
+    store.close()
+    window = MainWindow(Api(), Appearance(qapp, Choice.LIGHT), tmp_path / "chats.db", tmp_path / "w.ini")
+    qtbot.addWidget(window)
+    window.show()
+    window.desk.open(1)
+    transcript = window.page.transcript
+    qtbot.waitUntil(lambda: transcript.view_of(585) is not None)
+    qtbot.wait(50)
+    assert transcript.view_of(101) is None
+    bar = transcript.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.value() == bar.maximum())
+    bar.setValue(0)
+    qtbot.waitUntil(lambda: transcript.view_of(570) is not None)
+    assert bar.value() > 0
+    assert not transcript.to_end.isHidden()
+    transcript.to_end.click()
+    assert bar.value() == bar.maximum()
+    window.close()
+
+
+def test_an_unwritable_data_folder_is_told_and_chats_still_work(
+    qtbot, qapp, server: FakeServer, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    api = Api()
+    api.connect_to(server.url, None)
+    window = MainWindow(api, Appearance(qapp, Choice.LIGHT), tmp_path / "file" / "chats.db", tmp_path / "w.ini")
+    qtbot.addWidget(window)
+    window.show()
+    qtbot.waitUntil(lambda: "memory only" in window.page.storage_banner.text)
+    assert ask(qtbot, window, "Hi").status is Status.DONE
+    window.close()
+
+
+@pytest.mark.parametrize("open_panel", [False, True])
+def test_everything_that_can_be_used_has_a_name_and_the_keyboard(qtbot, window: MainWindow, open_panel: bool) -> None:
+    ask(qtbot, window, "Hi")
+    if open_panel:
+        window.toggle_panel()
+    buttons = [button for button in window.findChildren(QAbstractButton) if not isinstance(button.parent(), QLineEdit)]
+    for button in buttons:
+        if button.isVisible() and button.isEnabled():
+            assert button.accessibleName() or button.text()
+            assert button.focusPolicy() & Qt.FocusPolicy.TabFocus
+    fields = (window.page.composer.field, window.history.search, window.history.list, window.tuning.prompt)
+    assert all(field.accessibleName() for field in fields)
