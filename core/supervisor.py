@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import queue
 import subprocess
 import sys
 import threading
@@ -29,15 +30,17 @@ It is called under the supervisor's lock, which keeps the order: it must hand th
 """
 
 _BACK_OFF = (0.0, 1.0, 2.0, 4.0)
-# An engine that lived this long is trusted again.
+# An engine that lived this long with its model loaded is trusted again.
 _HEALTHY_SECONDS = 60.0
 _LEAVE_SECONDS = 3.0
+# Windows would open a console for the engine.
+_NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 _LOG_TAIL = 6
 
 
 def worker_command() -> list[str]:
-    """Return the command that starts an engine process."""
-    return [sys.executable, "-m", "core.worker"]
+    """Return the command that starts an engine process. -P: what lies in the user's folder is not to be imported."""
+    return [sys.executable, "-P", "-m", "core.worker"]
 
 
 def worker_environment() -> dict[str, str]:
@@ -56,7 +59,7 @@ class EngineProcess:
     def __init__(self, options: EngineOptions, *, log_path: Path | None, cache_folder: Path) -> None:
         """Start the process and tell it to load. Its stderr goes to ``log_path``."""
         self.log_path = log_path
-        self.started_at = time.monotonic()
+        self.ready_at: float | None = None
         stderr = open(log_path, "ab") if log_path else None  # noqa: SIM115 - closed below, after the start
         try:
             self._process = subprocess.Popen(
@@ -65,14 +68,18 @@ class EngineProcess:
                 stdout=subprocess.PIPE,
                 stderr=stderr if stderr else subprocess.DEVNULL,
                 env=worker_environment(),
+                creationflags=_NO_WINDOW,
             )
         finally:
             if stderr:
                 stderr.close()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        # The descriptors stay owned by the Popen object, which closes them in ``reap``.
+        # The descriptors stay owned by the Popen object, which closes them in ``close``.
         self.pipe = Pipe(self._process.stdout.fileno(), self._process.stdin.fileno())
+        self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._sender = threading.Thread(target=self._send_all, name="engine-sender", daemon=True)
+        self._sender.start()
         self.send(Load(options, cache_folder))
 
     @property
@@ -81,11 +88,19 @@ class EngineProcess:
         return self._process.pid
 
     def send(self, command: Command) -> None:
-        """Send a command; one that a dead engine does not get is not missed: its requests are ended anyway."""
-        try:
-            self.pipe.send(command)
-        except PipeClosed:
-            _log.info("The engine process %d is gone", self.pid)
+        """Send a command and return at once, even where the engine is slow to read.
+
+        One that a dead engine does not get is not missed: its requests are ended anyway.
+        """
+        self._commands.put(command)
+
+    def _send_all(self) -> None:
+        while (command := self._commands.get()) is not None:
+            try:
+                self.pipe.send(command)
+            except PipeClosed:
+                _log.info("The engine process %d is gone", self.pid)
+                return
 
     def kill(self) -> None:
         """End the process at once and wait until its memory is free again: it keeps nothing that could be lost."""
@@ -95,16 +110,26 @@ class EngineProcess:
         except subprocess.TimeoutExpired:
             _log.warning("The engine process %d does not end", self.pid)
 
-    def reap(self) -> int:
-        """Wait for the process to end, close its pipes, and return its exit code (negative: the signal)."""
-        code = self._process.wait()
+    @property
+    def seconds_in_use(self) -> float:
+        """How long the model was loaded; 0 where it never was."""
+        return 0.0 if self.ready_at is None else time.monotonic() - self.ready_at
+
+    def wait(self) -> int:
+        """Wait for the process to end and return its exit code (negative: the signal)."""
+        return self._process.wait()
+
+    def close(self) -> None:
+        """Close the pipes of a process that has ended."""
+        # Not under a send: the system gives the descriptors to the next file or socket that is opened.
+        self._commands.put(None)
+        self._sender.join()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 try:
                     stream.close()
                 except OSError:
                     continue
-        return code
 
     def last_words(self) -> str:
         """Return the last lines of the log."""
@@ -285,7 +310,8 @@ class Supervisor:
         except Exception:
             _log.exception("The engine's messages could not be read")
             process.kill()
-        code = process.reap()
+        code = process.wait()
+        process.close()
         with self._lock:
             if generation == self._generation:
                 self._bury(process, code)
@@ -318,6 +344,7 @@ class Supervisor:
             state = replace(state, phase=Phase.RESTARTING, problem=self._state.problem)
         self._publish(state)
         if state.phase is Phase.READY and self._process is not None:
+            self._process.ready_at = time.monotonic()
             waiting, self._queued = self._queued, {}
             self._live.update(waiting)
             for request in waiting.values():
@@ -335,7 +362,7 @@ class Supervisor:
         words = process.last_words()
         _log.error("The engine process ended: %s\n%s", cause, words)
         was_loading = self._state.phase in (Phase.LOADING, Phase.RESTARTING)
-        if time.monotonic() - process.started_at > _HEALTHY_SECONDS:
+        if process.seconds_in_use > _HEALTHY_SECONDS:
             self._n_deaths = 0
         self._n_deaths += 1
         if (was_loading and self._state.phase is Phase.LOADING) or self._n_deaths >= len(_BACK_OFF):

@@ -51,6 +51,9 @@ class Outbox:
                 self._pipe.send(message)
             except PipeClosed:
                 os._exit(0)  # the server is gone: nobody is left to work for
+            except Exception:  # an engine that says nothing would leave its requests without an end
+                _log.exception("Events could not be sent")
+                os._exit(_EXIT_BROKEN)
 
 
 class Worker:
@@ -106,6 +109,9 @@ class Worker:
                             self._inbox.put(command)
         except PipeClosed:
             os._exit(0)  # the server is gone: nobody is left to work for
+        except Exception:  # an engine that hears nothing would leave its requests without an end
+            _log.exception("The server's commands could not be read")
+            os._exit(_EXIT_BROKEN)
 
 
 def _own_streams() -> Pipe:

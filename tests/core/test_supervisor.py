@@ -116,6 +116,52 @@ def test_an_engine_that_keeps_dying_is_given_up_with_a_reason(office: Office, mo
     office.wait_ended("again")
 
 
+def test_the_time_that_loading_takes_does_not_make_a_dying_engine_healthy(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.supervisor._BACK_OFF", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("core.supervisor._HEALTHY_SECONDS", 0.0)
+    office.supervisor.load(options())
+    office.supervisor.wait_ready(20)
+    deadline = time.monotonic() + 10
+    killed: int | None = None
+    while office.supervisor.state.phase is not Phase.FAILED and time.monotonic() < deadline:
+        pid = office.supervisor.engine_pid
+        if pid is not None and pid != killed:
+            killed = pid
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+    assert office.supervisor.state.phase is Phase.FAILED
+
+
+def test_an_engine_that_does_not_read_holds_up_nobody(office: Office) -> None:
+    office.supervisor.load(options())
+    office.supervisor.wait_ready(20)
+    pid = office.supervisor.engine_pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    asking = threading.Thread(target=office.supervisor.submit, args=(Request("a", "x" * 1_000_000),), daemon=True)
+    asking.start()
+    asking.join(5)
+    is_stuck = asking.is_alive()
+    if is_stuck:
+        os.kill(pid, signal.SIGCONT)
+    assert not is_stuck
+    office.supervisor.close()
+    assert office.ledger.ended["a"].reason is FinishReason.FAILED
+
+
+def test_modules_in_the_folder_of_the_user_are_not_imported(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    (tmp_path / "core").mkdir()
+    (tmp_path / "core" / "__init__.py").touch()
+    monkeypatch.chdir(tmp_path)
+    office.supervisor.load(options())
+    office.supervisor.wait_ready(20)
+
+
 def test_requests_sent_while_loading_wait_for_the_model(office: Office) -> None:
     office.supervisor.load(options())
     for name in "abc":
