@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from core.errors import BadRequest, PromptTooLong, SlipstreamError
+from core.errors import BadRequest, BrokenLogits, PromptTooLong, SlipstreamError
 from core.events import Ended, Failure, FailureKind, FinishReason, RequestEvent, Started, Token, TokenLogprob
 from core.keyed_noise import draw_seed
 from core.llama.batch import Batch
@@ -94,13 +95,12 @@ class Engine:
                 raise PromptTooLong(n_least, self.n_ctx, at_least=True)
             tokens = self.vocab.tokenize(request.prompt)
         else:
-            tokens = np.array(request.prompt, np.int64)
-            bad = tokens[(tokens < 0) | (tokens >= self.vocab.n_tokens)]
-            if len(bad):
+            bad = next((token for token in request.prompt if not 0 <= token < self.vocab.n_tokens), None)
+            if bad is not None:
                 raise BadRequest(
-                    f"{bad[0]} is no token: this model has tokens 0 to {self.vocab.n_tokens - 1}.", param="prompt"
+                    f"{bad} is no token: this model has tokens 0 to {self.vocab.n_tokens - 1}.", param="prompt"
                 )
-            tokens = tokens.astype(np.int32)
+            tokens = np.array(request.prompt, np.int32)
         if not len(tokens):
             raise BadRequest("The prompt is empty: send at least one token of text.", param="prompt")
         if len(tokens) >= self.n_ctx:
@@ -227,7 +227,13 @@ class Engine:
         logits = self._context.logits(len(outputs))
         greedy = logits.argmax(axis=1) if any(s.sampler.is_plain_greedy for s in outputs) else None
         for row, sequence in enumerate(outputs):
-            self._advance(sequence, logits[row], int(greedy[row]) if greedy is not None else -1, events, now)
+            try:
+                self._advance(sequence, logits[row], int(greedy[row]) if greedy is not None else -1, events, now)
+            except BrokenLogits as error:
+                assert sequence.slot is not None
+                self._slots.clear(sequence.slot)  # nobody may go on from what it holds
+                failure = Failure(FailureKind.INTERNAL, error.message)
+                self._end(sequence, FinishReason.FAILED, events, now, failure)
 
     def _advance(
         self, sequence: Sequence, logits: npt.NDArray[np.float32], best: int, events: list[RequestEvent], now: float
@@ -240,6 +246,8 @@ class Engine:
         logprobs: tuple[TokenLogprob, ...] = ()
         if sampler.is_plain_greedy:
             token = best
+            if not math.isfinite(logits[token]):
+                raise BrokenLogits
         else:
             raw = logits.copy() if sampler.params.logprobs else logits
             token = sampler.choose(logits, len(sequence.tokens), self._candidates)
@@ -325,8 +333,8 @@ class Engine:
             sequence, slot = share.sequence, share.sequence.slot
             assert slot is not None
             held = self._context.last_position(slot.id) + 1
-            # The last pending token must be evaluated again: its logits are lost.
-            sequence.n_past = min(held, len(sequence.tokens) - 1)
+            # The last pending token must be evaluated again: its logits are lost. A running state is lost as a whole.
+            sequence.n_past = min(held, len(sequence.tokens) - 1) if self._slots.can_cut else 0
             if held > sequence.n_past and not self._context.remove(slot.id, sequence.n_past):
                 self._slots.clear(slot)
                 sequence.n_past = 0

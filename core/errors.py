@@ -4,6 +4,7 @@ SlipstreamError
 ├── BadOption        an engine option that cannot be used
 ├── BadRequest       a request that can never be served as it is
 │   └── PromptTooLong
+├── BrokenLogits     the model computed what no token can be chosen from
 ├── LoadFailed       a model that did not load
 │   └── ModelDoesNotFit
 └── EngineUnavailable  no engine is there to take a request
@@ -48,6 +49,16 @@ class PromptTooLong(BadRequest):
             param="messages",
         )
         self.n_prompt, self.n_ctx = n_prompt, n_ctx
+
+
+class BrokenLogits(SlipstreamError):
+    """The model computed what no token can be chosen from (not a number, or infinity)."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The model computed values that are not numbers, so no token can be chosen. "
+            "Its file may be damaged, or it needs a KV cache of type f32 or bf16."
+        )
 
 
 class LoadFailed(SlipstreamError):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from core.errors import BrokenLogits
 from core.events import Logprob, TokenLogprob
 from core.keyed_noise import gumbel, uniform
 from core.llama.candidates import Candidates
@@ -21,6 +22,8 @@ _GUMBEL_LIMIT = 4096
 # above them, leaving them out from the start changes nothing and spares the samplers most of the vocabulary.
 _UNLIKELY = 16.2
 _SMALLEST_MIN_P = 1e-6
+# Below this the best token wins anyway, and dividing by less could overflow.
+_LOWEST_TEMPERATURE = 1e-30
 _XTC_STREAM = 1
 _CHOICE_STREAM = 2
 
@@ -41,6 +44,7 @@ class Sampler:
         self._vocab = vocab
         self._chain = SamplerChain(model, params, n_ctx)
         self._bias = _bias(vocab, params)
+        self._temperature = np.float64(max(params.temperature, _LOWEST_TEMPERATURE))
         self._mirostat_mu = 2.0 * params.mirostat_tau
         self._can_skip_unlikely = (
             params.min_p >= _SMALLEST_MIN_P
@@ -64,14 +68,20 @@ class Sampler:
         return 1 << 30 if min(lengths) < 0 else max(lengths)
 
     def choose(self, logits: Logits, position: int, candidates: Candidates) -> int:
-        """Return the token for ``position``; ``logits`` has shape (n_vocab,) and may be changed in place."""
+        """Return the token for ``position``; ``logits`` has shape (n_vocab,) and may be changed in place.
+
+        Raises BrokenLogits where the largest is no finite number: llama.cpp's samplers would end the process.
+        """
         if self._bias is not None:
             tokens, values = self._bias
             logits[tokens] += values
+        best = int(logits.argmax())
+        if not math.isfinite(logits[best]):
+            raise BrokenLogits
         if self.params.is_greedy and self._chain.is_empty:
-            return int(logits.argmax())
+            return best
         if self._can_skip_unlikely:
-            likely = np.flatnonzero(logits >= logits.max() - _UNLIKELY)
+            likely = np.flatnonzero(logits >= logits[best] - _UNLIKELY)
             candidates.fill_some(likely, logits[likely])
         else:
             candidates.fill(logits)
@@ -84,7 +94,7 @@ class Sampler:
             return self._choose_mirostat(view, position)
         if self.params.xtc_probability > 0:
             view = self._exclude_top_choices(view, position)
-        return self._draw(view["id"], view["logit"] / np.float64(self.params.temperature), position)
+        return self._draw(view["id"], view["logit"] / self._temperature, position)
 
     def accept(self, token: int, logits: Logits | None = None) -> None:
         """Record that ``token`` was used; mirostat learns from ``logits`` (the same row that was chosen from)."""
@@ -136,7 +146,7 @@ class Sampler:
 
     def _choose_mirostat(self, view: npt.NDArray[np.void], position: int) -> int:
         """Mirostat 2 (Basu et al., arXiv 2007.14966; ``llama_sampler_mirostat_v2_apply``)."""
-        scaled = view["logit"] / np.float64(self.params.temperature)
+        scaled = view["logit"] / self._temperature
         log_p = self._log_softmax_of_scaled(scaled)
         keep = -log_p / math.log(2.0) <= self._mirostat_mu
         if not keep.any():
@@ -145,7 +155,7 @@ class Sampler:
 
     def _log_softmax(self, logits: Logits) -> npt.NDArray[np.float64]:
         """Log probabilities at the request's temperature; mirostat truncates before it measures its surprise."""
-        scaled = logits / np.float64(self.params.temperature)
+        scaled = logits / self._temperature
         log_p = self._log_softmax_of_scaled(scaled)
         keep = -log_p / math.log(2.0) <= self._mirostat_mu
         if not keep.any():

@@ -9,6 +9,8 @@ from core.errors import BadRequest
 
 RANDOM_SEED: None = None
 MAX_TOP_LOGPROBS = 20
+# Each costs a pass over the vocabulary when the request begins.
+MAX_BREAKERS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class SamplingParams:
             if isinstance(value, float) and not math.isfinite(value):
                 raise BadRequest(f"{rule.name} must be a finite number, not {value}", param=rule.name)
         _between(self, "temperature", 0.0, 100.0)
+        _between(self, "top_k", -(2**31), 2**31 - 1)
         _between(self, "top_p", 0.0, 1.0)
         _between(self, "min_p", 0.0, 1.0)
         _between(self, "typical_p", 0.0, 1.0)
@@ -73,6 +76,7 @@ class SamplingParams:
             _between(self, "seed", -(2**63), 2**64 - 1)
         if self.top_logprobs and not self.logprobs:
             raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
+        _check_breakers(self.dry_sequence_breakers)
         for token, bias in self.logit_bias:
             if token < 0 or math.isnan(bias):
                 raise BadRequest(
@@ -89,3 +93,11 @@ def _between(params: SamplingParams, name: str, low: float, high: float) -> None
     value = getattr(params, name)
     if not low <= value <= high:
         raise BadRequest(f"{name} must be between {low} and {high}, not {value}", param=name)
+
+
+def _check_breakers(breakers: tuple[str, ...]) -> None:
+    field = "dry_sequence_breakers"
+    if len(breakers) > MAX_BREAKERS:
+        raise BadRequest(f"{field} takes at most {MAX_BREAKERS} texts, not {len(breakers)}", param=field)
+    if any("\0" in text or text != text.encode(errors="replace").decode() for text in breakers):
+        raise BadRequest(f"{field} must be texts without NUL characters and halves of surrogate pairs", param=field)

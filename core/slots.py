@@ -43,7 +43,7 @@ class SlotTable:
         """``can_cut`` False is for models with a running state: what they hold can be extended but not shortened."""
         self._memory = memory
         self._slots = tuple(Slot(index) for index in range(n_slots))
-        self._can_cut = can_cut
+        self.can_cut = can_cut
         self._clock = 0
 
     def __len__(self) -> int:
@@ -95,7 +95,7 @@ class SlotTable:
         best, n_best = None, 0
         for slot in self._slots:
             size = min(slot.resident.common_prefix(wanted), slot.n_resident)
-            if not self._can_cut and (size < slot.n_resident or not slot.is_free):
+            if not self.can_cut and (size < slot.n_resident or not slot.is_free):
                 continue
             if size > n_best or (size == n_best and size and best is not None and slot.is_free and not best.is_free):
                 best, n_best = slot, size
@@ -106,8 +106,8 @@ class SlotTable:
         oldest = min(free, key=lambda slot: (slot.n_resident > 0, slot.last_used))
         if source is None or not source.is_free:
             return oldest
-        stays_whole = n_shared >= _KEEP_SHARE * source.n_resident or oldest.n_resident > 0 or oldest is source
-        return source if stays_whole or not self._can_cut else oldest
+        is_reused = n_shared >= _KEEP_SHARE * source.n_resident or oldest.n_resident > 0 or oldest is source
+        return source if is_reused or not self.can_cut else oldest
 
     def _share(self, source: Slot, target: Slot, n_shared: int) -> int:
         if target is source:

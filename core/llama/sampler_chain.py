@@ -11,6 +11,8 @@ from core.llama.model import Model
 from core.sampling_params import SamplingParams
 
 _FEWEST = 1
+# Typical sampling takes the logarithm of every probability: one that is zero as a float makes all of them NaN.
+_NEARLY_ZERO = 1e-30
 
 
 class SamplerChain:
@@ -49,13 +51,13 @@ class SamplerChain:
         self.is_empty = False
 
     def _add_penalties(self, model: Model, params: SamplingParams, n_ctx: int) -> None:
-        repeat_last_n = n_ctx if params.repeat_last_n < 0 else params.repeat_last_n
+        repeat_last_n = _length(params.repeat_last_n, n_ctx)
         penalties = (params.repeat_penalty, params.frequency_penalty, params.presence_penalty)
         if repeat_last_n and penalties != (1.0, 0.0, 0.0):
             n_vocab = int(L.llama_vocab_n_tokens(model.vocab))
             self._add(L.llama_sampler_init_penalties(n_vocab, repeat_last_n, *penalties))
             self.has_memory = True
-        dry_last_n = n_ctx if params.dry_penalty_last_n < 0 else params.dry_penalty_last_n
+        dry_last_n = _length(params.dry_penalty_last_n, n_ctx)
         if params.dry_multiplier > 0 and dry_last_n:
             breakers = [text.encode() for text in params.dry_sequence_breakers if text]
             array = (ctypes.c_char_p * max(len(breakers), 1))(*breakers)
@@ -80,8 +82,14 @@ class SamplerChain:
         if params.top_k > 0:
             self._add(L.llama_sampler_init_top_k(params.top_k))
         if params.typical_p < 1.0:
+            self._add(L.llama_sampler_init_min_p(_NEARLY_ZERO, _FEWEST))
             self._add(L.llama_sampler_init_typical(params.typical_p, _FEWEST))
         if params.top_p < 1.0:
             self._add(L.llama_sampler_init_top_p(params.top_p, _FEWEST))
         if params.min_p > 0.0:
             self._add(L.llama_sampler_init_min_p(params.min_p, _FEWEST))
+
+
+def _length(last_n: int, n_ctx: int) -> int:
+    """Return how many tokens to remember; no request ever has more than ``n_ctx``, and their room is taken at once."""
+    return n_ctx if last_n < 0 else min(last_n, n_ctx)

@@ -194,7 +194,7 @@ def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(engine: E
 
 
 def test_tokens_that_the_model_does_not_have_are_refused(engine: Engine) -> None:
-    for bad in (-1, 4096, 2**40):
+    for bad in (-1, 4096, 2**40, 10**30):
         with pytest.raises(BadRequest, match=f"{bad} is no token"):
             engine.tokenize(Request("1", (1, bad)))
 
@@ -296,6 +296,49 @@ def test_an_aborted_decode_is_taken_up_again_where_it_stopped(engine: Engine) ->
             ledger.add(engine.step())
             engine._context.abort.clear()
         ledger.add(engine.step())
+    run(engine, ledger)
+    assert ledger.text["a"] == expected
+
+
+@pytest.mark.parametrize("sampling", [SamplingParams(temperature=0), SamplingParams(seed=1)], ids=["greedy", "drawn"])
+def test_a_row_without_numbers_fails_its_request_alone(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, sampling: SamplingParams
+) -> None:
+    expected, _, _ = complete(engine, max_tokens=5)
+    logits = engine._context.logits
+
+    def spoil_second(n_outputs: int) -> object:
+        rows = logits(n_outputs).copy()
+        rows[1:] = float("nan")
+        return rows
+
+    submit(engine, "good", max_tokens=5)
+    submit(engine, "bad", max_tokens=5, sampling=sampling)
+    monkeypatch.setattr(engine._context, "logits", spoil_second)
+    ledger = run(engine)
+    assert ledger.text["good"] == expected
+    failure = ledger.ended["bad"].failure
+    assert failure is not None
+    assert "not numbers" in failure.message
+    monkeypatch.undo()
+    assert complete(engine, max_tokens=5)[0] == expected
+
+
+def test_a_running_state_is_not_trusted_after_a_failure(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, _, _ = complete(engine, max_tokens=8)
+    monkeypatch.setattr(engine._slots, "can_cut", False)
+    decode = engine._context.decode
+    submit(engine, "a", max_tokens=8)
+    ledger = Ledger()
+    for _ in range(3):
+        ledger.add(engine.step())
+    # llama.cpp cannot take back what the failed step added to the state: it reports it as held.
+    monkeypatch.setattr(engine._context, "decode", lambda batch: (decode(batch), DecodeStatus.COMPUTE_FAILED)[1])
+    ledger.add(engine.step())
+    monkeypatch.setattr(engine._context, "decode", decode)
+    slot = engine._running[0].slot
+    assert slot is not None
+    assert engine._context.last_position(slot.id) == -1
     run(engine, ledger)
     assert ledger.text["a"] == expected
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from core.errors import BrokenLogits
 from core.llama import log
 from core.llama.candidates import Candidates
 from core.llama.model import Model
@@ -100,6 +101,28 @@ def test_temperature_sharpens_and_flattens(bench: Bench, logits: Logits) -> None
         assert chi_square(bench.draw(bench.sampler(**settings), logits, n=3000), expected / expected.sum()) < 18.47
 
 
+def test_a_temperature_next_to_0_takes_the_most_likely(bench: Bench, vocab: Vocab) -> None:
+    logits = np.linspace(1.0, 9.0, vocab.n_tokens, dtype=np.float32)
+    for settings in ({}, {"mirostat": 2}, {"top_k": 2}):
+        assert bench.seen(logits, temperature=1e-310, **settings) == {vocab.n_tokens - 1}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    "settings", [{"min_p": 0.05}, {}, {"mirostat": 2}, {"temperature": 0.0, "logit_bias": ((1, 1.0),)}], ids=str
+)
+def test_values_that_are_no_numbers_are_refused(bench: Bench, vocab: Vocab, settings: Any, value: float) -> None:
+    logits = np.full(vocab.n_tokens, value, np.float32)
+    with pytest.raises(BrokenLogits):
+        bench.seen(logits, **settings)
+
+
+def test_one_value_that_is_no_number_spoils_all(bench: Bench, logits: Logits) -> None:
+    logits[9] = math.nan
+    with pytest.raises(BrokenLogits):
+        bench.seen(logits, top_k=40)
+
+
 def test_temperature_0_takes_the_most_likely(bench: Bench, logits: Logits) -> None:
     assert bench.seen(logits, temperature=0.0) == {100}
     assert bench.sampler(temperature=0.0).is_plain_greedy
@@ -112,6 +135,7 @@ def test_temperature_0_takes_the_most_likely(bench: Bench, logits: Logits) -> No
         ({"top_p": 0.7}, {100, 200}),
         ({"min_p": 0.2}, {100, 200, 300}),
         ({"typical_p": 0.2}, {200}),
+        ({"typical_p": 0.2, "logit_bias": ((7, -math.inf),)}, {200}),
         ({"top_n_sigma": 1.5}, {100, 200, 300}),
         ({"top_n_sigma": 1.5, "top_k": 2}, {100, 200}),
         ({"xtc_probability": 1.0, "xtc_threshold": 0.2}, {200, 300, 400, 500}),

@@ -28,6 +28,10 @@ from core.sampling_params import SamplingParams
         ("top_logprobs", 3),
         ("logit_bias", ((-1, 1.0),)),
         ("seed", 2**64),
+        ("top_k", 2**32 + 1),
+        ("dry_sequence_breakers", ("x",) * 33),
+        ("dry_sequence_breakers", ("\ud800",)),
+        ("dry_sequence_breakers", ("a\0b",)),
     ],
 )
 def test_bad_sampling_values_name_their_field(field: str, value: Any) -> None:
