@@ -133,7 +133,8 @@ class BodyLimit:
             message = await receive()
             n_read += len(message.get("body", b""))
             if n_read > self._limit:
-                await _drain(receive, MAX_DRAINED)
+                if message.get("more_body"):
+                    await _drain(receive, MAX_DRAINED)
                 raise HTTPException(413, self._message("larger"), {"connection": "close"})
             return message
 

@@ -256,6 +256,8 @@ class ModelHost:
     def _on_state(self, state: EngineState) -> None:
         if self._awaits_loading and state.phase is not Phase.LOADING:
             return
+        if state.model is not None and self._entry is not None and state.model.path != str(self._entry.path):
+            return  # the last word of the model before
         self._awaits_loading = False
         self._state = state
         if state.model is not None:

@@ -25,6 +25,7 @@ from core.sampling_params import MAX_TOP_LOGPROBS, SamplingParams
 
 MAX_CHOICES = 128
 DEFAULT_COMPLETION_TOKENS = 16
+_MAX_TOKEN_DIGITS = 10
 
 
 def _is_text(text: str) -> str:
@@ -98,8 +99,11 @@ class GenerationBody(Body):
     @classmethod
     def _bias_is_usable(cls, bias: dict[str, float] | None) -> dict[str, float] | None:
         for token, value in (bias or {}).items():
-            if not (token.isascii() and token.isdigit() and -100.0 <= value <= 100.0):
-                raise ValueError(f"logit_bias maps token ids to numbers from -100 to 100, not {token!r} to {value}")
+            is_token = token.isascii() and token.isdigit() and len(token) <= _MAX_TOKEN_DIGITS
+            if not (is_token and -100.0 <= value <= 100.0):
+                raise ValueError(
+                    f"logit_bias maps token ids to numbers from -100 to 100, not {token[:20]!r} to {value}"
+                )
         return bias
 
     @model_validator(mode="after")

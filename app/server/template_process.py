@@ -128,7 +128,7 @@ class ChatTemplate:
 
     def _write(self, variables: Message) -> str:
         parts, n_chars = [], 0
-        for part in self._template.generate(**variables):
+        for part in self._template.generate(variables):
             n_chars += len(part)
             if n_chars > self._max_chars:
                 raise OutputTooLarge

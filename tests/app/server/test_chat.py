@@ -236,6 +236,7 @@ USER = [{"role": "user", "content": "Hi"}]
         ({"stop": ["x"] * 65}, "stop", None),
         ({"logit_bias": {"a": 1}}, "logit_bias", "invalid_value"),
         ({"logit_bias": {"99999": 1}}, "logit_bias", None),
+        ({"logit_bias": {"9" * 5000: 1}}, "logit_bias", "invalid_value"),
         ({"logprobs": True, "top_logprobs": 21}, "top_logprobs", "integer_above_max_value"),
         ({"top_logprobs": 2}, "top_logprobs", None),
         ({"stream_options": {"include_usage": True}}, None, "invalid_value"),

@@ -35,6 +35,10 @@ def test_a_plain_template():
     assert render(CHATML) == "<|user|>Hi\n<|assistant|>"
 
 
+def test_variables_can_have_any_name():
+    assert render(CHATML, self=1, args=2, context=3) == "<|user|>Hi\n<|assistant|>"
+
+
 def test_the_developer_speaks_as_the_system():
     assert render(CHATML, [{"role": "developer", "content": "Be brief."}]).startswith("<|system|>Be brief.")
 

@@ -187,6 +187,23 @@ def test_a_load_that_is_asked_for_changes_the_model_when_nobody_uses_it():
     play(scenario)
 
 
+def test_the_last_words_of_the_model_before_are_not_taken_for_the_new_one():
+    async def scenario(stage):
+        release, log = asyncio.Event(), []
+        release.set()
+        stage.say(Phase.LOADING)
+        await stage.host.request_load("b")
+        call = asyncio.ensure_future(stage.hold("b", release, log))
+        stage.becomes_ready("a.gguf")
+        await settle()
+        assert (log, stage.host.model) == ([], None)
+        stage.becomes_ready("b.gguf")
+        await call
+        assert log == ["b.gguf"]
+
+    play(scenario)
+
+
 def test_names_that_are_unknown_or_broken_are_told_apart():
     async def scenario(stage):
         with pytest.raises(UnknownModel, match="a, b"):
