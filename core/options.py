@@ -10,6 +10,7 @@ from core.errors import BadOption
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 FlashAttention = Literal["auto", "on", "off"]
 MAX_SLOTS = 64
+MAX_THREADS = 512  # GGML_MAX_N_THREADS
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class EngineOptions:
         _at_least("number of KV cells", self.n_cells, 16)
         _at_least("number of threads", self.n_threads, 1)
         _at_least("number of GPU layers", self.n_gpu_layers, 0)
+        if self.n_threads is not None and self.n_threads > MAX_THREADS:
+            raise BadOption(f"The number of threads must be at most {MAX_THREADS}, not {self.n_threads}.")
         if not 1 <= self.n_slots <= MAX_SLOTS:
             raise BadOption(f"The number of slots must be between 1 and {MAX_SLOTS}, not {self.n_slots}.")
         if not 1 <= self.n_ubatch <= self.n_batch <= 65_536:

@@ -63,6 +63,7 @@ def test_bad_requests_are_refused(fields: dict[str, Any], words: str) -> None:
         ({"n_slots": 0}, "between 1 and 64"),
         ({"n_slots": 65}, "between 1 and 64"),
         ({"n_threads": 0}, "threads must be at least 1"),
+        ({"n_threads": 513}, "threads must be at most 512"),
         ({"n_gpu_layers": -2}, "GPU layers"),
         ({"n_batch": 64, "n_ubatch": 128}, "batch sizes"),
         ({"n_batch": 2, "n_ubatch": 2, "n_slots": 4}, "at least the number of slots"),
