@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.display import WITHOUT_WINDOW, why_no_window
 from app.exit_codes import ExitCode
 from app.paths import config_folder, data_folder, runtime_folder
 from app.server_process import new_api_key, serve_command, serve_environment, serve_folder
+from ui.display import WITHOUT_WINDOW, why_no_window
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication

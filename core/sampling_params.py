@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 
 from core.errors import BadRequest
 
-RANDOM_SEED: None = None
 MAX_TOP_LOGPROBS = 20
 # Each costs a pass over the vocabulary when the request begins.
 MAX_BREAKERS = 32

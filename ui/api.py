@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import shiboken6
-from PySide6.QtCore import QByteArray, QObject, QTimer, QUrl, Signal
+from PySide6.QtCore import QByteArray, QCoreApplication, QObject, QTimer, QUrl, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkProxy, QNetworkReply, QNetworkRequest
 
 from ui.chat.records import Timings
@@ -61,12 +61,14 @@ class Api(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._network = QNetworkAccessManager(self)
+        # The application owns it: it must outlive every reply, also when Python collects this object in between.
+        self._network = QNetworkAccessManager(QCoreApplication.instance())
         # The server is on this machine: a proxy for the web must not see its traffic.
         self._network.setProxy(QNetworkProxy(QNetworkProxy.ProxyType.NoProxy))
         self._url: str | None = None
         self._key: str | None = None
         self._no_hope: str | None = None
+        self._calls: set[QNetworkReply] = set()
         self._waiting: list[tuple[ReplyStream, dict[str, Any]]] = []
 
     def connect_to(self, url: str, key: str | None) -> None:
@@ -86,6 +88,15 @@ class Api(QObject):
         waiting, self._waiting = self._waiting, []
         for stream, _ in waiting:
             stream.fail(reason)
+
+    def close(self) -> None:
+        """End all that is on its way, without a word about it to those who asked."""
+        self.give_up("The window is closing.")
+        for stream in self.findChildren(ReplyStream):
+            stream.cancel()
+        calls, self._calls = self._calls, set()
+        for reply in calls:
+            reply.abort()
 
     @property
     def is_connected(self) -> bool:
@@ -134,7 +145,25 @@ class Api(QObject):
         request = self._request(path)
         request.setTransferTimeout(CALL_TIMEOUT_MS)
         reply = self._network.get(request) if body is None else self._network.post(request, _encoded(body))
-        reply.finished.connect(lambda: _settle(reply, done, failed))
+        self._calls.add(reply)
+        reply.finished.connect(lambda: self._settle(reply, done, failed))
+
+    def _settle(
+        self, reply: QNetworkReply, done: Callable[[dict[str, Any]], None], failed: Callable[[str], None]
+    ) -> None:
+        reply.deleteLater()
+        if reply not in self._calls:
+            return
+        self._calls.discard(reply)
+        if reply.error() != QNetworkReply.NetworkError.NoError:
+            failed(describe(reply))
+            return
+        try:
+            body = json.loads(bytes(reply.readAll().data()))
+        except ValueError:
+            failed("The server sent something that is not JSON.")
+            return
+        done(body if isinstance(body, dict) else {})
 
     def _request(self, path: str) -> QNetworkRequest:
         request = QNetworkRequest(QUrl(f"{self._url}{path}"))
@@ -171,9 +200,9 @@ class ReplyStream(QObject):
     def follow(self, reply: QNetworkReply) -> None:
         """Read ``reply`` as it comes."""
         self._reply = reply
-        reply.setParent(self)
         reply.readyRead.connect(self._on_bytes)
         reply.finished.connect(self._on_closed)
+        reply.finished.connect(reply.deleteLater)
 
     def cancel(self) -> None:
         """Close the connection, which stops the server's work on it."""
@@ -242,19 +271,6 @@ class ReplyStream(QObject):
     def _end(self) -> bool:
         was_open, self._has_ended = not self._has_ended, True
         return was_open
-
-
-def _settle(reply: QNetworkReply, done: Callable[[dict[str, Any]], None], failed: Callable[[str], None]) -> None:
-    reply.deleteLater()
-    if reply.error() != QNetworkReply.NetworkError.NoError:
-        failed(describe(reply))
-        return
-    try:
-        body = json.loads(bytes(reply.readAll().data()))
-    except ValueError:
-        failed("The server sent something that is not JSON.")
-        return
-    done(body if isinstance(body, dict) else {})
 
 
 def describe(reply: QNetworkReply) -> str:

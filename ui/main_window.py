@@ -34,7 +34,7 @@ class MainWindow(QMainWindow):
         super().__init__()
         self.setWindowTitle("Slipstream")
         self.setMinimumSize(QSize(480, 360))
-        self._appearance = appearance
+        self._api, self._appearance = api, appearance
         self._settings = QSettings(str(settings_file), QSettings.Format.IniFormat)
         self._gui = GuiThread(self)
         self._ids = Ids()
@@ -212,6 +212,7 @@ class MainWindow(QMainWindow):
         self.tuning.take_typed()
         self.desk.stop_all()
         self.watch.stop()
+        self._api.close()
         self.archive.close()
         self.tools.colours.close()
         self._gui.close()

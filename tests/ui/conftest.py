@@ -35,12 +35,21 @@ def server():
 
 
 @pytest.fixture
-def api(qtbot, server: object) -> Api:
+def api(qtbot, server: object):
     """A client of the test's fake server; a server of another kind is connected by its test."""
     made = Api()
     if isinstance(server, FakeServer):
         made.connect_to(server.url, None)
-    return made
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def lonely_api(qtbot):
+    """A client that knows no server yet."""
+    made = Api()
+    yield made
+    made.close()
 
 
 @pytest.fixture

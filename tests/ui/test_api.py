@@ -22,13 +22,6 @@ class Ear:
         stream.cancelled.connect(lambda: self.ends.append("cancelled"))
 
 
-@pytest.fixture
-def api(qtbot, server: FakeServer) -> Api:
-    api = Api()
-    api.connect_to(server.url, None)
-    return api
-
-
 def ask(qtbot, api: Api) -> Ear:
     stream = api.chat(BODY)
     ear = Ear(stream)
@@ -143,6 +136,17 @@ def test_models_state_and_load(qtbot, api: Api, server: FakeServer) -> None:
     api.load("ember-draft-q8_0", lambda: said.append("loading"), said.append)
     qtbot.waitUntil(lambda: len(said) == 3)
     assert (said[2], server.loads) == ("loading", ["ember-draft-q8_0"])
+
+
+def test_closing_ends_what_is_on_its_way(qtbot, api: Api, server: FakeServer) -> None:
+    server.delay = 0.2
+    ear, said = Ear(api.chat(BODY)), []
+    api.state(said.append, said.append)
+    api.close()
+    qtbot.wait(50)
+    assert ear.ends == ["cancelled"]
+    assert said == []
+    assert ask(qtbot, api).ends == ["The window is closing."]
 
 
 def test_only_errors_have_a_sentence() -> None:

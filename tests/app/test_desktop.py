@@ -1,0 +1,79 @@
+"""The desktop app as a process: what it does without a display, twice, and at its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from app.exit_codes import ExitCode
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = [sys.executable, "-m", "app", "desktop"]
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    without = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    kept = {name: value for name, value in os.environ.items() if name not in without}
+    return {**kept, "SLIPSTREAM_HOME": str(home), "SLIPSTREAM_TRACE_START": "1", **more}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="displays are named by variables on Linux only")
+@pytest.mark.parametrize("variables", [{}, {"DISPLAY": ":931"}], ids=["none", "one that is not there"])
+def test_without_a_display_it_says_so_and_offers_what_works(tmp_path: Path, variables: dict[str, str]) -> None:
+    done = subprocess.run(
+        COMMAND,
+        cwd=ROOT,
+        env=environment(tmp_path, **variables),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == ExitCode.NO_DISPLAY
+    assert "isplay" in done.stderr or "library" in done.stderr
+    assert "./slipstream chat" in done.stderr
+    assert "./slipstream serve" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+def test_a_second_start_raises_the_first_window_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    variables = environment(tmp_path, QT_QPA_PLATFORM="offscreen")
+    first = subprocess.Popen(COMMAND, cwd=ROOT, env=variables, stderr=subprocess.PIPE, text=True)
+    try:
+        assert first.stderr is not None
+        assert "window shown after" in first.stderr.readline()
+        second = subprocess.run(COMMAND, cwd=ROOT, env=variables, capture_output=True, timeout=60, check=False)
+        assert second.returncode == ExitCode.OK
+        server = _server_of(tmp_path)
+    finally:
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=30)
+    assert first.returncode == 0
+    assert _is_gone(server)
+
+
+def _server_of(home: Path) -> int:
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        for file in (home / "runtime" / "servers").glob("*.json"):
+            return int(file.stem)
+        time.sleep(0.05)
+    raise AssertionError("the server was never there")
+
+
+def _is_gone(pid: int) -> bool:
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False

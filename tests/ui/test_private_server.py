@@ -1,0 +1,110 @@
+"""The window's own server as a process: started, lost, started again, ended."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from fake_openai import FakeServer
+
+from ui.api import Api
+from ui.banner import Banner
+from ui.private_server import PrivateServer
+from ui.server_link import ServerLink, last_line
+from ui.server_watch import ServerWatch
+
+FAKE = Path(__file__).resolve().parents[1] / "support" / "fake_openai.py"
+KEY = "a key"
+
+
+@pytest.fixture
+def run(qtbot):
+    made: list[PrivateServer] = []
+
+    def run_server(**environment: str) -> PrivateServer:
+        variables = {**os.environ, "SLIPSTREAM_API_KEY": KEY, **environment}
+        made.append(PrivateServer([sys.executable, str(FAKE)], variables, str(FAKE.parent), back_off_ms=(10, 10)))
+        return made[-1]
+
+    yield run_server
+    for server in made:
+        server.stop()
+
+
+def test_it_tells_its_address_and_ends_with_its_stdin(qtbot, run) -> None:
+    server = run()
+    with qtbot.waitSignal(server.ready, timeout=10_000) as ready:
+        server.start()
+    assert ready.args[0].startswith("http://127.0.0.1:")
+    server.stop()
+    assert server.process_id == 0
+
+
+def test_it_is_started_again_when_it_dies(qtbot, run) -> None:
+    server = run()
+    with qtbot.waitSignal(server.ready, timeout=10_000):
+        server.start()
+    with qtbot.waitSignals([server.lost, server.ready], timeout=10_000):
+        os.kill(server.process_id, 9)
+    assert server.process_id != 0
+
+
+def test_it_gives_up_with_the_last_words_and_can_be_asked_again(qtbot, run) -> None:
+    server = run(FAKE_DIES="The library is missing.")
+    for _ in range(2):
+        with qtbot.waitSignal(server.gave_up, timeout=15_000) as gave_up:
+            server.start()
+        assert "The library is missing." in gave_up.args[0]
+
+
+def test_a_command_that_is_not_there_is_a_reason_too(qtbot) -> None:
+    server = PrivateServer(["/no/such/program"], {}, "/", back_off_ms=())
+    with qtbot.waitSignal(server.gave_up) as gave_up:
+        server.start()
+    assert gave_up.args[0]
+
+
+def test_the_link_connects_waits_and_says_what_is_wrong(qtbot, run, lonely_api: Api) -> None:
+    server, api, banner = run(), lonely_api, Banner()
+    qtbot.addWidget(banner)
+    watch = ServerWatch(api)
+    link = ServerLink(server, KEY, api, watch, banner)
+    link.start()
+    qtbot.waitUntil(lambda: watch.state.phase == "ready", timeout=10_000)
+    os.kill(server.process_id, 9)
+    qtbot.waitUntil(lambda: "starting again" in banner.text, timeout=10_000)
+    assert not api.is_connected
+    qtbot.waitUntil(lambda: watch.state.phase == "ready" and not banner.text, timeout=10_000)
+    watch.stop()
+
+
+def test_the_link_offers_to_try_again_when_there_is_no_hope(qtbot, run, lonely_api: Api) -> None:
+    server, api, banner = run(FAKE_DIES="No llama."), lonely_api, Banner()
+    qtbot.addWidget(banner)
+    watch = ServerWatch(api)
+    link = ServerLink(server, KEY, api, watch, banner)
+    link.start()
+    qtbot.waitUntil(lambda: "No llama." in banner.text, timeout=15_000)
+    assert watch.state.phase == "gone"
+    assert banner.action.text() == "Try again"
+    banner.action.click()
+    assert banner.text == ""
+    qtbot.waitUntil(lambda: "No llama." in banner.text, timeout=15_000)
+
+
+def test_the_watch_asks_again_after_a_missed_answer(qtbot, server: FakeServer, lonely_api: Api) -> None:
+    api = lonely_api
+    api.connect_to("http://127.0.0.1:1", None)
+    watch = ServerWatch(api)
+    watch.start()
+    qtbot.wait(50)
+    api.connect_to(server.url, None)
+    qtbot.waitUntil(lambda: watch.state.phase == "ready")
+    watch.stop()
+
+
+def test_the_last_line_is_the_one_that_says_something() -> None:
+    assert last_line("first\nthe reason\n\n") == "the reason"
+    assert last_line(" \n") == "it ended without a word"

@@ -1,0 +1,40 @@
+"""One window per user."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from ui.single_instance import SingleInstance
+
+ROOT = Path(__file__).resolve().parents[2]
+SECOND = """
+import sys
+from pathlib import Path
+from PySide6.QtCore import QCoreApplication
+from ui.single_instance import SingleInstance
+application = QCoreApplication([])
+instance = SingleInstance(Path(sys.argv[1]))
+print(instance.claim(), instance.ask_other())
+"""
+
+
+def test_a_second_start_asks_the_first_one_to_show_itself(qtbot, tmp_path: Path) -> None:
+    first = SingleInstance(tmp_path)
+    assert first.claim()
+    child = [sys.executable, "-c", SECOND, str(tmp_path)]
+    with qtbot.waitSignal(first.asked, timeout=20_000):
+        second = subprocess.Popen(child, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    qtbot.waitUntil(lambda: second.poll() is not None, timeout=10_000)
+    assert second.communicate()[0].split() == ["False", "True"]
+    first.release()
+    third = SingleInstance(tmp_path)
+    assert third.claim()
+    third.release()
+
+
+def test_without_a_place_for_the_lock_the_window_opens_all_the_same(qtbot, tmp_path: Path) -> None:
+    instance = SingleInstance(tmp_path / "missing" / "folder")
+    assert instance.claim()
+    instance.release()
