@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from core.cost_model import CostModel
 from core.errors import BadRequest, BrokenLogits, PromptTooLong, SlipstreamError
 from core.events import Ended, Failure, FailureKind, FinishReason, RequestEvent, Started, Token, TokenLogprob
 from core.keyed_noise import draw_seed
@@ -21,12 +22,24 @@ from core.llama.candidates import Candidates
 from core.llama.context import Context, DecodeStatus
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.planner import Plan, Share, halve_prefill, has_prefill, plan
-from core.prefill_pace import PrefillPace
+from core.planner import (
+    Plan,
+    Share,
+    Work,
+    drop_drafts,
+    halve_prefill,
+    has_drafts,
+    has_prefill,
+    plan,
+    prefill_chunk,
+    work_of,
+)
 from core.request import Request
 from core.sampler import Sampler
 from core.sequence import Sequence
 from core.slots import SlotTable
+from core.speculative.drafter import Chain
+from core.speculative.speculator import Speculator
 
 _log = logging.getLogger(__name__)
 _FAILURES_BEFORE_RESTART = 2
@@ -38,17 +51,19 @@ class EngineBroken(SlipstreamError):
 
 @dataclass(slots=True)
 class StepStats:
-    """Where the time went since the start: seconds in all steps, and inside ``llama_decode`` and its wait."""
+    """Where the time went since the start: seconds in all steps, inside the target's ``llama_decode``, drafting."""
 
     n_steps: int = 0
     n_rows: int = 0
+    n_tokens: int = 0
     total: float = 0.0
     decode: float = 0.0
+    draft: float = 0.0
 
     @property
     def own(self) -> float:
-        """Seconds of our own Python."""
-        return self.total - self.decode
+        """Seconds of our own Python in planning and committing."""
+        return self.total - self.decode - self.draft
 
 
 class Engine:
@@ -60,12 +75,18 @@ class Engine:
         vocab: Vocab,
         context: Context,
         *,
+        cost: CostModel,
         n_ctx: int,
         n_slots: int,
         n_ubatch: int = 512,
+        speculator: Speculator | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Take over ``model`` and ``context``: ``close`` frees them. ``n_ctx`` bounds each request."""
+        """Take over ``model``, ``context`` and ``speculator``: ``close`` frees them.
+
+        ``cost`` predicts the context's step times and learns from each. ``n_ctx`` bounds each request.
+        """
+        self.cost = cost
         self.n_ctx = n_ctx
         self.vocab = vocab
         self.stats = StepStats()
@@ -75,7 +96,8 @@ class Engine:
         self._batch = Batch(context.n_batch)
         self._candidates = Candidates(vocab.n_tokens)
         self._slots = SlotTable(context, n_slots, can_cut=not model.is_recurrent)
-        self._pace = PrefillPace(n_ubatch)
+        self._n_ubatch = n_ubatch
+        self._speculator = speculator
         self._order = itertools.count()
         self._waiting: deque[Sequence] = deque()
         self._running: list[Sequence] = []
@@ -148,16 +170,41 @@ class Engine:
         events: list[RequestEvent] = []
         self._end_cancelled(events, began)
         self._admit(events, began)
-        todo = plan(self._running, self._batch.capacity, self._pace.chunk)
-        if todo:
-            done = self._run(todo, events)
-            self._commit(done, events)
-        ended = self._clock()
+        chains = self._draft()
+        drafts = {request_id: tuple(chain.tokens) for request_id, chain in chains.items()}
+        todo = plan(self._running, self._batch.capacity, self._chunk(), drafts)
+        done = self._run(todo, events)
+        if done:
+            work = work_of(done)
+            n_before = self.stats.n_tokens
+            self._commit(done, chains, events)
+            self._learn(work, self.stats.decode - decode_before, self.stats.n_tokens - n_before)
         if todo:
             self.stats.n_steps += 1
-            self.stats.total += ended - began
-            self._pace_from(todo, self.stats.decode - decode_before)
+            self.stats.total += self._clock() - began
         return events
+
+    def _chunk(self) -> int:
+        """Return how many prefill rows may ride along with the requests that decode."""
+        decoding = [sequence for sequence in self._running if sequence.n_pending == 1]
+        if len(decoding) == len(self._running):
+            return 0
+        return prefill_chunk(self.cost, len(decoding), sum(s.n_past + 1 for s in decoding), self._n_ubatch)
+
+    def _draft(self) -> dict[str, Chain]:
+        """Return what speculation proposes for the requests that decode."""
+        if self._speculator is None:
+            return {}
+        decoding = [sequence for sequence in self._running if sequence.n_pending == 1 and sequence.n_generated]
+        if not decoding:
+            return {}
+        began = self._clock()
+        kv = sum(sequence.n_past + 1 for sequence in decoding)
+        room = min(self._context.n_outputs, self._batch.capacity) - len(self._running)
+        n_rows = len(decoding) + (self._chunk() if len(decoding) < len(self._running) else 0)
+        chains = self._speculator.draft(decoding, n_rows, kv, room)
+        self.stats.draft += self._clock() - began
+        return chains
 
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
         while self._cancelled:
@@ -202,6 +249,8 @@ class Engine:
             assert slot is not None
             if sequence.n_pending == 1:
                 batch.add(sequence.tokens.last, sequence.n_past, slot.id)
+                for offset, token in enumerate(share.draft, 1):
+                    batch.add(token, sequence.n_past + offset, slot.id)
             else:
                 rows = sequence.tokens.view[sequence.n_past : sequence.n_past + share.n_rows]
                 batch.add_run(rows, sequence.n_past, slot.id, share.wants_output)
@@ -213,53 +262,106 @@ class Engine:
         self.stats.n_rows += batch.n_tokens
         return status
 
-    def _commit(self, shares: Plan, events: list[RequestEvent]) -> None:
+    def _commit(self, shares: Plan, chains: dict[str, Chain], events: list[RequestEvent]) -> None:
         """Count the evaluated rows, sample where a prompt or token is complete, and say so."""
         now = self._clock()
-        outputs = [share.sequence for share in shares if share.wants_output]
+        outputs = [(share, share.n_outputs) for share in shares if share.wants_output]
         for share in shares:
-            sequence = share.sequence
-            sequence.n_past += share.n_rows
-            assert sequence.slot is not None
-            sequence.slot.n_resident = sequence.n_past
+            share.sequence.n_past += share.n_rows
+            assert share.sequence.slot is not None
+            share.sequence.slot.n_resident = share.sequence.n_past
         if not outputs:
             return
-        logits = self._context.logits(len(outputs))
-        greedy = logits.argmax(axis=1) if any(s.sampler.is_plain_greedy for s in outputs) else None
-        for row, sequence in enumerate(outputs):
+        logits = self._context.logits(sum(n_outputs for _, n_outputs in outputs))
+        greedy = logits.argmax(axis=1) if any(s.sequence.sampler.is_plain_greedy for s, _ in outputs) else None
+        row = 0
+        for share, n_outputs in outputs:
+            rows = slice(row, row + n_outputs)
+            row = rows.stop
             try:
-                self._advance(sequence, logits[row], int(greedy[row]) if greedy is not None else -1, events, now)
+                self._verify(share, logits[rows], greedy[rows] if greedy is not None else None, chains, events, now)
             except BrokenLogits as error:
-                assert sequence.slot is not None
-                self._slots.clear(sequence.slot)  # nobody may go on from what it holds
+                assert share.sequence.slot is not None
+                self._slots.clear(share.sequence.slot)  # nobody may go on from what it holds
                 failure = Failure(FailureKind.INTERNAL, error.message)
-                self._end(sequence, FinishReason.FAILED, events, now, failure)
+                self._end(share.sequence, FinishReason.FAILED, events, now, failure)
 
-    def _advance(
-        self, sequence: Sequence, logits: npt.NDArray[np.float32], best: int, events: list[RequestEvent], now: float
+    def _verify(
+        self,
+        share: Share,
+        logits: npt.NDArray[np.float32],
+        greedy: npt.NDArray[np.intp] | None,
+        chains: dict[str, Chain],
+        events: list[RequestEvent],
+        now: float,
     ) -> None:
-        """Sample one token of a sequence and pass on its text."""
-        if sequence.is_exhausted:
-            self._end(sequence, FinishReason.LENGTH, events, now)
-            return
+        """Sample a sequence's rows one after the other for as long as its drafted tokens agree (sample-and-match).
+
+        Each token is the target's own sample given the tokens before it, so the text is distributed as without
+        drafts, whatever was drafted.
+        """
+        sequence, slot = share.sequence, share.sequence.slot
+        assert slot is not None
+        if self._speculator is not None and not sequence.n_generated:
+            self._speculator.admit(sequence)
+        reason: FinishReason | None = None
+        tokens: list[int] = []
+        n_accepted = 0
+        for index in range(len(logits)):
+            if sequence.is_exhausted:
+                reason = FinishReason.LENGTH
+                break
+            token, logprobs = self._choose(sequence, logits[index], int(greedy[index]) if greedy is not None else -1)
+            reason = self._take(sequence, token, logprobs, events, now)
+            if token in self.vocab.end_tokens:
+                break
+            tokens.append(token)
+            if index == len(share.draft) or token != share.draft[index]:
+                break
+            n_accepted += 1
+            sequence.n_past += 1
+            if reason is not None:
+                break
+        slot.n_resident = sequence.n_past
+        if n_accepted < len(share.draft) and not self._context.remove(slot.id, sequence.n_past):
+            self._slots.clear(slot)
+            sequence.n_past = 0
+        sequence.n_drafted += len(share.draft)
+        sequence.n_accepted += n_accepted
+        self.stats.n_tokens += len(tokens)
+        if self._speculator is not None:
+            self._speculator.verified(sequence, chains.get(sequence.id) if share.draft else None, tokens, n_accepted)
+        if reason is not None:
+            self._end(sequence, reason, events, now)
+
+    def _choose(
+        self, sequence: Sequence, logits: npt.NDArray[np.float32], best: int
+    ) -> tuple[int, tuple[TokenLogprob, ...]]:
+        """Return a sequence's next token and its log probabilities if they were asked for."""
         sampler = sequence.sampler
-        logprobs: tuple[TokenLogprob, ...] = ()
         if sampler.is_plain_greedy:
-            token = best
-            if not math.isfinite(logits[token]):
+            if not math.isfinite(logits[best]):
                 raise BrokenLogits
-        else:
-            raw = logits.copy() if sampler.params.logprobs else logits
-            token = sampler.choose(logits, len(sequence.tokens), self._candidates)
-            sampler.accept(token, logits)
-            if sampler.params.logprobs:
-                logprobs = (sampler.logprobs(raw, token),)
+            return best, ()
+        raw = logits.copy() if sampler.params.logprobs else logits
+        token = sampler.choose(logits, len(sequence.tokens), self._candidates)
+        sampler.accept(token, logits)
+        return token, (sampler.logprobs(raw, token),) if sampler.params.logprobs else ()
+
+    def _take(
+        self,
+        sequence: Sequence,
+        token: int,
+        logprobs: tuple[TokenLogprob, ...],
+        events: list[RequestEvent],
+        now: float,
+    ) -> FinishReason | None:
+        """Add a token to its sequence and pass on its text; return why the sequence ends with it, if it does."""
         if not sequence.first_token_at:
             sequence.first_token_at = now
         sequence.last_token_at = now
         if token in self.vocab.end_tokens:
-            self._end(sequence, FinishReason.STOP, events, now)
-            return
+            return FinishReason.STOP
         sequence.tokens.append(token)
         sequence.n_generated += 1
         sequence.n_unreported += 1
@@ -268,9 +370,10 @@ class Engine:
             events.append(Token(sequence.id, text, sequence.n_unreported, logprobs))
             sequence.n_unreported = 0
         if sequence.text.stop is not None:
-            self._end(sequence, FinishReason.STOP, events, now)
-        elif sequence.is_exhausted or len(sequence.tokens) >= self.n_ctx:
-            self._end(sequence, FinishReason.LENGTH, events, now)
+            return FinishReason.STOP
+        if sequence.is_exhausted or len(sequence.tokens) >= self.n_ctx:
+            return FinishReason.LENGTH
+        return None
 
     # -- ends and trouble ---------------------------------------------------------------------------------------
 
@@ -284,6 +387,8 @@ class Engine:
     ) -> None:
         del self._by_id[sequence.id]
         self._cancelled.discard(sequence.id)
+        if self._speculator is not None:
+            self._speculator.forget(sequence)
         if sequence.slot is not None:
             self._slots.release(sequence.slot)
             self._running.remove(sequence)
@@ -302,9 +407,11 @@ class Engine:
             self._end(share.sequence, FinishReason.FAILED, events, now, failure)
 
     def _make_room(self, shares: Plan, events: list[RequestEvent]) -> Plan:
-        """No KV cells were free: forget an idle slot, else prefill less, else push back the latest request."""
+        """No KV cells were free: forget an idle slot, else drop drafts, prefill less, push back the latest request."""
         if self._slots.drop_idle():
             return shares
+        if has_drafts(shares):
+            return drop_drafts(shares)
         less = halve_prefill(shares)
         if less and has_prefill(shares):
             return less
@@ -346,9 +453,11 @@ class Engine:
         if self._n_failures >= _FAILURES_BEFORE_RESTART:
             raise EngineBroken(f"llama.cpp failed to compute: {status.name.lower().replace('_', ' ')}")
 
-    def _pace_from(self, shares: Plan, seconds: float) -> None:
-        n_prefill = sum(share.n_rows for share in shares if share.n_rows > 1)
-        self._pace.observe(len(shares), n_prefill, seconds)
+    def _learn(self, work: Work, seconds: float, n_tokens: int) -> None:
+        """Let the cost model and speculation learn from a step."""
+        self.cost.observe(work.n_rows, work.kv, seconds)
+        if self._speculator is not None and not work.n_prefill:
+            self._speculator.step_done(work.n_sequences, n_tokens, seconds, work.kv_plain)
 
     def close(self) -> None:
         """Free samplers, context and model, in this order."""
@@ -357,5 +466,7 @@ class Engine:
         self._by_id.clear()
         self._waiting.clear()
         self._running.clear()
+        if self._speculator is not None:
+            self._speculator.close()
         self._context.close()
         self._model.close()

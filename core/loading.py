@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
+from core.calibration import calibrate
+from core.cost_model import Calibration, CostModel
 from core.engine import Engine
 from core.errors import LoadFailed, ModelDoesNotFit
 from core.llama.batch import Batch
@@ -17,18 +20,14 @@ from core.llama.devices import Device, list_devices
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.loaded_model import LoadedModel
+from core.measurements import Measurements, measurement_key, physical_cores
 from core.options import EngineOptions
 from core.sizing import ContextSize, choose_context
-from core.thread_choice import (
-    ThreadChoice,
-    ThreadMemory,
-    candidates,
-    choice_key,
-    cores_are_shared,
-    fewest_that_pay,
-    measure,
-    physical_cores,
-)
+from core.speculative.draft_model import MOST_SHADOWED, DraftModel
+from core.speculative.lookup import Lookup
+from core.speculative.speculator import MAX_DRAFT, Speculator
+from core.speculative.vocab_match import why_not
+from core.thread_choice import ThreadChoice, candidates, fewest_that_pay, measure
 from models.gguf_errors import GgufError
 from models.memory import USABLE_SHARE, MemoryNeed, estimate, free_memory
 from models.model_facts import ModelFacts, read_model
@@ -38,6 +37,8 @@ _ALL_LAYERS = -1
 # Left free on a GPU for the driver, the desktop and what the estimate does not know.
 _GPU_SHARE = 0.92
 _PREFILL_PROBE = 64
+# Logits of more rows than this would take memory for drafts that hardly ever pay.
+_MOST_OUTPUTS = 128
 
 
 def load_engine(
@@ -61,7 +62,8 @@ def load_engine(
         progress=_never_stop(progress),
     )
     try:
-        engine, threads = _build(model, options, size, n_gpu_layers, cache_folder)
+        measured = Measurements(cache_folder / "measured.json" if cache_folder else None)
+        engine, threads = _build(model, options, size, n_gpu_layers, measured)
     except BaseException:
         model.close()
         raise
@@ -165,7 +167,7 @@ def _layers_on_gpu(n_gpu_layers: int, model: Model) -> int:
 
 
 def _build(
-    model: Model, options: EngineOptions, size: ContextSize, n_gpu_layers: int, cache_folder: Path | None
+    model: Model, options: EngineOptions, size: ContextSize, n_gpu_layers: int, measured: Measurements
 ) -> tuple[Engine, ThreadChoice]:
     if not model.can_generate or model.has_encoder:
         raise LoadFailed(f"{options.model_path} is not a model that continues text, so Slipstream cannot run it.")
@@ -174,7 +176,7 @@ def _build(
         model,
         n_cells=size.n_cells,
         n_sequences=options.n_slots,
-        n_outputs=options.n_slots,
+        n_outputs=_n_outputs(options, model),
         n_batch=options.n_batch,
         n_ubatch=options.n_ubatch,
         n_threads=options.n_threads or physical_cores(),
@@ -183,37 +185,123 @@ def _build(
         kv_type=options.kv_type,
     )
     try:
-        threads = _choose_threads(context, model, options, n_gpu_layers, cache_folder)
+        threads = _choose_threads(context, model, options, n_gpu_layers, measured)
         context.set_threads(threads.decode, threads.prefill)
+        key = _key(options.model_path, model, n_gpu_layers, threads, options.kv_type, options.n_ubatch)
+        cost = _cost_model(context, options.n_ubatch, measured, key)
+        speculator = _speculator(model, vocab, cost, options, size, threads, n_gpu_layers, measured)
     except BaseException:
         context.close()
         raise
     engine = Engine(
-        model, vocab, context, n_ctx=size.n_ctx, n_slots=options.n_slots, n_ubatch=min(options.n_ubatch, size.n_cells)
+        model,
+        vocab,
+        context,
+        cost=cost,
+        n_ctx=size.n_ctx,
+        n_slots=options.n_slots,
+        n_ubatch=min(options.n_ubatch, size.n_cells),
+        speculator=speculator,
     )
     return engine, threads
 
 
+def _n_outputs(options: EngineOptions, model: Model) -> int:
+    """Return how many rows of a step may want logits: one for each slot, and those of drafted tokens."""
+    if options.speculation == "off" or model.is_recurrent:
+        return options.n_slots
+    return min(options.n_slots * (1 + MAX_DRAFT), max(_MOST_OUTPUTS, 2 * options.n_slots), options.n_batch)
+
+
+def _speculator(
+    model: Model,
+    vocab: Vocab,
+    cost: CostModel,
+    options: EngineOptions,
+    size: ContextSize,
+    threads: ThreadChoice,
+    n_gpu_layers: int,
+    measured: Measurements,
+) -> Speculator | None:
+    """Return the drafters that the options ask for; a draft model of another vocabulary is refused."""
+    if options.speculation == "off" or model.is_recurrent:
+        return None
+    draft = None
+    if options.draft_path is not None:
+        draft = _load_draft(vocab, options, size, threads, n_gpu_layers, measured)
+    lookup = Lookup() if options.speculation != "draft" else None
+    return Speculator(cost, n_ctx=size.n_ctx, lookup=lookup, draft_model=draft, fixed_depth=options.draft_depth)
+
+
+def _load_draft(
+    vocab: Vocab,
+    options: EngineOptions,
+    size: ContextSize,
+    threads: ThreadChoice,
+    n_gpu_layers: int,
+    measured: Measurements,
+) -> DraftModel:
+    assert options.draft_path is not None
+    model = Model(options.draft_path, n_gpu_layers=n_gpu_layers, mmap=options.mmap, devices=options.devices)
+    try:
+        reason = why_not(vocab, Vocab(model))
+        if reason:
+            raise LoadFailed(f"{options.draft_path} cannot draft for {options.model_path}. {reason}")
+        n_outputs = max(options.n_slots, MOST_SHADOWED)
+        context = Context(
+            model,
+            n_cells=size.n_cells,
+            n_sequences=options.n_slots,
+            n_outputs=n_outputs,
+            n_batch=max(options.n_ubatch, n_outputs),
+            n_ubatch=options.n_ubatch,
+            n_threads=threads.decode,
+            n_threads_batch=threads.prefill,
+            flash_attention=options.flash_attention,
+        )
+    except BaseException:
+        model.close()
+        raise
+    key = _key(options.draft_path, model, n_gpu_layers, threads, "draft", options.n_ubatch)
+    cost = _cost_model(context, options.n_ubatch, measured, key)
+    return DraftModel(model, context, cost, n_slots=options.n_slots)
+
+
+def _cost_model(context: Context, n_ubatch: int, measured: Measurements, key: str) -> CostModel:
+    """Return the cost model of a context from what was measured before, or measure now."""
+    known = measured.recall(key)
+    try:
+        if known is not None:
+            return CostModel(Calibration({int(k): float(v) for k, v in known["seconds"].items()}, known["kv_seconds"]))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        _log.warning("A kept calibration could not be read")
+    calibration = calibrate(context, n_ubatch)
+    measured.keep(key, {"seconds": dict(calibration.seconds), "kv_seconds": calibration.kv_seconds})
+    return CostModel(calibration)
+
+
+def _key(path: str, model: Model, *parts: object) -> str:
+    return measurement_key(Path(path).name, model.n_bytes, *parts)
+
+
 def _choose_threads(
-    context: Context, model: Model, options: EngineOptions, n_gpu_layers: int, cache_folder: Path | None
+    context: Context, model: Model, options: EngineOptions, n_gpu_layers: int, measured: Measurements
 ) -> ThreadChoice:
     """Return the threads asked for, those measured earlier for this model here, or measure now."""
     if options.n_threads is not None:
         return ThreadChoice(options.n_threads, options.n_threads)
     counts = candidates(physical_cores())
-    memory = ThreadMemory(cache_folder / "threads.json") if cache_folder else None
-    key = choice_key(options.model_path, model.n_bytes, n_gpu_layers)
-    known = memory.recall(key) if memory else None
-    if known is not None and {known.decode, known.prefill} <= set(counts):
-        return known
+    key = _key(options.model_path, model, n_gpu_layers, "threads")
+    known = measured.recall(key) or {}
+    if {known.get("decode"), known.get("prefill")} <= set(counts):
+        return ThreadChoice(known["decode"], known["prefill"])
     n_probe = min(_PREFILL_PROBE, options.n_batch, context.n_cells)
     decode = measure(lambda count: _probe(context, 1, count), counts)
     prefill = measure(lambda count: _probe(context, n_probe, count), counts)
     context.clear()
     choice = ThreadChoice(fewest_that_pay(decode), fewest_that_pay(prefill))
     _log.info("threads: decode %s prefill %s -> %s", decode, prefill, choice)
-    if memory and not cores_are_shared():
-        memory.keep(key, choice)
+    measured.keep(key, asdict(choice))
     return choice
 
 

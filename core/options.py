@@ -9,8 +9,10 @@ from core.errors import BadOption
 
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 FlashAttention = Literal["auto", "on", "off"]
+Speculation = Literal["auto", "draft", "off"]
 MAX_SLOTS = 64
 MAX_THREADS = 512  # GGML_MAX_N_THREADS
+MAX_DRAFT_DEPTH = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,8 @@ class EngineOptions:
 
     ``n_ctx`` is the context length of one request in tokens, ``n_cells`` the KV cells that all slots share
     (at least ``n_ctx``), ``n_slots`` how many requests run at once. ``n_gpu_layers`` None offloads all that fit.
+    ``speculation`` auto drafts with lookups and, where ``draft_path`` names one, with a draft model; "draft" with the
+    draft model alone; off never. ``draft_depth`` switches the judgement off: always so many tokens (to compare with).
     ``devices`` names llama.cpp devices (as ``doctor`` lists them); empty means all GPUs, else the CPU.
     """
 
@@ -35,6 +39,9 @@ class EngineOptions:
     mmap: bool = True
     mlock: bool = False
     devices: tuple[str, ...] = ()
+    speculation: Speculation = "auto"
+    draft_path: str | None = None
+    draft_depth: int | None = None
 
     def __post_init__(self) -> None:
         if not self.model_path:
@@ -52,6 +59,10 @@ class EngineOptions:
                 f"The batch sizes must satisfy 1 <= n_ubatch <= n_batch <= 65536, "
                 f"not n_ubatch {self.n_ubatch}, n_batch {self.n_batch}."
             )
+        if self.speculation not in get_args(Speculation):
+            raise BadOption(f"Speculation must be one of {', '.join(get_args(Speculation))}, not {self.speculation!r}.")
+        if self.draft_depth is not None and not 0 <= self.draft_depth <= MAX_DRAFT_DEPTH:
+            raise BadOption(f"The draft depth must be between 0 and {MAX_DRAFT_DEPTH}, not {self.draft_depth}.")
         if self.n_batch < self.n_slots:
             raise BadOption(f"n_batch ({self.n_batch}) must be at least the number of slots ({self.n_slots}).")
         if self.n_ctx is not None and self.n_cells is not None and self.n_cells < self.n_ctx:

@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
+from core.cost_model import CostModel
 from core.sequence import Sequence
+
+# While somebody decodes, steps should not take longer than this (seconds), and prompts move by at least this much.
+_STEP_TARGET = 0.1
+_SMALLEST_CHUNK = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A sequence's part of a step: its next ``n_rows`` pending tokens."""
+    """A sequence's part of a step: its next ``n_rows`` pending tokens, and drafted tokens to verify behind them."""
 
     sequence: Sequence
     n_rows: int
+    draft: tuple[int, ...] = ()
 
     @property
     def wants_output(self) -> bool:
         """True where the last pending token is reached, so that a token can be sampled."""
         return self.n_rows == self.sequence.n_pending
 
+    @property
+    def n_outputs(self) -> int:
+        """Rows whose logits are wanted."""
+        return 1 + len(self.draft) if self.wants_output else 0
+
 
 Plan = tuple[Share, ...]
+NO_DRAFTS: Mapping[str, tuple[int, ...]] = MappingProxyType({})
 
 
-def plan(running: list[Sequence], n_batch: int, chunk: int) -> Plan:
-    """Return the next step: a row for every sequence that decodes, then prefill in fair order.
+def plan(running: list[Sequence], n_batch: int, chunk: int, drafts: Mapping[str, tuple[int, ...]] = NO_DRAFTS) -> Plan:
+    """Return the next step: a row (and its ``drafts``) for every sequence that decodes, then prefill in fair order.
 
     ``n_batch`` bounds the rows of the step, ``chunk`` the prefill rows while anything decodes. Decoding rows keep
     the order of ``running``, so that llama.cpp can reuse its graph from step to step.
     """
-    decoding = tuple(Share(sequence, 1) for sequence in running if sequence.n_pending == 1)
+    decoding = tuple(Share(sequence, 1, drafts.get(sequence.id, ())) for sequence in running if sequence.n_pending == 1)
     prefilling = [sequence for sequence in running if sequence.is_prefilling]
     if not prefilling:
         return decoding
-    room = min(n_batch - len(decoding), chunk if decoding else n_batch)
+    n_rows = sum(1 + len(share.draft) for share in decoding)
+    room = min(n_batch - n_rows, chunk if decoding else n_batch)
     return decoding + tuple(_prefill(prefilling, room))
 
 
@@ -57,6 +71,16 @@ def _prefill(prefilling: list[Sequence], room: int) -> Iterable[Share]:
     return ([Share(first, n_first)] if n_first else []) + shares
 
 
+def drop_drafts(shares: Plan) -> Plan:
+    """Return the plan without drafted tokens."""
+    return tuple(replace(share, draft=()) for share in shares)
+
+
+def has_drafts(shares: Plan) -> bool:
+    """True where a plan holds drafted tokens."""
+    return any(share.draft for share in shares)
+
+
 def halve_prefill(shares: Plan) -> Plan:
     """Return the plan with half the prefill rows (decode rows are kept); one row becomes none."""
     halved = []
@@ -71,3 +95,43 @@ def halve_prefill(shares: Plan) -> Plan:
 def has_prefill(shares: Plan) -> bool:
     """True where a plan holds prefill rows."""
     return any(share.sequence.is_prefilling for share in shares)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a plan asks of llama.cpp: rows, and the cached tokens that they attend to altogether.
+
+    ``kv_plain`` is what the decoding sequences would read without drafts.
+    """
+
+    n_rows: int
+    n_prefill: int
+    n_sequences: int
+    kv: int
+    kv_plain: int
+
+
+def work_of(shares: Plan) -> Work:
+    """Return the work of a plan that has not been committed yet."""
+    n_rows = n_prefill = n_sequences = kv = kv_plain = 0
+    for share in shares:
+        past, rows = share.sequence.n_past, share.n_rows + len(share.draft)
+        n_rows += rows
+        kv += rows * past + rows * (rows + 1) // 2
+        if share.sequence.is_prefilling:
+            n_prefill += share.n_rows
+        else:
+            n_sequences += 1
+            kv_plain += past + 1
+    return Work(n_rows, n_prefill, n_sequences, kv, kv_plain)
+
+
+def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, n_ubatch: int) -> int:
+    """Return the most prefill rows with which a step that also decodes stays within the target, at most ``n_ubatch``.
+
+    A prompt is never starved: where even a small chunk is too slow, a small chunk it is.
+    """
+    rows = n_ubatch
+    while rows > _SMALLEST_CHUNK and cost.time(n_decoding + rows, kv) > _STEP_TARGET:
+        rows //= 2
+    return max(rows, min(_SMALLEST_CHUNK, n_ubatch))

@@ -16,6 +16,8 @@ class Receipt:
     n_prompt: int = 0
     n_cached: int = 0
     n_generated: int = 0
+    n_drafted: int = 0
+    n_accepted: int = 0
     queued: float = 0.0
     ttft: float = 0.0
     prefill: float = 0.0

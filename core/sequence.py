@@ -35,6 +35,8 @@ class Sequence:
         self.n_past = 0
         self.n_cached = 0
         self.n_generated = 0
+        self.n_drafted = 0
+        self.n_accepted = 0
         self.sampler = sampler
         self.text = TextStream(request.stop)
         self.slot: Slot | None = None
@@ -60,6 +62,12 @@ class Sequence:
         """True while more than the latest token is pending."""
         return self.n_pending > 1
 
+    def n_left(self, n_ctx: int) -> int:
+        """Return how many more tokens may be generated in a context of ``n_ctx``."""
+        room = n_ctx - len(self.tokens)
+        limit = self.request.max_tokens
+        return room if limit is None else min(room, limit - self.n_generated)
+
     @property
     def is_exhausted(self) -> bool:
         """True when ``max_tokens`` is used up."""
@@ -74,6 +82,8 @@ class Sequence:
             n_prompt=self.n_prompt,
             n_cached=self.n_cached,
             n_generated=self.n_generated,
+            n_drafted=self.n_drafted,
+            n_accepted=self.n_accepted,
             queued=started - self.submitted_at,
             ttft=first - self.submitted_at if first else 0.0,
             prefill=(first or now) - started,

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import logging
-import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
-import psutil
-
-_log = logging.getLogger(__name__)
 # More threads must gain at least this share: threads that gain nothing take the cores from everything else.
 _WORTH = 0.05
 _BUDGET_SECONDS = 0.25
@@ -26,19 +18,6 @@ class ThreadChoice:
 
     decode: int
     prefill: int
-
-
-def physical_cores() -> int:
-    """Return the number of physical cores that this process may use."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
-
-
-def cores_are_shared() -> bool:
-    """Return True while other programs use the cores: what is measured now does not hold for later."""
-    if not hasattr(os, "getloadavg"):
-        return False
-    return os.getloadavg()[0] > 0.5 * physical_cores()
 
 
 def candidates(n_cores: int) -> tuple[int, ...]:
@@ -74,44 +53,3 @@ def measure(step: Callable[[int], None], counts: tuple[int, ...]) -> dict[int, f
         if best > 1.5 * min(results.values()) and best > share:
             break
     return results
-
-
-class ThreadMemory:
-    """Choices made before, in one small file; a file that cannot be read or written only costs a new measurement."""
-
-    def __init__(self, path: Path) -> None:
-        """``path`` need not exist."""
-        self._path = path
-
-    def recall(self, key: str) -> ThreadChoice | None:
-        """Return the choice made for ``key``."""
-        entry = self._read().get(key)
-        try:
-            return ThreadChoice(int(entry["decode"]), int(entry["prefill"])) if isinstance(entry, dict) else None
-        except (KeyError, TypeError, ValueError):
-            return None
-
-    def keep(self, key: str, choice: ThreadChoice) -> None:
-        """Remember a choice."""
-        entries = self._read()
-        entries[key] = asdict(choice)
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = self._path.with_suffix(f".{os.getpid()}.tmp")
-            fresh.write_text(json.dumps(entries, indent=1))
-            fresh.replace(self._path)
-        except OSError as error:
-            _log.warning("The thread choice could not be kept: %s", error)
-
-    def _read(self) -> dict[str, object]:
-        try:
-            entries = json.loads(self._path.read_text())
-        except (OSError, ValueError):
-            return {}
-        return entries if isinstance(entries, dict) else {}
-
-
-def choice_key(path: str, n_bytes: int, n_gpu_layers: int) -> str:
-    """Return the key of a choice: the model file, where its layers are, and the cores there are."""
-    name = f"{os.path.basename(path)}:{n_bytes}:{n_gpu_layers}:{physical_cores()}"
-    return hashlib.sha256(name.encode()).hexdigest()[:16]

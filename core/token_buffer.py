@@ -25,6 +25,18 @@ class TokenBuffer:
         self._data[self._size] = token
         self._size += 1
 
+    def extend(self, tokens: npt.NDArray[np.int32]) -> None:
+        """Add tokens at the end."""
+        need = self._size + len(tokens)
+        if need > len(self._data):
+            self._data = np.concatenate((self._data, np.empty(max(need, len(self._data)), np.int32)))
+        self._data[self._size : need] = tokens
+        self._size = need
+
+    def truncate(self, size: int) -> None:
+        """Keep the first ``size`` tokens."""
+        self._size = min(size, self._size)
+
     @property
     def last(self) -> int:
         """The last token."""

@@ -97,7 +97,7 @@ class Context:
         self.n_vocab = int(L.llama_vocab_n_tokens(model.vocab))
         self.n_cells = int(L.llama_n_ctx(self._context))
         self.n_batch = int(L.llama_n_batch(self._context))
-        self._n_outputs = n_outputs
+        self.n_outputs = n_outputs
         self._logits_address = 0
         self._logits = np.empty((0, self.n_vocab), np.float32)
         self.abort = AbortFlag()
@@ -128,8 +128,8 @@ class Context:
         address = _get_logits(self._context)
         if address != self._logits_address:
             self._logits_address = address
-            buffer = (ctypes.c_float * (self._n_outputs * self.n_vocab)).from_address(address)
-            flat = np.ndarray((self._n_outputs, self.n_vocab), np.float32, buffer=memoryview(buffer))
+            buffer = (ctypes.c_float * (self.n_outputs * self.n_vocab)).from_address(address)
+            flat = np.ndarray((self.n_outputs, self.n_vocab), np.float32, buffer=memoryview(buffer))
             self._logits = flat
         return self._logits[:n_outputs]
 

@@ -31,6 +31,25 @@ class Vocab:
         self.suppressed = frozenset(suppressed[index] for index in range(count.value)) if suppressed else frozenset()
 
     @property
+    def kind(self) -> int:
+        """The kind of tokenizer (``llama_vocab_type``)."""
+        return int(L.llama_vocab_type(self._vocab))
+
+    @property
+    def adds_begin(self) -> int:
+        """The token that every text begins with, -1 for none."""
+        return self._begin
+
+    @property
+    def adds_end(self) -> int:
+        """The token that every text ends with, -1 for none."""
+        return int(L.llama_vocab_eos(self._vocab)) if L.llama_vocab_get_add_eos(self._vocab) else NO_TOKEN
+
+    def raw_text(self, token: int) -> bytes:
+        """Return a token as it is written in the file."""
+        return bytes(L.llama_vocab_get_text(self._vocab, token) or b"")
+
+    @property
     def pieces(self) -> tuple[bytes, ...]:
         """The bytes that each token adds to visible text; empty for control tokens."""
         return self._visible

@@ -9,9 +9,9 @@ import pytest
 from core.errors import BadOption, LoadFailed, ModelDoesNotFit
 from core.events import EngineState, Phase
 from core.loading import load_engine
+from core.measurements import physical_cores
 from core.options import EngineOptions, KvType
 from core.request import Request
-from core.thread_choice import physical_cores
 from tests.support import gguf_factory
 from tests.support.broken_gguf import BROKEN, UNUSABLE, Broken, Unusable, giant
 from tests.support.engines import (

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from core.thread_choice import ThreadChoice, ThreadMemory, candidates, fewest_that_pay, measure
+from core.thread_choice import candidates, fewest_that_pay, measure
 
 
 @pytest.mark.parametrize(
@@ -27,15 +25,3 @@ def test_every_count_is_measured_while_steps_are_short() -> None:
     times = measure(asked.append, (1, 2, 3))
     assert set(times) == {1, 2, 3}
     assert set(asked) == {1, 2, 3}
-
-
-def test_choices_are_kept_and_a_broken_file_is_no_harm(tmp_path: Path) -> None:
-    path = tmp_path / "sub" / "threads.json"
-    memory = ThreadMemory(path)
-    assert memory.recall("a") is None
-    memory.keep("a", ThreadChoice(1, 2))
-    memory.keep("b", ThreadChoice(3, 4))
-    assert (memory.recall("a"), memory.recall("b")) == (ThreadChoice(1, 2), ThreadChoice(3, 4))
-    for text in ("{", "[]", '{"a": 3}', '{"a": {"decode": "x"}}'):
-        path.write_text(text)
-        assert memory.recall("a") is None

@@ -1,0 +1,82 @@
+"""Measures how long a context's steps take, within a fraction of a second, or remembers it from before."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from core.cost_model import Calibration
+from core.llama.batch import Batch
+from core.llama.context import Context, DecodeStatus
+
+# Narrow widths matter most: that is where drafting decides. Wider ones are measured while time is left.
+_WIDTHS = (1, 4, 2, 8, 16, 3, 6, 12, 64, 5, 9, 32, 24, 128)
+_BUDGET_SECONDS = 0.3
+_REPEATS = 3
+_FILL = 256
+
+
+def calibrate(context: Context, n_ubatch: int, budget: float = _BUDGET_SECONDS) -> Calibration:
+    """Return measured step times of an empty context, which is empty again afterwards.
+
+    One and four rows are always measured, further widths while ``budget`` (seconds) lasts.
+    """
+    widest = min(context.n_outputs, n_ubatch, context.n_cells // 2)
+    limit = min(n_ubatch, context.n_cells // 2)
+    batch = Batch(max(limit, 1))
+    deadline = time.perf_counter() + budget
+    seconds: dict[int, float] = {}
+    _run(context, batch, 1, 0, widest)
+    for width in _WIDTHS:
+        if width > limit or (len(seconds) >= 2 and time.perf_counter() > deadline):
+            continue
+        seconds[width] = _fastest(context, batch, width, 0, widest, deadline)
+    kv_seconds = _kv_slope(context, batch, seconds[1], widest, deadline)
+    context.clear()
+    return Calibration(_monotone(seconds), kv_seconds)
+
+
+def _fastest(context: Context, batch: Batch, width: int, position: int, widest: int, deadline: float) -> float:
+    """Return the shortest of a few runs: what disturbs a run only makes it longer."""
+    best = float("inf")
+    for _ in range(_REPEATS):
+        best = min(best, _run(context, batch, width, position, widest))
+        if time.perf_counter() > deadline:
+            break
+    return best
+
+
+def _run(context: Context, batch: Batch, width: int, position: int, widest: int) -> float:
+    context.remove(0, position)
+    batch.clear()
+    if width <= widest:
+        for row in range(width):
+            batch.add(row, position + row, 0)
+    else:
+        batch.add_run(np.zeros(width, np.int32), position, 0, want_last=True)
+    began = time.perf_counter()
+    if context.decode(batch) is not DecodeStatus.OK:
+        raise RuntimeError(f"a step of {width} rows could not be measured")
+    context.synchronize()
+    return time.perf_counter() - began
+
+
+def _kv_slope(context: Context, batch: Batch, empty: float, widest: int, deadline: float) -> float:
+    """Return the seconds that each cached token adds to a row."""
+    fill = min(_FILL, batch.capacity, context.n_cells // 2)
+    if fill < _FILL // 2 or time.perf_counter() > deadline:
+        return 0.0
+    _run(context, batch, fill, 0, widest)
+    full = _fastest(context, batch, 1, fill, widest, deadline)
+    return max(full - empty, 0.0) / fill
+
+
+def _monotone(seconds: dict[int, float]) -> dict[int, float]:
+    """More rows never take less time than fewer: what says so was disturbed."""
+    result: dict[int, float] = {}
+    ceiling = float("inf")
+    for width in sorted(seconds, reverse=True):
+        ceiling = min(ceiling, seconds[width])
+        result[width] = ceiling
+    return result

@@ -1,0 +1,106 @@
+"""How long a step takes: a function of its rows and of the KV it reads, measured on this machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# Rows up to this have an entry of their own, so that a kernel that switches between two widths shows as a step.
+_FINE_ROWS = 64
+_ANCHORS = (32, _FINE_ROWS)
+# A single step may be slow for reasons of its own: it moves the estimate by at most this factor's share.
+_OUTLIER = 3.0
+_ENTRY_RATE = 0.08
+_DRIFT_RATE = 0.03
+_KV_RATE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Measured step times.
+
+    ``seconds`` maps rows in the batch to seconds with an empty cache; ``kv_seconds`` is what each cached token that a
+    row attends to adds.
+    """
+
+    seconds: Mapping[int, float]
+    kv_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.seconds or min(self.seconds) < 1 or min(self.seconds.values()) <= 0 or self.kv_seconds < 0:
+            raise ValueError("a calibration needs positive times for one row or more")
+
+
+class CostModel:
+    """Step time in seconds for (rows, KV tokens read), from a calibration and from every step since.
+
+    ``time(rows, kv)`` is the base of ``rows`` plus a slope times ``kv``, where ``kv`` is the sum over all rows of the
+    tokens that the row attends to. Bases up to 64 rows are kept one by one, wider ones between measured widths on a
+    line. One factor for all follows heat and load, so that a width that has not been seen for long is not stale.
+    """
+
+    def __init__(self, calibration: Calibration) -> None:
+        """Begin with measured times; those between measured widths are interpolated."""
+        self._kv_seconds = calibration.kv_seconds
+        self._drift = 1.0
+        known = calibration.seconds
+        self._base = [0.0] + [_interpolate(known, rows) for rows in range(1, _FINE_ROWS + 1)]
+        # Wider steps lie on lines that begin at the last fine entries.
+        self._wide = {rows: self._base[rows] for rows in _ANCHORS}
+        self._wide |= {rows: seconds for rows, seconds in known.items() if rows > _FINE_ROWS}
+
+    def time(self, rows: int, kv: int = 0) -> float:
+        """Return the expected seconds of a step of ``rows`` rows that read ``kv`` cached tokens altogether."""
+        if rows <= 0:
+            return 0.0
+        base = self._base[rows] if rows <= _FINE_ROWS else _interpolate(self._wide, rows)
+        return (base + self._kv_seconds * kv) * self._drift
+
+    def extra(self, rows: int, more: int, kv: int = 0) -> float:
+        """Return the seconds that ``more`` rows add to a step of ``rows`` rows."""
+        return self.time(rows + more, kv) - self.time(rows, kv)
+
+    def observe(self, rows: int, kv: int, seconds: float) -> None:
+        """Learn from a step that took ``seconds``."""
+        if rows <= 0 or seconds <= 0:
+            return
+        expected = self.time(rows, kv)
+        # On a logarithmic scale, twice as slow and twice as fast weigh the same, and one hiccup does little.
+        error = math.log(min(max(seconds / expected, 1 / _OUTLIER), _OUTLIER))
+        self._drift *= math.exp(_DRIFT_RATE * error)
+        share = self._kv_seconds * kv * self._drift / expected
+        if share > 0:
+            self._kv_seconds *= math.exp(_KV_RATE * share * error)
+        if rows <= _FINE_ROWS:
+            self._base[rows] *= math.exp(_ENTRY_RATE * error)
+            if rows in _ANCHORS:
+                self._wide[rows] = self._base[rows]
+            return
+        wide = [width for width in self._wide if width > _FINE_ROWS]
+        if wide:
+            self._wide[min(wide, key=lambda width: abs(width - rows))] *= math.exp(_ENTRY_RATE * error)
+        else:
+            self._wide[rows] = max(seconds / self._drift - self._kv_seconds * kv, self._base[_FINE_ROWS])
+
+    def snapshot(self) -> Calibration:
+        """Return the present estimate in the form of a calibration, to be kept for the next start."""
+        fine = {rows: self._base[rows] * self._drift for rows in range(1, _FINE_ROWS + 1)}
+        wide = {rows: seconds * self._drift for rows, seconds in self._wide.items() if rows > _FINE_ROWS}
+        return Calibration(fine | wide, self._kv_seconds * self._drift)
+
+
+def _interpolate(known: Mapping[int, float], rows: int) -> float:
+    """Return the time of ``rows`` on a line between the nearest known widths; beyond them, from the outer two."""
+    if rows in known:
+        return known[rows]
+    widths = sorted(known)
+    if len(widths) == 1:
+        # One point tells nothing about the slope: assume memory-bound, which the next steps will correct.
+        return known[widths[0]]
+    above = next((index for index, width in enumerate(widths) if width > rows), len(widths) - 1)
+    right = widths[max(above, 1)]
+    left = widths[max(above, 1) - 1]
+    slope = (known[right] - known[left]) / (right - left)
+    value = known[left] + slope * (rows - left)
+    return max(value, min(known.values()) * 0.5)

@@ -1,0 +1,69 @@
+"""What was measured before on this machine, in one small file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+_log = logging.getLogger(__name__)
+
+
+class Measurements:
+    """JSON objects by key. A file that cannot be read or written only costs a new measurement."""
+
+    def __init__(self, path: Path | None) -> None:
+        """``path`` need not exist; None keeps nothing."""
+        self._path = path
+
+    def recall(self, key: str) -> dict[str, Any] | None:
+        """Return what was kept for ``key``."""
+        entry = self._read().get(key)
+        return entry if isinstance(entry, dict) else None
+
+    def keep(self, key: str, entry: dict[str, Any]) -> None:
+        """Remember an entry, unless other programs use the cores: what is measured then does not hold for later."""
+        if self._path is None or cores_are_shared():
+            return
+        entries = self._read()
+        entries[key] = entry
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            fresh = self._path.with_suffix(f".{os.getpid()}.tmp")
+            fresh.write_text(json.dumps(entries, indent=1))
+            fresh.replace(self._path)
+        except OSError as error:
+            _log.warning("Measurements could not be kept: %s", error)
+
+    def _read(self) -> dict[str, Any]:
+        if self._path is None:
+            return {}
+        try:
+            entries = json.loads(self._path.read_text())
+        except (OSError, ValueError):
+            return {}
+        return entries if isinstance(entries, dict) else {}
+
+
+def physical_cores() -> int:
+    """Return the number of physical cores that this process may use."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
+
+
+def cores_are_shared() -> bool:
+    """Return True while other programs use the cores."""
+    if not hasattr(os, "getloadavg"):
+        return False
+    return os.getloadavg()[0] > 0.5 * physical_cores()
+
+
+def measurement_key(*parts: object) -> str:
+    """Return the key of a measurement: what it depends on, and the cores there are."""
+    text = ":".join(str(part) for part in (*parts, physical_cores()))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""Speculative decoding that never loses: drafters, acceptance, and the decision how much to draft."""

@@ -1,0 +1,62 @@
+"""How likely a drafted token is to be accepted, learnt from what was accepted before."""
+
+from __future__ import annotations
+
+# What is old counts less: about this many observations per bin are remembered.
+_MEMORY = 400.0
+# A prior is worth this many observations.
+_PRIOR_WEIGHT = 4.0
+_MEAN_WEIGHT = 0.12
+_LOWEST, _HIGHEST = 0.005, 0.995
+
+
+class AcceptanceTable:
+    """Measured acceptance of a drafter's tokens by evidence bin, over all requests.
+
+    A drafter sorts each token that it proposes into a bin by what it knows of it: a draft model by the token's
+    probability, a lookup by the length of the match. The table says how often such tokens were accepted.
+    """
+
+    def __init__(self, priors: tuple[float, ...]) -> None:
+        """``priors`` are the expected acceptance rates of the bins before anything was seen."""
+        self._accepted = [prior * _PRIOR_WEIGHT for prior in priors]
+        self._total = [_PRIOR_WEIGHT] * len(priors)
+
+    def rate(self, evidence: int) -> float:
+        """Return the acceptance rate of a bin."""
+        return min(max(self._accepted[evidence] / self._total[evidence], _LOWEST), _HIGHEST)
+
+    def learn(self, evidence: int, was_accepted: bool) -> None:
+        """Count one token of a bin."""
+        if self._total[evidence] > _MEMORY:
+            self._total[evidence] *= 0.5
+            self._accepted[evidence] *= 0.5
+        self._total[evidence] += 1.0
+        self._accepted[evidence] += was_accepted
+
+
+class SequenceAcceptance:
+    """What one drafter achieves on one sequence.
+
+    ``mean`` is the expected acceptance of its next token before the token and its evidence are known.
+    ``skill`` corrects the table for this sequence: the ratio of accepted to expected tokens lately.
+    """
+
+    def __init__(self, mean: float) -> None:
+        """Begin with the mean seen on other sequences."""
+        self.mean = mean
+        self.skill = 1.0
+        self.n_seen = 0
+
+    def expect(self, rate: float) -> float:
+        """Return the acceptance to expect here of a token whose bin has ``rate``."""
+        return min(max(rate * self.skill, _LOWEST), _HIGHEST)
+
+    def learn(self, rate: float, was_accepted: bool) -> None:
+        """Learn from one token whose bin had ``rate``."""
+        self.n_seen += 1
+        # The first tokens of a sequence say more about it than anything seen elsewhere.
+        weight = max(_MEAN_WEIGHT, 1.0 / (self.n_seen + 3.0))
+        self.mean += weight * (float(was_accepted) - self.mean)
+        target = (float(was_accepted) + 1.0) / (rate + 1.0)
+        self.skill += weight * (target - self.skill)

@@ -1,0 +1,83 @@
+"""How much to draft in a step. Pure: probabilities and step times in, rows out.
+
+Drafting is worth what it yields beyond plain decoding: a drafted token is worth its chance of being accepted, and
+costs the time it adds to the step. ``rate`` (tokens per second) is what that time is worth elsewhere: maximising
+expected tokens minus rate times seconds, with the rate that decoding achieves anyway, maximises tokens per second in
+the long run (Dinkelbach's method for fractional programs, 1967).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+# How far to look ahead: a step in the cost curve may make the first extra row dear and the next ones free.
+LOOKAHEAD = (1, 2, 4, 8)
+
+
+class Candidate(NamedTuple):
+    """A chain that could grow: the chance that it is accepted so far, and the chance that its next token is right."""
+
+    reach: float
+    next_rate: float
+
+
+class Outlook(NamedTuple):
+    """The best that another round of drafting promises: worth in tokens, and how many chains should grow."""
+
+    worth: float
+    n_chains: int
+
+
+def another_round(
+    candidates: Sequence[Candidate],
+    n_rows: int,
+    rate: float,
+    step_seconds: Callable[[int], float],
+    round_seconds: Callable[[int], float],
+    room: int,
+    first_seconds: float = 0.0,
+) -> Outlook:
+    """Return what growing the most promising chains by one token (or more) is worth.
+
+    ``candidates`` come most promising first, ``n_rows`` is the step without them, ``room`` bounds further rows.
+    ``round_seconds`` is the drafting time of one round by its number of chains, ``first_seconds`` what the next round
+    costs beyond that.
+    """
+    best = Outlook(0.0, 0)
+    before = step_seconds(n_rows)
+    for n_chains in range(1, len(candidates) + 1):
+        spent = round_seconds(n_chains)
+        for depth in LOOKAHEAD:
+            more = n_chains * depth
+            if more > room:
+                break
+            gain = sum(_gain(candidate, depth) for candidate in candidates[:n_chains])
+            worth = gain - rate * (step_seconds(n_rows + more) - before + first_seconds + depth * spent)
+            if worth > best.worth:
+                best = Outlook(worth, n_chains)
+    return best
+
+
+def _gain(candidate: Candidate, depth: int) -> float:
+    """Return the expected accepted tokens of the next ``depth`` ones, if each is right with the same chance."""
+    gain, chance = 0.0, candidate.reach
+    for _ in range(depth):
+        chance *= candidate.next_rate
+        gain += chance
+    return gain
+
+
+def best_cut(reaches: Sequence[float], n_rows: int, rate: float, step_seconds: Callable[[int], float]) -> int:
+    """Return how many of the drafted tokens to verify.
+
+    ``reaches`` are the chances that each token is accepted, most likely first; drafting itself is paid already.
+    """
+    best_count, best_worth, gain = 0, 0.0, 0.0
+    before = step_seconds(n_rows)
+    for count, reach in enumerate(reaches, 1):
+        gain += reach
+        worth = gain - rate * (step_seconds(n_rows + count) - before)
+        if worth > best_worth:
+            best_count, best_worth = count, worth
+    return best_count

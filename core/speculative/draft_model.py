@@ -1,0 +1,211 @@
+"""A small model that drafts for a large one of the same vocabulary, for all sequences in one batch."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from core.cost_model import CostModel
+from core.llama.batch import Batch
+from core.llama.candidates import Candidates
+from core.llama.context import Context, DecodeStatus
+from core.llama.model import Model
+from core.sequence import Sequence
+from core.speculative.acceptance import AcceptanceTable
+from core.speculative.drafter import Chain, Guess, Observation
+from core.token_buffer import TokenBuffer
+
+# Evidence is the probability that the draft model gives its own token.
+_EDGES = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.997])
+_MIDDLES = (0.03, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 0.965, 0.985, 0.99, 0.995)
+_N_BINS = len(_MIDDLES)
+_TRUST = 0.9
+# While catching up, this many of the latest tokens are compared with what the draft would have said.
+MOST_SHADOWED = 32
+
+
+class _Lane:
+    """The tokens whose keys and values the draft model holds for one slot."""
+
+    def __init__(self) -> None:
+        self.resident = TokenBuffer(np.empty(0, np.int32))
+
+
+class DraftModel:
+    """Drafts with a second model in a context of its own; its cache keeps the longest common prefix of each slot.
+
+    Draft tokens are chosen with the request's own sampler and the same keyed noise as the target's, so that the two
+    models tend to draw the same token also at temperatures above 0.
+    """
+
+    name = "draft"
+
+    def __init__(
+        self,
+        model: Model,
+        context: Context,
+        cost: CostModel,
+        *,
+        n_slots: int,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Take over ``model`` and ``context`` (``close`` frees them); ``cost`` is that of the context's decodes."""
+        priors = tuple(middle * _TRUST for middle in _MIDDLES)
+        # Sampled tokens have bins of their own: agreement means something else there.
+        self.table = AcceptanceTable(priors + priors)
+        self.cost = cost
+        self._model = model
+        self._context = context
+        self._clock = clock
+        self._lanes = tuple(_Lane() for _ in range(n_slots))
+        self._batch = Batch(context.n_batch)
+        self._candidates = Candidates(context.n_vocab)
+        self._observations: list[Observation] = []
+
+    def admit(self, sequence: Sequence) -> None:
+        """Do nothing yet: the prompt is read when drafting first pays."""
+
+    def forget(self, sequence: Sequence) -> None:
+        """Keep the cache: the next turn of the conversation begins with it."""
+
+    def n_behind(self, sequence: Sequence) -> int:
+        """Return how many tokens of a sequence the draft model has not read."""
+        lane = self._lane(sequence)
+        return len(sequence.tokens) - lane.resident.common_prefix(sequence.tokens.view)
+
+    def round_seconds(self, n_chains: int) -> float:
+        """Return the expected seconds of a round."""
+        return self.cost.time(n_chains)
+
+    def catch_up_seconds(self, n_behind: int) -> float:
+        """Return the expected seconds of reading ``n_behind`` tokens."""
+        return self.cost.time(n_behind)
+
+    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+        """Return the draft model's next token for each chain."""
+        if not chains:
+            return []
+        began = self._clock()
+        rows = sum(self._read_up_to_here(chain.sequence) for chain in chains if not chain.tokens)
+        self._batch.clear()
+        for chain in chains:
+            self._add_last(chain)
+        rows += self._batch.n_tokens
+        if self._context.decode(self._batch) is not DecodeStatus.OK:
+            self._start_over(chains)
+            return [None] * len(chains)
+        self._context.synchronize()
+        logits = self._context.logits(len(chains))
+        guesses = [self._guess(chain, row) for chain, row in zip(chains, logits, strict=True)]
+        self.cost.observe(rows, 0, self._clock() - began)
+        return guesses
+
+    def shadow(self, sequence: Sequence) -> None:
+        """Read what a sequence has said since, and note how often the draft would have been right. Drafts nothing."""
+        began = self._clock()
+        rows = self._read_up_to_here(sequence)
+        if rows:
+            self.cost.observe(rows, 0, self._clock() - began)
+
+    def take_observations(self) -> list[Observation]:
+        """Return what catching up has shown."""
+        taken, self._observations = self._observations, []
+        return taken
+
+    def close(self) -> None:
+        """Free context and model."""
+        self._context.close()
+        self._model.close()
+
+    def _lane(self, sequence: Sequence) -> _Lane:
+        assert sequence.slot is not None
+        return self._lanes[sequence.slot.id]
+
+    def _read_up_to_here(self, sequence: Sequence) -> int:
+        """Evaluate all tokens of a sequence but the last; return how many rows that took."""
+        assert sequence.slot is not None
+        slot, lane, tokens = sequence.slot.id, self._lane(sequence), sequence.tokens
+        n_known = min(lane.resident.common_prefix(tokens.view), len(tokens) - 1)
+        if n_known < len(lane.resident):
+            self._cut(slot, lane, n_known)
+        n_rows = len(tokens) - 1 - len(lane.resident)
+        while len(lane.resident) < len(tokens) - 1:
+            self._read_some(sequence, slot, lane)
+        return n_rows
+
+    def _read_some(self, sequence: Sequence, slot: int, lane: _Lane) -> None:
+        tokens = sequence.tokens.view
+        start = len(lane.resident)
+        end = min(len(tokens) - 1, start + self._batch.capacity)
+        # Rows whose next token was generated show whether the draft would have found it.
+        first_judged = max(start, sequence.n_prompt - 1, len(tokens) - 1 - MOST_SHADOWED)
+        self._batch.clear()
+        if first_judged > start:
+            self._batch.add_run(tokens[start : min(first_judged, end)], start, slot, want_last=False)
+        judged = range(max(first_judged, start), end)
+        for position in judged:
+            self._batch.add(int(tokens[position]), position, slot)
+        if self._context.decode(self._batch) is not DecodeStatus.OK:
+            self._cut(slot, lane, 0)
+            raise DraftFailed
+        lane.resident.extend(tokens[start:end])
+        if not judged:
+            return
+        self._context.synchronize()
+        logits = self._context.logits(len(judged))
+        for position, row in zip(judged, logits, strict=True):
+            guess = self._choose(sequence, row, position + 1)
+            if guess is None:
+                continue
+            was_right = guess.token == int(tokens[position + 1])
+            self._observations.append(Observation(sequence.id, guess.evidence, was_right))
+
+    def _add_last(self, chain: Chain) -> None:
+        """Add the row whose logits give the chain's next token."""
+        slot = chain.sequence.slot
+        assert slot is not None
+        token = chain.tokens[-1] if chain.tokens else chain.sequence.tokens.last
+        lane = self._lane(chain.sequence)
+        self._batch.add(token, chain.position - 1, slot.id)
+        lane.resident.append(token)
+
+    def _guess(self, chain: Chain, logits: npt.NDArray[np.float32]) -> Guess | None:
+        return self._choose(chain.sequence, logits, chain.position)
+
+    def _choose(self, sequence: Sequence, logits: npt.NDArray[np.float32], position: int) -> Guess | None:
+        """Return what the draft model says next, None where its numbers are none."""
+        sampler = sequence.sampler
+        if not math.isfinite(logits.max()):
+            return None
+        if sampler.is_plain_greedy:
+            token = int(logits.argmax())
+            top = float(logits[token])
+            probability = 1.0 / float(np.exp(logits - top).sum())
+        else:
+            top = float(logits.max())
+            weights = np.exp(logits - top)
+            token = sampler.choose(logits, position, self._candidates)
+            probability = float(weights[token]) / float(weights.sum())
+        evidence = int(np.searchsorted(_EDGES, probability))
+        return Guess(token, evidence if sampler.params.is_greedy else _N_BINS + evidence)
+
+    def _cut(self, slot: int, lane: _Lane, size: int) -> None:
+        if not self._context.remove(slot, size):
+            self._context.remove(slot, 0)
+            size = 0
+        lane.resident.truncate(size)
+
+    def _start_over(self, chains: list[Chain]) -> None:
+        """After a failed decode nothing is known of these lanes."""
+        for chain in chains:
+            slot = chain.sequence.slot
+            assert slot is not None
+            self._cut(slot.id, self._lane(chain.sequence), 0)
+
+
+class DraftFailed(Exception):
+    """The draft model could not evaluate its batch; the step goes on without drafts."""

@@ -1,0 +1,82 @@
+"""What every drafter offers, and the chain of tokens that it lengthens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from core.sequence import Sequence
+from core.speculative.acceptance import AcceptanceTable, SequenceAcceptance
+
+
+class Guess(NamedTuple):
+    """A proposed next token and the bin of evidence it falls into (see ``AcceptanceTable``)."""
+
+    token: int
+    evidence: int
+
+
+class Observation(NamedTuple):
+    """What a drafter would have proposed at a position where the target's token is known by now."""
+
+    sequence_id: str
+    evidence: int
+    was_right: bool
+
+
+class Drafter(Protocol):
+    """Proposes tokens one at a time, for any number of sequences at once."""
+
+    name: str
+    table: AcceptanceTable
+
+    def admit(self, sequence: Sequence) -> None:
+        """A sequence starts to decode."""
+
+    def forget(self, sequence: Sequence) -> None:
+        """A sequence has ended or lost its slot."""
+
+    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+        """Return the next token of each chain, None where there is none to propose."""
+
+    def take_observations(self) -> list[Observation]:
+        """Return what was learnt in passing, once."""
+
+
+@dataclass(slots=True)
+class Chain:
+    """Tokens drafted for one sequence in one step.
+
+    ``probability`` is the chance that all of them are accepted, by the tables; ``reach`` holds that chance after each.
+    """
+
+    sequence: Sequence
+    drafter: Drafter
+    acceptance: SequenceAcceptance
+    tokens: list[int] = field(default_factory=list)
+    evidence: list[int] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    reach: list[float] = field(default_factory=list)
+    is_done: bool = False
+
+    @property
+    def probability(self) -> float:
+        """Chance that every token so far is accepted."""
+        return self.reach[-1] if self.reach else 1.0
+
+    @property
+    def position(self) -> int:
+        """Position of the next token to draft."""
+        return len(self.sequence.tokens) + len(self.tokens)
+
+    def add(self, guess: Guess) -> None:
+        """Lengthen the chain by a token."""
+        rate = self.drafter.table.rate(guess.evidence)
+        self.tokens.append(guess.token)
+        self.evidence.append(guess.evidence)
+        self.rates.append(rate)
+        self.reach.append(self.probability * self.acceptance.expect(rate))
+
+    def truncate(self, size: int) -> None:
+        """Keep the first ``size`` tokens."""
+        del self.tokens[size:], self.evidence[size:], self.rates[size:], self.reach[size:]

@@ -1,0 +1,153 @@
+"""Prompt lookup: what followed the same words before, in this text or in earlier ones. Costs next to nothing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+from core.sequence import Sequence
+from core.speculative.acceptance import AcceptanceTable
+from core.speculative.drafter import Chain, Guess, Observation
+
+# The longer the match, the likelier the next token: bins of match length, and what they are worth unseen.
+_MATCH_EDGES = (4, 6, 9, 16, 32)
+_LOCAL_PRIORS = (0.25, 0.4, 0.55, 0.7, 0.85, 0.93)
+_SHARED = len(_LOCAL_PRIORS)
+_SHARED_PRIOR = 0.3
+_LONGEST_MATCH = _MATCH_EDGES[-1]
+# Matches of the longer size are looked for first.
+_SIZES = (8, 3)
+_SHARED_SIZE = 4
+_SHARED_LIMIT = 400_000
+
+
+class NgramIndex:
+    """Where each n-gram of a text last occurred."""
+
+    def __init__(self, tokens: list[int]) -> None:
+        """Index a text; the last n-gram is left out until it is known what follows it."""
+        self.tokens = tokens
+        self._places: tuple[dict[tuple[int, ...], int], ...] = tuple(
+            dict(zip(_windows(tokens, size), range(size, len(tokens)), strict=False)) for size in _SIZES
+        )
+
+    def append(self, token: int) -> None:
+        """Add a token: it is what follows the n-grams before it."""
+        place = len(self.tokens)
+        for size, places in zip(_SIZES, self._places, strict=True):
+            if place >= size:
+                places[tuple(self.tokens[-size:])] = place
+        self.tokens.append(token)
+
+    def find(self) -> tuple[int, int] | None:
+        """Return (place that followed the latest earlier occurrence of the text's end, length of the match)."""
+        for size, places in zip(_SIZES, self._places, strict=True):
+            place = places.get(tuple(self.tokens[-size:]))
+            if place is not None:
+                return place, self._match_length(place, size)
+        return None
+
+    def _match_length(self, place: int, size: int) -> int:
+        end = len(self.tokens)
+        while size < _LONGEST_MATCH and size < place and self.tokens[place - size - 1] == self.tokens[end - size - 1]:
+            size += 1
+        return size
+
+
+def _windows(tokens: list[int], size: int) -> Iterable[tuple[int, ...]]:
+    return zip(*(itertools.islice(tokens, start, None) for start in range(size)), strict=False)
+
+
+class _Track:
+    """A sequence's index and the lookup that its present chain follows."""
+
+    def __init__(self, tokens: list[int]) -> None:
+        self.index = NgramIndex(tokens)
+        self.place = 0
+        self.match = 0
+
+
+class Lookup:
+    """Drafts by looking up what followed the latest tokens before: in the text itself, else in other requests'."""
+
+    name = "lookup"
+
+    def __init__(self) -> None:
+        self.table = AcceptanceTable((*_LOCAL_PRIORS, _SHARED_PRIOR))
+        self._tracks: dict[str, _Track] = {}
+        self._shared: dict[tuple[int, ...], int] = {}
+        self._observations: list[Observation] = []
+
+    def admit(self, sequence: Sequence) -> None:
+        """Index a prompt."""
+        self._tracks[sequence.id] = _Track(sequence.tokens.view.tolist())
+
+    def forget(self, sequence: Sequence) -> None:
+        """Keep what the finished text teaches for others."""
+        track = self._tracks.pop(sequence.id, None)
+        if track is not None:
+            self._teach_others(track.index.tokens[max(sequence.n_prompt - _SHARED_SIZE, 0) :])
+
+    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+        """Return what followed before."""
+        return [self._next(chain) for chain in chains]
+
+    def advance(self, sequence: Sequence, tokens: list[int], n_drafted_here: int) -> None:
+        """Take in new tokens of a sequence; the first ``n_drafted_here`` were this drafter's own and are judged."""
+        track = self._tracks.get(sequence.id)
+        if track is None:
+            return
+        for index, token in enumerate(tokens):
+            if index >= n_drafted_here:
+                guess = self._first(track)
+                if guess is not None:
+                    self._observations.append(Observation(sequence.id, guess.evidence, guess.token == token))
+            track.index.append(token)
+
+    def take_observations(self) -> list[Observation]:
+        """Return how lookups that were not used would have done."""
+        taken, self._observations = self._observations, []
+        return taken
+
+    def _next(self, chain: Chain) -> Guess | None:
+        track = self._tracks.get(chain.sequence.id)
+        if track is None:
+            return None
+        if not chain.tokens:
+            return self._first(track)
+        if track.match:
+            track.place += 1
+            track.match += 1
+            return Guess(self._token_at(track, chain.tokens), _bin(track.match))
+        return self._from_others([*track.index.tokens[-_SHARED_SIZE:], *chain.tokens])
+
+    def _first(self, track: _Track) -> Guess | None:
+        found = track.index.find()
+        if found is None:
+            track.match = 0
+            return self._from_others(track.index.tokens)
+        track.place, track.match = found
+        return Guess(track.index.tokens[track.place], _bin(track.match))
+
+    def _token_at(self, track: _Track, drafted: list[int]) -> int:
+        """Return the token at the followed place; a repetition runs on into the drafted tokens themselves."""
+        beyond = track.place - len(track.index.tokens)
+        return track.index.tokens[track.place] if beyond < 0 else drafted[beyond]
+
+    def _from_others(self, tokens: list[int]) -> Guess | None:
+        token = self._shared.get(tuple(tokens[-_SHARED_SIZE:]))
+        return None if token is None else Guess(token, _SHARED)
+
+    def _teach_others(self, tokens: list[int]) -> None:
+        self._shared.update(zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False))
+        if len(self._shared) > _SHARED_LIMIT:
+            keys = list(itertools.islice(self._shared, len(self._shared) - _SHARED_LIMIT // 2))
+            for key in keys:
+                del self._shared[key]
+
+
+def _bin(match: int) -> int:
+    for index, edge in enumerate(_MATCH_EDGES):
+        if match < edge:
+            return index
+    return len(_MATCH_EDGES)

@@ -1,0 +1,35 @@
+"""The account of drafting: what it cost, what it saved, and how much may still be risked."""
+
+from __future__ import annotations
+
+# Trying things out may cost at most this share of the time that was spent decoding.
+_RISK_SHARE = 0.015
+# Accounts are of the recent past: old gains must not pay for long losses, nor old losses forbid what pays now.
+_MEMORY_SECONDS = 20.0
+
+
+class Purse:
+    """Keeps drafting from becoming a loss: it may only be tried while what it has lost stays a small share.
+
+    ``saved`` is what plain decoding would have taken for the tokens that came (by the cost model), ``spent`` what the
+    steps took with drafting. Seconds.
+    """
+
+    def __init__(self) -> None:
+        self._elapsed = 0.0
+        self._balance = 0.0
+
+    @property
+    def balance(self) -> float:
+        """Seconds won (positive) or lost lately."""
+        return self._balance
+
+    def may_risk(self, seconds: float) -> bool:
+        """Return whether ``seconds`` may be spent on something whose gain is not known."""
+        return self._balance - seconds >= -_RISK_SHARE * self._elapsed
+
+    def book(self, plain: float, spent: float) -> None:
+        """Record a step that took ``spent`` seconds for tokens that plain decoding gives in ``plain`` seconds."""
+        fade = max(0.0, 1.0 - spent / _MEMORY_SECONDS)
+        self._elapsed = self._elapsed * fade + spent
+        self._balance = self._balance * fade + (plain - spent)

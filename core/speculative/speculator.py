@@ -1,0 +1,327 @@
+"""Decides each step, for all sequences together, what to draft; learns from what was accepted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from core.cost_model import CostModel
+from core.options import MAX_DRAFT_DEPTH
+from core.sequence import Sequence
+from core.speculative.acceptance import SequenceAcceptance
+from core.speculative.depth import Candidate, another_round, best_cut
+from core.speculative.draft_model import DraftFailed, DraftModel
+from core.speculative.drafter import Chain, Drafter
+from core.speculative.lookup import Lookup
+from core.speculative.purse import Purse
+
+MAX_DRAFT = MAX_DRAFT_DEPTH
+# A chain whose chance has sunk below this cannot pay in any step.
+_HOPELESS = 0.02
+_SPEEDUP_WEIGHT = 0.05
+_FIRST_PROBE, _LONGEST_PROBE = 8, 256
+_START_MEAN = 0.6
+
+
+@dataclass(slots=True)
+class _Record:
+    """What speculation knows of one sequence."""
+
+    acceptance: dict[str, SequenceAcceptance]
+    since_probe: int = 0
+    probe_interval: int = _FIRST_PROBE
+
+
+@dataclass(slots=True)
+class DraftStats:
+    """Totals: tokens drafted and accepted by depth, tokens that came, seconds saved."""
+
+    n_drafted: int = 0
+    n_accepted: int = 0
+    n_bonus: int = 0
+    drafted_at: list[int] = field(default_factory=lambda: [0] * MAX_DRAFT)
+    accepted_at: list[int] = field(default_factory=lambda: [0] * MAX_DRAFT)
+
+
+class Speculator:
+    """Chooses drafter and depth by what they are worth beyond plain decoding, from measured times and acceptance.
+
+    ``fixed_depth`` switches the judgement off: always so many tokens of the draft model (or of the lookup where there
+    is none). It is there to be compared with.
+    """
+
+    def __init__(
+        self,
+        cost: CostModel,
+        *,
+        n_ctx: int,
+        lookup: Lookup | None = None,
+        draft_model: DraftModel | None = None,
+        fixed_depth: int | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """``cost`` is the target's, ``n_ctx`` the longest a sequence may get."""
+        self.stats = DraftStats()
+        self.purse = Purse()
+        self._cost = cost
+        self._n_ctx = n_ctx
+        self._lookup = lookup
+        self._model = draft_model
+        self._fixed_depth = fixed_depth
+        self._clock = clock
+        self._drafters: tuple[Drafter, ...] = tuple(d for d in (lookup, draft_model) if d is not None)
+        self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
+        self._records: dict[str, _Record] = {}
+        self._speedup = 1.0
+        self._seconds_drafting = 0.0
+
+    # -- sequences ----------------------------------------------------------------------------------------------
+
+    def admit(self, sequence: Sequence) -> None:
+        """A sequence will decode from now on."""
+        acceptance = {name: SequenceAcceptance(mean) for name, mean in self._means.items()}
+        self._records[sequence.id] = _Record(acceptance)
+        for drafter in self._drafters:
+            drafter.admit(sequence)
+
+    def forget(self, sequence: Sequence) -> None:
+        """A sequence has ended; what it taught stays."""
+        record = self._records.pop(sequence.id, None)
+        if record is None:
+            return
+        for drafter in self._drafters:
+            drafter.forget(sequence)
+            seen = record.acceptance[drafter.name]
+            if seen.n_seen:
+                weight = min(0.5, seen.n_seen / 100.0)
+                self._means[drafter.name] += weight * (seen.mean - self._means[drafter.name])
+
+    # -- before a step ------------------------------------------------------------------------------------------
+
+    def draft(self, decoding: list[Sequence], n_rows: int, kv: int, room: int) -> dict[str, Chain]:
+        """Return the chains to verify in the next step, by request id; none is a normal answer.
+
+        ``n_rows`` are the rows that the step has anyway, ``kv`` the tokens they attend to, ``room`` the rows that may
+        be added.
+        """
+        began = self._clock()
+        try:
+            if self._fixed_depth is not None:
+                chains = self._draft_fixed(decoding, room)
+            else:
+                chains = self._draft_what_pays(decoding, n_rows, kv, room)
+        except DraftFailed:
+            chains = []
+        self._collect_observations()
+        self._seconds_drafting = self._clock() - began
+        return {chain.sequence.id: chain for chain in chains if chain.tokens}
+
+    def _draft_fixed(self, decoding: list[Sequence], room: int) -> list[Chain]:
+        assert self._fixed_depth is not None
+        drafter: Drafter | None = self._model or self._lookup
+        if drafter is None or not self._fixed_depth:
+            return []
+        chains = [self._chain(sequence, drafter) for sequence in decoding]
+        depth = min(self._fixed_depth, room // max(len(chains), 1))
+        for _ in range(depth):
+            live = [chain for chain in chains if not chain.is_done and self._limit(chain) > len(chain.tokens)]
+            if live:
+                self._extend(drafter, live)
+        return chains
+
+    def _draft_what_pays(self, decoding: list[Sequence], n_rows: int, kv: int, room: int) -> list[Chain]:
+        per_row = kv / max(n_rows, 1)
+
+        def step_seconds(rows: int) -> float:
+            return self._cost.time(rows, int(per_row * rows))
+
+        # What a second is worth: the tokens that it brings at the speed reached lately.
+        rate = len(decoding) / step_seconds(len(decoding)) * self._speedup if decoding else 0.0
+        chains = self._look_up(decoding, room)
+        if self._model is not None:
+            chains = self._draft_by_model(self._model, decoding, chains, n_rows, rate, step_seconds, room)
+        self._cut_to_what_pays(chains, n_rows, rate, step_seconds, room)
+        return chains
+
+    def _look_up(self, decoding: list[Sequence], room: int) -> list[Chain]:
+        """Return chains of what was found; looking it up costs next to nothing."""
+        if self._lookup is None:
+            return []
+        chains = [self._chain(sequence, self._lookup) for sequence in decoding]
+        for chain in chains:
+            limit = min(self._limit(chain), room)
+            while not chain.is_done and len(chain.tokens) < limit:
+                self._extend(self._lookup, [chain])
+        return [chain for chain in chains if chain.tokens]
+
+    def _draft_by_model(
+        self,
+        model: DraftModel,
+        decoding: list[Sequence],
+        found: list[Chain],
+        n_rows: int,
+        rate: float,
+        step_seconds: Callable[[int], float],
+        room: int,
+    ) -> list[Chain]:
+        """Let the draft model work where it promises more than what was found, round by round while that pays."""
+        by_id = {chain.sequence.id: chain for chain in found}
+        chains = []
+        for sequence in decoding:
+            chain = self._chain(sequence, model)
+            promise = self._promise(chain, rate, step_seconds, n_rows)
+            rival = by_id.get(sequence.id)
+            if rival is None or promise > self._worth(rival, rate, step_seconds, n_rows):
+                chains.append(chain)
+        n_found_rows = sum(len(by_id[s.id].tokens) for s in decoding if s.id in by_id and _not_in(chains, s))
+        self._probe(model, decoding, chains)
+        self._run_rounds(model, chains, n_rows + n_found_rows, rate, step_seconds, room - n_found_rows)
+        drafted = {chain.sequence.id for chain in chains if chain.tokens}
+        return [chain for chain in found if chain.sequence.id not in drafted] + [c for c in chains if c.tokens]
+
+    def _run_rounds(
+        self,
+        model: DraftModel,
+        chains: list[Chain],
+        n_rows: int,
+        rate: float,
+        step_seconds: Callable[[int], float],
+        room: int,
+    ) -> None:
+        for _ in range(MAX_DRAFT):
+            live = [chain for chain in chains if not chain.is_done and len(chain.tokens) < self._limit(chain)]
+            live.sort(key=lambda chain: -chain.probability * chain.acceptance.mean)
+            n_drafted = sum(len(chain.tokens) for chain in chains)
+            n_behind = sum(model.n_behind(chain.sequence) - 1 for chain in live if not chain.tokens)
+
+            outlook = another_round(
+                [Candidate(chain.probability, chain.acceptance.mean) for chain in live],
+                n_rows + n_drafted,
+                rate,
+                step_seconds,
+                model.round_seconds,
+                room - n_drafted,
+                model.catch_up_seconds(n_behind),
+            )
+            if not outlook.n_chains:
+                return
+            self._extend(model, live[: outlook.n_chains])
+
+    def _probe(self, model: DraftModel, decoding: list[Sequence], chains: list[Chain]) -> None:
+        """Let the draft model read along now and then where it is not used, to learn whether it would pay."""
+        for sequence in decoding:
+            record = self._records[sequence.id]
+            if record.since_probe < record.probe_interval:
+                continue
+            if not self.purse.may_risk(model.catch_up_seconds(model.n_behind(sequence))):
+                continue
+            model.shadow(sequence)
+            record.since_probe = 0
+            record.probe_interval = min(record.probe_interval * 2, _LONGEST_PROBE)
+
+    def _cut_to_what_pays(
+        self,
+        chains: list[Chain],
+        n_rows: int,
+        rate: float,
+        step_seconds: Callable[[int], float],
+        room: int,
+    ) -> None:
+        """Keep the drafted tokens whose verification pays, over all chains together."""
+        tokens = sorted(
+            ((reach, -depth, chain) for chain in chains for depth, reach in enumerate(chain.reach)),
+            key=lambda entry: (-entry[0], -entry[1]),
+        )[: max(room, 0)]
+        count = best_cut([reach for reach, _, _ in tokens], n_rows, rate, step_seconds)
+        sizes: dict[int, int] = {}
+        for _, _, chain in tokens[:count]:
+            sizes[id(chain)] = sizes.get(id(chain), 0) + 1
+        for chain in chains:
+            chain.truncate(sizes.get(id(chain), 0))
+
+    # -- after a step -------------------------------------------------------------------------------------------
+
+    def verified(self, sequence: Sequence, chain: Chain | None, tokens: list[int], n_accepted: int) -> None:
+        """Learn from a step: ``tokens`` came, of which the first ``n_accepted`` were the chain's."""
+        record = self._records.get(sequence.id)
+        if record is None:
+            return
+        own_lookup = 0
+        if chain is not None:
+            n_judged = min(n_accepted + 1, len(chain.tokens))
+            for depth in range(n_judged):
+                was_accepted = depth < n_accepted
+                chain.drafter.table.learn(chain.evidence[depth], was_accepted)
+                chain.acceptance.learn(chain.rates[depth], was_accepted)
+            self._count(chain, n_accepted)
+            own_lookup = n_judged if chain.drafter is self._lookup else 0
+            record.since_probe = 0 if chain.drafter is self._model else record.since_probe + len(tokens)
+            if chain.drafter is self._model:
+                record.probe_interval = _FIRST_PROBE
+        else:
+            record.since_probe += len(tokens)
+        if self._lookup is not None:
+            self._lookup.advance(sequence, tokens, own_lookup)
+
+    def step_done(self, n_sequences: int, n_tokens: int, seconds: float, kv: int) -> None:
+        """Book a step that only decoded: ``n_tokens`` came for ``n_sequences`` in ``seconds``, without the drafting."""
+        plain = self._cost.time(n_sequences, kv) * n_tokens / max(n_sequences, 1)
+        spent = seconds + self._seconds_drafting
+        self.purse.book(plain, spent)
+        achieved = min(max(plain / spent, 0.5), 2.0 * MAX_DRAFT) if spent > 0 else 1.0
+        self._speedup = max(1.0, self._speedup + _SPEEDUP_WEIGHT * (achieved - self._speedup))
+
+    def _count(self, chain: Chain, n_accepted: int) -> None:
+        self.stats.n_drafted += len(chain.tokens)
+        self.stats.n_accepted += n_accepted
+        self.stats.n_bonus += 1
+        for depth in range(len(chain.tokens)):
+            self.stats.drafted_at[depth] += 1
+            self.stats.accepted_at[depth] += depth < n_accepted
+
+    def close(self) -> None:
+        """Free the draft model."""
+        if self._model is not None:
+            self._model.close()
+
+    # -- helpers ------------------------------------------------------------------------------------------------
+
+    def _chain(self, sequence: Sequence, drafter: Drafter) -> Chain:
+        return Chain(sequence, drafter, self._records[sequence.id].acceptance[drafter.name])
+
+    def _limit(self, chain: Chain) -> int:
+        """Return how many tokens may be drafted: no more than can be used."""
+        return min(MAX_DRAFT, chain.sequence.n_left(self._n_ctx) - 1)
+
+    def _extend(self, drafter: Drafter, chains: list[Chain]) -> None:
+        for chain, guess in zip(chains, drafter.extend(chains), strict=True):
+            if guess is None:
+                chain.is_done = True
+                continue
+            chain.add(guess)
+            chain.is_done = chain.probability < _HOPELESS
+
+    def _promise(self, chain: Chain, rate: float, step_seconds: Callable[[int], float], n_rows: int) -> float:
+        """Return what the draft model can be expected to be worth on a sequence, in tokens."""
+        assert self._model is not None
+        late = self._model.catch_up_seconds(self._model.n_behind(chain.sequence) - 1)
+        candidates = [Candidate(1.0, chain.acceptance.mean)]
+        return another_round(candidates, n_rows, rate, step_seconds, self._model.round_seconds, MAX_DRAFT, late).worth
+
+    def _worth(self, chain: Chain, rate: float, step_seconds: Callable[[int], float], n_rows: int) -> float:
+        count = best_cut(chain.reach, n_rows, rate, step_seconds)
+        return sum(chain.reach[:count]) - rate * (step_seconds(n_rows + count) - step_seconds(n_rows))
+
+    def _collect_observations(self) -> None:
+        for drafter in self._drafters:
+            for sequence_id, evidence, was_right in drafter.take_observations():
+                record = self._records.get(sequence_id)
+                rate = drafter.table.rate(evidence)
+                drafter.table.learn(evidence, was_right)
+                if record is not None:
+                    record.acceptance[drafter.name].learn(rate, was_right)
+
+
+def _not_in(chains: list[Chain], sequence: Sequence) -> bool:
+    return all(chain.sequence is not sequence for chain in chains)
