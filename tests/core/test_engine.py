@@ -357,7 +357,7 @@ def test_the_python_work_of_a_step_does_not_grow_with_the_context() -> None:
     import sys
 
     counts = []
-    with open_engine(n_slots=1, n_ctx=1024) as engine:
+    with open_engine(n_slots=1, n_ctx=1024, speculation="off") as engine:
         for n_prompt in (30, 900):
             submit(engine, "a", tuple([20] * n_prompt), sampling=SamplingParams(temperature=0, ignore_eos=True))
             for _ in range(3):

@@ -1,0 +1,80 @@
+"""How much to draft, on recorded curves. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from core.cost_model import Calibration, CostModel
+from core.speculative.depth import Candidate, another_round, best_cut
+
+GPU = CostModel(Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130}))
+CPU = CostModel(Calibration({1: 0.0105, 2: 0.0159, 3: 0.019, 4: 0.022, 8: 0.036, 16: 0.068}))
+CLIFF = CostModel(Calibration({**dict.fromkeys(range(1, 9), 0.010), **dict.fromkeys(range(9, 17), 0.018)}))
+
+
+def plain_rate(model: CostModel, n: int = 1) -> float:
+    return n / model.time(n)
+
+
+def free(_: int) -> float:
+    return 0.0
+
+
+@pytest.mark.parametrize(("rate", "expected"), [(0.95, True), (0.7, True), (0.3, False), (0.05, False)])
+def test_on_a_cpu_only_likely_tokens_are_worth_a_row(rate: float, expected: bool) -> None:
+    outlook = another_round([Candidate(1.0, rate)], 1, plain_rate(CPU), CPU.time, free, 16)
+    assert (outlook.n_chains == 1) is expected
+
+
+def test_on_a_gpu_even_unlikely_tokens_are() -> None:
+    assert another_round([Candidate(1.0, 0.2)], 1, plain_rate(GPU), GPU.time, free, 16).n_chains == 1
+
+
+def test_a_dear_draft_model_must_promise_more() -> None:
+    def dear(_: int) -> float:
+        return 0.004
+
+    candidates = [Candidate(1.0, 0.75)]
+    assert another_round(candidates, 1, plain_rate(CPU), CPU.time, free, 16).n_chains == 1
+    assert another_round(candidates, 1, plain_rate(CPU), CPU.time, dear, 16).n_chains == 0
+
+
+def test_what_the_next_round_costs_beyond_itself_counts_once() -> None:
+    candidates = [Candidate(1.0, 0.9)]
+    assert another_round(candidates, 1, plain_rate(CPU), CPU.time, free, 16, 0.001).n_chains == 1
+    assert another_round(candidates, 1, plain_rate(CPU), CPU.time, free, 16, 1.0).n_chains == 0
+
+
+def test_only_the_promising_chains_grow() -> None:
+    candidates = [Candidate(1.0, 0.95), Candidate(1.0, 0.9), Candidate(1.0, 0.1), Candidate(0.3, 0.2)]
+    assert another_round(candidates, 4, plain_rate(CPU, 4), CPU.time, free, 16).n_chains == 2
+
+
+def test_without_room_nothing_grows() -> None:
+    assert another_round([Candidate(1.0, 0.99)], 1, plain_rate(CPU), CPU.time, free, 0).n_chains == 0
+    assert another_round([], 1, plain_rate(CPU), CPU.time, free, 16).n_chains == 0
+
+
+@pytest.mark.parametrize(
+    ("reaches", "time", "expected"),
+    [
+        ([0.95, 0.9, 0.85, 0.8], CPU.time, 4),
+        ([0.9, 0.2, 0.1], CPU.time, 1),
+        ([0.3, 0.2], CPU.time, 0),
+        ([0.3, 0.2, 0.1], GPU.time, 3),
+        ([], CPU.time, 0),
+        ([0.9] * 7 + [0.15] * 4, CLIFF.time, 7),
+        ([0.99] * 15, CLIFF.time, 15),
+    ],
+)
+def test_the_best_cut(reaches: list[float], time: Callable[[int], float], expected: int) -> None:
+    n_plain = 1 / time(1)
+    assert best_cut(reaches, 1, n_plain, time) == expected
+
+
+def test_a_dear_first_row_does_not_hide_free_ones_behind_it() -> None:
+    stairs = CostModel(Calibration({1: 0.010, 2: 0.016, 3: 0.016, 4: 0.016, 5: 0.016, 8: 0.030}))
+    assert best_cut([0.55, 0.5, 0.45, 0.4], 1, 1 / stairs.time(1), stairs.time) == 4
+    assert another_round([Candidate(1.0, 0.6)], 1, 1 / stairs.time(1), stairs.time, free, 16).n_chains == 1

@@ -1,0 +1,68 @@
+"""Acceptance tables and the purse: what was seen decides, and losses stay small."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from core.speculative.acceptance import AcceptanceTable, SequenceAcceptance
+from core.speculative.purse import Purse
+
+
+def test_a_table_begins_with_its_priors_and_learns_what_happens() -> None:
+    table = AcceptanceTable((0.2, 0.9))
+    assert (table.rate(0), table.rate(1)) == pytest.approx((0.2, 0.9))
+    rng = random.Random(1)
+    for _ in range(400):
+        table.learn(0, rng.random() < 0.7)
+    assert table.rate(0) == pytest.approx(0.7, abs=0.08)
+    assert table.rate(1) == pytest.approx(0.9), "other bins are not touched"
+
+
+def test_a_table_follows_a_change() -> None:
+    table = AcceptanceTable((0.5,))
+    for _ in range(2000):
+        table.learn(0, True)
+    for _ in range(800):
+        table.learn(0, False)
+    assert table.rate(0) < 0.35
+
+
+def test_a_sequence_finds_its_own_mean_quickly() -> None:
+    sequence = SequenceAcceptance(0.6)
+    for _ in range(12):
+        sequence.learn(0.6, False)
+    assert sequence.mean < 0.2
+    assert sequence.expect(0.6) < 0.5
+    for _ in range(40):
+        sequence.learn(0.6, True)
+    assert sequence.mean > 0.9
+    assert sequence.expect(0.6) > 0.7
+
+
+def test_nothing_is_ever_certain() -> None:
+    sequence = SequenceAcceptance(0.9)
+    for _ in range(500):
+        sequence.learn(0.995, True)
+    assert sequence.expect(0.995) < 1.0
+
+
+def test_a_purse_allows_risks_only_as_a_small_share_of_the_time() -> None:
+    purse = Purse()
+    assert not purse.may_risk(0.001)
+    for _ in range(100):
+        purse.book(0.01, 0.01)
+    assert purse.may_risk(0.01)
+    assert not purse.may_risk(0.05)
+    purse.book(0.0, 0.014)
+    assert not purse.may_risk(0.005)
+
+
+def test_gains_may_be_risked_and_old_ones_are_forgotten() -> None:
+    purse = Purse()
+    purse.book(1.0, 0.5)
+    assert purse.may_risk(0.4)
+    for _ in range(10_000):
+        purse.book(0.01, 0.01)
+    assert not purse.may_risk(0.45)

@@ -1,0 +1,106 @@
+"""Prompt lookup: what followed the same words before."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.request import Request
+from core.sequence import Sequence
+from core.speculative.acceptance import SequenceAcceptance
+from core.speculative.drafter import Chain
+from core.speculative.lookup import Lookup, NgramIndex
+
+
+def sequence(tokens: list[int], name: str = "a") -> Sequence:
+    sampler = cast(Any, SimpleNamespace(seed=1))
+    return Sequence(Request(name, "x"), np.array(tokens, np.int32), sampler, order=0, submitted_at=0.0)
+
+
+def draft(lookup: Lookup, of: Sequence, n: int) -> list[int]:
+    chain = Chain(of, lookup, SequenceAcceptance(0.6))
+    for _ in range(n):
+        (guess,) = lookup.extend([chain])
+        if guess is None:
+            break
+        chain.add(guess)
+    return chain.tokens
+
+
+def test_a_repeated_passage_is_continued() -> None:
+    lookup, text = Lookup(), sequence([1, 2, 3, 4, 5, 6, 9, 1, 2, 3])
+    lookup.admit(text)
+    assert draft(lookup, text, 4) == [4, 5, 6, 9]
+
+
+def test_a_repetition_runs_on_into_what_was_drafted() -> None:
+    lookup, text = Lookup(), sequence([7, 8, 9, 7, 8, 9, 7, 8, 9])
+    lookup.admit(text)
+    assert draft(lookup, text, 8) == [7, 8, 9, 7, 8, 9, 7, 8]
+
+
+def test_the_latest_occurrence_counts() -> None:
+    lookup, text = Lookup(), sequence([1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3])
+    lookup.admit(text)
+    assert draft(lookup, text, 1) == [5]
+
+
+def test_new_text_is_not_drafted() -> None:
+    lookup, text = Lookup(), sequence([1, 2, 3, 4, 5, 6])
+    lookup.admit(text)
+    assert draft(lookup, text, 4) == []
+
+
+def test_a_longer_match_is_better_evidence() -> None:
+    lookup = Lookup()
+    short, long = sequence([1, 2, 3, 9, 8, 1, 2, 3], "short"), sequence([*range(40), *range(35)], "long")
+    lookup.admit(short)
+    lookup.admit(long)
+    chains = [Chain(text, lookup, SequenceAcceptance(0.6)) for text in (short, long)]
+    first, second = lookup.extend(chains)
+    assert first is not None
+    assert second is not None
+    assert second.evidence > first.evidence
+    assert lookup.table.rate(second.evidence) > lookup.table.rate(first.evidence)
+
+
+def test_tokens_that_come_are_indexed_and_unused_lookups_are_judged() -> None:
+    lookup, text = Lookup(), sequence([1, 2, 3, 4, 1, 2, 3])
+    lookup.admit(text)
+    lookup.advance(text, [4, 1], 0)
+    observed = lookup.take_observations()
+    assert [seen.was_right for seen in observed] == [True, True]
+    assert lookup.take_observations() == []
+    lookup.advance(text, [77], 0)
+    assert [seen.was_right for seen in lookup.take_observations()] == [False]
+
+
+def test_tokens_of_its_own_chain_are_not_judged_twice() -> None:
+    lookup, text = Lookup(), sequence([1, 2, 3, 4, 1, 2, 3])
+    lookup.admit(text)
+    lookup.advance(text, [4, 1], 2)
+    assert lookup.take_observations() == []
+
+
+def test_a_finished_text_helps_the_next_request() -> None:
+    lookup, first = Lookup(), sequence([5], "first")
+    lookup.admit(first)
+    lookup.advance(first, [11, 12, 13, 14, 15, 16], 0)
+    lookup.forget(first)
+    second = sequence([11, 12, 13, 14], "second")
+    lookup.admit(second)
+    assert draft(lookup, second, 2) == [15, 16]
+
+
+@given(st.lists(st.integers(0, 2), max_size=60), st.lists(st.integers(0, 2), max_size=30))
+def test_indexing_at_once_and_token_by_token_is_the_same(start: list[int], more: list[int]) -> None:
+    grown = NgramIndex(list(start))
+    for token in more:
+        grown.append(token)
+    whole = NgramIndex(start + more)
+    assert grown.tokens == whole.tokens
+    assert grown.find() == whole.find()
