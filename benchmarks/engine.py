@@ -136,6 +136,7 @@ def measure_http(model: Path, engine: Engine, n_threads: int, n_tokens: int, rou
     """Return rows of HTTP beside the engine at 1 and 16 clients, in turns."""
     rows: list[Row] = []
     arguments = ["--model", str(model), "--parallel", "16", "--ctx", str(N_CTX), "--threads", str(n_threads)]
+    arguments += ["--speculation", "off"]  # plain against plain
     with ServerProcess(arguments) as server:
         url = server.wait_listening()
         for n_clients in (1, 16):
@@ -174,7 +175,8 @@ def measure(options: argparse.Namespace) -> Report:
     for name, model in (("deep", deep), ("ember", gguf_factory.EMBER)):
         say(f"{name}: loading {model.name}")
         engine, loaded = load_engine(
-            EngineOptions(str(model), n_slots=16, n_ctx=N_CTX, n_threads=options.threads), cache_folder=None
+            EngineOptions(str(model), n_slots=16, n_ctx=N_CTX, n_threads=options.threads, speculation="off"),
+            cache_folder=None,
         )
         report.settings[f"{name}_threads"] = loaded.n_threads
         for width in WIDTHS:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from app.option_group import with_groups
-from core.options import MAX_SLOTS, FlashAttention, KvType
+from core.options import MAX_SLOTS, FlashAttention, KvType, Speculation
 
 _KV_TYPES = get_args(KvType)
 
@@ -30,6 +30,13 @@ class EngineChoice:
     kv_type: Annotated[KvType, _option("--kv-type", metavar="TYPE", help=f"KV cache: {', '.join(_KV_TYPES)}.")] = "f16"
     mmap: Annotated[bool, _option("--mmap/--no-mmap", help="Map the file into memory instead of reading it.")] = True
     mlock: Annotated[bool, _option("--mlock", help="Keep the model in memory, never in swap.")] = False
+    draft: Annotated[
+        str | None,
+        _option("--draft", metavar="NAME", help="Small model of the same vocabulary that drafts for this one."),
+    ] = None
+    speculation: Annotated[
+        Speculation, _option("--speculation", help="Draft where it pays; off never drafts, draft: without lookups.")
+    ] = "auto"
     devices: Annotated[
         list[str] | None,
         _option("--device", metavar="NAME", help="Use this device, as doctor names it; may be given more than once."),
@@ -77,6 +84,8 @@ def serve(
         kv_type=engine.kv_type,
         mmap=engine.mmap,
         mlock=engine.mlock,
+        draft=engine.draft,
+        speculation=engine.speculation,
         devices=tuple(engine.devices or ()),
         api_key=api_key,
         announce=announce,

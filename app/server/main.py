@@ -53,6 +53,7 @@ def run_server(settings: ServerSettings) -> int:
 def _run(settings: ServerSettings, listening: socket.socket) -> int:
     try:
         entry = _entry(settings.model)
+        draft = find_model(settings.draft) if settings.draft is not None else None
     except SlipstreamError as error:
         print(error.message, file=sys.stderr)
         return ExitCode.MODEL
@@ -60,6 +61,8 @@ def _run(settings: ServerSettings, listening: socket.socket) -> int:
     supervisor = Supervisor(bridge.deliver, log_folder=log_folder(), cache_folder=cache_folder())
     host = ModelHost(supervisor, bridge, catalog(), settings)
     try:
+        if draft is not None:
+            host.pair(entry, draft)
         host.load(entry)
         _serve(settings, host, listening)
     except KeyboardInterrupt:

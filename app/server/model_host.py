@@ -73,6 +73,8 @@ class ModelHost:
 
     def __init__(self, engine: Engine, bridge: EngineBridge, catalog: ModelCatalog, settings: ServerSettings) -> None:
         self.engine, self.bridge, self.catalog = engine, bridge, catalog
+        # Draft models by the path of the model that they draft for: another vocabulary would not do.
+        self._drafts: dict[Path, Path] = {}
         self._settings = settings
         self._entry: Entry | None = None
         # Names under which requests have asked for it: a look into the catalogue reads folders.
@@ -92,7 +94,13 @@ class ModelHost:
         self._entry, self._model, self._aliases = entry, None, {entry.name}
         self._state, self._awaits_loading = EngineState(Phase.LOADING), True
         # Not on the event loop: it waits until the memory of the model before is free.
-        self._loader.submit(self._load, self._settings.engine_options(str(entry.path)))
+        draft = self._drafts.get(entry.path)
+        options = self._settings.engine_options(str(entry.path), str(draft) if draft else None)
+        self._loader.submit(self._load, options)
+
+    def pair(self, entry: Entry, draft: Entry) -> None:
+        """Let ``draft`` draft for a model whenever that is loaded from now on."""
+        self._drafts[entry.path] = draft.path
 
     def _load(self, options: EngineOptions) -> None:
         try:

@@ -6,7 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 
 from core.errors import BadOption
-from core.options import EngineOptions, FlashAttention, KvType
+from core.options import EngineOptions, FlashAttention, KvType, Speculation
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8642
@@ -17,8 +17,9 @@ class ServerSettings:
     """Settings of one server; the engine's part as in ``EngineOptions``.
 
     ``port`` 0 takes any free port. ``model`` is a catalogued name, a title or a path of a GGUF file; None is the
-    bundled starter model. ``announce`` prints one line with the address once connections are accepted.
-    ``exit_with_stdin`` ends the server when its standard input reaches its end.
+    bundled starter model. ``draft`` names the model that drafts for it, in the same way. ``announce`` prints one line
+    with the address once connections are accepted. ``exit_with_stdin`` ends the server when its standard input
+    reaches its end.
     """
 
     host: str = DEFAULT_HOST
@@ -33,6 +34,8 @@ class ServerSettings:
     mmap: bool = True
     mlock: bool = False
     devices: tuple[str, ...] = ()
+    draft: str | None = None
+    speculation: Speculation = "auto"
     api_key: str | None = None
     announce: bool = False
     exit_with_stdin: bool = False
@@ -61,8 +64,8 @@ class ServerSettings:
         except ValueError:
             return False
 
-    def engine_options(self, model_path: str) -> EngineOptions:
-        """Return the engine's options for a model file; raises BadOption."""
+    def engine_options(self, model_path: str, draft_path: str | None = None) -> EngineOptions:
+        """Return the engine's options for a model file and its draft model; raises BadOption."""
         return EngineOptions(
             model_path=model_path,
             n_ctx=self.n_ctx,
@@ -74,4 +77,6 @@ class ServerSettings:
             mmap=self.mmap,
             mlock=self.mlock,
             devices=self.devices,
+            draft_path=draft_path,
+            speculation=self.speculation,
         )

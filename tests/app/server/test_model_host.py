@@ -154,6 +154,8 @@ def test_a_model_that_fails_is_unavailable_with_its_problem_until_it_is_asked_fo
         stage.becomes_ready("a.gguf")
         async with stage.host.lease("a"):
             pass
+        while len(stage.engine.loads) < 2:  # loads run on a thread
+            await asyncio.sleep(0.01)
         assert stage.engine.loads == ["a.gguf", "a.gguf"]
 
     play(scenario)
