@@ -21,11 +21,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from app.server_process import new_api_key, serve_command, serve_environment, serve_folder
 from ui.api import Api
 from ui.appearance import Appearance, Choice
 from ui.chat.ids import now_ms
 from ui.chat.records import Chat, ChatSettings, Message, Role, Status, Timings
 from ui.main_window import MainWindow
+from ui.private_server import PrivateServer
+from ui.server_link import ServerLink
 
 REPLY = """A **model** predicts the next token from all the tokens before it. That costs one read of every weight, \
 so the speed is set by how fast the memory is:
@@ -247,6 +250,24 @@ def small(stage: Stage) -> None:
     stage.shoot("small-panel")
 
 
+def readme(stage: Stage) -> None:
+    """Talk to the bundled model through the real server."""
+    key = new_api_key()
+    server = PrivateServer(serve_command(), serve_environment(key), str(serve_folder()))
+    link = ServerLink(server, key, stage.api, stage.window.watch, stage.window.page.server_banner)
+    link.start()
+    stage.history()
+    while stage.window.watch.state.phase != "ready":
+        stage.wait(0.1)
+    for text in ("What is speculative decoding?", "Tell me a story about a fox."):
+        stage.say(text)
+        while stage.window.desk.current.is_running:
+            stage.wait(0.1)
+    stage.wait(0.6)
+    stage.shoot("readme")
+    server.stop()
+
+
 def editing(stage: Stage) -> None:
     stage.connect()
     stage.open_old("Here is a short reply.", status=Status.STOPPED, timings=None, finish_reason=None)
@@ -257,6 +278,7 @@ def editing(stage: Stage) -> None:
 
 STATES: tuple[Callable[[Stage], None], ...] = (
     starting, empty, done, panel, streaming, waiting, problem, server_gone, loading, search, hard, small, editing,
+    readme,
 )  # fmt: skip
 
 

@@ -35,11 +35,9 @@ class AssistantMessage(MessageView):
         self.redo = IconButton("redo", "Answer again", size=16)
         self.redo.clicked.connect(lambda: self.regenerate.emit(self.message.id))
         self.buttons.append(self.redo)
-        for widget in (self.copy, self.redo, self.versions):
-            self.footer.addWidget(widget)
-        self.footer.addSpacing(Space.S)
         self.footer.addWidget(self.receipt, 1)
-        self.footer.setContentsMargins(-6, 0, 0, 0)
+        for widget in (self.versions, self.copy, self.redo):
+            self.footer.addWidget(widget)
         self.column.addWidget(self.view)
         self.column.addWidget(self.problem)
         self.column.addLayout(self.footer)

@@ -26,6 +26,8 @@ class CodeColours(QObject):
         self._palette = palette
         self._gui = GuiThread(self)
         self._lexing = ThreadPoolExecutor(1, thread_name_prefix="code colours")
+        self._waiting: dict[int, _Job] = {}
+        self._last_number = 0
         self._jobs: deque[_Job] = deque()
         self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._step)
@@ -42,24 +44,27 @@ class CodeColours(QObject):
         """Colour the selected text of a document that ``view`` shows."""
         if not language or not code.hasSelection():
             return
-        text = code.selection().toPlainText()
-        job = _Job(view, code)
+        number = self._last_number = self._last_number + 1
+        # The other thread only gets the number: cursors must not be given up, and so destroyed, over there.
+        self._waiting[number] = _Job(view, code)
 
         def lexed(future: Future[list[Span]]) -> None:
-            if not future.cancelled() and future.exception() is None:
-                job.spans = deque(future.result())
-                self._gui.post(lambda: self._begin(job))
+            spans = [] if future.cancelled() or future.exception() is not None else future.result()
+            self._gui.post(lambda: self._begin(number, spans))
 
-        self._lexing.submit(code_spans, text, language.lower()).add_done_callback(lexed)
+        self._lexing.submit(code_spans, code.selection().toPlainText(), language.lower()).add_done_callback(lexed)
 
     def close(self) -> None:
         """Stop; what is not coloured yet stays plain."""
         self._gui.close()
         self._jobs.clear()
+        self._waiting.clear()
         self._lexing.shutdown(wait=False, cancel_futures=True)
 
-    def _begin(self, job: _Job) -> None:
-        if job.is_still_right:
+    def _begin(self, number: int, spans: list[Span]) -> None:
+        job = self._waiting.pop(number)
+        job.spans.extend(spans)
+        if job.spans and job.is_still_right:
             self._jobs.append(job)
             self._timer.start()
 

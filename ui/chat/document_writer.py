@@ -239,8 +239,8 @@ class DocumentWriter:
             form.setAlignment(align)
             self.cursor.setBlockFormat(form)
             self._inline(inline, chars)
-            # Going from cell to cell is cheap; asking the table for a cell after each change is not.
-            self.cursor.movePosition(QTextCursor.MoveOperation.NextCell)
+            # Each cell is one block. To go on to the next is cheap; to ask the table for a cell after a change is not.
+            self.cursor.movePosition(QTextCursor.MoveOperation.NextBlock)
 
     def _leave_room(self) -> None:
         """Make the block before a frame as small as can be where it is empty: a frame always has one before it."""

@@ -24,6 +24,7 @@ from ui.icon_button import TextButton
 from ui.theme import Corner, Space
 
 FLUSH_MS = 33
+COPY_TOP = 8  # puts the copy button on the line of the label
 
 
 class MarkdownView(TextView):
@@ -176,7 +177,7 @@ class MarkdownView(TextView):
             self._copy_buttons.append(self._new_copy_button(len(self._copy_buttons)))
         for button, frame in zip(self._copy_buttons, frames, strict=True):
             card = self._card(frame)
-            button.move(QPoint(int(card.right()) - button.width() - Space.XS, int(card.top()) + Space.XS))
+            button.move(QPoint(int(card.right()) - button.width() - Space.XS, int(card.top()) + COPY_TOP))
             button.show()
 
     def _new_copy_button(self, number: int) -> TextButton:

@@ -56,7 +56,7 @@ def test_a_cut_is_in_the_same_place_while_the_text_grows() -> None:
     whole = [piece.length for piece in MARKDOWN.pieces(text)]
     closed: list[int] = []
     shown, head = 0, ""
-    for end in range(7, len(text) + 7, 7):
+    for end in range(29, len(text) + 29, 29):
         for piece in MARKDOWN.pieces(text[shown:end], head)[:-1]:
             closed.append(piece.length)
             shown, head = shown + piece.length, piece.head

@@ -6,7 +6,7 @@ import random
 import re
 
 import pytest
-from PySide6.QtGui import QGuiApplication, QTextCursor
+from PySide6.QtGui import QGuiApplication, QTextCursor, QTextTable
 
 from ui.chat.code_colours import CodeColours
 from ui.chat.document_writer import TextStyle
@@ -144,6 +144,14 @@ def test_code_is_coloured_and_follows_the_theme(qtbot, make_view, colours: CodeC
     view.set_style(TextStyle(DARK, "Sans", "Monospace"))
     qtbot.waitUntil(lambda: DARK.code_keyword in view.document().toHtml())
     assert LIGHT.code_keyword not in view.document().toHtml()
+
+
+def test_each_cell_of_a_table_has_its_own_text(make_view) -> None:
+    view = make_view()
+    view.set_text("| a | b |\n|---|--:|\n| 1 | **2** |\n| only |\n")
+    table = next(f for f in view.document().rootFrame().childFrames() if isinstance(f, QTextTable))
+    cells = [[table.cellAt(row, column).firstCursorPosition().block().text() for column in (0, 1)] for row in range(3)]
+    assert cells == [["a", "b"], ["1", "2"], ["only", ""]]
 
 
 def test_numbers_of_a_list_go_on_after_code_in_it(make_view) -> None:
