@@ -8,8 +8,9 @@ import os
 import time
 from pathlib import Path
 
-# Read by OpenMP when llama.cpp is loaded: the same for both sides, and what the engine process uses.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+from core.openmp import WAITING
+
+os.environ.update(WAITING)  # before llama.cpp is loaded: the same for both sides, and what the engine process uses
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from core.llama import log
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
 from core.loading import load_engine
+from core.measurements import physical_cores
 from core.options import EngineOptions
 from core.request import Request
 from core.sampling_params import SamplingParams
@@ -170,21 +172,24 @@ def measure_http(model: Path, engine: Engine, n_threads: int, n_tokens: int, rou
 def measure(options: argparse.Namespace) -> Report:
     """Run the bench."""
     log.silence()
-    report = Report("engine", settings={"rounds": options.rounds, "steps": options.steps, "layers": options.layers})
+    n_threads = options.threads or physical_cores()
+    report = Report(
+        "engine",
+        settings={"rounds": options.rounds, "steps": options.steps, "layers": options.layers, "threads": n_threads},
+    )
     deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=options.layers))
     for name, model in (("deep", deep), ("ember", gguf_factory.EMBER)):
         say(f"{name}: loading {model.name}")
-        engine, loaded = load_engine(
-            EngineOptions(str(model), n_slots=16, n_ctx=N_CTX, n_threads=options.threads, speculation="off"),
+        engine, _ = load_engine(
+            EngineOptions(str(model), n_slots=16, n_ctx=N_CTX, n_threads=n_threads, speculation="off"),
             cache_folder=None,
         )
-        report.settings[f"{name}_threads"] = loaded.n_threads
         for width in WIDTHS:
             row = measure_width(engine, width, options.steps, options.rounds)
             say(f"{name}: {width} sequences, engine {row['engine_vs_bare']:.3f} of the bare loop")
             report.rows.append({"model": name, **row})
         if name == "deep":
-            for row in measure_http(model, engine, loaded.n_threads, options.tokens, options.rounds):
+            for row in measure_http(model, engine, n_threads, options.tokens, options.rounds):
                 say(f"{name}: {row['clients']} clients, HTTP {row['http_vs_engine']:.3f} of the engine")
                 report.rows.append({"model": name, **row})
         engine.close()
@@ -208,5 +213,5 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=5, help="turns of each side; medians are reported")
     parser.add_argument("--steps", type=int, default=60, help="decode steps of a turn")
     parser.add_argument("--tokens", type=int, default=64, help="tokens of each reply over HTTP")
-    parser.add_argument("--threads", type=int, default=None, help="threads of both sides (default: measured)")
+    parser.add_argument("--threads", type=int, default=None, help="threads of both sides (default: all cores)")
     raise SystemExit(run_bench("engine", measure, parser))

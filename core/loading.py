@@ -36,7 +36,8 @@ _log = logging.getLogger(__name__)
 _ALL_LAYERS = -1
 # Left free on a GPU for the driver, the desktop and what the estimate does not know.
 _GPU_SHARE = 0.92
-_PREFILL_PROBE = 64
+# Rows at which the threads of each kind of step are measured.
+_THREAD_WIDTHS = {"decode": 1, "few": 6, "many": 64}
 # Logits of more rows than this would take memory for drafts that hardly ever pay.
 _MOST_OUTPUTS = 128
 
@@ -180,13 +181,12 @@ def _build(
         n_batch=options.n_batch,
         n_ubatch=options.n_ubatch,
         n_threads=options.n_threads or physical_cores(),
-        n_threads_batch=options.n_threads or physical_cores(),
         flash_attention=options.flash_attention,
         kv_type=options.kv_type,
     )
     try:
         threads = _choose_threads(context, model, options, n_gpu_layers, measured)
-        context.set_threads(threads.decode, threads.prefill)
+        context.set_threads(threads.decode, threads.few, threads.many)
         key = _key(options.model_path, model, n_gpu_layers, threads, options.kv_type, options.n_ubatch)
         cost = _cost_model(context, options.n_ubatch, measured, key)
         speculator = _speculator(model, vocab, cost, options, size, threads, n_gpu_layers, measured)
@@ -256,9 +256,9 @@ def _load_draft(
             n_batch=max(options.n_ubatch, n_outputs),
             n_ubatch=options.n_ubatch,
             n_threads=threads.decode,
-            n_threads_batch=threads.prefill,
             flash_attention=options.flash_attention,
         )
+        context.set_threads(threads.decode, threads.few, threads.many)
     except BaseException:
         model.close()
         raise
@@ -289,18 +289,20 @@ def _choose_threads(
 ) -> ThreadChoice:
     """Return the threads asked for, those measured earlier for this model here, or measure now."""
     if options.n_threads is not None:
-        return ThreadChoice(options.n_threads, options.n_threads)
+        return ThreadChoice(options.n_threads, options.n_threads, options.n_threads)
     counts = candidates(physical_cores())
     key = _key(options.model_path, model, n_gpu_layers, "threads")
     known = measured.recall(key) or {}
-    if {known.get("decode"), known.get("prefill")} <= set(counts):
-        return ThreadChoice(known["decode"], known["prefill"])
-    n_probe = min(_PREFILL_PROBE, options.n_batch, context.n_cells)
-    decode = measure(lambda count: _probe(context, 1, count), counts)
-    prefill = measure(lambda count: _probe(context, n_probe, count), counts)
+    if {known.get(name) for name in _THREAD_WIDTHS} <= set(counts):
+        return ThreadChoice(**known)
+    chosen = {}
+    for name, n_rows in _THREAD_WIDTHS.items():
+        rows = min(n_rows, options.n_batch, context.n_cells)
+        times = measure(lambda count, rows=rows: _probe(context, rows, count), counts)  # type: ignore[misc]
+        chosen[name] = fewest_that_pay(times)
+        _log.info("threads: steps of %d rows take %s", rows, times)
     context.clear()
-    choice = ThreadChoice(fewest_that_pay(decode), fewest_that_pay(prefill))
-    _log.info("threads: decode %s prefill %s -> %s", decode, prefill, choice)
+    choice = ThreadChoice(**chosen)
     measured.keep(key, asdict(choice))
     return choice
 
@@ -308,7 +310,7 @@ def _choose_threads(
 def _probe(context: Context, n_rows: int, n_threads: int) -> None:
     """Evaluate ``n_rows`` of one sequence with ``n_threads``."""
     context.remove(0, 0)
-    context.set_threads(n_threads, n_threads)
+    context.set_threads(n_threads, n_threads, n_threads)
     batch = Batch(n_rows)
     batch.add_run(np.zeros(n_rows, np.int32), 0, 0, want_last=True)
     context.decode(batch)

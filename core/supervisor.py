@@ -17,6 +17,7 @@ from core.commands import Cancel, Command, Load, Submit
 from core.errors import EngineUnavailable, LoadFailed
 from core.events import Ended, EngineState, Event, Failure, FailureKind, FinishReason, Phase, Started, Token
 from core.loaded_model import LoadedModel
+from core.openmp import WAITING
 from core.options import EngineOptions
 from core.pipe import Pipe, PipeClosed
 from core.request import Request
@@ -44,13 +45,10 @@ def worker_command() -> list[str]:
 
 
 def worker_environment() -> dict[str, str]:
-    """Return the engine's environment.
-
-    Threads that wait must sleep: those of OpenMP spin by default and take the cores from everything else.
-    """
+    """Return the engine's environment; what the user has set about threads stays."""
     root = str(Path(__file__).resolve().parent.parent)
     path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part)
-    return {"OMP_WAIT_POLICY": "passive", **os.environ, "PYTHONPATH": path, "GGML_NO_BACKTRACE": "1"}
+    return {**WAITING, **os.environ, "PYTHONPATH": path, "GGML_NO_BACKTRACE": "1"}
 
 
 class EngineProcess:

@@ -14,10 +14,11 @@ _PROBES = 5
 
 @dataclass(frozen=True, slots=True)
 class ThreadChoice:
-    """Threads for steps of a few rows (decode) and of many (prefill)."""
+    """Threads for steps of one row (decode), of a few (batches and drafts), and of many (prefill)."""
 
     decode: int
-    prefill: int
+    few: int
+    many: int
 
 
 def candidates(n_cores: int) -> tuple[int, ...]:

@@ -44,6 +44,9 @@ _get_logits.restype = ctypes.c_void_p
 _get_logits.argtypes = [ctypes.c_void_p]
 
 
+MANY_ROWS = 32
+
+
 class DecodeStatus(IntEnum):
     """What ``llama_decode`` returned (llama-context.cpp)."""
 
@@ -68,7 +71,6 @@ class Context:
         n_batch: int,
         n_ubatch: int,
         n_threads: int,
-        n_threads_batch: int,
         flash_attention: FlashAttention = "auto",
         kv_type: KvType = "f16",
     ) -> None:
@@ -83,7 +85,7 @@ class Context:
         params.n_ubatch = n_ubatch
         params.n_outputs_max = n_outputs
         params.n_threads = n_threads
-        params.n_threads_batch = n_threads_batch
+        params.n_threads_batch = n_threads
         params.flash_attn_type = _FLASH_ATTENTION[flash_attention]
         params.type_k = params.type_v = _GGML_TYPES[kv_type]
         # One stream: rows of any sequences share a graph, whatever their order and lengths.
@@ -100,6 +102,8 @@ class Context:
         self.n_outputs = n_outputs
         self._logits_address = 0
         self._logits = np.empty((0, self.n_vocab), np.float32)
+        self._threads = (n_threads, n_threads, n_threads)
+        self._n_threads_batch = n_threads
         self.abort = AbortFlag()
         self.abort.attach(self._context)
 
@@ -108,12 +112,21 @@ class Context:
         """The C pointer."""
         return self._context
 
-    def set_threads(self, n_threads: int, n_threads_batch: int) -> None:
-        """Change the number of threads for single rows and for larger batches."""
-        L.llama_set_n_threads(self._context, n_threads, n_threads_batch)
+    def set_threads(self, decode: int, few: int, many: int) -> None:
+        """Set the number of threads for steps of one row, of a few, and of 32 rows or more."""
+        self._threads = (decode, few, many)
+        self._use_threads(few)
+
+    def _use_threads(self, n_threads_batch: int) -> None:
+        self._n_threads_batch = n_threads_batch
+        L.llama_set_n_threads(self._context, self._threads[0], n_threads_batch)
 
     def decode(self, batch: Batch) -> DecodeStatus:
         """Evaluate a batch (``llama_decode``). On a GPU it may return before the result is there."""
+        # llama.cpp tells one row from many; with a few rows, waiting for each other can cost more than it saves.
+        wanted = self._threads[1] if batch.n_tokens < MANY_ROWS else self._threads[2]
+        if wanted != self._n_threads_batch and batch.n_tokens > 1:
+            self._use_threads(wanted)
         return DecodeStatus(L.llama_decode(self._context, batch.c))
 
     def synchronize(self) -> None:

@@ -89,7 +89,6 @@ def check_decode() -> None:
         n_batch=64,
         n_ubatch=64,
         n_threads=1,
-        n_threads_batch=1,
     )
     batch = Batch(64)
     batch.add_run(np.arange(32, dtype=np.int32), 0, 0, want_last=True)

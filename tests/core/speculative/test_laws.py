@@ -1,0 +1,210 @@
+"""The laws of speculation, on a real model: the same distribution, the same text, counts that add up, a sound cache."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from core.engine import Engine
+from core.errors import LoadFailed
+from core.events import FinishReason
+from core.loading import load_engine
+from core.options import EngineOptions
+from core.sampling_params import SamplingParams
+from tests.support import gguf_factory
+from tests.support.drafters import OracleDrafter, RandomDrafter, use_drafter
+from tests.support.engines import (
+    EMBER,
+    EMBER_DRAFT,
+    FOX,
+    GREEDY_WITH_LOGPROBS,
+    Ledger,
+    assert_same_up_to_a_near_tie,
+    chat,
+    complete,
+    greedy_tokens,
+    open_engine,
+    run,
+    submit,
+)
+
+PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[Engine]:
+    with open_engine(n_slots=4, n_ctx=512, speculation="off") as engine:
+        yield engine
+
+
+@pytest.fixture
+def drafting() -> Iterator[Engine]:
+    with open_engine(n_slots=4, n_ctx=512) as engine:
+        yield engine
+
+
+def expected(plain: Engine, prompt: str, n: int) -> list[tuple[int, float]]:
+    _, _, ledger = complete(plain, prompt, max_tokens=n, sampling=GREEDY_WITH_LOGPROBS)
+    return greedy_tokens(ledger, "only")
+
+
+@pytest.mark.parametrize("depth", [1, 3, 8, None])
+def test_at_temperature_0_a_random_drafter_changes_no_text(plain: Engine, drafting: Engine, depth: int | None) -> None:
+    speculator = use_drafter(drafting, RandomDrafter(4096), depth)
+    for prompt in PROMPTS:
+        _, _, ledger = complete(drafting, prompt, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
+        assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), expected(plain, prompt, 30))
+    if depth:
+        assert speculator.stats.n_drafted > 100
+        assert speculator.stats.n_accepted < speculator.stats.n_drafted * 0.05
+
+
+@pytest.mark.parametrize("depth", [2, 8, None])
+def test_at_temperature_0_a_drafter_that_is_mostly_right_changes_no_text(
+    plain: Engine, drafting: Engine, depth: int | None
+) -> None:
+    for prompt in PROMPTS:
+        wanted = expected(plain, prompt, 40)
+        text = [*drafting.vocab.tokenize(prompt).tolist(), *(token for token, _ in wanted)]
+        speculator = use_drafter(drafting, OracleDrafter(4096, text), depth)
+        _, ended, ledger = complete(drafting, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+        assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
+        if depth:
+            assert speculator.stats.n_accepted > 0.4 * len(wanted) or len(wanted) < 10
+            assert ended.receipt.n_drafted >= ended.receipt.n_accepted > 0 or len(wanted) < 10
+
+
+@pytest.mark.parametrize("path", [EMBER, EMBER_DRAFT], ids=["perfect", "realistic"])
+@pytest.mark.parametrize("depth", [4, None])
+def test_a_draft_model_changes_no_text(plain: Engine, path: object, depth: int | None) -> None:
+    with open_engine(n_slots=4, n_ctx=512, draft_path=str(path), draft_depth=depth, speculation="draft") as engine:
+        for index, prompt in enumerate(PROMPTS):
+            submit(engine, str(index), prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+        ledger = run(engine)
+    for index, prompt in enumerate(PROMPTS):
+        assert_same_up_to_a_near_tie(greedy_tokens(ledger, str(index)), expected(plain, prompt, 40))
+
+
+def test_a_perfect_draft_is_nearly_always_accepted_also_when_sampling() -> None:
+    sampling = SamplingParams(temperature=0.8, seed=11)
+    with open_engine(n_slots=2, n_ctx=512, draft_path=str(EMBER), draft_depth=4, speculation="draft") as engine:
+        _, ended, _ = complete(engine, max_tokens=60, sampling=sampling)
+    assert ended.receipt.n_accepted > 0.9 * ended.receipt.n_drafted > 20
+
+
+@pytest.mark.parametrize("drafter", ["random", "model"])
+def test_sampled_tokens_are_distributed_as_without_drafts(plain: Engine, drafter: str) -> None:
+    """Chi-square over many seeds, of the third token after a fixed prompt: drafts must not favour anything."""
+    options = {"draft_path": str(EMBER_DRAFT), "draft_depth": 3, "speculation": "draft"} if drafter == "model" else {}
+    n_seeds = 500
+    with open_engine(n_slots=16, n_ctx=128, **options) as engine:
+        if drafter == "random":
+            use_drafter(engine, RandomDrafter(4096), 3)
+        found = _third_tokens(engine, range(10_000, 10_000 + n_seeds))
+    wanted = _third_tokens(plain, range(n_seeds))
+    tokens = [token for token, count in (found + wanted).items() if count >= 20]
+    rest = (n_seeds - sum(found[t] for t in tokens), n_seeds - sum(wanted[t] for t in tokens))
+    a = np.array([*(found[token] for token in tokens), rest[0]], float)
+    b = np.array([*(wanted[token] for token in tokens), rest[1]], float)
+    kept = a + b > 0
+    statistic = float(((a - b)[kept] ** 2 / (a + b)[kept]).sum())
+    freedom = int(kept.sum()) - 1
+    assert freedom >= 2, "the prompt must leave a choice"
+    # Wilson and Hilferty: the cube root of chi-square over its freedom is nearly normal; p = 0.0005.
+    spread = 2 / (9 * freedom)
+    assert ((statistic / freedom) ** (1 / 3) - (1 - spread)) / spread**0.5 < 3.29
+
+
+def _third_tokens(engine: Engine, seeds: range) -> Counter[str]:
+    ledger = Ledger()
+    for seed in seeds:
+        submit(engine, str(seed), FOX, max_tokens=4, sampling=SamplingParams(seed=seed, temperature=1.0, top_k=20))
+    run(engine, ledger)
+    return Counter(" ".join(ledger.text[str(seed)].split()[:3]) for seed in seeds)
+
+
+def test_drafted_and_sampled_with_one_seed_the_text_is_the_same(plain: Engine) -> None:
+    same = 0
+    with open_engine(n_slots=2, n_ctx=512, draft_path=str(EMBER_DRAFT), draft_depth=3, speculation="draft") as engine:
+        for seed in range(6):
+            sampling = SamplingParams(seed=seed, temperature=0.9, repeat_penalty=1.1)
+            same += (
+                complete(engine, max_tokens=25, sampling=sampling)[0]
+                == complete(plain, max_tokens=25, sampling=sampling)[0]
+            )
+    assert same >= 4, "only rounding at near-ties may change a seeded text"
+
+
+@pytest.mark.parametrize("depth", [3, None])
+def test_accepted_and_bonus_tokens_add_up(depth: int | None) -> None:
+    with open_engine(n_slots=4, n_ctx=512, draft_path=str(EMBER_DRAFT), draft_depth=depth) as engine:
+        for index, prompt in enumerate(PROMPTS):
+            submit(engine, str(index), prompt, max_tokens=33, sampling=SamplingParams(temperature=0, ignore_eos=True))
+        ledger = run(engine)
+        assert engine._speculator is not None
+        stats = engine._speculator.stats
+    receipts = [ended.receipt for ended in ledger.ended.values()]
+    assert [receipt.n_generated for receipt in receipts] == [33] * len(PROMPTS)
+    assert sum(receipt.n_drafted for receipt in receipts) == stats.n_drafted
+    assert sum(receipt.n_accepted for receipt in receipts) == stats.n_accepted
+    assert sum(stats.accepted_at) == stats.n_accepted
+    assert sum(stats.drafted_at) == stats.n_drafted
+    assert all(low >= high for low, high in zip(stats.accepted_at, stats.accepted_at[1:], strict=False))
+
+
+def test_stops_inside_an_accepted_run_end_the_text_there(plain: Engine) -> None:
+    text = "Once upon a time, there was a happy fox"
+    with open_engine(n_slots=2, n_ctx=512, draft_path=str(EMBER), draft_depth=8, speculation="draft") as engine:
+        stopped, ended, _ = complete(engine, max_tokens=60, stop=("happy",))
+        assert (stopped, ended.reason) == (text.removesuffix("happy fox"), FinishReason.STOP)
+        _, ended, _ = complete(engine, max_tokens=7)
+        assert ended.receipt.n_generated == 7
+        answer, ended, _ = complete(engine, chat("Who are you?"), max_tokens=200)
+        assert ended.reason is FinishReason.STOP
+    assert answer == complete(plain, chat("Who are you?"), max_tokens=200)[0]
+
+
+def test_a_cancel_between_drafted_steps_leaves_the_cache_right(plain: Engine) -> None:
+    with open_engine(n_slots=3, n_ctx=512, draft_path=str(EMBER_DRAFT), draft_depth=5, speculation="draft") as engine:
+        endless = SamplingParams(temperature=0, ignore_eos=True)
+        for n_steps in range(1, 8):
+            ledger = Ledger()
+            for index in range(3):
+                submit(engine, str(index), PROMPTS[index], max_tokens=60, sampling=endless)
+            for _ in range(n_steps):
+                ledger.add(engine.step())
+            engine.cancel("1")
+            ledger.add(engine.step())
+            assert ledger.ended["1"].reason is FinishReason.CANCELLED
+            for slot in engine._slots._slots:
+                assert engine._context.last_position(slot.id) == slot.n_resident - 1
+            run(engine, ledger)
+        _, _, found = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+    assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), expected(plain, FOX, 40))
+
+
+def test_drafts_give_way_when_the_cache_is_full() -> None:
+    with open_engine(
+        n_slots=6, n_ctx=256, n_cells=256, draft_path=str(EMBER_DRAFT), draft_depth=6, speculation="draft"
+    ) as engine:
+        for index in range(6):
+            submit(engine, str(index), PROMPTS[index % 5], max_tokens=120)
+        ledger = run(engine)
+    assert {ended.failure for ended in ledger.ended.values()} == {None}
+
+
+def test_a_useless_drafter_is_soon_left_alone(drafting: Engine) -> None:
+    speculator = use_drafter(drafting, RandomDrafter(4096))
+    for _ in range(3):
+        complete(drafting, max_tokens=100, sampling=SamplingParams(temperature=0, ignore_eos=True))
+    assert speculator.stats.n_drafted < 30, "of 300 tokens"
+
+
+def test_a_draft_of_another_vocabulary_is_refused_with_the_reason() -> None:
+    other = gguf_factory.cached(gguf_factory.Recipe(n_vocab=20_000))
+    options = EngineOptions(str(EMBER), draft_path=str(other))
+    with pytest.raises(LoadFailed, match=r"cannot draft for .* It has 20,000 tokens and the model 4,096"):
+        load_engine(options, cache_folder=None)

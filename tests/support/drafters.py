@@ -1,0 +1,78 @@
+"""Drafters that do not care what is right."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from core.cost_model import Calibration, CostModel
+from core.engine import Engine
+from core.sequence import Sequence
+from core.speculative.acceptance import AcceptanceTable
+from core.speculative.drafter import Chain, Guess, Observation
+from core.speculative.speculator import Speculator
+
+
+class RandomDrafter:
+    """Proposes any tokens at all: stands in for the draft model, to which every law must hold too."""
+
+    name = "draft"
+
+    def __init__(self, n_vocab: int, seed: int = 1) -> None:
+        self.table = AcceptanceTable((0.9,))
+        self.cost = CostModel(Calibration({1: 1e-6}))
+        self._random = random.Random(seed)
+        self._n_vocab = n_vocab
+
+    def admit(self, sequence: Sequence) -> None:
+        pass
+
+    def forget(self, sequence: Sequence) -> None:
+        pass
+
+    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+        return [Guess(self._random.randrange(self._n_vocab), 0) for _ in chains]
+
+    def n_behind(self, sequence: Sequence) -> int:
+        return 1
+
+    def round_seconds(self, n_chains: int) -> float:
+        return 0.0
+
+    def catch_up_seconds(self, n_behind: int) -> float:
+        return 0.0
+
+    def shadow(self, sequence: Sequence) -> None:
+        pass
+
+    def take_observations(self) -> list[Observation]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+
+class OracleDrafter(RandomDrafter):
+    """Proposes the tokens of a text it was told, and now and then a wrong one."""
+
+    def __init__(self, n_vocab: int, text: list[int], wrong_every: int = 5) -> None:
+        super().__init__(n_vocab)
+        self._text = text
+        self._wrong_every = wrong_every
+
+    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+        return [self._next(chain) for chain in chains]
+
+    def _next(self, chain: Chain) -> Guess | None:
+        place = chain.position
+        if place >= len(self._text):
+            return None
+        token = self._text[place]
+        return Guess((token + 1) % self._n_vocab if place % self._wrong_every == 0 else token, 0)
+
+
+def use_drafter(engine: Engine, drafter: Any, depth: int | None = None) -> Speculator:
+    """Let ``drafter`` draft for an engine: always ``depth`` tokens, or as many as pay."""
+    speculator = Speculator(engine.cost, n_ctx=engine.n_ctx, draft_model=drafter, fixed_depth=depth)
+    engine._speculator = speculator
+    return speculator
