@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 MAX_BLOCK = 1_600  # characters of a block that is not code; a longer one is cut, or each new word would cost more
-MAX_TABLE = 1_000  # a table is the dearest to write
+MAX_TABLE = 600  # a table is the dearest to write
 MAX_UNCUT = 4 * MAX_BLOCK  # a list or a quote may be this long where it has no good place to cut
 
 
