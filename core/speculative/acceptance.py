@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 # What is old counts less: about this many observations per bin are remembered.
 _MEMORY = 400.0
 # A prior is worth this many observations.
 _PRIOR_WEIGHT = 4.0
 _MEAN_WEIGHT = 0.12
+_FIRST_STEP, _SLOWEST_STEP = 0.6, 0.15
+_MOST_OFFSET = 4.0
 _LOWEST, _HIGHEST = 0.005, 0.995
 
 
@@ -38,19 +42,21 @@ class AcceptanceTable:
 class SequenceAcceptance:
     """What one drafter achieves on one sequence.
 
-    ``mean`` is the expected acceptance of its next token before the token and its evidence are known.
-    ``skill`` corrects the table for this sequence: the ratio of accepted to expected tokens lately.
+    ``mean`` is the expected acceptance of its next token before the token and its evidence are known. ``offset``
+    corrects the table for this sequence, in log odds: logistic regression with the table's rate as its only input,
+    learnt by stochastic gradient.
     """
 
     def __init__(self, mean: float) -> None:
         """Begin with the mean seen on other sequences."""
         self.mean = mean
-        self.skill = 1.0
+        self.offset = 0.0
         self.n_seen = 0
 
     def expect(self, rate: float) -> float:
         """Return the acceptance to expect here of a token whose bin has ``rate``."""
-        return min(max(rate * self.skill, _LOWEST), _HIGHEST)
+        odds = math.log(rate / (1.0 - rate)) + self.offset
+        return min(max(1.0 / (1.0 + math.exp(-odds)), _LOWEST), _HIGHEST)
 
     def learn(self, rate: float, was_accepted: bool) -> None:
         """Learn from one token whose bin had ``rate``."""
@@ -58,5 +64,6 @@ class SequenceAcceptance:
         # The first tokens of a sequence say more about it than anything seen elsewhere.
         weight = max(_MEAN_WEIGHT, 1.0 / (self.n_seen + 3.0))
         self.mean += weight * (float(was_accepted) - self.mean)
-        target = (float(was_accepted) + 1.0) / (rate + 1.0)
-        self.skill += weight * (target - self.skill)
+        step = max(_SLOWEST_STEP, _FIRST_STEP / (1.0 + 0.1 * self.n_seen))
+        self.offset += step * (float(was_accepted) - self.expect(rate))
+        self.offset = min(max(self.offset, -_MOST_OFFSET), _MOST_OFFSET)

@@ -22,6 +22,7 @@ _HOPELESS = 0.02
 _SPEEDUP_WEIGHT = 0.05
 _FIRST_PROBE, _LONGEST_PROBE = 8, 256
 _START_MEAN = 0.6
+_CAUTION = 1.3
 
 
 @dataclass(slots=True)
@@ -138,6 +139,9 @@ class Speculator:
 
         # What a second is worth: the tokens that it brings at the speed reached lately.
         rate = len(decoding) / step_seconds(len(decoding)) * self._speedup if decoding else 0.0
+        if not self.purse.may_risk(0.0):
+            # What was believed to pay has not: from here on only what is clearly worth it.
+            rate *= _CAUTION
         chains = self._look_up(decoding, room)
         if self._model is not None:
             chains = self._draft_by_model(self._model, decoding, chains, n_rows, rate, step_seconds, room)
