@@ -11,6 +11,9 @@ _PRIOR_WEIGHT = 4.0
 _MEAN_WEIGHT = 0.12
 _FIRST_STEP, _SLOWEST_STEP = 0.6, 0.15
 _MOST_OFFSET = 4.0
+# The corrected table counts like this many tokens seen in the sequence itself, of which so many are remembered.
+_TRUST_IN_TABLE = 3.0
+_OWN_MEMORY = 30.0
 _LOWEST, _HIGHEST = 0.005, 0.995
 
 
@@ -44,7 +47,7 @@ class SequenceAcceptance:
 
     ``mean`` is the expected acceptance of its next token before the token and its evidence are known. ``offset``
     corrects the table for this sequence, in log odds: logistic regression with the table's rate as its only input,
-    learnt by stochastic gradient.
+    learnt by stochastic gradient. What was seen in a bin of this very sequence soon counts for more than either.
     """
 
     def __init__(self, mean: float) -> None:
@@ -52,18 +55,27 @@ class SequenceAcceptance:
         self.mean = mean
         self.offset = 0.0
         self.n_seen = 0
+        self._own: dict[int, tuple[float, float]] = {}
 
-    def expect(self, rate: float) -> float:
-        """Return the acceptance to expect here of a token whose bin has ``rate``."""
+    def expect(self, evidence: int, rate: float) -> float:
+        """Return the acceptance to expect here of a token in bin ``evidence``, whose rate in the table is ``rate``."""
+        accepted, total = self._own.get(evidence, (0.0, 0.0))
+        expected = (accepted + _TRUST_IN_TABLE * self._corrected(rate)) / (total + _TRUST_IN_TABLE)
+        return min(max(expected, _LOWEST), _HIGHEST)
+
+    def _corrected(self, rate: float) -> float:
         odds = math.log(rate / (1.0 - rate)) + self.offset
-        return min(max(1.0 / (1.0 + math.exp(-odds)), _LOWEST), _HIGHEST)
+        return 1.0 / (1.0 + math.exp(-odds))
 
-    def learn(self, rate: float, was_accepted: bool) -> None:
-        """Learn from one token whose bin had ``rate``."""
+    def learn(self, evidence: int, rate: float, was_accepted: bool) -> None:
+        """Learn from one token in bin ``evidence``, whose rate in the table was ``rate``."""
+        accepted, total = self._own.get(evidence, (0.0, 0.0))
+        fade = 1.0 if total < _OWN_MEMORY else 1.0 - 1.0 / _OWN_MEMORY
+        self._own[evidence] = (accepted * fade + float(was_accepted), total * fade + 1.0)
         self.n_seen += 1
         # The first tokens of a sequence say more about it than anything seen elsewhere.
         weight = max(_MEAN_WEIGHT, 1.0 / (self.n_seen + 3.0))
         self.mean += weight * (float(was_accepted) - self.mean)
         step = max(_SLOWEST_STEP, _FIRST_STEP / (1.0 + 0.1 * self.n_seen))
-        self.offset += step * (float(was_accepted) - self.expect(rate))
+        self.offset += step * (float(was_accepted) - self._corrected(rate))
         self.offset = min(max(self.offset, -_MOST_OFFSET), _MOST_OFFSET)

@@ -75,7 +75,7 @@ class Chain:
         self.tokens.append(guess.token)
         self.evidence.append(guess.evidence)
         self.rates.append(rate)
-        self.reach.append(self.probability * self.acceptance.expect(rate))
+        self.reach.append(self.probability * self.acceptance.expect(guess.evidence, rate))
 
     def truncate(self, size: int) -> None:
         """Keep the first ``size`` tokens."""

@@ -257,7 +257,7 @@ class Speculator:
             for depth in range(n_judged):
                 was_accepted = depth < n_accepted
                 chain.drafter.table.learn(chain.evidence[depth], was_accepted)
-                chain.acceptance.learn(chain.rates[depth], was_accepted)
+                chain.acceptance.learn(chain.evidence[depth], chain.rates[depth], was_accepted)
             self._count(chain, n_accepted)
             own_lookup = n_judged if chain.drafter is self._lookup else 0
             record.since_probe = 0 if chain.drafter is self._model else record.since_probe + len(tokens)
@@ -324,7 +324,7 @@ class Speculator:
                 rate = drafter.table.rate(evidence)
                 drafter.table.learn(evidence, was_right)
                 if record is not None:
-                    record.acceptance[drafter.name].learn(rate, was_right)
+                    record.acceptance[drafter.name].learn(evidence, rate, was_right)
 
 
 def _not_in(chains: list[Chain], sequence: Sequence) -> bool:

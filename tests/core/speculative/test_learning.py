@@ -32,20 +32,30 @@ def test_a_table_follows_a_change() -> None:
 def test_a_sequence_finds_its_own_mean_quickly() -> None:
     sequence = SequenceAcceptance(0.6)
     for _ in range(12):
-        sequence.learn(0.6, False)
+        sequence.learn(0, 0.6, False)
     assert sequence.mean < 0.2
-    assert sequence.expect(0.6) < 0.5
+    assert sequence.expect(0, 0.6) < 0.5
     for _ in range(40):
-        sequence.learn(0.6, True)
+        sequence.learn(0, 0.6, True)
     assert sequence.mean > 0.9
-    assert sequence.expect(0.6) > 0.7
+    assert sequence.expect(0, 0.6) > 0.7
+
+
+def test_what_a_bin_shows_in_a_sequence_counts_more_than_its_neighbours() -> None:
+    sequence = SequenceAcceptance(0.6)
+    for _ in range(10):
+        sequence.learn(0, 0.3, True)
+        sequence.learn(1, 0.9, False)
+    assert sequence.expect(0, 0.3) > 0.7
+    assert sequence.expect(1, 0.9) < 0.3
+    assert sequence.expect(0, 0.3) > sequence.expect(2, 0.3) - 0.2, "a bin that was not seen follows the rest"
 
 
 def test_nothing_is_ever_certain() -> None:
     sequence = SequenceAcceptance(0.9)
     for _ in range(500):
-        sequence.learn(0.995, True)
-    assert sequence.expect(0.995) < 1.0
+        sequence.learn(0, 0.995, True)
+    assert sequence.expect(0, 0.995) < 1.0
 
 
 def test_a_purse_allows_risks_only_as_a_small_share_of_the_time() -> None:
