@@ -185,11 +185,12 @@ class Engine:
         return events
 
     def _chunk(self) -> int:
-        """Return how many prefill rows may ride along with the requests that decode."""
+        """Return how many prefill rows the next step may have."""
         decoding = [sequence for sequence in self._running if sequence.n_pending == 1]
         if len(decoding) == len(self._running):
             return 0
-        return prefill_chunk(self.cost, len(decoding), sum(s.n_past + 1 for s in decoding), self._n_ubatch)
+        widest = self._n_ubatch if decoding else self._batch.capacity
+        return prefill_chunk(self.cost, len(decoding), sum(s.n_past + 1 for s in decoding), widest)
 
     def _draft(self) -> dict[str, Chain]:
         """Return what speculation proposes for the requests that decode."""
@@ -393,9 +394,9 @@ class Engine:
             self._slots.release(sequence.slot)
             self._running.remove(sequence)
             sequence.slot = None
+            self._is_under_pressure = False
         else:
             self._waiting.remove(sequence)
-        self._is_under_pressure = False
         text = sequence.text.flush()
         events.append(Ended(sequence.id, reason, text, sequence.text.stop, failure, sequence.receipt(now)))
         sequence.sampler.close()

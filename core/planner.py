@@ -9,8 +9,9 @@ from types import MappingProxyType
 from core.cost_model import CostModel
 from core.sequence import Sequence
 
-# While somebody decodes, steps should not take longer than this (seconds), and prompts move by at least this much.
-_STEP_TARGET = 0.1
+# Seconds that a step should take at most while somebody decodes, and while nobody does: cancels and new requests wait
+# for its end. Prompts move by at least so many rows.
+_DECODE_TARGET, _PREFILL_TARGET = 0.1, 0.5
 _SMALLEST_CHUNK = 16
 
 
@@ -40,15 +41,15 @@ NO_DRAFTS: Mapping[str, tuple[int, ...]] = MappingProxyType({})
 def plan(running: list[Sequence], n_batch: int, chunk: int, drafts: Mapping[str, tuple[int, ...]] = NO_DRAFTS) -> Plan:
     """Return the next step: a row (and its ``drafts``) for every sequence that decodes, then prefill in fair order.
 
-    ``n_batch`` bounds the rows of the step, ``chunk`` the prefill rows while anything decodes. Decoding rows keep
-    the order of ``running``, so that llama.cpp can reuse its graph from step to step.
+    ``n_batch`` bounds the rows of the step, ``chunk`` its prefill rows. Decoding rows keep the order of ``running``,
+    so that llama.cpp can reuse its graph from step to step.
     """
     decoding = tuple(Share(sequence, 1, drafts.get(sequence.id, ())) for sequence in running if sequence.n_pending == 1)
     prefilling = [sequence for sequence in running if sequence.is_prefilling]
     if not prefilling:
         return decoding
     n_rows = sum(1 + len(share.draft) for share in decoding)
-    room = min(n_batch - n_rows, chunk if decoding else n_batch)
+    room = min(n_batch - n_rows, chunk)
     return decoding + tuple(_prefill(prefilling, room))
 
 
@@ -126,12 +127,13 @@ def work_of(shares: Plan) -> Work:
     return Work(n_rows, n_prefill, n_sequences, kv, kv_plain)
 
 
-def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, n_ubatch: int) -> int:
-    """Return the most prefill rows with which a step that also decodes stays within the target, at most ``n_ubatch``.
+def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int) -> int:
+    """Return the most prefill rows, up to ``widest``, with which a step stays within its target time.
 
     A prompt is never starved: where even a small chunk is too slow, a small chunk it is.
     """
-    rows = n_ubatch
-    while rows > _SMALLEST_CHUNK and cost.time(n_decoding + rows, kv) > _STEP_TARGET:
+    target = _DECODE_TARGET if n_decoding else _PREFILL_TARGET
+    rows = widest
+    while rows > _SMALLEST_CHUNK and cost.time(n_decoding + rows, kv) > target:
         rows //= 2
-    return max(rows, min(_SMALLEST_CHUNK, n_ubatch))
+    return max(rows, min(_SMALLEST_CHUNK, widest))

@@ -105,8 +105,10 @@ class ModelHost:
     def _load(self, options: EngineOptions) -> None:
         try:
             self.engine.load(options)
-        except Exception:
+        except Exception as error:  # those who wait for the model must hear of it
             _log.exception("%s could not be loaded", options.model_path)
+            problem = f"The engine could not be started: {error}"
+            self.bridge.deliver((EngineState(Phase.LOADING), EngineState(Phase.FAILED, problem=problem)))
 
     def end(self) -> None:
         """Stop the engine for good, after whatever load has begun."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -40,7 +41,7 @@ class Model:
         # A callback's exception cannot cross C: it would be printed and ignored, so None means "go on".
         callback = L.llama_progress_callback(lambda share, _: True if progress is None else bool(progress(share)))
         params.progress_callback = callback
-        self._model: Any = L.llama_model_load_from_file(path.encode(), params)
+        self._model: Any = L.llama_model_load_from_file(os.fsencode(path), params)
         if not self._model:
             raise LoadFailed(f"llama.cpp could not load {path}.")
         self.vocab: Any = L.llama_model_get_vocab(self._model)

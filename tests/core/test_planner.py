@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.planner import Share, halve_prefill, has_prefill, plan
+from core.cost_model import Calibration, CostModel
+from core.planner import Share, halve_prefill, has_prefill, plan, prefill_chunk
 from core.request import Request
 from core.sequence import Sequence
 
@@ -37,7 +38,7 @@ def test_everyone_who_decodes_gets_one_row_in_a_stable_order() -> None:
 
 
 def test_a_lone_prompt_fills_the_whole_batch() -> None:
-    assert rows(plan([sequence(1, 1000)], 512, 64)) == {1: 512}
+    assert rows(plan([sequence(1, 1000)], 512, 512)) == {1: 512}
 
 
 def test_prefill_beside_decoding_is_limited_to_the_chunk() -> None:
@@ -45,7 +46,7 @@ def test_prefill_beside_decoding_is_limited_to_the_chunk() -> None:
 
 
 def test_a_short_prompt_overtakes_a_long_one_but_the_long_one_moves_on() -> None:
-    assert rows(plan([sequence(1, 1000), sequence(2, 20)], 512, 64)) == {1: 492, 2: 20}
+    assert rows(plan([sequence(1, 1000), sequence(2, 20)], 512, 512)) == {1: 492, 2: 20}
     decoding = sequence(0, 1, 3)
     assert rows(plan([decoding, sequence(1, 1000), sequence(2, 20), sequence(3, 500)], 512, 64)) == {
         0: 1,
@@ -85,3 +86,13 @@ def test_halving_keeps_decode_rows_and_ends_without_prefill() -> None:
         shares = halve_prefill(shares)
     assert seen == [{1: 1, 2: 9}, {1: 1, 2: 4}, {1: 1, 2: 2}, {1: 1, 2: 1}]
     assert rows(shares) == {1: 1}
+
+
+def test_chunks_follow_the_machine() -> None:
+    slow = CostModel(Calibration({1: 0.02, 64: 0.3, 128: 0.6}))
+    fast = CostModel(Calibration({1: 0.01, 512: 0.02}))
+    assert prefill_chunk(fast, 0, 0, 2048) == 2048
+    assert prefill_chunk(fast, 4, 100, 512) == 512
+    assert prefill_chunk(slow, 0, 0, 2048) == 64
+    assert prefill_chunk(slow, 4, 100, 512) == 16
+    assert prefill_chunk(slow, 0, 0, 8) == 8
