@@ -68,6 +68,8 @@ def bare_rate(engine: Engine, n_sequences: int, n_steps: int) -> float:
 
 def engine_rate(engine: Engine, n_sequences: int, n_steps: int) -> tuple[float, float, float]:
     """Return tokens/s of the engine's steps, its own µs per step, and µs inside llama_decode per step."""
+    while engine._slots.drop_idle():
+        pass
     for index in range(n_sequences):
         request = Request(f"r{index}", PROMPT, N_CTX, sampling=GREEDY)
         engine.submit(request, engine.tokenize(request))
@@ -210,7 +212,7 @@ def measure(options: argparse.Namespace) -> Report:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--layers", type=int, default=60, help="layers of deep Ember")
-    parser.add_argument("--rounds", type=int, default=5, help="turns of each side; medians are reported")
+    parser.add_argument("--rounds", type=int, default=9, help="turns of each side; medians are reported")
     parser.add_argument("--steps", type=int, default=60, help="decode steps of a turn")
     parser.add_argument("--tokens", type=int, default=64, help="tokens of each reply over HTTP")
     parser.add_argument("--threads", type=int, default=None, help="threads of both sides (default: all cores)")
