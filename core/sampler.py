@@ -24,6 +24,8 @@ _UNLIKELY = 16.2
 _SMALLEST_MIN_P = 1e-6
 # Below this the best token wins anyway, and dividing by less could overflow.
 _LOWEST_TEMPERATURE = 1e-30
+# Up to this many biases are quicker added one by one than by numpy.
+_FEW_BIASES = 8
 _XTC_STREAM = 1
 _CHOICE_STREAM = 2
 
@@ -43,7 +45,7 @@ class Sampler:
         self.seed = seed
         self._vocab = vocab
         self._chain = SamplerChain(model, params, n_ctx)
-        self._bias = _bias(vocab, params)
+        self._few_biases, self._bias = _bias(vocab, params)
         self._temperature = np.float64(max(params.temperature, _LOWEST_TEMPERATURE))
         self._mirostat_mu = 2.0 * params.mirostat_tau
         self._can_skip_unlikely = (
@@ -57,7 +59,13 @@ class Sampler:
     @property
     def is_plain_greedy(self) -> bool:
         """True where the choice is the arg-max of the raw logits, so that many rows can be done at once."""
-        return self.params.is_greedy and self._bias is None and self._chain.is_empty and not self.params.logprobs
+        return (
+            self.params.is_greedy
+            and self._bias is None
+            and not self._few_biases
+            and self._chain.is_empty
+            and not self.params.logprobs
+        )
 
     @property
     def memory_length(self) -> int:
@@ -72,6 +80,8 @@ class Sampler:
 
         Raises BrokenLogits where the largest is no finite number: llama.cpp's samplers would end the process.
         """
+        for token, value in self._few_biases:
+            logits[token] += value
         if self._bias is not None:
             tokens, values = self._bias
             logits[tokens] += values
@@ -170,14 +180,16 @@ class Sampler:
         return result
 
 
-def _bias(vocab: Vocab, params: SamplingParams) -> tuple[npt.NDArray[np.int64], Logits] | None:
-    """Return (token ids, values to add), or None: the request's biases and the tokens that must not come."""
+def _bias(
+    vocab: Vocab, params: SamplingParams
+) -> tuple[tuple[tuple[int, float], ...], tuple[npt.NDArray[np.int64], Logits] | None]:
+    """Return the request's biases and the tokens that must not come: pairs if they are few, else two arrays."""
     biases = {token: value for token, value in params.logit_bias if token < vocab.n_tokens}
     never = vocab.suppressed | vocab.end_tokens if params.ignore_eos else vocab.suppressed
     biases.update(dict.fromkeys(never, -math.inf))
-    if not biases:
-        return None
-    return np.fromiter(biases, np.int64), np.fromiter(biases.values(), np.float32)
+    if len(biases) <= _FEW_BIASES:
+        return tuple(biases.items()), None
+    return (), (np.fromiter(biases, np.int64), np.fromiter(biases.values(), np.float32))
 
 
 def _log_sum_exp(logits: Logits) -> float:

@@ -71,7 +71,11 @@ class Worker:
         """Step for ever. Raises what a step raises: a broken engine is replaced, not patched."""
         while True:
             self._take_commands()
-            self._outbox.put(self._engine.step())
+            events: list[Event] = [*self._engine.step()]
+            snapshot = self._engine.take_snapshot()
+            if snapshot is not None:
+                events.append(snapshot)
+            self._outbox.put(events)
 
     def _take_commands(self) -> None:
         """Apply what has arrived, waiting only where there is nothing else to do."""

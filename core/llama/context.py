@@ -127,7 +127,8 @@ class Context:
         wanted = self._threads[1] if batch.n_tokens < MANY_ROWS else self._threads[2]
         if wanted != self._n_threads_batch and batch.n_tokens > 1:
             self._use_threads(wanted)
-        return DecodeStatus(L.llama_decode(self._context, batch.c))
+        code = L.llama_decode(self._context, batch.c)
+        return DecodeStatus.OK if code == 0 else DecodeStatus(code)
 
     def synchronize(self) -> None:
         """Wait for the last decode."""
