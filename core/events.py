@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from core.loaded_model import LoadedModel
 from core.receipt import Receipt
-from core.snapshot import Snapshot
 
 
 class FinishReason(StrEnum):
@@ -113,4 +112,4 @@ class EngineState:
 
 
 RequestEvent = Started | Token | Ended
-Event = Started | Token | Ended | EngineState | Snapshot
+Event = Started | Token | Ended | EngineState

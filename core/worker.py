@@ -71,11 +71,7 @@ class Worker:
         """Step for ever. Raises what a step raises: a broken engine is replaced, not patched."""
         while True:
             self._take_commands()
-            events: list[Event] = [*self._engine.step()]
-            snapshot = self._engine.take_snapshot()
-            if snapshot is not None:
-                events.append(snapshot)
-            self._outbox.put(events)
+            self._outbox.put(self._engine.step())
 
     def _take_commands(self) -> None:
         """Apply what has arrived, waiting only where there is nothing else to do."""
