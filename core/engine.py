@@ -8,7 +8,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from core.llama.candidates import Candidates
 from core.llama.context import Context, DecodeStatus
 from core.llama.model import Model
 from core.llama.vocab import Vocab
+from core.meter import Meter, Occupancy, Reading
 from core.planner import (
     Plan,
     Share,
@@ -34,10 +35,12 @@ from core.planner import (
     prefill_chunk,
     work_of,
 )
+from core.receipt import Receipt
 from core.request import Request
 from core.sampler import Sampler
 from core.sequence import Sequence
 from core.slots import SlotTable
+from core.snapshot import Snapshot
 from core.speculative.drafter import Chain
 from core.speculative.speculator import Speculator
 
@@ -56,6 +59,9 @@ class StepStats:
     n_steps: int = 0
     n_rows: int = 0
     n_tokens: int = 0
+    n_sampled: int = 0
+    n_drafted: int = 0
+    n_accepted: int = 0
     total: float = 0.0
     decode: float = 0.0
     draft: float = 0.0
@@ -76,6 +82,7 @@ class Engine:
         context: Context,
         *,
         cost: CostModel,
+        meter: Meter,
         n_ctx: int,
         n_slots: int,
         n_ubatch: int = 512,
@@ -84,9 +91,11 @@ class Engine:
     ) -> None:
         """Take over ``model``, ``context`` and ``speculator``: ``close`` frees them.
 
-        ``cost`` predicts the context's step times and learns from each. ``n_ctx`` bounds each request.
+        ``cost`` predicts the context's step times and learns from each; ``meter`` takes a reading of each. ``n_ctx``
+        bounds each request.
         """
         self.cost = cost
+        self.meter = meter
         self.n_ctx = n_ctx
         self.vocab = vocab
         self.stats = StepStats()
@@ -152,6 +161,11 @@ class Engine:
         return not self._by_id
 
     @property
+    def n_steps(self) -> int:
+        """Steps made so far."""
+        return self.stats.n_steps
+
+    @property
     def n_running(self) -> int:
         """Requests that have a slot."""
         return len(self._running)
@@ -166,7 +180,7 @@ class Engine:
     def step(self) -> list[RequestEvent]:
         """Evaluate one batch and return what happened, in order."""
         began = self._clock()
-        decode_before = self.stats.decode
+        decode_before, draft_before = self.stats.decode, self.stats.draft
         events: list[RequestEvent] = []
         self._end_cancelled(events, began)
         self._admit(events, began)
@@ -176,13 +190,33 @@ class Engine:
         done = self._run(todo, events)
         if done:
             work = work_of(done)
-            n_before = self.stats.n_tokens
-            self._commit(done, chains, events)
-            self._learn(work, self.stats.decode - decode_before, self.stats.n_tokens - n_before)
+            decode, draft = self.stats.decode - decode_before, self.stats.draft - draft_before
+            draft_bytes = self._speculator.take_bytes_read() if self._speculator is not None else 0
+            reading = self.meter.read(done, decode, draft, draft_bytes)
+            before = replace(self.stats)
+            self._commit(done, chains, reading, events)
+            self._learn(work, decode, self.stats.n_tokens - before.n_tokens)
+            self._record(reading, began, before)
         if todo:
             self.stats.n_steps += 1
             self.stats.total += self._clock() - began
         return events
+
+    def take_snapshot(self) -> Snapshot | None:
+        """Return what the last second was like, where it is time to say so again."""
+        now = self._clock()
+        if not self.meter.is_due(now, self.is_idle):
+            return None
+        occupancy = Occupancy(self.n_running, self.n_waiting, self._slots.n_resident, self._context.n_cells)
+        if self._speculator is None:
+            return self.meter.snapshot(now, self.is_idle, occupancy)
+        totals = self._speculator.stats
+        return self.meter.snapshot(now, self.is_idle, occupancy, totals.drafted_at, totals.accepted_at)
+
+    def _record(self, reading: Reading, began: float, before: StepStats) -> None:
+        now = self.stats
+        n_sampled, n_drafted = now.n_sampled - before.n_sampled, now.n_drafted - before.n_drafted
+        self.meter.record(reading, began, self._clock(), n_sampled, n_drafted, now.n_accepted - before.n_accepted)
 
     def _chunk(self) -> int:
         """Return how many prefill rows the next step may have."""
@@ -263,7 +297,7 @@ class Engine:
         self.stats.n_rows += batch.n_tokens
         return status
 
-    def _commit(self, shares: Plan, chains: dict[str, Chain], events: list[RequestEvent]) -> None:
+    def _commit(self, shares: Plan, chains: dict[str, Chain], reading: Reading, events: list[RequestEvent]) -> None:
         """Count the evaluated rows, sample where a prompt or token is complete, and say so."""
         now = self._clock()
         outputs = [(share, share.n_outputs) for share in shares if share.wants_output]
@@ -280,7 +314,8 @@ class Engine:
             rows = slice(row, row + n_outputs)
             row = rows.stop
             try:
-                self._verify(share, logits[rows], greedy[rows] if greedy is not None else None, chains, events, now)
+                best = greedy[rows] if greedy is not None else None
+                self._verify(share, logits[rows], best, chains, reading, events, now)
             except BrokenLogits as error:
                 assert share.sequence.slot is not None
                 self._slots.clear(share.sequence.slot)  # nobody may go on from what it holds
@@ -293,6 +328,7 @@ class Engine:
         logits: npt.NDArray[np.float32],
         greedy: npt.NDArray[np.intp] | None,
         chains: dict[str, Chain],
+        reading: Reading,
         events: list[RequestEvent],
         now: float,
     ) -> None:
@@ -307,12 +343,13 @@ class Engine:
             self._speculator.admit(sequence)
         reason: FinishReason | None = None
         tokens: list[int] = []
-        n_accepted = 0
+        n_accepted = n_sampled = 0
         for index in range(len(logits)):
             if sequence.is_exhausted:
                 reason = FinishReason.LENGTH
                 break
             token, logprobs = self._choose(sequence, logits[index], int(greedy[index]) if greedy is not None else -1)
+            n_sampled += 1
             reason = self._take(sequence, token, logprobs, events, now)
             if token in self.vocab.end_tokens:
                 break
@@ -329,7 +366,12 @@ class Engine:
             sequence.n_past = 0
         sequence.n_drafted += len(share.draft)
         sequence.n_accepted += n_accepted
+        self.stats.n_sampled += n_sampled
+        self.stats.n_drafted += len(share.draft)
+        self.stats.n_accepted += n_accepted
         self.stats.n_tokens += len(tokens)
+        if share.n_rows == 1:
+            reading.book(sequence.account, n_sampled)
         if self._speculator is not None:
             self._speculator.verified(sequence, chains.get(sequence.id) if share.draft else None, tokens, n_accepted)
         if reason is not None:
@@ -398,8 +440,18 @@ class Engine:
         else:
             self._waiting.remove(sequence)
         text = sequence.text.flush()
-        events.append(Ended(sequence.id, reason, text, sequence.text.stop, failure, sequence.receipt(now)))
+        events.append(Ended(sequence.id, reason, text, sequence.text.stop, failure, self._receipt(sequence, now)))
         sequence.sampler.close()
+
+    def _receipt(self, sequence: Sequence, now: float) -> Receipt:
+        account = sequence.account
+        share = self.meter.share_of_peak(account.bytes_per_second)
+        return replace(
+            sequence.receipt(now),
+            bytes_per_token=account.bytes_per_token,
+            peak_share=None if self.meter.is_in_cache else share,
+            speedup=account.speedup,
+        )
 
     def _fail(self, shares: Plan, message: str, events: list[RequestEvent]) -> None:
         now = self._clock()

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from core.loaded_model import LoadedModel
 from core.receipt import Receipt
+from core.snapshot import Snapshot
 
 
 class FinishReason(StrEnum):
@@ -112,4 +113,4 @@ class EngineState:
 
 
 RequestEvent = Started | Token | Ended
-Event = Started | Token | Ended | EngineState
+Event = Started | Token | Ended | EngineState | Snapshot

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from core.bandwidth import remembered
 from core.calibration import calibrate
 from core.cost_model import Calibration, CostModel
 from core.engine import Engine
@@ -20,7 +21,9 @@ from core.llama.devices import Device, list_devices
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.loaded_model import LoadedModel
+from core.machine import last_level_cache, this_machine
 from core.measurements import Measurements, measurement_key, physical_cores
+from core.meter import Meter, ReadCost
 from core.options import EngineOptions
 from core.sizing import ContextSize, choose_context
 from core.speculative.draft_model import MOST_SHADOWED, DraftModel
@@ -51,7 +54,7 @@ def load_engine(
     ``progress`` is called with 0 to 1. ``cache_folder`` keeps what was measured; None measures each time.
     """
     began = time.perf_counter()
-    facts = _read_facts(options)
+    facts = _read_facts(options.model_path)
     gpus = _usable_gpus(options)
     n_gpu_layers, size = _fit(facts, options, gpus)
     model = Model(
@@ -64,7 +67,8 @@ def load_engine(
     )
     try:
         measured = Measurements(cache_folder / "measured.json" if cache_folder else None)
-        engine, threads = _build(model, options, size, n_gpu_layers, measured)
+        engine, threads = _build(model, facts, options, size, n_gpu_layers, measured)
+        engine.meter.peak = _known_peak(cache_folder) if not n_gpu_layers else None
     except BaseException:
         model.close()
         raise
@@ -100,9 +104,9 @@ def _never_stop(progress: Callable[[float], None]) -> Callable[[float], bool]:
     return report
 
 
-def _read_facts(options: EngineOptions) -> ModelFacts:
+def _read_facts(path: str) -> ModelFacts:
     try:
-        facts = read_model(Path(options.model_path))
+        facts = read_model(Path(path))
     except GgufError as error:
         raise LoadFailed(str(error)) from error
     if facts.problem:
@@ -167,8 +171,24 @@ def _layers_on_gpu(n_gpu_layers: int, model: Model) -> int:
     return model.n_layers + 1 if n_gpu_layers == _ALL_LAYERS else n_gpu_layers
 
 
+def _known_peak(cache_folder: Path | None) -> float | None:
+    """Return the bandwidth that was measured on this machine before."""
+    known = remembered(cache_folder, this_machine()) if cache_folder else None
+    return known.bytes_per_second if known else None
+
+
+def _meter(facts: ModelFacts, cost: CostModel, options: EngineOptions, n_gpu_layers: int) -> Meter:
+    cache_bytes = 0 if n_gpu_layers else last_level_cache()
+    return Meter(cost, ReadCost.of(facts, options.kv_type), cache_bytes=cache_bytes)
+
+
 def _build(
-    model: Model, options: EngineOptions, size: ContextSize, n_gpu_layers: int, measured: Measurements
+    model: Model,
+    facts: ModelFacts,
+    options: EngineOptions,
+    size: ContextSize,
+    n_gpu_layers: int,
+    measured: Measurements,
 ) -> tuple[Engine, ThreadChoice]:
     if not model.can_generate or model.has_encoder:
         raise LoadFailed(f"{options.model_path} is not a model that continues text, so Slipstream cannot run it.")
@@ -198,6 +218,7 @@ def _build(
         vocab,
         context,
         cost=cost,
+        meter=_meter(facts, cost, options, n_gpu_layers),
         n_ctx=size.n_ctx,
         n_slots=options.n_slots,
         n_ubatch=min(options.n_ubatch, size.n_cells),
@@ -242,6 +263,7 @@ def _load_draft(
     measured: Measurements,
 ) -> DraftModel:
     assert options.draft_path is not None
+    facts = _read_facts(options.draft_path)
     model = Model(options.draft_path, n_gpu_layers=n_gpu_layers, mmap=options.mmap, devices=options.devices)
     try:
         reason = why_not(vocab, Vocab(model))
@@ -264,7 +286,7 @@ def _load_draft(
         raise
     key = _key(options.draft_path, model, n_gpu_layers, threads, "draft", options.n_ubatch)
     cost = _cost_model(context, options.n_ubatch, measured, key)
-    return DraftModel(model, context, cost, n_slots=options.n_slots)
+    return DraftModel(model, context, cost, n_slots=options.n_slots, reads=ReadCost.of(facts, "f16"))
 
 
 def _cost_model(context: Context, n_ubatch: int, measured: Measurements, key: str) -> CostModel:

@@ -12,6 +12,8 @@ from pathlib import Path
 import psutil
 
 _CPU_INFO = Path("/proc/cpuinfo")
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_USUAL_CACHE = 16 << 20
 # The first of these that /proc/cpuinfo has names the processor: x86, then ARM boards, then others.
 _NAME_KEYS = ("model name", "Model", "Hardware", "cpu model", "uarch")
 
@@ -55,6 +57,25 @@ def name_in(cpu_info: str) -> str | None:
     pairs = [line.partition(":") for line in cpu_info.splitlines()]
     named = {key.strip(): value.strip() for key, _, value in reversed(pairs) if value.strip()}
     return next((named[key] for key in _NAME_KEYS if key in named), None)
+
+
+def last_level_cache(folder: Path = _CACHES) -> int:
+    """Return the size of the processor's largest cache in bytes; a usual one where the system does not say."""
+    if sys.platform == "darwin":
+        sizes = [_first_line(["sysctl", "-n", name]) for name in ("hw.l3cachesize", "hw.perflevel0.l2cachesize")]
+        return max((int(size) for size in sizes if size.isdigit()), default=0) or _USUAL_CACHE
+    return max((_cache_size(path) for path in folder.glob("index*/size")), default=0) or _USUAL_CACHE
+
+
+def _cache_size(path: Path) -> int:
+    """Return the size in a file that says something like 32768K; 0 where it does not."""
+    try:
+        text = path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return 0
+    number, unit = text.rstrip("KMG"), text[-1:]
+    scale = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}.get(unit, 1)
+    return int(number) * scale if number.isdigit() else 0
 
 
 def _usable_threads() -> int:

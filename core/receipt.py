@@ -10,7 +10,9 @@ class Receipt:
     """Counts in tokens, times in seconds on the engine's clock, measured from the moment the engine saw the request.
 
     ``ttft`` is the time to the first token (0 where none came); ``prefill`` the time from the first prefill step
-    to the first token; ``decode`` the time from the first token to the last.
+    to the first token; ``decode`` the time from the first token to the last. ``bytes_per_token`` is what was read for
+    each decoded token (0 where it is not known), ``peak_share`` that rate as a share of the measured bandwidth, with
+    all requests that ran beside it. ``speedup`` compares with plain decoding by the cost model.
     """
 
     n_prompt: int = 0
@@ -24,6 +26,9 @@ class Receipt:
     decode: float = 0.0
     total: float = 0.0
     seed: int | None = None
+    bytes_per_token: float = 0.0
+    peak_share: float | None = None
+    speedup: float = 1.0
 
     @property
     def prefill_rate(self) -> float:

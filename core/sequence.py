@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from core.account import Account
 from core.receipt import Receipt
 from core.request import Request
 from core.text_stream import TextStream
@@ -37,6 +38,7 @@ class Sequence:
         self.n_generated = 0
         self.n_drafted = 0
         self.n_accepted = 0
+        self.account = Account()
         self.sampler = sampler
         self.text = TextStream(request.stop)
         self.slot: Slot | None = None

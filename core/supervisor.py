@@ -21,6 +21,7 @@ from core.openmp import WAITING
 from core.options import EngineOptions
 from core.pipe import Pipe, PipeClosed
 from core.request import Request
+from core.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -328,6 +329,8 @@ class Supervisor:
                     case Ended(request_id):
                         if self._live.pop(request_id, None) is not None:
                             passed_on.append(event)
+                    case Snapshot():
+                        passed_on.append(event)
                     case Started(request_id) | Token(request_id):
                         if request_id in self._live:
                             passed_on.append(event)

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from core.commands import Cancel, Command, Load, Submit
 from core.door import Admitted, Door
@@ -71,7 +72,11 @@ class Worker:
         """Step for ever. Raises what a step raises: a broken engine is replaced, not patched."""
         while True:
             self._take_commands()
-            self._outbox.put(self._engine.step())
+            events: list[Event] = [*self._engine.step()]
+            snapshot = self._engine.take_snapshot()
+            if snapshot is not None:
+                events.append(snapshot)
+            self._outbox.put(events)
 
     def _take_commands(self) -> None:
         """Apply what has arrived, waiting only where there is nothing else to do."""
@@ -177,6 +182,7 @@ def _load(command: Load, outbox: Outbox) -> Engine | None:
     try:
         from core.llama import log
         from core.loading import load_engine
+        from core.peak_finder import PeakFinder
 
         log.to_stderr()
         engine, model = load_engine(
@@ -185,6 +191,9 @@ def _load(command: Load, outbox: Outbox) -> Engine | None:
             progress=_in_steps(lambda share: outbox.put((EngineState(Phase.LOADING, progress=share),))),
         )
         log.silence()
+        if engine.meter.peak is None and not model.n_gpu_layers:
+            # The weights are in this machine's memory, whose speed nobody has measured yet.
+            PeakFinder(engine, command.cache_folder, partial(setattr, engine.meter, "peak")).start()
     except SlipstreamError as error:
         outbox.put((EngineState(Phase.FAILED, problem=error.message),))
         return None

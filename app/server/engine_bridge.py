@@ -15,6 +15,7 @@ from app.server.errors import refuse
 from core.events import Ended, EngineState, Event, Failure, FailureKind, FinishReason, Phase, RequestEvent, Started
 from core.options import EngineOptions
 from core.request import Request
+from core.snapshot import Snapshot
 
 MAX_REQUESTS = 2_048
 
@@ -75,6 +76,7 @@ class EngineBridge:
 
     def __init__(self) -> None:
         self.state = EngineState(Phase.EMPTY)
+        self.snapshot: Snapshot | None = None
         self._inbox: deque[tuple[Event, ...]] = deque()
         self._is_scheduled = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -162,8 +164,10 @@ class EngineBridge:
         while self._inbox:
             for event in self._inbox.popleft():
                 if type(event) is EngineState:
-                    self.state = event
+                    self.state, self.snapshot = event, None
                     self._on_state(event)
+                elif type(event) is Snapshot:
+                    self.snapshot = event
                 else:
                     self._route(event)  # type: ignore[arg-type]
 

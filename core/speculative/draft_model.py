@@ -14,6 +14,7 @@ from core.llama.batch import Batch
 from core.llama.candidates import Candidates
 from core.llama.context import Context, DecodeStatus
 from core.llama.model import Model
+from core.meter import ReadCost
 from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable
 from core.speculative.drafter import Chain, Guess, Observation
@@ -51,9 +52,13 @@ class DraftModel:
         cost: CostModel,
         *,
         n_slots: int,
+        reads: ReadCost | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Take over ``model`` and ``context`` (``close`` frees them); ``cost`` is that of the context's decodes."""
+        """Take over ``model`` and ``context`` (``close`` frees them); ``cost`` is that of the context's decodes.
+
+        ``reads`` says what a decode reads, for the meter.
+        """
         priors = tuple(middle * _TRUST for middle in _MIDDLES)
         # Sampled tokens have bins of their own: agreement means something else there.
         self.table = AcceptanceTable(priors + priors)
@@ -61,6 +66,8 @@ class DraftModel:
         self._model = model
         self._context = context
         self._clock = clock
+        self._reads = reads
+        self._bytes_read = 0
         self._lanes = tuple(_Lane() for _ in range(n_slots))
         self._batch = Batch(context.n_batch)
         self._candidates = Candidates(context.n_vocab)
@@ -98,6 +105,7 @@ class DraftModel:
         if self._context.decode(self._batch) is not DecodeStatus.OK:
             self._start_over(chains)
             return [None] * len(chains)
+        self._count(sum(chain.position for chain in chains), len(chains))
         self._context.synchronize()
         logits = self._context.logits(len(chains))
         guesses = [self._guess(chain, row) for chain, row in zip(chains, logits, strict=True)]
@@ -116,10 +124,19 @@ class DraftModel:
         taken, self._observations = self._observations, []
         return taken
 
+    def take_bytes_read(self) -> int:
+        """Return the bytes that were read since this was last asked."""
+        taken, self._bytes_read = self._bytes_read, 0
+        return taken
+
     def close(self) -> None:
         """Free context and model."""
         self._context.close()
         self._model.close()
+
+    def _count(self, n_cells: int, n_sequences: int) -> None:
+        if self._reads is not None:
+            self._bytes_read += self._reads.step(self._batch.n_tokens, n_cells, n_sequences)
 
     def _lane(self, sequence: Sequence) -> _Lane:
         assert sequence.slot is not None
@@ -152,6 +169,7 @@ class DraftModel:
         if self._context.decode(self._batch) is not DecodeStatus.OK:
             self._cut(slot, lane, 0)
             raise DraftFailed
+        self._count(end, 1)
         lane.resident.extend(tokens[start:end])
         if not judged:
             return

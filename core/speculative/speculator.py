@@ -284,6 +284,10 @@ class Speculator:
             self.stats.drafted_at[depth] += 1
             self.stats.accepted_at[depth] += depth < n_accepted
 
+    def take_bytes_read(self) -> int:
+        """Return the bytes that the draft model has read since this was last asked."""
+        return self._model.take_bytes_read() if self._model is not None else 0
+
     def close(self) -> None:
         """Free the draft model."""
         if self._model is not None:

@@ -16,6 +16,7 @@ from core.events import EngineState, Event, FailureKind, FinishReason, Phase
 from core.options import EngineOptions
 from core.request import Request
 from core.sampling_params import SamplingParams
+from core.snapshot import Snapshot
 from core.supervisor import Supervisor
 from tests.support.engines import EMBER, EMBER_DRAFT, FOX, Ledger
 
@@ -28,13 +29,15 @@ class Office:
     def __init__(self, folder: Path) -> None:
         self.ledger = Ledger()
         self.states: list[EngineState] = []
+        self.snapshots: list[Snapshot] = []
         self._heard = threading.Condition()
         self.supervisor = Supervisor(self._listen, log_folder=folder / "log", cache_folder=folder / "cache")
 
     def _listen(self, events: tuple[Event, ...]) -> None:
         with self._heard:
             self.states += [event for event in events if isinstance(event, EngineState)]
-            self.ledger.add(tuple(event for event in events if not isinstance(event, EngineState)))
+            self.snapshots += [event for event in events if isinstance(event, Snapshot)]
+            self.ledger.add(tuple(event for event in events if not isinstance(event, EngineState | Snapshot)))
             self._heard.notify_all()
 
     def wait(self, condition: Callable[[], bool], seconds: float = 20) -> None:
@@ -74,6 +77,18 @@ def test_a_request_runs_in_another_process(office: Office) -> None:
     model = office.supervisor.wait_ready()
     assert (model.architecture, model.n_vocab, model.n_slots) == ("llama", 4096, 4)
     assert model.chat_template is not None
+
+
+def test_snapshots_come_while_it_works_and_one_when_it_is_done(office: Office) -> None:
+    office.supervisor.load(options())
+    office.supervisor.submit(Request("a", FOX, 300, sampling=ENDLESS))
+    office.wait(lambda: any(snapshot.is_idle for snapshot in office.snapshots))
+    *at_work, last = office.snapshots
+    assert len(at_work) >= 2
+    assert all(snapshot.n_active == 1 for snapshot in at_work)
+    assert max(snapshot.decode_rate for snapshot in at_work) > 0
+    assert max(snapshot.bytes_per_second for snapshot in at_work) > 0
+    assert last.n_active == 0
 
 
 def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(office: Office) -> None:

@@ -13,6 +13,7 @@ from app.server.generation import collect
 from core.errors import EngineUnavailable
 from core.events import Ended, EngineState, FinishReason, Logprob, Phase, Started, Token, TokenLogprob
 from core.request import Request
+from core.snapshot import Snapshot
 from tests.support.scripted_engine import ScriptedEngine
 
 
@@ -162,3 +163,17 @@ def test_logprobs_of_several_tokens_are_kept_together():
     (news,) = collect(events, {"a": 0})
     assert news.text == "ab"
     assert news.logprobs == [one, one]
+
+
+def test_the_last_snapshot_is_kept_until_the_engine_changes(bridge, engine):
+    async def scenario():
+        bridge.deliver((Snapshot(n_active=2), Snapshot(n_active=1)))
+        while bridge.snapshot is None:
+            await asyncio.sleep(0)
+        found = bridge.snapshot
+        bridge.deliver((EngineState(Phase.RESTARTING),))
+        while bridge.snapshot is not None:
+            await asyncio.sleep(0)
+        return found
+
+    assert run(bridge, engine, scenario).n_active == 1

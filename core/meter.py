@@ -1,0 +1,224 @@
+"""Counts what each step reads and brings, and says how that compares with what this machine can do. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence as Series
+from dataclasses import dataclass
+
+from core.account import Account
+from core.cost_model import CostModel
+from core.planner import Plan
+from core.snapshot import Bound, Snapshot
+from models.model_facts import ModelFacts, WeightBytes
+
+_WINDOW_SECONDS = 1.0
+_SNAPSHOT_SECONDS = 0.1
+# A limit is named where it accounts for at least this share of a step.
+_LIMITING = 0.5
+_STATE_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCost:
+    """Bytes that one model reads in a step: ``weights`` by the number of rows, ``cell`` for each cached token.
+
+    ``state`` is the recurrent state of one sequence.
+    """
+
+    weights: WeightBytes
+    cell: int
+    state: int = 0
+
+    @classmethod
+    def of(cls, facts: ModelFacts, kv_type: str) -> ReadCost:
+        """Return the cost of a model with a KV cache of ``kv_type``."""
+        cell = facts.kv_bytes_per_token(kv_type, kv_type)
+        return cls(facts.active_weights, cell, facts.state_elements * _STATE_BYTES)
+
+    def step(self, n_rows: int, n_cells: int, n_sequences: int = 1) -> int:
+        """Return the bytes of a step; ``n_cells`` counts the cells of each sequence once, however many rows it has."""
+        return self.weights.read_by(n_rows) + self.cell * n_cells + self.state * n_sequences
+
+
+@dataclass(slots=True)
+class Reading:
+    """One step: its work, the bytes it read, its seconds (``draft`` of them went into drafting).
+
+    ``plain`` is the time of the same step without drafts.
+    """
+
+    n_rows: int
+    n_prefill: int
+    n_sequences: int
+    kv: int
+    n_bytes: int
+    seconds: float
+    plain: float
+
+    def book(self, account: Account, n_tokens: int) -> None:
+        """Add the step to the account of a request that took ``n_tokens`` from it."""
+        account.n_tokens += n_tokens
+        account.plain += self.plain * n_tokens
+        account.spent += self.seconds
+        account.n_bytes += self.n_bytes / max(self.n_sequences, 1)
+        if not self.n_prefill:
+            account.all_bytes += self.n_bytes
+            account.seconds += self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    began: float
+    ended: float
+    reading: Reading
+    n_tokens: int
+    n_drafted: int
+    n_accepted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """Requests and cells in use."""
+
+    n_active: int
+    n_waiting: int
+    n_cells_used: int
+    n_cells: int
+
+
+class Meter:
+    """Takes a reading of each step and makes a snapshot of the last second ten times a second."""
+
+    def __init__(self, cost: CostModel, reads: ReadCost, *, peak: float | None = None, cache_bytes: int = 0) -> None:
+        """``peak`` is the measured bandwidth in bytes per second, ``cache_bytes`` the size of the last-level cache."""
+        self.peak = peak
+        self.is_in_cache = reads.step(1, 0) < cache_bytes
+        self._cost = cost
+        self._reads = reads
+        self._steps: deque[_Step] = deque()
+        self._saved = 0.0
+        self._published_at = float("-inf")
+        self._was_idle = True
+
+    def read(self, shares: Plan, decode: float, draft: float, draft_bytes: int = 0) -> Reading:
+        """Return the reading of a step that is not committed yet: seconds in its decode, and drafting before it."""
+        n_rows = n_prefill = n_sequences = n_cells = n_drafted = kv = plain_kv = 0
+        for share in shares:
+            past, own, drafted = share.sequence.n_past, share.n_rows, len(share.draft)
+            rows = own + drafted
+            n_rows += rows
+            n_drafted += drafted
+            n_cells += past + rows
+            kv += rows * past + rows * (rows + 1) // 2
+            plain_kv += own * past + own * (own + 1) // 2
+            if share.sequence.is_prefilling:
+                n_prefill += own
+            else:
+                n_sequences += 1
+        n_bytes = self._reads.step(n_rows, n_cells, len(shares)) + draft_bytes
+        plain = self._cost.time(n_rows - n_drafted, plain_kv) if n_drafted else decode
+        return Reading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode + draft, plain)
+
+    def record(
+        self, reading: Reading, began: float, ended: float, n_tokens: int, n_drafted: int = 0, n_accepted: int = 0
+    ) -> None:
+        """Keep a step for a second: it brought ``n_tokens``."""
+        steps = self._steps
+        steps.append(_Step(began, ended, reading, n_tokens, n_drafted, n_accepted))
+        while steps[0].ended < ended - _WINDOW_SECONDS:
+            steps.popleft()
+        if reading.n_sequences and not reading.n_prefill:
+            self._saved += reading.plain * n_tokens / reading.n_sequences - reading.seconds
+
+    def is_due(self, now: float, is_idle: bool) -> bool:
+        """Return whether a snapshot should be published: ten times a second, and once at the end of work."""
+        if is_idle:
+            return not self._was_idle
+        return not 0.0 <= now - self._published_at < _SNAPSHOT_SECONDS
+
+    def snapshot(
+        self,
+        now: float,
+        is_idle: bool,
+        occupancy: Occupancy,
+        drafted_at: Series[int] = (),
+        accepted_at: Series[int] = (),
+    ) -> Snapshot:
+        """Return what the last second was like; an idle engine has no rates."""
+        self._published_at, self._was_idle = now, is_idle
+        if is_idle:
+            self._steps.clear()
+        steps = [step for step in self._steps if step.ended >= now - _WINDOW_SECONDS]
+        rate = self._bytes_per_second(steps)
+        self._raise_peak(rate)
+        n_sampled = sum(step.n_tokens for step in steps)
+        span = max(steps[-1].ended - steps[0].began, 1e-9) if steps else 1.0
+        return Snapshot(
+            is_idle=is_idle,
+            decode_rate=n_sampled / span,
+            prefill_rate=sum(step.reading.n_prefill for step in steps) / span,
+            bytes_per_second=rate,
+            peak=self.peak,
+            peak_share=self.share_of_peak(rate) if steps else None,
+            is_in_cache=self.is_in_cache,
+            bound=self._bound(steps, rate),
+            n_active=occupancy.n_active,
+            n_waiting=occupancy.n_waiting,
+            n_cells_used=min(occupancy.n_cells_used, occupancy.n_cells),
+            n_cells=occupancy.n_cells,
+            n_drafted=sum(step.n_drafted for step in steps),
+            n_accepted=sum(step.n_accepted for step in steps),
+            drafted_at=tuple(drafted_at),
+            accepted_at=tuple(accepted_at),
+            speedup=_speedup(steps),
+            seconds_saved=self._saved,
+        )
+
+    def share_of_peak(self, bytes_per_second: float) -> float | None:
+        """Return the share of the peak, at most 1; None where the peak is not known."""
+        if not self.peak or bytes_per_second <= 0:
+            return None
+        return min(bytes_per_second / self.peak, 1.0)
+
+    def _raise_peak(self, rate: float) -> None:
+        """What was reached is possible: a peak that is lower was measured on a busy machine."""
+        if self.peak is not None and rate > self.peak and not self.is_in_cache:
+            self.peak = rate
+
+    def _bytes_per_second(self, steps: list[_Step]) -> float:
+        """Return the rate of the steps that only decode, of all where there are none: reading prompts is computing."""
+        decoding = [step for step in steps if not step.reading.n_prefill] or steps
+        seconds = sum(step.ended - step.began for step in decoding)
+        return sum(step.reading.n_bytes for step in decoding) / seconds if seconds > 0 else 0.0
+
+    def _bound(self, steps: list[_Step], rate: float) -> Bound:
+        """Name what most of the time went into.
+
+        Reading weights is shared by all rows of a step. So where twice the rows take much longer, it is arithmetic
+        that takes the time.
+        """
+        seconds = sum(step.ended - step.began for step in steps)
+        if seconds <= 0:
+            return Bound.UNKNOWN
+        computing = 0.0
+        for step in steps:
+            rows, taken = step.reading.n_rows, step.ended - step.began
+            share = self._cost.extra(rows, rows) / max(self._cost.time(rows, step.reading.kv), 1e-9)
+            computing += min(share, 1.0) * min(step.reading.seconds, taken)
+        if computing / seconds >= _LIMITING:
+            return Bound.COMPUTE
+        if self.peak is None:
+            return Bound.UNKNOWN
+        return Bound.BANDWIDTH if rate / self.peak >= _LIMITING else Bound.OVERHEAD
+
+
+def _speedup(steps: list[_Step]) -> float:
+    """Return how many times faster than plain decoding the steps that only decode were."""
+    plain = spent = 0.0
+    for step in steps:
+        reading = step.reading
+        if reading.n_sequences and not reading.n_prefill:
+            plain += reading.plain * step.n_tokens / reading.n_sequences
+            spent += reading.seconds
+    return plain / spent if spent > 0 and plain > 0 else 1.0

@@ -1,0 +1,52 @@
+"""What the engine is doing right now: the figures of its gauges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Bound(StrEnum):
+    """What sets the speed of the steps."""
+
+    BANDWIDTH = "bandwidth"  # reading weights and KV: more rows are nearly free
+    COMPUTE = "compute"  # arithmetic: more rows take longer in proportion
+    OVERHEAD = "overhead"  # neither: starting work, and what is done between steps
+    UNKNOWN = "unknown"  # the peak of this device was not measured
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Rates are of the last second of work; all of them are 0 while the engine is idle.
+
+    ``bytes_per_second`` is computed: the weights and the KV that each step must read, over its time. ``peak`` is the
+    measured bandwidth (None where it is not known) and ``peak_share`` at most 1. ``is_in_cache`` says that the model
+    is so small that the processor's cache may hold it, and memory is not what is read. ``drafted_at[d]`` counts
+    tokens drafted at depth d since the model was loaded, ``accepted_at[d]`` those of them that were accepted;
+    ``n_drafted`` and ``n_accepted`` are of the last second. ``speedup`` compares with plain decoding by the cost
+    model, ``seconds_saved`` adds up since loading.
+    """
+
+    is_idle: bool = True
+    decode_rate: float = 0.0
+    prefill_rate: float = 0.0
+    bytes_per_second: float = 0.0
+    peak: float | None = None
+    peak_share: float | None = None
+    is_in_cache: bool = False
+    bound: Bound = Bound.UNKNOWN
+    n_active: int = 0
+    n_waiting: int = 0
+    n_cells_used: int = 0
+    n_cells: int = 0
+    n_drafted: int = 0
+    n_accepted: int = 0
+    drafted_at: tuple[int, ...] = ()
+    accepted_at: tuple[int, ...] = ()
+    speedup: float = 1.0
+    seconds_saved: float = 0.0
+
+    @property
+    def acceptance(self) -> float | None:
+        """Share of drafted tokens that were accepted in the last second; None where none were drafted."""
+        return self.n_accepted / self.n_drafted if self.n_drafted else None

@@ -1,0 +1,264 @@
+"""What a step reads, against the sizes of the tensors themselves; rates, limits and snapshots on made-up steps."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.account import Account
+from core.cost_model import Calibration, CostModel
+from core.meter import Meter, Occupancy, ReadCost, Reading
+from core.planner import Plan, Share
+from core.snapshot import Bound, Snapshot
+from models.gguf import read_header
+from models.model_facts import WeightBytes, read_model
+from tests.support.engines import EMBER, EMBER_DRAFT, complete, open_engine, run, submit
+from tests.support.gguf_factory import deep_ember, moe_ember
+
+FLAT = CostModel(Calibration({1: 0.010, 64: 0.0105}))
+LINEAR = CostModel(Calibration({1: 0.002, 64: 0.128}))
+WEIGHTS = 100_000_000
+READS = ReadCost(WeightBytes(WEIGHTS, 0, 1, 0), cell=1_000)
+PEAK = 20e9
+NOBODY = Occupancy(0, 0, 0, 100)
+
+
+@dataclass
+class Cached:
+    """Stands for a sequence with ``n_past`` cached tokens."""
+
+    n_past: int
+    n_pending: int = 1
+    account: Account = field(default_factory=Account)
+
+    @property
+    def is_prefilling(self) -> bool:
+        return self.n_pending > 1
+
+
+def plan(*shares: tuple[int, int, int]) -> Plan:
+    """Return a plan of (cached tokens, rows, drafted tokens) of each sequence."""
+    made: list[Any] = [(Cached(past, rows), rows, (7,) * drafted) for past, rows, drafted in shares]
+    return tuple(Share(sequence, rows, draft) for sequence, rows, draft in made)
+
+
+def meter(cost: CostModel = FLAT, **options: Any) -> Meter:
+    return Meter(cost, READS, **{"peak": PEAK, **options})
+
+
+def tensor_bytes(path: Path, share_of_experts: float = 1.0) -> float:
+    """Add up the tensors of a tied model that a step reads: all, but of experts a share."""
+    tensors = read_header(path).tensors
+    return sum(t.n_bytes * (share_of_experts if "_exps" in t.name else 1.0) for t in tensors)
+
+
+def work(gauge: Meter, seconds: float, n_steps: int, shares: Plan, n_tokens: int = 1, **drafts: int) -> float:
+    """Record steps of ``seconds`` one after the other; return when the last one ended."""
+    now = 0.0
+    for _ in range(n_steps):
+        reading = gauge.read(shares, seconds, 0.0)
+        gauge.record(reading, now, now + seconds, n_tokens, **drafts)
+        now += seconds
+    return now
+
+
+class TestBytes:
+    """Computed bytes are within 5 % of the tensors that are read."""
+
+    @pytest.mark.parametrize("n_rows", [1, 5])
+    def test_a_dense_model_reads_every_tensor_once_for_all_rows(self, n_rows: int, tmp_path: Path) -> None:
+        path = deep_ember(tmp_path / "deep.gguf", n_layers=12)
+        reads = ReadCost.of(read_model(path), "f16")
+        assert reads.step(n_rows, 0) == pytest.approx(tensor_bytes(path), rel=0.05)
+
+    @pytest.mark.parametrize(("n_rows", "touched"), [(1, 2 / 8), (2, 1 - (6 / 8) ** 2), (8, 1 - (6 / 8) ** 8)])
+    def test_a_model_with_experts_reads_those_that_are_touched(
+        self, n_rows: int, touched: float, tmp_path: Path
+    ) -> None:
+        path = moe_ember(tmp_path / "moe.gguf", n_experts=8, n_used=2)
+        reads = ReadCost.of(read_model(path), "f16")
+        assert reads.step(n_rows, 0) == pytest.approx(tensor_bytes(path, touched), rel=0.05)
+
+    @pytest.mark.parametrize(("kv_type", "element"), [("f32", 4.0), ("f16", 2.0), ("q8_0", 34 / 32), ("q4_0", 18 / 32)])
+    def test_cells_are_of_the_type_of_the_cache(self, kv_type: str, element: float) -> None:
+        reads = ReadCost.of(read_model(EMBER), kv_type)
+        n_cells, n_elements = 700, 6 * 3 * (64 + 64)
+        assert reads.step(1, n_cells) - reads.step(1, 0) == pytest.approx(n_cells * n_elements * element, rel=0.001)
+
+    def test_a_batch_reads_weights_once_and_the_cells_of_each(self) -> None:
+        reading = meter().read(plan((100, 1, 0), (300, 1, 0)), 0.01, 0.0)
+        assert reading.n_bytes == WEIGHTS + (101 + 301) * 1_000
+        assert (reading.n_rows, reading.n_sequences, reading.n_prefill) == (2, 2, 0)
+
+    def test_drafted_rows_read_the_cells_of_their_sequence_once(self) -> None:
+        reading = meter().read(plan((100, 1, 4)), 0.01, 0.002, draft_bytes=5_000)
+        assert reading.n_bytes == WEIGHTS + 105 * 1_000 + 5_000
+        assert reading.seconds == pytest.approx(0.012)
+
+    def test_the_draft_model_reads_its_own_weights_for_each_round(self) -> None:
+        with open_engine(draft_path=str(EMBER_DRAFT), speculation="draft", draft_depth=3) as engine:
+            submit(engine, "only", max_tokens=24)
+            engine.step()
+            speculator = engine._speculator
+            assert speculator is not None
+            speculator.take_bytes_read()
+            drafted_before = engine.stats.n_drafted
+            seen: list[int] = []
+            read = engine.meter.read
+
+            def spy(shares: Plan, decode: float, draft: float, draft_bytes: int = 0) -> Reading:
+                seen.append(draft_bytes)
+                return read(shares, decode, draft, draft_bytes)
+
+            engine.meter.read = spy  # type: ignore[method-assign]
+            engine.step()
+            engine.step()
+            n_rounds = engine.stats.n_drafted - drafted_before
+        # Rounds of one row each, and one decode that reads the prompt.
+        expected = tensor_bytes(EMBER_DRAFT) * (n_rounds + 1)
+        assert sum(seen) == pytest.approx(expected, rel=0.25)
+
+
+class TestSnapshot:
+    """The last second in figures."""
+
+    def test_rates_are_of_the_last_second(self) -> None:
+        gauge = meter()
+        now = work(gauge, 0.01, 300, plan((0, 1, 0)))
+        found = gauge.snapshot(now, False, Occupancy(1, 2, 50, 100))
+        assert found.decode_rate == pytest.approx(100, rel=0.03)
+        assert found.bytes_per_second == pytest.approx((WEIGHTS + 1_000) / 0.01, rel=0.01)
+        assert found.peak_share == pytest.approx(0.5, rel=0.01)
+        assert (found.n_active, found.n_waiting, found.n_cells_used, found.n_cells) == (1, 2, 50, 100)
+        assert (found.prefill_rate, found.speedup, found.acceptance) == (0.0, 1.0, None)
+
+    def test_a_prompt_has_a_rate_of_its_own(self) -> None:
+        gauge = meter(LINEAR)
+        now = work(gauge, 0.1, 5, plan((0, 50, 0)), n_tokens=0)
+        found = gauge.snapshot(now, False, NOBODY)
+        assert found.prefill_rate == pytest.approx(500)
+        assert found.decode_rate == 0
+        assert found.bound is Bound.COMPUTE
+
+    def test_what_is_faster_than_the_peak_raises_it(self) -> None:
+        gauge = meter(peak=5e9)
+        found = gauge.snapshot(work(gauge, 0.01, 100, plan((0, 1, 0))), False, NOBODY)
+        assert found.peak_share == 1.0
+        assert found.peak == found.bytes_per_second > 5e9
+
+    def test_a_model_in_the_cache_says_so_and_leaves_the_peak(self) -> None:
+        gauge = meter(peak=5e9, cache_bytes=2 * WEIGHTS)
+        found = gauge.snapshot(work(gauge, 0.01, 100, plan((0, 1, 0))), False, NOBODY)
+        assert found.is_in_cache
+        assert (found.peak, found.peak_share) == (5e9, 1.0)
+
+    @pytest.mark.parametrize(
+        ("cost", "peak", "bound"),
+        [
+            (FLAT, 12e9, Bound.BANDWIDTH),
+            (FLAT, 100e9, Bound.OVERHEAD),
+            (FLAT, None, Bound.UNKNOWN),
+            (LINEAR, 12e9, Bound.COMPUTE),
+            (LINEAR, None, Bound.COMPUTE),
+        ],
+    )
+    def test_what_bounds_the_step_follows_from_the_curve(
+        self, cost: CostModel, peak: float | None, bound: Bound
+    ) -> None:
+        gauge = meter(cost, peak=peak)
+        now = work(gauge, cost.time(4), 50, plan(*[(0, 1, 0)] * 4), n_tokens=4)
+        assert gauge.snapshot(now, False, NOBODY).bound is bound
+
+    def test_drafts_are_counted_and_compared_with_plain_decoding(self) -> None:
+        gauge = meter()
+        now = work(gauge, 0.0125, 80, plan((0, 1, 4)), n_tokens=3, n_drafted=4, n_accepted=2)
+        found = gauge.snapshot(now, False, NOBODY, (80, 80, 80, 80), (80, 80, 0, 0))
+        assert found.acceptance == 0.5
+        assert found.speedup == pytest.approx(3 * 0.010 / 0.0125, rel=0.01)
+        assert found.seconds_saved == pytest.approx(80 * (0.03 - 0.0125), rel=0.01)
+        assert found.accepted_at == (80, 80, 0, 0)
+
+    def test_it_is_published_ten_times_a_second_and_once_when_idle(self) -> None:
+        gauge = meter()
+        assert not gauge.is_due(0.0, True)
+        published = [now / 100 for now in range(100) if self._publishes(gauge, now / 100)]
+        assert len(published) == pytest.approx(10, abs=1)
+        assert gauge.is_due(1.0, True)
+        assert gauge.snapshot(1.0, True, NOBODY) == Snapshot(peak=PEAK, n_cells=100)
+        assert not gauge.is_due(1.5, True)
+
+    def test_a_clock_that_jumps_back_does_not_silence_it(self) -> None:
+        gauge = meter()
+        gauge.snapshot(1_000.0, False, NOBODY)
+        assert gauge.is_due(5.0, False)
+
+    def _publishes(self, gauge: Meter, now: float) -> bool:
+        is_due = gauge.is_due(now, False)
+        if is_due:
+            gauge.snapshot(now, False, NOBODY)
+        return is_due
+
+    def test_a_step_costs_less_than_twenty_microseconds(self) -> None:
+        gauge, shares = meter(), plan(*[(100, 1, 2)] * 4)
+
+        def batch() -> float:
+            began = time.perf_counter()
+            for number in range(200):
+                now = number * 0.01
+                gauge.record(gauge.read(shares, 0.01, 0.0), now, now + 0.01, 4)
+                if gauge.is_due(now, False):
+                    gauge.snapshot(now, False, NOBODY)
+            return (time.perf_counter() - began) / 200
+
+        assert min(batch() for _ in range(10)) < 40e-6  # twice the aim: other programs use the cores too
+
+
+class TestEngine:
+    """Receipts and snapshots of a real engine."""
+
+    def test_a_receipt_says_what_each_token_read(self) -> None:
+        with open_engine(speculation="off") as engine:
+            _, ended, _ = complete(engine, max_tokens=30)
+        weights = tensor_bytes(EMBER)
+        assert weights < ended.receipt.bytes_per_token < 1.05 * weights
+        assert ended.receipt.speedup == pytest.approx(1.0, abs=0.02)
+        assert ended.receipt.peak_share is None  # Ember fits into caches, and nothing was measured
+
+    def test_requests_side_by_side_share_what_is_read(self) -> None:
+        with open_engine(speculation="off", n_slots=4) as engine:
+            for number in range(4):
+                submit(engine, str(number), max_tokens=30)
+            ended = run(engine).ended
+        assert all(end.receipt.bytes_per_token < 0.5 * tensor_bytes(EMBER) for end in ended.values())
+
+    def test_accepted_drafts_lower_what_a_token_reads_of_the_model(self) -> None:
+        with open_engine(draft_path=str(EMBER), speculation="draft", draft_depth=4) as engine:
+            _, ended, _ = complete(engine, max_tokens=40)
+            engine.meter.snapshot(0.0, False, NOBODY)
+            found = engine.take_snapshot()
+        receipt = ended.receipt
+        assert receipt.n_accepted > 0.8 * receipt.n_drafted
+        # Five tokens for one pass of the target, and four or five of the draft, which is as large.
+        assert 1.0 < receipt.bytes_per_token / tensor_bytes(EMBER) < 1.3
+        assert found is not None
+        assert sum(found.drafted_at) == engine.stats.n_drafted
+        assert sum(found.accepted_at) == engine.stats.n_accepted
+
+    def test_a_snapshot_at_work_and_one_when_it_is_over(self) -> None:
+        with open_engine() as engine:
+            assert engine.take_snapshot() is None
+            submit(engine, "only", max_tokens=20)
+            engine.step()
+            at_work = engine.take_snapshot()
+            assert at_work is not None
+            assert (at_work.is_idle, at_work.n_active) == (False, 1)
+            assert 0 < at_work.n_cells_used <= at_work.n_cells
+            run(engine)
+            over = engine.take_snapshot()
+            assert over is not None
+            assert (over.is_idle, over.n_active, over.decode_rate) == (True, 0, 0.0)
+            assert engine.take_snapshot() is None
