@@ -48,7 +48,7 @@ class Reply:
         }
 
     def receipt(self) -> str:
-        """Return one line: tokens, tokens per second, time to first token, prompt speed and cached tokens."""
+        """Return one line: tokens and their speed, time to first token, prompt, and drafts if there were any."""
         timings = self.timings
         if not timings:
             return f"{self.usage.get('completion_tokens', '?')} tokens"
@@ -58,6 +58,9 @@ class Reply:
             f"prompt {_count(timings, 'prefill_tokens')} at {timings.get('prefill_per_second') or 0:,.0f} tok/s"
             + (f", {cached:,} cached" if (cached := timings.get("cached_tokens")) else ""),
         ]
+        if drafted := int(timings.get("drafted_tokens") or 0):
+            parts.append(f"{int(timings.get('accepted_tokens') or 0):,} of {drafted:,} drafts accepted")
+            parts.append(f"{timings.get('speedup') or 1.0:.1f}× plain")
         if self.finish_reason == "length":
             parts.append("cut at the token limit")
         return " · ".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import Request as HttpRequest
@@ -12,6 +13,7 @@ from app.server.errors import UnknownModel
 from app.server.model_host import Entry, ModelHost
 from app.server.schemas import LoadBody
 from core.events import Phase
+from core.snapshot import Snapshot
 
 HEALTH = {
     Phase.READY: "ok",
@@ -81,9 +83,15 @@ async def state(http: HttpRequest) -> Response:
     names = ("n_ctx", "n_slots", "architecture", "n_params", "description", "n_threads", "devices")
     more = ("n_bytes", "n_ctx_train", "n_cells", "n_gpu_layers", "kv_type", "load_seconds")
     body |= {name: getattr(model, name, None) for name in (*names, *more)}
+    body["snapshot"] = _gauges(host.bridge.snapshot) if now.phase is Phase.READY else None
     body["has_chat_template"] = model is not None and model.chat_template is not None
     body["has_fim"] = model is not None and model.fim is not None
     return JSONResponse(body)
+
+
+def _gauges(snapshot: Snapshot | None) -> dict[str, Any] | None:
+    """Return what the engine last said of its speed; None before its first step."""
+    return asdict(snapshot) | {"acceptance": snapshot.acceptance} if snapshot is not None else None
 
 
 async def load(body: LoadBody, http: HttpRequest) -> Response:

@@ -28,6 +28,9 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
     """Return the timings object: times in ms, rates in tokens per second.
 
     Several choices run side by side: the first token of any, the longest times, and the tokens of all.
+    ``bytes_per_token`` is what was read for each decoded token, ``peak_share`` the rate of reading as a share of this
+    machine's measured bandwidth (null where that is not known or does not matter), ``speedup`` is over plain decoding
+    by the cost model.
     """
     prefill = max(receipt.prefill for receipt in receipts)
     decode = max(receipt.decode for receipt in receipts)
@@ -45,8 +48,25 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
         "decode_tokens": n_decode,
         "decode_per_second": round(n_after_first / decode, 2) if decode > 0 else 0.0,
         "cached_tokens": sum(receipt.n_cached for receipt in receipts),
+        "drafted_tokens": sum(receipt.n_drafted for receipt in receipts),
+        "accepted_tokens": sum(receipt.n_accepted for receipt in receipts),
+        "bytes_per_token": round(_mean(receipts, [receipt.bytes_per_token for receipt in receipts])),
+        "peak_share": _highest([receipt.peak_share for receipt in receipts]),
+        "speedup": round(_mean(receipts, [receipt.speedup for receipt in receipts]) or 1.0, 3),
         "seed": receipts[0].seed,
     }
+
+
+def _mean(receipts: Sequence[Receipt], values: Sequence[float]) -> float:
+    """Return the mean over the generated tokens of all receipts."""
+    n_tokens = sum(receipt.n_generated for receipt in receipts)
+    weighted = zip(receipts, values, strict=True)
+    return sum(receipt.n_generated * value for receipt, value in weighted) / n_tokens if n_tokens else 0.0
+
+
+def _highest(shares: Sequence[float | None]) -> float | None:
+    known = [share for share in shares if share is not None]
+    return round(max(known), 4) if known else None
 
 
 def _ms(seconds: float) -> float:

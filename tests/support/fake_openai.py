@@ -13,7 +13,8 @@ from typing import Any
 
 TIMINGS = {
     "ttft_ms": 38.2, "prefill_ms": 30.0, "decode_ms": 310.0, "total_ms": 348.2, "queued_ms": 1.0, "prefill_tokens": 52,
-    "prefill_per_second": 1733.0, "decode_tokens": 128, "decode_per_second": 412.0, "cached_tokens": 48, "seed": 7,
+    "prefill_per_second": 1733.0, "decode_tokens": 128, "decode_per_second": 412.0, "cached_tokens": 48,
+    "drafted_tokens": 80, "accepted_tokens": 62, "bytes_per_token": 5_900_000, "peak_share": 0.31, "speedup": 1.71, "seed": 7,
 }  # fmt: skip
 
 
@@ -34,6 +35,7 @@ class FakeServer:
             {"id": "ember-q8_0", "object": "model", "created": 0, "owned_by": "slipstream"},
             {"id": "ember-draft-q8_0", "object": "model", "created": 0, "owned_by": "slipstream"},
         ]
+        self.snapshot: dict[str, Any] | None = None
         self.requests: list[dict[str, Any]] = []
         self.loads: list[str] = []
         self.gone = threading.Event()  # a client left in the middle of a stream
@@ -52,6 +54,7 @@ class FakeServer:
             "phase": self.phase, "progress": self.progress, "problem": self.problem, "model": self.model,
             "n_ctx": 1024, "n_slots": 4, "architecture": "llama", "n_params": 11_300_000,
             "description": "llama ?B Q8_0", "n_threads": 2, "devices": ["CPU"], "is_toy": True,
+            "snapshot": self.snapshot,
         }  # fmt: skip
 
     def chunks(self) -> Iterator[dict[str, Any]]:

@@ -40,12 +40,15 @@ def test_a_chat_is_answered_with_text_usage_and_timings(server):
     timings = answer.timings
     assert set(timings) == {
         "ttft_ms", "prefill_ms", "decode_ms", "total_ms", "queued_ms", "prefill_tokens", "prefill_per_second",
-        "decode_tokens", "decode_per_second", "cached_tokens", "seed",
+        "decode_tokens", "decode_per_second", "cached_tokens", "drafted_tokens", "accepted_tokens",
+        "bytes_per_token", "peak_share", "speedup", "seed",
     }  # fmt: skip
     assert timings["decode_tokens"] == 24
     assert timings["seed"] == 1
     assert 0 < timings["ttft_ms"] <= timings["total_ms"]
     assert timings["decode_per_second"] > 0
+    assert 0 <= timings["accepted_tokens"] <= timings["drafted_tokens"]
+    assert timings["bytes_per_token"] > 1_000_000
 
 
 def test_a_model_ends_its_turn_by_itself(server):

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
@@ -17,21 +18,37 @@ ROOT = Path(__file__).resolve().parents[3]
 BODY = {"messages": [{"role": "user", "content": "Tell me a story about a fox."}], "max_tokens": 60, "temperature": 0}
 
 
-def ask(server: ServerProcess) -> str:
+def ask(server: ServerProcess) -> tuple[str, dict[str, Any]]:
     request = Request(
         f"{server.wait_listening()}/v1/chat/completions",
         json.dumps(BODY).encode(),
         {"Content-Type": "application/json", "Authorization": f"Bearer {server.api_key}"},
     )
     with urlopen(request, timeout=60) as answer:
-        return str(json.load(answer)["choices"][0]["message"]["content"])
+        reply = json.load(answer)
+    return str(reply["choices"][0]["message"]["content"]), reply["timings"]
+
+
+def state(server: ServerProcess) -> dict[str, Any]:
+    request = Request(f"{server.wait_listening()}/slipstream/state")
+    request.add_header("Authorization", f"Bearer {server.api_key}")
+    with urlopen(request, timeout=60) as answer:
+        return json.load(answer)  # type: ignore[no-any-return]
 
 
 def test_a_draft_model_changes_no_text() -> None:
     with ServerProcess(["--speculation", "off"]) as plain:
-        expected = ask(plain)
+        expected, plain_timings = ask(plain)
+        assert (plain_timings["drafted_tokens"], plain_timings["accepted_tokens"]) == (0, 0)
     with ServerProcess(["--draft", "ember-draft-q8_0"]) as drafting:
-        assert ask(drafting)[:40] == expected[:40]
+        text, timings = ask(drafting)
+        snapshot = state(drafting)["snapshot"]
+    assert text[:40] == expected[:40]
+    assert 0 <= timings["accepted_tokens"] <= timings["drafted_tokens"]
+    assert timings["speedup"] > 0
+    assert (snapshot["n_active"], snapshot["is_in_cache"]) in ((0, True), (1, True))
+    assert sum(snapshot["drafted_at"]) <= timings["drafted_tokens"]
+    assert snapshot["n_cells"] > 0
 
 
 @pytest.mark.parametrize(
