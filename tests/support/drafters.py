@@ -48,6 +48,9 @@ class RandomDrafter:
     def take_observations(self) -> list[Observation]:
         return []
 
+    def take_bytes_read(self) -> float:
+        return 0.0
+
     def close(self) -> None:
         pass
 
