@@ -27,10 +27,21 @@ ONLY_IN = {
 # ``ui`` knows the core's values, not its machinery.
 VALUES = {
     f"core.{name}"
-    for name in ("errors", "events", "loaded_model", "options", "receipt", "request", "sampling_params", "bandwidth")
+    for name in (
+        "errors",
+        "events",
+        "loaded_model",
+        "options",
+        "receipt",
+        "request",
+        "sampling_params",
+        "bandwidth",
+        "snapshot",
+    )
 }
 
 PURE = ("planner", "slots", "sequence", "text_stream", "sampling_params", "request", "events", "options", "receipt")
+PURE += ("account", "meter", "snapshot")
 
 SOURCES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")

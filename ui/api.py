@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import shiboken6
 from PySide6.QtCore import QByteArray, QCoreApplication, QObject, QTimer, QUrl, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkProxy, QNetworkReply, QNetworkRequest
 
+from core.snapshot import Snapshot
 from ui.chat.records import Timings
+from ui.speed_bar.reading import snapshot_from
 from ui.sse import SseParser
 
 CALL_TIMEOUT_MS = 10_000
@@ -39,6 +41,9 @@ class ServerState:
     n_threads: int | None = None
     devices: tuple[str, ...] = ()
     is_toy: bool = False
+    n_slots: int | None = None
+    # Changes many times a second, which is no change of where the server stands.
+    snapshot: Snapshot | None = field(default=None, compare=False)
 
     @classmethod
     def from_object(cls, found: dict[str, Any]) -> ServerState:
@@ -53,6 +58,8 @@ class ServerState:
             n_threads=found.get("n_threads"),
             devices=tuple(str(name) for name in found.get("devices") or ()),
             is_toy=bool(found.get("is_toy")),
+            n_slots=found.get("n_slots"),
+            snapshot=snapshot_from(found.get("snapshot")),
         )
 
 

@@ -78,6 +78,7 @@ class MainWindow(QMainWindow):
         self.history.more_wanted.connect(self.desk.list_more)
         self.desk.listed.connect(self._on_listed)
         self.desk.running_changed.connect(self.history.model.set_running)
+        self.desk.running_changed.connect(lambda running: self.watch.set_live(bool(running)))
         self.desk.current_changed.connect(self._on_current)
         self.desk.deleted.connect(self._on_deleted)
         self.page.sidebar_wanted.connect(self.toggle_sidebar)

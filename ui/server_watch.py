@@ -11,6 +11,7 @@ from ui.api import Api, ServerState
 
 BUSY_MS = 250  # while a model loads
 CALM_MS = 3_000
+LIVE_MS = 160  # while a reply is on its way, for the gauges
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class ServerWatch(QObject):
     """Asks for the state again and again, faster while it is about to change."""
 
     state_changed = Signal(object)  # ServerState
+    looked = Signal(object)  # ServerState, each time, with the latest snapshot
     models_changed = Signal(object)  # tuple[ModelChoice, ...]
     load_failed = Signal(str)
 
@@ -34,6 +36,7 @@ class ServerWatch(QObject):
         self.state = ServerState()
         self.models: tuple[ModelChoice, ...] = ()
         self._is_asking = False
+        self._is_live = False
         self._timer = QTimer(self, interval=BUSY_MS)
         self._timer.timeout.connect(self.look)
 
@@ -46,7 +49,15 @@ class ServerWatch(QObject):
     def stop(self, is_gone: bool = False) -> None:
         """There is no server to look at; ``is_gone`` says that none will come by itself."""
         self._timer.stop()
+        self.looked.emit(ServerState())
         self._take(ServerState(phase="gone" if is_gone else "unknown"))
+
+    def set_live(self, is_live: bool) -> None:
+        """Ask often while replies are on their way."""
+        self._is_live = is_live
+        self._keep_pace()
+        if is_live:
+            self.look()
 
     def look(self) -> None:
         """Ask now, unless an answer is still to come."""
@@ -69,9 +80,20 @@ class ServerWatch(QObject):
     def _on_state(self, state: ServerState) -> None:
         self._is_asking = False
         self._take(state)
-        pace = CALM_MS if state.phase in ("ready", "failed", "empty") else BUSY_MS
+        self.looked.emit(state)
+        self.state = state
+        self._keep_pace()
+
+    def _keep_pace(self) -> None:
+        pace = self._pace()
         if self._timer.isActive() and self._timer.interval() != pace:
             self._timer.start(pace)
+
+    def _pace(self) -> int:
+        if self.state.phase not in ("ready", "failed", "empty"):
+            return BUSY_MS
+        is_working = self.state.snapshot is not None and not self.state.snapshot.is_idle
+        return LIVE_MS if self._is_live or is_working else CALM_MS
 
     def _on_failure(self, problem: str) -> None:
         # The process is watched elsewhere; a missed answer only means to ask again.

@@ -14,6 +14,7 @@ QToolTip { background: $raised; color: $text; border: 1px solid $border; padding
 #sidebar { background: $sidebar; border-right: 1px solid $border; }
 #panel { background: $panel; border-left: 1px solid $border; }
 #panel QScrollArea, #panel #panelBody { background: $panel; border: 0; }
+#speedBar { background: $panel; border-top: 1px solid $border; }
 #topBar { background: $canvas; border-bottom: 1px solid $border; }
 #panelHead { background: $panel; border-bottom: 1px solid $border; }
 #canvas, #transcript, #transcriptBody { background: $canvas; border: 0; }

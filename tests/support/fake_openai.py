@@ -14,7 +14,8 @@ from typing import Any
 TIMINGS = {
     "ttft_ms": 38.2, "prefill_ms": 30.0, "decode_ms": 310.0, "total_ms": 348.2, "queued_ms": 1.0, "prefill_tokens": 52,
     "prefill_per_second": 1733.0, "decode_tokens": 128, "decode_per_second": 412.0, "cached_tokens": 48,
-    "drafted_tokens": 80, "accepted_tokens": 62, "bytes_per_token": 5_900_000, "peak_share": 0.31, "speedup": 1.71, "seed": 7,  # noqa: E501
+    "drafted_tokens": 80, "accepted_tokens": 62, "bytes_per_token": 5_900_000, "peak_share": 0.31, "speedup": 1.71,
+    "seed": 7,
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
@@ -22,6 +23,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.server_process import new_api_key, serve_command, serve_environment, serve_folder
+from core.snapshot import Bound, Snapshot
 from ui.api import Api
 from ui.appearance import Appearance, Choice
 from ui.chat.ids import now_ms
@@ -159,6 +161,28 @@ def done(stage: Stage) -> None:
     stage.shoot("done")
 
 
+WORKING = asdict(
+    Snapshot(
+        is_idle=False, decode_rate=38.4, bytes_per_second=12.9e9, peak=15.3e9, peak_share=0.84, bound=Bound.BANDWIDTH,
+        n_active=3, n_waiting=0, n_cells_used=1_730, n_cells=4_096, n_drafted=80, n_accepted=62, speedup=1.71,
+        drafted_at=(40, 30, 10), accepted_at=(34, 22, 6),
+    )
+)  # fmt: skip
+
+
+def gauges(stage: Stage) -> None:
+    """The bar at work, in three widths."""
+    stage.server.snapshot = WORKING
+    stage.connect()
+    stage.history()
+    stage.open_old(REPLY)
+    stage.shoot("gauges")
+    stage.window.resize(640, 480)
+    stage.shoot("gauges-small")
+    stage.window.resize(480, 360)
+    stage.shoot("gauges-tiny")
+
+
 def panel(stage: Stage) -> None:
     stage.connect()
     stage.history()
@@ -277,8 +301,8 @@ def editing(stage: Stage) -> None:
 
 
 STATES: tuple[Callable[[Stage], None], ...] = (
-    starting, empty, done, panel, streaming, waiting, problem, server_gone, loading, search, hard, small, editing,
-    readme,
+    starting, empty, done, gauges, panel, streaming, waiting, problem, server_gone, loading, search, hard, small,
+    editing, readme,
 )  # fmt: skip
 
 

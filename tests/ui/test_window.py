@@ -58,6 +58,8 @@ def test_a_message_is_answered_with_a_receipt_and_kept(qtbot, window: MainWindow
     view = reply_view(window)
     assert "412 tok/s" in view.receipt.text()
     assert "first token 38 ms" in view.receipt.text()
+    assert "62 of 80 drafts accepted  ·  1.7× plain" in view.receipt.text()
+    assert "Read for each token: 6 MB, at 31% of the measured bandwidth" in view.receipt.toolTip()
     assert "Seed: 7" in view.receipt.toolTip()
     qtbot.waitUntil(lambda: titles(window) == ["Tell me a story."])
     window.close()
@@ -254,9 +256,11 @@ def test_a_model_that_does_not_load_is_told(qtbot, window: MainWindow, server: F
 
 
 def test_an_example_is_sent_with_one_click(qtbot, window: MainWindow, server: FakeServer) -> None:
-    window.page.welcome.examples[0].click()
+    example = window.page.welcome.examples[0]
+    prompt = example.prompt  # others are offered as soon as the model is known
+    example.click()
     qtbot.waitUntil(lambda: len(server.requests) == 1 and not window.desk.current.is_running)
-    assert server.requests[0]["messages"][0]["content"] == window.page.welcome.examples[0].prompt
+    assert server.requests[0]["messages"][0]["content"] == prompt
 
 
 def test_a_link_opens_only_after_asking_and_never_a_file(qtbot, window: MainWindow, monkeypatch) -> None:

@@ -29,6 +29,7 @@ from ui.chat.transcript import Transcript
 from ui.chat.welcome import Welcome
 from ui.icon_button import IconButton
 from ui.server_watch import ServerWatch
+from ui.speed_bar.speed_bar import SpeedBar
 from ui.theme import COLUMN, TOP_BAR, Palette, Space
 
 LIVE_MS = 100
@@ -61,7 +62,7 @@ class ChatPage(QWidget):
         self.stack = QStackedWidget()
         self.composer = Composer()
         self.hint = QLabel(HINT)
-        self.meter_slot = QVBoxLayout()  # a bar with the engine's gauges goes here, always in view
+        self.speed_bar = SpeedBar()
         self._live = QTimer(self, interval=LIVE_MS)
         self._lay_out()
         self._connect_signals()
@@ -95,7 +96,7 @@ class ChatPage(QWidget):
         column.addWidget(self.server_banner)
         column.addWidget(self.stack, 1)
         column.addLayout(self._writing)
-        column.addLayout(self.meter_slot)
+        column.addWidget(self.speed_bar)
 
     def _connect_signals(self) -> None:
         self.sidebar_button.clicked.connect(self.sidebar_wanted)
@@ -115,6 +116,7 @@ class ChatPage(QWidget):
         self._desk.ended.connect(self._on_ended)
         self._desk.current_running_changed.connect(self._on_running)
         self._watch.state_changed.connect(self._on_state)
+        self._watch.looked.connect(self.speed_bar.show_state)
         self._watch.models_changed.connect(self.picker.set_models)
         self._watch.load_failed.connect(lambda problem: self.server_banner.say(problem, "danger"))
         self._live.timeout.connect(self._show_live)
@@ -125,7 +127,7 @@ class ChatPage(QWidget):
 
     def set_palette(self, palette: Palette) -> None:
         """Draw everything for another palette; the tools have its style already."""
-        parts = (self.picker, self.storage_banner, self.server_banner, self.welcome, self.composer)
+        parts = (self.picker, self.storage_banner, self.server_banner, self.welcome, self.composer, self.speed_bar)
         for part in (self.sidebar_button, self.panel_button, *parts):
             part.set_palette(palette)
         self.transcript.restyle()

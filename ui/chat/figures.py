@@ -37,6 +37,7 @@ def receipt(message: Message) -> str:
         parts.append(f"first token {milliseconds(timings.ttft_ms)}")
         parts.append(f"{count(timings.decode_tokens)} tokens")
         parts.append(_prompt(timings))
+        parts.append(_drafts(timings))
     return "  ·  ".join(part for part in parts if part)
 
 
@@ -51,6 +52,13 @@ def receipt_details(timings: Timings) -> str:
         f" ({rate(timings.decode_per_second)})",
         f"Total: {milliseconds(timings.total_ms)}",
     ]
+    if timings.drafted_tokens:
+        lines.append(
+            f"Drafts: {count(timings.accepted_tokens)} of {count(timings.drafted_tokens)} accepted,"
+            f" {timings.speedup:.2f} times the speed of plain decoding"
+        )
+    if timings.bytes_per_token > 0:
+        lines.append(f"Read for each token: {timings.bytes_per_token / 1e6:,.0f} MB{_peak(timings)}")
     if timings.seed is not None:
         lines.append(f"Seed: {timings.seed}")
     return "\n".join(lines)
@@ -60,6 +68,17 @@ def _ending(message: Message) -> str:
     if message.status is Status.STOPPED:
         return "Stopped"
     return "Reached the token limit" if message.finish_reason == "length" else ""
+
+
+def _drafts(timings: Timings) -> str:
+    if not timings.drafted_tokens:
+        return ""
+    accepted = f"{count(timings.accepted_tokens)} of {count(timings.drafted_tokens)} drafts accepted"
+    return f"{accepted}  ·  {timings.speedup:.1f}× plain"
+
+
+def _peak(timings: Timings) -> str:
+    return f", at {timings.peak_share:.0%} of the measured bandwidth" if timings.peak_share else ""
 
 
 def _prompt(timings: Timings) -> str:

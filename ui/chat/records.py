@@ -88,6 +88,11 @@ class Timings:
     decode_tokens: int = 0
     decode_per_second: float = 0.0
     cached_tokens: int = 0
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
+    bytes_per_token: float = 0.0
+    peak_share: float | None = None
+    speedup: float = 1.0
     seed: int | None = None
 
     @classmethod

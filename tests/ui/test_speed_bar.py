@@ -1,0 +1,146 @@
+"""The bar with the gauges: what it reads, what it says, and when it looks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+from fake_openai import FakeServer
+from PySide6.QtGui import QColor
+
+from core.snapshot import Bound, Snapshot
+from ui.api import ServerState
+from ui.main_window import MainWindow
+from ui.server_watch import CALM_MS, LIVE_MS
+from ui.speed_bar import faces
+from ui.speed_bar.reading import snapshot_from
+from ui.speed_bar.speed_bar import SpeedBar
+from ui.theme import DARK, Space
+
+WORKING = Snapshot(
+    is_idle=False, decode_rate=38.4, bytes_per_second=12.9e9, peak=15.3e9, peak_share=0.84, bound=Bound.BANDWIDTH,
+    n_active=3, n_waiting=2, n_cells_used=1_730, n_cells=4_096, n_drafted=80, n_accepted=62, speedup=1.71,
+    drafted_at=(40, 30, 10), accepted_at=(34, 22, 6),
+)  # fmt: skip
+
+
+def words(face: faces.Face) -> str:
+    return f"{face.value} {face.unit}"
+
+
+def sent(snapshot: Snapshot) -> dict[str, object]:
+    return json.loads(json.dumps(asdict(snapshot)))  # type: ignore[no-any-return]
+
+
+class TestReading:
+    def test_what_the_server_sends_is_read_back(self) -> None:
+        assert snapshot_from(sent(WORKING)) == WORKING
+
+    @pytest.mark.parametrize("found", [None, [], "x", 3])
+    def test_what_is_no_object_is_no_snapshot(self, found: object) -> None:
+        assert snapshot_from(found) is None
+
+    def test_odd_values_keep_their_defaults(self) -> None:
+        odd = {"bound": "magic", "decode_rate": "fast", "drafted_at": 3, "is_idle": "no", "future": 1, "peak": None}
+        assert snapshot_from(odd) == Snapshot()
+
+
+class TestFaces:
+    def test_at_work(self) -> None:
+        assert words(faces.speed(WORKING, 76.8)) == "38 tok/s"
+        assert faces.speed(WORKING, 76.8).share == 0.5
+        assert words(faces.bandwidth(WORKING)) == "12.9 of 15.3 GB/s"
+        assert faces.bandwidth(WORKING).share == 0.84
+        assert words(faces.bound(WORKING)) == "Memory bound"
+        assert faces.bound(WORKING).lit == (0,)
+        assert words(faces.drafts(WORKING)) == "78% drafts · 1.7×"
+        assert "token 2: 73% of 30" in faces.drafts(WORKING).hint
+        assert words(faces.requests(WORKING, 4)) == "3 active · 2 wait"
+        assert faces.requests(WORKING, 4).lit == (0, 1, 2)
+
+    def test_reading_a_prompt_has_its_own_unit(self) -> None:
+        reading = replace(WORKING, decode_rate=0.0, prefill_rate=1_733.0)
+        assert words(faces.speed(reading, 76.8)) == "1,733 tok/s prompt"
+        assert faces.speed(reading, 76.8).share is None
+
+    def test_a_model_in_the_cache_claims_no_share_of_memory(self) -> None:
+        assert words(faces.bandwidth(replace(WORKING, is_in_cache=True))) == "12.9 GB/s in cache"
+
+    def test_without_a_measured_peak_there_is_no_share(self) -> None:
+        unknown = replace(WORKING, peak=None, peak_share=None, bound=Bound.UNKNOWN)
+        assert words(faces.bandwidth(unknown)) == "12.9 GB/s"
+        assert words(faces.bound(unknown)) == "– bound"
+
+    def test_nothing_is_drafted(self) -> None:
+        assert words(faces.drafts(replace(WORKING, n_drafted=0, n_accepted=0))) == "– drafts"
+
+    def test_many_places_are_one_line(self) -> None:
+        assert faces.requests(WORKING, 64).share == pytest.approx(3 / 64)
+
+    def test_idle_has_no_figures(self) -> None:
+        idle = Snapshot(peak=15.3e9)
+        assert words(faces.speed(idle, 76.8)) == "– tok/s"
+        assert words(faces.bound(idle)) == "– bound"
+
+
+class TestBar:
+    @pytest.fixture
+    def bar(self, qtbot) -> SpeedBar:
+        made = SpeedBar()
+        qtbot.addWidget(made)
+        made.resize(sum(gauge.minimumSizeHint().width() for gauge in made._gauges) + 200, made.height())
+        made.show()
+        return made
+
+    def test_it_shows_the_state_and_its_own_fastest(self, bar: SpeedBar) -> None:
+        bar.show_state(ServerState(phase="ready", model="a", n_slots=4, snapshot=replace(WORKING, decode_rate=76.8)))
+        bar.show_state(ServerState(phase="ready", model="a", n_slots=4, snapshot=WORKING))
+        assert bar.speed.face.share == 0.5
+        assert bar.bandwidth.accessibleDescription() == "12.9 of 15.3 GB/s"
+        bar.show_state(ServerState(phase="ready", model="b", n_slots=4, snapshot=WORKING))
+        assert bar.speed.face.share == 1.0
+
+    def test_a_narrow_bar_leaves_out_the_less_urgent(self, bar: SpeedBar) -> None:
+        assert all(gauge.isVisible() for gauge in bar._gauges)
+        two = bar.speed.minimumSizeHint().width() + bar.bandwidth.minimumSizeHint().width()
+        bar.resize(two + 4 * Space.L, bar.height())
+        assert [bar.speed.isVisible(), bar.bandwidth.isVisible(), bar.bound.isVisible()] == [True, True, False]
+        bar.resize(120, bar.height())
+        assert not any(gauge.isVisible() for gauge in bar._gauges[1:])
+
+    def test_idle_is_grey_and_work_is_not(self, bar: SpeedBar) -> None:
+        bar.set_palette(DARK)
+        accent = QColor(DARK.accent).name()
+
+        def colours() -> set[str]:
+            image = bar.bandwidth.grab().toImage()
+            return {image.pixelColor(x, image.height() - 2).name() for x in range(image.width())}
+
+        assert accent not in colours()
+        bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=WORKING))
+        assert accent in colours()
+        bar.show_state(ServerState(phase="gone"))
+        assert accent not in colours()
+
+
+class TestWindow:
+    def test_gauges_move_only_while_something_runs(self, qtbot, window: MainWindow, server: FakeServer) -> None:
+        server.snapshot = sent(WORKING)
+        window.watch.start()
+        bar = window.page.speed_bar
+        qtbot.waitUntil(lambda: bar.speed.face.value == "38")
+        assert window.watch._timer.interval() == LIVE_MS
+        server.snapshot = sent(Snapshot())
+        qtbot.waitUntil(lambda: bar.speed.face.value == "–")
+        qtbot.waitUntil(lambda: window.watch._timer.interval() == CALM_MS)
+
+    def test_a_reply_on_its_way_is_watched_closely(self, qtbot, window: MainWindow, server: FakeServer) -> None:
+        window.watch.start()
+        qtbot.waitUntil(lambda: window.watch._timer.interval() == CALM_MS)
+        server.pieces, server.delay = ["word "] * 200, 0.005
+        window.page.composer.set_text("Go on.")
+        window.page.composer.button.click()
+        qtbot.waitUntil(lambda: window.watch._timer.interval() == LIVE_MS)
+        window.desk.stop()
+        qtbot.waitUntil(lambda: window.watch._timer.interval() == CALM_MS)

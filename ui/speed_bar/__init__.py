@@ -1,0 +1,1 @@
+"""The bar with the engine's gauges."""
