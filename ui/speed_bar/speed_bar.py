@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLayout, QWidget
 
 from core.snapshot import Snapshot
 from ui.api import ServerState
@@ -36,6 +36,7 @@ class SpeedBar(QFrame):
         self._fastest: dict[str | None, float] = {}
         self._row = QHBoxLayout(self)
         self._row.setSpacing(Space.XL)
+        self._row.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
         for gauge in self._gauges:
             self._row.addWidget(gauge, 1)
         self.show_state(ServerState())
