@@ -73,7 +73,7 @@ def engine_rate(engine: Engine, n_sequences: int, n_steps: int) -> tuple[float, 
     for index in range(n_sequences):
         request = Request(f"r{index}", PROMPT, N_CTX, sampling=GREEDY)
         engine.submit(request, engine.tokenize(request))
-    while any(sequence.n_generated < 1 + _STEPS_WARM for sequence in engine._running) or engine.n_waiting:
+    while any(sequence.n_generated < 1 + _STEPS_WARM for sequence in engine._roster.running) or engine.n_waiting:
         engine.step()
     stats = engine.stats
     steps, own, decode = stats.n_steps, stats.own, stats.decode

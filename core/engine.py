@@ -3,40 +3,29 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import math
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from core.cost_model import CostModel
-from core.errors import BadRequest, BrokenLogits, PromptTooLong, SlipstreamError
+from core.errors import BadRequest, BrokenLogits, PromptTooLong
 from core.events import Ended, Failure, FailureKind, FinishReason, RequestEvent, Started, Token, TokenLogprob
 from core.keyed_noise import draw_seed
-from core.llama.batch import Batch
 from core.llama.candidates import Candidates
-from core.llama.context import Context, DecodeStatus
+from core.llama.context import Context
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.meter import Meter, Occupancy, Reading
-from core.planner import (
-    Plan,
-    Share,
-    Work,
-    drop_drafts,
-    halve_prefill,
-    has_drafts,
-    has_prefill,
-    plan,
-    prefill_chunk,
-    work_of,
-)
+from core.planner import Plan, Share, plan, prefill_chunk
 from core.receipt import Receipt
 from core.request import Request
+from core.roster import Roster
+from core.runner import Runner
 from core.sampler import Sampler
 from core.sequence import Sequence
 from core.slots import SlotTable
@@ -44,20 +33,12 @@ from core.snapshot import Snapshot
 from core.speculative.drafter import Chain
 from core.speculative.speculator import Speculator
 
-_log = logging.getLogger(__name__)
-_FAILURES_BEFORE_RESTART = 2
-
-
-class EngineBroken(SlipstreamError):
-    """llama.cpp failed to compute repeatedly: only a fresh process can help."""
-
 
 @dataclass(slots=True)
 class StepStats:
-    """Where the time went since the start: seconds in all steps, inside the target's ``llama_decode``, drafting."""
+    """What the steps did since the start, and where the time went: seconds in all, in the target's decode, drafting."""
 
     n_steps: int = 0
-    n_rows: int = 0
     n_tokens: int = 0
     n_sampled: int = 0
     n_drafted: int = 0
@@ -70,6 +51,15 @@ class StepStats:
     def own(self) -> float:
         """Seconds of our own Python in planning and committing."""
         return self.total - self.decode - self.draft
+
+
+class Yield(NamedTuple):
+    """What a step brought. ``n_sampled`` counts end-of-generation tokens too, ``n_tokens`` does not."""
+
+    n_tokens: int
+    n_sampled: int
+    n_drafted: int
+    n_accepted: int
 
 
 class Engine:
@@ -102,18 +92,14 @@ class Engine:
         self._model = model
         self._context = context
         self._clock = clock
-        self._batch = Batch(context.n_batch)
         self._candidates = Candidates(vocab.n_tokens)
         self._slots = SlotTable(context, n_slots, can_cut=not model.is_recurrent)
+        self._roster = Roster(self._slots)
+        self._runner = Runner(context, self._roster, clock)
         self._n_ubatch = n_ubatch
         self._speculator = speculator
         self._order = itertools.count()
-        self._waiting: deque[Sequence] = deque()
-        self._running: list[Sequence] = []
-        self._by_id: dict[str, Sequence] = {}
         self._cancelled: set[str] = set()
-        self._is_under_pressure = False
-        self._n_failures = 0
 
     # -- requests -----------------------------------------------------------------------------------------------
 
@@ -147,18 +133,17 @@ class Engine:
             sampler.accept(int(token))
         now = self._clock() if submitted_at is None else submitted_at
         sequence = Sequence(request, tokens, sampler, order=next(self._order), submitted_at=now)
-        self._by_id[request.id] = sequence
-        self._waiting.append(sequence)
+        self._roster.add(sequence)
 
     def cancel(self, request_id: str) -> None:
         """End a request at the next step; unknown ids are ignored."""
-        if request_id in self._by_id:
+        if request_id in self._roster:
             self._cancelled.add(request_id)
 
     @property
     def is_idle(self) -> bool:
         """True where a step would do nothing."""
-        return not self._by_id
+        return not len(self._roster)
 
     @property
     def n_steps(self) -> int:
@@ -168,38 +153,35 @@ class Engine:
     @property
     def n_running(self) -> int:
         """Requests that have a slot."""
-        return len(self._running)
+        return len(self._roster.running)
 
     @property
     def n_waiting(self) -> int:
         """Requests that wait for a slot."""
-        return len(self._waiting)
+        return len(self._roster.waiting)
 
     # -- the step -----------------------------------------------------------------------------------------------
 
     def step(self) -> list[RequestEvent]:
         """Evaluate one batch and return what happened, in order."""
         began = self._clock()
-        decode_before, draft_before = self.stats.decode, self.stats.draft
         events: list[RequestEvent] = []
         self._end_cancelled(events, began)
         self._admit(events, began)
-        chains = self._draft()
+        chains, draft_seconds = self._draft()
         drafts = {request_id: tuple(chain.tokens) for request_id, chain in chains.items()}
-        todo = plan(self._running, self._batch.capacity, self._chunk(), drafts)
-        done = self._run(todo, events)
+        todo = plan(self._roster.running, self._runner.capacity, self._chunk(), drafts)
+        if not todo:
+            return events
+        done, decode_seconds = self._run(todo, events)
         if done:
-            work = work_of(done)
-            decode, draft = self.stats.decode - decode_before, self.stats.draft - draft_before
-            draft_bytes = self._speculator.take_bytes_read() if self._speculator is not None else 0
-            reading = self.meter.read(done, decode, draft, draft_bytes)
-            before = replace(self.stats)
-            self._commit(done, chains, reading, events)
-            self._learn(work, decode, self.stats.n_tokens - before.n_tokens)
-            self._record(reading, began, before)
-        if todo:
-            self.stats.n_steps += 1
-            self.stats.total += self._clock() - began
+            reading = self._read(done, decode_seconds, draft_seconds)
+            self._learn(reading, self._commit(done, chains, reading, events), began)
+        stats = self.stats
+        stats.n_steps += 1
+        stats.decode += decode_seconds
+        stats.draft += draft_seconds
+        stats.total += self._clock() - began
         return events
 
     def take_snapshot(self) -> Snapshot | None:
@@ -213,100 +195,85 @@ class Engine:
         totals = self._speculator.stats
         return self.meter.snapshot(now, self.is_idle, occupancy, totals.drafted_at, totals.accepted_at)
 
-    def _record(self, reading: Reading, began: float, before: StepStats) -> None:
-        now = self.stats
-        n_sampled, n_drafted = now.n_sampled - before.n_sampled, now.n_drafted - before.n_drafted
-        self.meter.record(reading, began, self._clock(), n_sampled, n_drafted, now.n_accepted - before.n_accepted)
-
     def _chunk(self) -> int:
         """Return how many prefill rows the next step may have."""
-        decoding = [sequence for sequence in self._running if sequence.n_pending == 1]
-        if len(decoding) == len(self._running):
+        running = self._roster.running
+        decoding = [sequence for sequence in running if sequence.n_pending == 1]
+        if len(decoding) == len(running):
             return 0
-        widest = self._n_ubatch if decoding else self._batch.capacity
+        widest = self._n_ubatch if decoding else self._runner.capacity
         return prefill_chunk(self.cost, len(decoding), sum(s.n_past + 1 for s in decoding), widest)
 
-    def _draft(self) -> dict[str, Chain]:
-        """Return what speculation proposes for the requests that decode."""
+    def _draft(self) -> tuple[dict[str, Chain], float]:
+        """Return what speculation proposes for the requests that decode, and the seconds that took."""
         if self._speculator is None:
-            return {}
-        decoding = [sequence for sequence in self._running if sequence.n_pending == 1 and sequence.n_generated]
+            return {}, 0.0
+        running = self._roster.running
+        decoding = [sequence for sequence in running if sequence.n_pending == 1 and sequence.n_generated]
         if not decoding:
-            return {}
+            return {}, 0.0
         began = self._clock()
-        kv = sum(sequence.n_past + 1 for sequence in decoding)
-        room = min(self._context.n_outputs, self._batch.capacity) - len(self._running)
-        n_rows = len(decoding) + (self._chunk() if len(decoding) < len(self._running) else 0)
+        kv = sum([sequence.n_past + 1 for sequence in decoding])
+        room = min(self._context.n_outputs, self._runner.capacity) - len(running)
+        n_rows = len(decoding) + (self._chunk() if len(decoding) < len(running) else 0)
         chains = self._speculator.draft(decoding, n_rows, kv, room)
-        self.stats.draft += self._clock() - began
-        return chains
+        return chains, self._clock() - began
 
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
         while self._cancelled:
-            self._end(self._by_id[self._cancelled.pop()], FinishReason.CANCELLED, events, now)
+            self._end(self._roster[self._cancelled.pop()], FinishReason.CANCELLED, events, now)
 
     def _admit(self, events: list[RequestEvent], now: float) -> None:
-        """Give slots to waiting requests. While memory is short nobody new joins: it would push others out."""
-        while self._waiting and self._slots.has_free and not (self._is_under_pressure and self._running):
-            sequence = self._waiting.popleft()
-            sequence.slot, sequence.n_past = self._slots.take(sequence.tokens)
-            self._running.append(sequence)
+        """Give slots to waiting requests."""
+        while (sequence := self._roster.place_next()) is not None:
             if not sequence.was_started:
                 sequence.was_started = True
                 sequence.started_at = now
                 sequence.n_cached = sequence.n_past
                 events.append(Started(sequence.id, sequence.n_prompt, sequence.n_cached))
 
-    def _run(self, shares: Plan, events: list[RequestEvent]) -> Plan:
-        """Evaluate the plan, or as much of it as fits into the cache; return what was evaluated."""
-        while shares:
-            status = self._decode(shares)
-            if status is DecodeStatus.OK:
-                self._n_failures = 0
-                return shares
-            if status is DecodeStatus.NO_KV_SLOT:
-                shares = self._make_room(shares, events)
-                continue
-            self._resync(shares)
-            if status is DecodeStatus.INVALID_BATCH:
-                self._fail(shares, "The engine made an invalid batch. This is a bug in Slipstream.", events)
-            elif status is not DecodeStatus.ABORTED:
-                self._count_failure(status)
-            return ()
-        return ()
+    def _run(self, todo: Plan, events: list[RequestEvent]) -> tuple[Plan, float]:
+        """Return what was evaluated and the seconds inside ``llama_decode``."""
 
-    def _decode(self, shares: Plan) -> DecodeStatus:
-        batch = self._batch
-        batch.clear()
-        for share in shares:
-            sequence = share.sequence
-            slot = sequence.slot
-            assert slot is not None
-            if sequence.n_pending == 1:
-                batch.add(sequence.tokens.last, sequence.n_past, slot.id)
-                for offset, token in enumerate(share.draft, 1):
-                    batch.add(token, sequence.n_past + offset, slot.id)
-            else:
-                rows = sequence.tokens.view[sequence.n_past : sequence.n_past + share.n_rows]
-                batch.add_run(rows, sequence.n_past, slot.id, share.wants_output)
-        began = self._clock()
-        status = self._context.decode(batch)
-        if status is DecodeStatus.OK and batch.n_outputs:
-            self._context.synchronize()
-        self.stats.decode += self._clock() - began
-        self.stats.n_rows += batch.n_tokens
-        return status
+        def fail(sequence: Sequence, message: str) -> None:
+            failure = Failure(FailureKind.INTERNAL, message)
+            self._end(sequence, FinishReason.FAILED, events, self._clock(), failure)
 
-    def _commit(self, shares: Plan, chains: dict[str, Chain], reading: Reading, events: list[RequestEvent]) -> None:
+        before = self._runner.seconds
+        done = self._runner.run(todo, fail)
+        return done, self._runner.seconds - before
+
+    def _read(self, done: Plan, decode_seconds: float, draft_seconds: float) -> Reading:
+        draft_bytes = self._speculator.take_bytes_read() if self._speculator is not None else 0
+        return self.meter.read(done, decode_seconds, draft_seconds, draft_bytes)
+
+    def _commit(self, shares: Plan, chains: dict[str, Chain], reading: Reading, events: list[RequestEvent]) -> Yield:
         """Count the evaluated rows, sample where a prompt or token is complete, and say so."""
         now = self._clock()
-        outputs = [(share, share.n_outputs) for share in shares if share.wants_output]
+        stats = self.stats
+        before = stats.n_tokens, stats.n_sampled, stats.n_drafted, stats.n_accepted
+        outputs = [(share, 1 + len(share.draft)) for share in shares if share.wants_output]
         for share in shares:
             share.sequence.n_past += share.n_rows
             assert share.sequence.slot is not None
             share.sequence.slot.n_resident = share.sequence.n_past
-        if not outputs:
-            return
+        if outputs:
+            self._sample(outputs, chains, reading, events, now)
+        return Yield(
+            stats.n_tokens - before[0],
+            stats.n_sampled - before[1],
+            stats.n_drafted - before[2],
+            stats.n_accepted - before[3],
+        )
+
+    def _sample(
+        self,
+        outputs: list[tuple[Share, int]],
+        chains: dict[str, Chain],
+        reading: Reading,
+        events: list[RequestEvent],
+        now: float,
+    ) -> None:
         logits = self._context.logits(sum(n_outputs for _, n_outputs in outputs))
         greedy = logits.argmax(axis=1) if any(s.sequence.sampler.is_plain_greedy for s, _ in outputs) else None
         row = 0
@@ -418,7 +385,7 @@ class Engine:
             return FinishReason.LENGTH
         return None
 
-    # -- ends and trouble ---------------------------------------------------------------------------------------
+    # -- ends --------------------------------------------------------------------------------------------------
 
     def _end(
         self,
@@ -428,17 +395,10 @@ class Engine:
         now: float,
         failure: Failure | None = None,
     ) -> None:
-        del self._by_id[sequence.id]
+        self._roster.remove(sequence)
         self._cancelled.discard(sequence.id)
         if self._speculator is not None:
             self._speculator.forget(sequence)
-        if sequence.slot is not None:
-            self._slots.release(sequence.slot)
-            self._running.remove(sequence)
-            sequence.slot = None
-            self._is_under_pressure = False
-        else:
-            self._waiting.remove(sequence)
         text = sequence.text.flush()
         events.append(Ended(sequence.id, reason, text, sequence.text.stop, failure, self._receipt(sequence, now)))
         sequence.sampler.close()
@@ -453,72 +413,17 @@ class Engine:
             speedup=account.speedup,
         )
 
-    def _fail(self, shares: Plan, message: str, events: list[RequestEvent]) -> None:
-        now = self._clock()
-        for share in shares:
-            failure = Failure(FailureKind.INTERNAL, message)
-            self._end(share.sequence, FinishReason.FAILED, events, now, failure)
-
-    def _make_room(self, shares: Plan, events: list[RequestEvent]) -> Plan:
-        """No KV cells were free: forget an idle slot, else drop drafts, prefill less, push back the latest request."""
-        if self._slots.drop_idle():
-            return shares
-        if has_drafts(shares):
-            return drop_drafts(shares)
-        less = halve_prefill(shares)
-        if less and has_prefill(shares):
-            return less
-        victim = max(self._running, key=lambda sequence: sequence.order)
-        if len(self._running) == 1:
-            message = f"The KV cache is full: {len(victim.tokens)} tokens do not fit. Load the model with more cells."
-            self._fail((Share(victim, 1),), message, events)
-            return ()
-        self._push_back(victim)
-        return tuple(share for share in shares if share.sequence is not victim)
-
-    def _push_back(self, sequence: Sequence) -> None:
-        """Take a request's cells; it keeps its tokens and goes on from them when others have ended."""
-        assert sequence.slot is not None
-        self._slots.clear(sequence.slot)
-        self._slots.release(sequence.slot)
-        sequence.slot = None
-        sequence.n_past = 0
-        self._running.remove(sequence)
-        self._waiting.appendleft(sequence)
-        self._is_under_pressure = True
-
-    def _resync(self, shares: Plan) -> None:
-        """After a failed decode, believe the cache about what it holds."""
-        for share in shares:
-            sequence, slot = share.sequence, share.sequence.slot
-            assert slot is not None
-            held = self._context.last_position(slot.id) + 1
-            # The last pending token must be evaluated again: its logits are lost. A running state is lost as a whole.
-            sequence.n_past = min(held, len(sequence.tokens) - 1) if self._slots.can_cut else 0
-            if held > sequence.n_past and not self._context.remove(slot.id, sequence.n_past):
-                self._slots.clear(slot)
-                sequence.n_past = 0
-            slot.n_resident = sequence.n_past
-
-    def _count_failure(self, status: DecodeStatus) -> None:
-        self._n_failures += 1
-        _log.error("llama_decode failed with %s (%d in a row)", status.name, self._n_failures)
-        if self._n_failures >= _FAILURES_BEFORE_RESTART:
-            raise EngineBroken(f"llama.cpp failed to compute: {status.name.lower().replace('_', ' ')}")
-
-    def _learn(self, work: Work, seconds: float, n_tokens: int) -> None:
-        """Let the cost model and speculation learn from a step."""
-        self.cost.observe(work.n_rows, work.kv, seconds)
-        if self._speculator is not None and not work.n_prefill:
-            self._speculator.step_done(work.n_sequences, n_tokens, seconds, work.kv_plain)
+    def _learn(self, reading: Reading, gain: Yield, began: float) -> None:
+        """Let cost model, speculation and meter learn from a step."""
+        self.cost.observe(reading.n_rows, reading.kv, reading.decode)
+        if self._speculator is not None and not reading.n_prefill:
+            self._speculator.step_done(reading.n_sequences, gain.n_tokens, reading.plain, reading.decode)
+        self.meter.record(reading, began, self._clock(), gain.n_sampled, gain.n_drafted, gain.n_accepted)
 
     def close(self) -> None:
         """Free samplers, context and model, in this order."""
-        for sequence in self._by_id.values():
+        for sequence in self._roster.forget_all():
             sequence.sampler.close()
-        self._by_id.clear()
-        self._waiting.clear()
-        self._running.clear()
         if self._speculator is not None:
             self._speculator.close()
         self._context.close()

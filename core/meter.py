@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence as Series
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from core.account import Account
 from core.cost_model import CostModel
@@ -43,9 +44,10 @@ class ReadCost:
 
 @dataclass(slots=True)
 class Reading:
-    """One step: its work, the bytes it read, its seconds (``draft`` of them went into drafting).
+    """One step: its rows, the ``kv`` tokens that they attend to altogether, the bytes it read, its seconds.
 
-    ``plain`` is the time of the same step without drafts.
+    ``n_sequences`` of them decode. ``decode`` are the seconds of the target's decode, ``seconds`` those and the
+    drafting before it, ``plain`` what the same step takes without drafts.
     """
 
     n_rows: int
@@ -53,6 +55,7 @@ class Reading:
     n_sequences: int
     kv: int
     n_bytes: int
+    decode: float
     seconds: float
     plain: float
 
@@ -67,8 +70,7 @@ class Reading:
             account.seconds += self.seconds
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(NamedTuple):
     began: float
     ended: float
     reading: Reading
@@ -104,21 +106,21 @@ class Meter:
     def read(self, shares: Plan, decode: float, draft: float, draft_bytes: int = 0) -> Reading:
         """Return the reading of a step that is not committed yet: seconds in its decode, and drafting before it."""
         n_rows = n_prefill = n_sequences = n_cells = n_drafted = kv = plain_kv = 0
-        for share in shares:
-            past, own, drafted = share.sequence.n_past, share.n_rows, len(share.draft)
+        for sequence, own, draft_tokens in shares:
+            past, drafted = sequence.n_past, len(draft_tokens)
             rows = own + drafted
             n_rows += rows
             n_drafted += drafted
             n_cells += past + rows
             kv += rows * past + rows * (rows + 1) // 2
             plain_kv += own * past + own * (own + 1) // 2
-            if share.sequence.is_prefilling:
+            if sequence.n_pending > 1:
                 n_prefill += own
             else:
                 n_sequences += 1
         n_bytes = self._reads.step(n_rows, n_cells, len(shares)) + draft_bytes
         plain = self._cost.time(n_rows - n_drafted, plain_kv) if n_drafted else decode
-        return Reading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode + draft, plain)
+        return Reading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode, decode + draft, plain)
 
     def record(
         self, reading: Reading, began: float, ended: float, n_tokens: int, n_drafted: int = 0, n_accepted: int = 0

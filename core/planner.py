@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from core.cost_model import CostModel
 from core.sequence import Sequence
@@ -15,8 +15,7 @@ _DECODE_TARGET, _PREFILL_TARGET = 0.1, 0.5
 _SMALLEST_CHUNK = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(NamedTuple):
     """A sequence's part of a step: its next ``n_rows`` pending tokens, and drafted tokens to verify behind them."""
 
     sequence: Sequence
@@ -44,13 +43,12 @@ def plan(running: list[Sequence], n_batch: int, chunk: int, drafts: Mapping[str,
     ``n_batch`` bounds the rows of the step, ``chunk`` its prefill rows. Decoding rows keep the order of ``running``,
     so that llama.cpp can reuse its graph from step to step.
     """
-    decoding = tuple(Share(sequence, 1, drafts.get(sequence.id, ())) for sequence in running if sequence.n_pending == 1)
+    shares = tuple([Share(s, 1, drafts.get(s.id, ())) for s in running if s.n_pending == 1])
+    if len(shares) == len(running):
+        return shares
     prefilling = [sequence for sequence in running if sequence.is_prefilling]
-    if not prefilling:
-        return decoding
-    n_rows = sum(1 + len(share.draft) for share in decoding)
-    room = min(n_batch - n_rows, chunk)
-    return decoding + tuple(_prefill(prefilling, room))
+    room = min(n_batch - sum(1 + len(share.draft) for share in shares), chunk)
+    return shares + tuple(_prefill(prefilling, room))
 
 
 def _prefill(prefilling: list[Sequence], room: int) -> Iterable[Share]:
@@ -74,7 +72,7 @@ def _prefill(prefilling: list[Sequence], room: int) -> Iterable[Share]:
 
 def drop_drafts(shares: Plan) -> Plan:
     """Return the plan without drafted tokens."""
-    return tuple(replace(share, draft=()) for share in shares)
+    return tuple(share._replace(draft=()) for share in shares)
 
 
 def has_drafts(shares: Plan) -> bool:
@@ -96,35 +94,6 @@ def halve_prefill(shares: Plan) -> Plan:
 def has_prefill(shares: Plan) -> bool:
     """True where a plan holds prefill rows."""
     return any(share.sequence.is_prefilling for share in shares)
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a plan asks of llama.cpp: rows, and the cached tokens that they attend to altogether.
-
-    ``kv_plain`` is what the decoding sequences would read without drafts.
-    """
-
-    n_rows: int
-    n_prefill: int
-    n_sequences: int
-    kv: int
-    kv_plain: int
-
-
-def work_of(shares: Plan) -> Work:
-    """Return the work of a plan that has not been committed yet."""
-    n_rows = n_prefill = n_sequences = kv = kv_plain = 0
-    for share in shares:
-        past, rows = share.sequence.n_past, share.n_rows + len(share.draft)
-        n_rows += rows
-        kv += rows * past + rows * (rows + 1) // 2
-        if share.sequence.is_prefilling:
-            n_prefill += share.n_rows
-        else:
-            n_sequences += 1
-            kv_plain += past + 1
-    return Work(n_rows, n_prefill, n_sequences, kv, kv_plain)
 
 
 def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int) -> int:

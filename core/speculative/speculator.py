@@ -268,10 +268,13 @@ class Speculator:
         if self._lookup is not None:
             self._lookup.advance(sequence, tokens, own_lookup)
 
-    def step_done(self, n_sequences: int, n_tokens: int, seconds: float, kv: int) -> None:
-        """Book a step that only decoded: ``n_tokens`` came for ``n_sequences`` in ``seconds``, without the drafting."""
-        plain = self._cost.time(n_sequences, kv) * n_tokens / max(n_sequences, 1)
-        spent = seconds + self._seconds_drafting
+    def step_done(self, n_sequences: int, n_tokens: int, plain_step: float, decode: float) -> None:
+        """Book a step that only decoded: ``n_tokens`` came for ``n_sequences`` in ``decode`` seconds and the drafting.
+
+        ``plain_step`` is what the step takes without drafts.
+        """
+        plain = plain_step * n_tokens / max(n_sequences, 1)
+        spent = decode + self._seconds_drafting
         self.purse.book(plain, spent)
         achieved = min(max(plain / spent, 0.5), 2.0 * MAX_DRAFT) if spent > 0 else 1.0
         self._speedup = max(1.0, self._speedup + _SPEEDUP_WEIGHT * (achieved - self._speedup))

@@ -1,0 +1,120 @@
+"""Evaluates a plan, or as much of it as the KV cache has room for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from core.errors import SlipstreamError
+from core.llama.batch import Batch
+from core.llama.context import Context, DecodeStatus
+from core.planner import Plan, drop_drafts, halve_prefill, has_drafts, has_prefill
+from core.roster import Roster
+from core.sequence import Sequence
+
+_log = logging.getLogger(__name__)
+_FAILURES_BEFORE_RESTART = 2
+
+Fail = Callable[[Sequence, str], None]
+
+
+class EngineBroken(SlipstreamError):
+    """llama.cpp failed to compute repeatedly: only a fresh process can help."""
+
+
+class Runner:
+    """Fills the batch, decodes it, and climbs down the ladder of less work while there is no room.
+
+    ``seconds`` is the time inside ``llama_decode`` since the start, ``n_rows`` the rows given to it.
+    """
+
+    def __init__(self, context: Context, roster: Roster, clock: Callable[[], float]) -> None:
+        """Run on ``context``, for the requests of ``roster``."""
+        self.seconds = 0.0
+        self.n_rows = 0
+        self.capacity = context.n_batch
+        self._context = context
+        self._roster = roster
+        self._clock = clock
+        self._batch = Batch(context.n_batch)
+        self._n_failures = 0
+
+    def run(self, shares: Plan, fail: Fail) -> Plan:
+        """Return what was evaluated; requests that cannot go on are ended with ``fail``. Raises EngineBroken."""
+        while shares:
+            status = self._decode(shares)
+            if status is DecodeStatus.OK:
+                self._n_failures = 0
+                return shares
+            if status is DecodeStatus.NO_KV_SLOT:
+                shares = self._make_room(shares, fail)
+                continue
+            self._resync(shares)
+            if status is DecodeStatus.INVALID_BATCH:
+                for share in shares:
+                    fail(share.sequence, "The engine made an invalid batch. This is a bug in Slipstream.")
+            elif status is not DecodeStatus.ABORTED:
+                self._count_failure(status)
+            return ()
+        return ()
+
+    def _decode(self, shares: Plan) -> DecodeStatus:
+        batch = self._batch
+        batch.clear()
+        for share in shares:
+            sequence = share.sequence
+            slot, past = sequence.slot, sequence.n_past
+            assert slot is not None
+            if sequence.n_pending == 1:
+                batch.add(sequence.tokens.last, past, slot.id)
+                for offset, token in enumerate(share.draft, 1):
+                    batch.add(token, past + offset, slot.id)
+            else:
+                rows = sequence.tokens.view[past : past + share.n_rows]
+                batch.add_run(rows, past, slot.id, share.wants_output)
+        began = self._clock()
+        status = self._context.decode(batch)
+        if status is DecodeStatus.OK and batch.n_outputs:
+            self._context.synchronize()
+        self.seconds += self._clock() - began
+        self.n_rows += batch.n_tokens
+        return status
+
+    def _make_room(self, shares: Plan, fail: Fail) -> Plan:
+        """No KV cells were free: forget an idle slot, else drop drafts, prefill less, push back the latest request."""
+        if self._roster.slots.drop_idle():
+            return shares
+        if has_drafts(shares):
+            return drop_drafts(shares)
+        less = halve_prefill(shares)
+        if less and has_prefill(shares):
+            return less
+        victim = max(self._roster.running, key=lambda sequence: sequence.order)
+        if len(self._roster.running) == 1:
+            fail(
+                victim,
+                f"The KV cache is full: {len(victim.tokens)} tokens do not fit. Load the model with more cells.",
+            )
+            return ()
+        self._roster.push_back(victim)
+        return tuple(share for share in shares if share.sequence is not victim)
+
+    def _resync(self, shares: Plan) -> None:
+        """After a failed decode, believe the cache about what it holds."""
+        slots = self._roster.slots
+        for share in shares:
+            sequence, slot = share.sequence, share.sequence.slot
+            assert slot is not None
+            held = self._context.last_position(slot.id) + 1
+            # The last pending token must be evaluated again: its logits are lost. A running state is lost as a whole.
+            sequence.n_past = min(held, len(sequence.tokens) - 1) if slots.can_cut else 0
+            if held > sequence.n_past and not self._context.remove(slot.id, sequence.n_past):
+                slots.clear(slot)
+                sequence.n_past = 0
+            slot.n_resident = sequence.n_past
+
+    def _count_failure(self, status: DecodeStatus) -> None:
+        self._n_failures += 1
+        _log.error("llama_decode failed with %s (%d in a row)", status.name, self._n_failures)
+        if self._n_failures >= _FAILURES_BEFORE_RESTART:
+            raise EngineBroken(f"llama.cpp failed to compute: {status.name.lower().replace('_', ' ')}")
