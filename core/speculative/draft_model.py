@@ -79,6 +79,12 @@ class DraftModel:
     def forget(self, sequence: Sequence) -> None:
         """Keep the cache: the next turn of the conversation begins with it."""
 
+    def clear(self) -> None:
+        """Forget what every slot holds: the context was used by another."""
+        self._context.clear()
+        for lane in self._lanes:
+            lane.resident.truncate(0)
+
     def n_behind(self, sequence: Sequence) -> int:
         """Return how many tokens of a sequence the draft model has not read."""
         lane = self._lane(sequence)

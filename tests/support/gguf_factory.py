@@ -30,13 +30,17 @@ _UNUSED_TOKEN = 5
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to make of a source model. ``tensor_type`` None keeps the source's types byte for byte."""
+    """What to make of a source model. ``tensor_type`` None keeps the source's types byte for byte.
+
+    ``is_shuffled`` puts the weights of each matrix in a random order: a model as fast as the source that knows nothing.
+    """
 
     n_layers: int | None = None
     tensor_type: str | None = None
     n_experts: int = 0
     n_experts_used: int = 0
     n_vocab: int | None = None
+    is_shuffled: bool = False
     source: Path = EMBER
 
     @property
@@ -46,6 +50,7 @@ class Recipe:
         parts += [f"{self.n_layers}-layers"] if self.n_layers else []
         parts += [f"{self.n_experts_used}-of-{self.n_experts}-experts"] if self.n_experts else []
         parts += [f"{self.n_vocab}-tokens"] if self.n_vocab else []
+        parts += ["shuffled"] if self.is_shuffled else []
         return "-".join([*parts, (self.tensor_type or "q8_0").lower()]) + ".gguf"
 
 
@@ -242,13 +247,17 @@ def _layer_tensor(tensor: Tensor, layer: int, is_silent: bool, recipe: Recipe) -
 
 def _converted(tensor: gguf.ReaderTensor, recipe: Recipe) -> Tensor:
     shape = tuple(int(n) for n in tensor.shape)
-    if recipe.tensor_type is None or len(shape) == 1:
+    is_kept = recipe.tensor_type is None and not recipe.is_shuffled
+    if is_kept or len(shape) == 1:
         return Tensor(tensor.name, tensor.tensor_type, shape, lambda: tensor.data)
-    type_ = gguf.GGMLQuantizationType[recipe.tensor_type.upper()]
+    type_ = gguf.GGMLQuantizationType[recipe.tensor_type.upper()] if recipe.tensor_type else tensor.tensor_type
 
     @functools.cache
     def requantised() -> np.ndarray:
-        return gguf.quants.quantize(gguf.quants.dequantize(tensor.data, tensor.tensor_type), type_)
+        weights = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        if recipe.is_shuffled:
+            weights = np.random.default_rng(1).permuted(weights.ravel()).reshape(weights.shape)
+        return gguf.quants.quantize(weights, type_)
 
     return Tensor(tensor.name, type_, shape, requantised)
 

@@ -1,0 +1,173 @@
+"""Ways to decode side by side on one loaded model, each with what a server of its own would have learnt."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from core.cost_model import CostModel
+from core.engine import Engine
+from core.events import Ended, FinishReason, Token
+from core.loading import load_engine
+from core.meter import Meter, ReadCost
+from core.options import EngineOptions
+from core.receipt import Receipt
+from core.request import Request
+from core.sampling_params import SamplingParams
+from core.speculative.draft_model import DraftModel
+from core.speculative.lookup import Lookup
+from core.speculative.speculator import Speculator
+from models.model_facts import read_model
+
+GREEDY = SamplingParams(temperature=0)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to decode. ``depth`` fixes the number of drafted tokens; None decides in each step."""
+
+    name: str
+    with_draft: bool = False
+    with_lookup: bool = False
+    depth: int | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """True where nothing is drafted."""
+        return not (self.with_draft or self.with_lookup)
+
+
+PLAIN = Way("plain")
+ADAPTIVE = Way("adaptive", with_draft=True)
+LOOKUP = Way("lookup", with_lookup=True)
+AUTO = Way("auto", with_draft=True, with_lookup=True)
+
+
+def fixed(depth: int) -> Way:
+    """Return the way that always drafts ``depth`` tokens."""
+    return Way(f"depth {depth}", with_draft=True, depth=depth)
+
+
+@dataclass
+class Outcome:
+    """One reply: its text, its receipt, and the seconds between the arrivals of its pieces."""
+
+    text: str = ""
+    receipt: Receipt = field(default_factory=Receipt)
+    gaps: list[float] = field(default_factory=list)
+    arrived: float = 0.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """Requests that ran at once, and the seconds they took together."""
+
+    outcomes: tuple[Outcome, ...]
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Tokens per second of all together, prefill included."""
+        return sum(outcome.receipt.n_generated for outcome in self.outcomes) / self.seconds
+
+
+class Contender:
+    """One way to decode, with cost model, acceptance and lookup table of its own; the model is lent by a ``Stage``."""
+
+    def __init__(self, way: Way, engine: Engine, draft: DraftModel | None) -> None:
+        self.way = way
+        self._engine = engine
+        self._draft = draft
+
+    def run(self, prompts: Sequence[str], n_tokens: int, sampling: SamplingParams = GREEDY) -> Run:
+        """Run all prompts at once, from an empty cache, until the last reply has ended."""
+        self._take_over()
+        engine, outcomes = self._engine, [Outcome() for _ in prompts]
+        began = time.perf_counter()
+        for index, prompt in enumerate(prompts):
+            request = Request(str(index), prompt, n_tokens, sampling=sampling)
+            engine.submit(request, engine.tokenize(request))
+        while not engine.is_idle:
+            events = engine.step()
+            now = time.perf_counter()
+            for event in events:
+                outcome = outcomes[int(event.request_id)]
+                if isinstance(event, Token):
+                    _arrive(outcome, event, now)
+                elif isinstance(event, Ended):
+                    assert event.reason is not FinishReason.FAILED, event.failure
+                    outcome.text += event.text
+                    outcome.receipt = event.receipt
+        return Run(tuple(outcomes), time.perf_counter() - began)
+
+    def _take_over(self) -> None:
+        """Empty the cache that the others have used."""
+        while self._engine._slots.drop_idle():
+            pass
+        self._engine._context.clear()
+        if self._draft is not None:
+            self._draft.clear()
+
+
+def _arrive(outcome: Outcome, event: Token, now: float) -> None:
+    outcome.text += event.text
+    # Tokens that were accepted together arrive together: one gap for all of them.
+    if outcome.arrived and now > outcome.arrived:
+        outcome.gaps.append(now - outcome.arrived)
+    outcome.arrived = now
+
+
+class Stage:
+    """A loaded target and, where ``draft`` is given, a loaded draft model, lent to contenders in turns."""
+
+    def __init__(self, target: Path, draft: Path | None, *, n_slots: int, n_ctx: int, n_threads: int) -> None:
+        options = EngineOptions(
+            str(target),
+            n_slots=n_slots,
+            n_ctx=n_ctx,
+            n_threads=n_threads,
+            speculation="auto",
+            draft_path=str(draft) if draft else None,
+        )
+        self._engine, _ = load_engine(options, cache_folder=None)
+        self._n_slots = n_slots
+        self._facts = read_model(target)
+        self._draft_facts = read_model(draft) if draft else None
+
+    def contender(self, way: Way) -> Contender:
+        """Return a contender as a server starts: calibrated, and nothing learnt yet. Ask before any of them runs."""
+        base = self._engine
+        cost = CostModel(base.cost.snapshot())
+        draft = self._fresh_draft() if way.with_draft else None
+        speculator = None
+        if not way.is_plain:
+            lookup = Lookup() if way.with_lookup else None
+            speculator = Speculator(cost, n_ctx=base.n_ctx, lookup=lookup, draft_model=draft, fixed_depth=way.depth)
+        engine = Engine(
+            base._model,
+            base.vocab,
+            base._context,
+            cost=cost,
+            meter=Meter(cost, ReadCost.of(self._facts, "f16")),
+            n_ctx=base.n_ctx,
+            n_slots=self._n_slots,
+            n_ubatch=base._n_ubatch,
+            speculator=speculator,
+        )
+        return Contender(way, engine, draft)
+
+    def _fresh_draft(self) -> DraftModel:
+        speculator = self._engine._speculator
+        assert speculator is not None
+        draft = speculator._model
+        assert draft is not None
+        assert self._draft_facts is not None
+        cost = CostModel(draft.cost.snapshot())
+        reads = ReadCost.of(self._draft_facts, "f16")
+        return DraftModel(draft._model, draft._context, cost, n_slots=self._n_slots, reads=reads)
+
+    def close(self) -> None:
+        """Free the models."""
+        self._engine.close()

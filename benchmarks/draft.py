@@ -1,0 +1,211 @@
+"""Drafting against plain decoding: a perfect, a realistic and a useless draft, lookups, and every fixed depth.
+
+The target is deep Ember: Ember with silent layers behind its own, so that it says the same and costs as much as a
+model ten times its size. Ember itself drafts for it perfectly, Ember-draft as a small model of the same family does,
+and Ember-draft with shuffled weights is always wrong. One client, greedy; tokens per second after the first token, so
+that reading the prompt does not count but the draft model's reading of it does.
+
+Every way to decode takes its turn on each prompt, once and from an empty cache. A way keeps what it learns from prompt
+to prompt (acceptance, step times, its own lookup table), as a server does that stays up; the adaptive ones begin
+calibrated and warmed by one prompt of each kind that is not measured. Plain decoding runs again every few turns: each
+ratio is to plain decoding of the same prompt just before and after, so that a drifting machine favours nobody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.openmp import WAITING
+
+os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
+
+from benchmarks import plots, prompts
+from benchmarks.contenders import ADAPTIVE, AUTO, LOOKUP, PLAIN, Contender, Stage, Way, fixed
+from benchmarks.report import Report, Row, median, run_bench, say
+from core.llama import log
+from core.measurements import physical_cores
+from core.options import MAX_DRAFT_DEPTH
+from tests.support import gguf_factory
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe
+
+DEPTHS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12)
+DRAFTS = ("perfect", "realistic", "random", "none")
+_SWEPT = ("perfect", "realistic")
+# After so many turns of others plain decoding is measured again.
+_PLAIN_EVERY = 3
+_N_CTX = 512
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One way's run of one prompt; ``vs_plain`` is its rate over that of plain decoding just before and after."""
+
+    draft: str
+    kind: str
+    way: Way
+    rate: float
+    vs_plain: float
+    n_drafted: int = 0
+    n_accepted: int = 0
+
+
+def draft_path(name: str) -> Path | None:
+    """Return the file of a draft, made when it is not there yet; None for lookups alone."""
+    if name == "random":
+        return gguf_factory.cached(Recipe(source=EMBER_DRAFT, is_shuffled=True))
+    return {"perfect": EMBER, "realistic": EMBER_DRAFT}.get(name)
+
+
+def ways_with(draft: str, depths: Sequence[int]) -> tuple[Way, ...]:
+    """Return the ways to decode that are measured with a draft; depth 0 is plain decoding."""
+    if draft == "none":
+        return (LOOKUP,)
+    swept = tuple(fixed(depth) for depth in depths if depth) if draft in _SWEPT else ()
+    return (ADAPTIVE, AUTO, *swept)
+
+
+def turns(ways: Sequence[Way], round_: int) -> list[Way]:
+    """Return the order of a round: rotated from round to round, plain decoding first, last and every few turns."""
+    start = round_ * _PLAIN_EVERY % len(ways)
+    rotated = [*ways[start:], *ways[:start]]
+    order = [PLAIN]
+    for first in range(0, len(rotated), _PLAIN_EVERY):
+        order += [*rotated[first : first + _PLAIN_EVERY], PLAIN]
+    return order
+
+
+def ratios_to_plain(order: Sequence[Way], rates: Sequence[float]) -> list[float]:
+    """Return each turn's rate over the rate of plain decoding at that moment: on a line between the nearest two."""
+    plain = [index for index, way in enumerate(order) if way.is_plain]
+    ratios = []
+    for index, rate in enumerate(rates):
+        before = max(place for place in plain if place <= index)
+        after = min(place for place in plain if place >= index)
+        share = (index - before) / (after - before) if after > before else 0.0
+        seconds = (1 - share) / rates[before] + share / rates[after]
+        ratios.append(rate * seconds)
+    return ratios
+
+
+def measure_draft(draft: str, stage: Stage, options: argparse.Namespace) -> list[Sample]:
+    """Return the samples of all ways with one draft."""
+    ways = ways_with(draft, options.depths)
+    contenders = {way: stage.contender(way) for way in (PLAIN, *ways)}
+    for contender in contenders.values():
+        for prompt in prompts.warm_up():
+            contender.run([prompt.text], options.tokens)
+    samples: list[Sample] = []
+    for round_ in range(options.prompts):
+        for kind in prompts.KINDS:
+            prompt = prompts.of_kind(kind)[round_]
+            samples += _measure_prompt(draft, prompt, turns(ways, round_), contenders, options.tokens)
+        say(f"{draft}: prompt {round_ + 1} of {options.prompts} of each kind")
+    return samples
+
+
+def _measure_prompt(
+    draft: str, prompt: prompts.Prompt, order: Sequence[Way], contenders: dict[Way, Contender], n_tokens: int
+) -> list[Sample]:
+    receipts = [contenders[way].run([prompt.text], n_tokens).outcomes[0].receipt for way in order]
+    rates = [receipt.decode_rate for receipt in receipts]
+    return [
+        Sample(draft, prompt.kind, way, receipt.decode_rate, ratio, receipt.n_drafted, receipt.n_accepted)
+        for way, receipt, ratio in zip(order, receipts, ratios_to_plain(order, rates), strict=True)
+    ]
+
+
+def rows_of(samples: Sequence[Sample]) -> list[Row]:
+    """Return a row for each draft, kind and way: medians over its prompts."""
+    groups: dict[tuple[str, str, Way], list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault((sample.draft, sample.kind, sample.way), []).append(sample)
+    return [_row(*key, group) for key, group in groups.items()]
+
+
+def _row(draft: str, kind: str, way: Way, samples: Sequence[Sample]) -> Row:
+    n_drafted = sum(sample.n_drafted for sample in samples)
+    return {
+        "draft": draft,
+        "kind": kind,
+        "way": way.name,
+        "depth": 0 if way.is_plain else way.depth,
+        "runs": len(samples),
+        "tokens_per_s": round(median([sample.rate for sample in samples]), 1),
+        "vs_plain": round(median([sample.vs_plain for sample in samples]), 4),
+        "acceptance": round(sum(s.n_accepted for s in samples) / n_drafted, 3) if n_drafted else None,
+    }
+
+
+def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
+    """Return the promises' numbers; None where nothing was measured for one."""
+    ratio = {(row["draft"], row["kind"], row["way"]): row["vs_plain"] for row in rows}
+    decided = [row["vs_plain"] for row in rows if row["depth"] is None]
+    swept: dict[tuple[str, str], float] = {}
+    for row in rows:
+        if row["depth"] is not None:
+            cell = row["draft"], row["kind"]
+            swept[cell] = max(swept.get(cell, 0.0), row["vs_plain"])
+    against_best = [
+        ratio[draft, kind, ADAPTIVE.name] / best
+        for (draft, kind), best in swept.items()
+        if draft in _SWEPT and (draft, kind, ADAPTIVE.name) in ratio
+    ]
+    return {
+        "draft_vs_plain_min": min(decided, default=None),
+        **{
+            f"draft_speedup_{kind}": ratio.get(("realistic", kind, ADAPTIVE.name))
+            for kind in ("story", "code", "rename")
+        },
+        "perfect_speedup": ratio.get(("perfect", "story", ADAPTIVE.name)),
+        "adaptive_vs_best_fixed_min": round(min(against_best), 4) if against_best else None,
+        "lookup_speedup_copy": ratio.get(("none", "copy", LOOKUP.name)),
+    }
+
+
+def measure(options: argparse.Namespace) -> Report:
+    """Run the bench."""
+    log.silence()
+    n_threads = options.threads or physical_cores()
+    settings = {name: getattr(options, name) for name in ("layers", "prompts", "tokens", "depths", "drafts")}
+    report = Report("draft", settings={**settings, "threads": n_threads, "clients": 1})
+    target = gguf_factory.cached(Recipe(n_layers=options.layers))
+    samples: list[Sample] = []
+    for draft in options.drafts:
+        say(f"{draft}: loading")
+        stage = Stage(target, draft_path(draft), n_slots=1, n_ctx=_N_CTX, n_threads=n_threads)
+        samples += measure_draft(draft, stage, options)
+        stage.close()
+    report.rows = rows_of(samples)
+    report.summary = summarise(report.rows)
+    if options.plot:
+        plots.draw_draft(report.rows, options.plot, f"deep Ember, {options.layers} layers, {n_threads} threads")
+    return report
+
+
+def _depths(text: str) -> list[int]:
+    """Parse ``0-4`` or ``0,2,8``."""
+    parts = [part.partition("-") for part in text.split(",")]
+    found = sorted({depth for low, _, high in parts for depth in range(int(low), int(high or low) + 1)})
+    if not found or found[0] < 0 or found[-1] > MAX_DRAFT_DEPTH:
+        raise argparse.ArgumentTypeError(f"depths go from 0 to {MAX_DRAFT_DEPTH}, as in 0-12 or 0,2,8")
+    return found
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--prompts", type=int, default=4, choices=range(1, prompts.N_EACH + 1), help="of each kind")
+    parser.add_argument("--tokens", type=int, default=prompts.N_TOKENS, help="most tokens of a reply")
+    parser.add_argument("--depths", type=_depths, default=list(DEPTHS), help="fixed depths, as 0-12 or 0,2,8")
+    parser.add_argument("--drafts", nargs="+", choices=DRAFTS, default=list(DRAFTS), help="only these; none: lookups")
+    parser.add_argument("--layers", type=int, default=60, help="layers of the target")
+    parser.add_argument("--threads", type=int, help="threads of both models; all physical cores if left out")
+    plots.add_option(parser)
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_bench("draft", measure, _parser()))

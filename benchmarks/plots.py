@@ -1,0 +1,176 @@
+"""Pictures of what the benches found: one sentence as a title, units on both axes, names on the lines themselves."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.report import Row
+
+
+def add_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--plot`` to a bench."""
+    parser.add_argument("--plot", type=_picture, metavar="FILE.png", help="draw the result into this file too")
+
+
+def _picture(text: str) -> Path:
+    path = Path(text)
+    if path.suffix != ".png":
+        raise argparse.ArgumentTypeError(f"the picture is written as PNG: {text!r} must end in .png")
+    if not path.absolute().parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {path.absolute().parent} to write the picture to")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise argparse.ArgumentTypeError(
+            "pictures need matplotlib: install it with ./slipstream setup --dev, or leave --plot out"
+        ) from None
+    return path
+
+
+_INK, _QUIET, _GRID = "#1f2328", "#6e7781", "#e6e8eb"
+_COLOURS = {"perfect": "#0969da", "realistic": "#d4570a", "random": "#8250df", "none": "#1a7f37"}
+_DRAFT_NAMES = {"perfect": "perfect draft", "realistic": "small draft", "random": "useless draft", "none": "lookups"}
+_KIND_NAMES = {"story": "Telling a story", "code": "Free code", "rename": "Renaming in code", "copy": "Copying"}
+_WIDTH = 10.0  # inches; at this size the text is readable at the width of a README
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of one contender: (milliseconds per token of one client, tokens/s of all, clients)."""
+
+    name: str
+    colour: str
+    points: Sequence[tuple[float, float, int]]
+    is_dashed: bool = False
+
+
+def _pyplot() -> Any:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    pyplot.rcParams.update(
+        {
+            "font.size": 11,
+            "text.color": _INK,
+            "axes.edgecolor": _QUIET,
+            "axes.labelcolor": _INK,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.color": _GRID,
+            "xtick.color": _QUIET,
+            "ytick.color": _QUIET,
+        }
+    )
+    return pyplot
+
+
+def _save(pyplot: Any, figure: Any, path: Path, title: str, subtitle: str) -> None:
+    figure.suptitle(title, x=0.02, y=0.985, ha="left", va="top", fontsize=15, fontweight="bold")
+    figure.text(0.02, 0.937, subtitle, ha="left", va="top", fontsize=10.5, color=_QUIET)
+    figure.savefig(path, dpi=120, facecolor="white")
+    pyplot.close(figure)
+
+
+def draw_draft(rows: Sequence[Row], path: Path, setting: str) -> None:
+    """Draw speed-up by fixed depth for each kind of prompt, with what deciding in each step achieves."""
+    pyplot = _pyplot()
+    figure, axes = pyplot.subplots(2, 2, figsize=(_WIDTH, 7.6), sharex=True, sharey=True)
+    figure.subplots_adjust(left=0.07, right=0.86, top=0.86, bottom=0.08, wspace=0.42, hspace=0.2)
+    for axis, kind in zip(axes.flat, _KIND_NAMES, strict=True):
+        _draw_kind(axis, kind, [row for row in rows if row["kind"] == kind])
+    for axis in axes[1]:
+        axis.set_xlabel("Fixed depth: tokens drafted per step")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("Speed against plain decoding")
+    decided = [row["vs_plain"] for row in rows if row["depth"] is None]
+    title = f"Depth decided step by step: {min(decided):.2f} to {max(decided):.2f} times plain decoding"
+    subtitle = f"Lines: decided by Slipstream. Dots: every fixed depth. Medians, one client, greedy; {setting}."
+    _save(pyplot, figure, path, title, subtitle)
+
+
+def _draw_kind(axis: Any, kind: str, rows: Sequence[Row]) -> None:
+    axis.set_title(_KIND_NAMES[kind], loc="left", fontsize=12, fontweight="bold")
+    deepest = max((row["depth"] or 0 for row in rows), default=0) or 1
+    axis.axhline(1.0, color=_INK, linewidth=1, linestyle=":")
+    axis.set_xlim(0, deepest)
+    labels = []
+    for draft, colour in _COLOURS.items():
+        mine = [row for row in rows if row["draft"] == draft]
+        swept = sorted((row["depth"], row["vs_plain"]) for row in mine if row["depth"] is not None)
+        if len(swept) > 1:
+            axis.plot(*zip(*swept, strict=True), "o-", color=colour, alpha=0.45, linewidth=1, markersize=4)
+        decided = next((row["vs_plain"] for row in mine if row["way"] in ("adaptive", "lookup")), None)
+        if decided is not None:
+            axis.axhline(decided, color=colour, linewidth=2.4)
+            labels.append((decided, f"{_DRAFT_NAMES[draft]} {decided:.2f}\u00d7", colour))
+    high = axis.get_ylim()[1]
+    axis.set_ylim(0, max(high, 1.2))
+    for y, (_, text, colour) in zip(_apart([y for y, _, _ in labels], 0.075 * max(high, 1.2)), labels, strict=True):
+        axis.annotate(
+            text,
+            (1.0, y),
+            xycoords=("axes fraction", "data"),
+            xytext=(6, 0),
+            textcoords="offset points",
+            color=colour,
+            va="center",
+            fontsize=9.5,
+            annotation_clip=False,
+        )
+
+
+def _apart(places: Sequence[float], gap: float) -> list[float]:
+    """Return places for labels: as near as possible to where they belong, in order, and ``gap`` apart."""
+    order = sorted(range(len(places)), key=lambda index: places[index])
+    moved = list(places)
+    for _ in range(100):
+        for lower, upper in itertools.pairwise(order):
+            overlap = gap - (moved[upper] - moved[lower])
+            if overlap > 1e-9:
+                moved[lower] -= overlap / 2
+                moved[upper] += overlap / 2
+    return moved
+
+
+def draw_throughput(series: Sequence[Series], path: Path, title: str, subtitle: str) -> None:
+    """Draw throughput against latency: each contender's line goes through its numbers of clients."""
+    pyplot = _pyplot()
+    figure, axis = pyplot.subplots(figsize=(_WIDTH, 6.2))
+    figure.subplots_adjust(left=0.08, right=0.97, top=0.84, bottom=0.1)
+    for one in series:
+        latencies, rates, clients = zip(*sorted(one.points, key=lambda point: point[2]), strict=True)
+        style = "--" if one.is_dashed else "-"
+        axis.plot(latencies, rates, style, marker="o", color=one.colour, linewidth=2, label=one.name)
+        for latency, rate, count in zip(latencies, rates, clients, strict=True):
+            axis.annotate(
+                str(count),
+                (latency, rate),
+                xytext=(0, 6),
+                textcoords="offset points",
+                ha="center",
+                color=one.colour,
+                fontsize=9,
+            )
+    axis.set_xlim(left=0)
+    axis.set_ylim(bottom=0, top=axis.get_ylim()[1] * 1.06)
+    axis.set_xlabel("Time per token that each client sees, median (ms): further left is better")
+    axis.set_ylabel("Tokens per second of all clients: higher is better")
+    axis.legend(frameon=False, loc="lower right", labelcolor="linecolor")
+    axis.text(
+        0.01,
+        0.985,
+        "Numbers at the points: clients at once",
+        transform=axis.transAxes,
+        va="top",
+        fontsize=9.5,
+        color=_QUIET,
+    )
+    _save(pyplot, figure, path, title, subtitle)

@@ -1,0 +1,119 @@
+"""Prompts of four kinds in the words that Ember was trained on: what it does with them was checked by running it.
+
+Ember copies and renames without a mistake only texts of the form and length it knows: a story's opening of 33 to 37
+tokens, a function of 41. Copying 200 tokens is therefore six prompts. Free code is asked for in the trained form too;
+the functions are those where Ember does not fall into repeating a line for ever, which any draft would guess.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KINDS = ("story", "code", "rename", "copy")
+# The longest reply that is asked for by default; renaming and copying end on their own before that.
+N_TOKENS = 64
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt in Ember's chat format. ``expected`` is the one right reply where there is one."""
+
+    kind: str
+    text: str
+    expected: str | None = None
+
+
+def chat(text: str) -> str:
+    """Return a user's turn in Ember's chat format."""
+    return f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
+
+
+def of_kind(kind: str) -> tuple[Prompt, ...]:
+    """Return all measured prompts of a kind; no two are alike."""
+    return _PROMPTS[kind]
+
+
+def warm_up() -> tuple[Prompt, ...]:
+    """Return one prompt of each kind that is never measured."""
+    return tuple(prompts[-1] for prompts in _ALL.values())
+
+
+def mixed(count: int, start: int = 0) -> list[Prompt]:
+    """Return ``count`` measured prompts, the kinds in turns, from place ``start`` of that endless order on."""
+    order = [_PROMPTS[kind][index] for index in range(N_EACH) for kind in KINDS]
+    return [order[(start + offset) % len(order)] for offset in range(count)]
+
+
+def _function(name: str, variable: str, count: int) -> str:
+    body = (
+        f"def {name}({variable}):\n    if {variable} is None:\n        return 0\n    for i in range({count}):\n"
+        f"        {variable} = {variable} + i\n    print({variable})\n    return {variable}"
+    )
+    return f"```python\n{body}\n```"
+
+
+def _rename(name: str, old: str, new: str, count: int) -> Prompt:
+    code = _function(name, old, count)
+    return Prompt("rename", chat(f"Rename {old} to {new} in this code:\n{code}"), _function(name, new, count))
+
+
+_ANIMALS = ("fox", "dragon", "owl", "horse", "bear", "otter", "robot", "mouse", "turtle", "whale", "lamb")
+_FUNCTIONS = (
+    "Write `read_config(path)` in Python: Read the configuration file and return a dictionary.",
+    "Implement find_files in Python.\nReturn all files that match the pattern.",
+    "Write `send_request(url, headers)` in Python: Send a request and return the response.",
+    "Implement format_message in Python.\nFormat the message with its arguments.",
+    "Write `run_tests(suite)` in Python: Run all tests and print the result.",
+    "Write `remove_prefix(text, prefix)` in Python: Remove the prefix from the text.",
+    "Implement get_cache_key in Python.\nReturn the cache key for the given path.",
+    "Write `set_timeout(seconds)` in Python: Set the timeout of the connection.",
+    "Implement normalize_path in Python.\nNormalize the path and expand the user's folder.",
+    "Write `count_words(text)` in Python: Count the words of the text.",
+    "Implement get_parent in Python.\nReturn the parent of the node.",
+)
+_RENAMES = (
+    ("check", "total", "number", 3),
+    ("update", "count", "key", 7),
+    ("process", "index", "size", 4),
+    ("load", "name", "value", 2),
+    ("handle", "item", "data", 6),
+    ("check", "count", "key", 5),
+    ("update", "name", "size", 8),
+    ("process", "total", "index", 9),
+    ("load", "size", "number", 3),
+    ("handle", "value", "item", 2),
+    ("convert", "key", "total", 6),
+)
+_OPENINGS = (
+    "Once upon a time, there was a gentle frog named Zoe. Zoe liked to play with a magic seed every day. "
+    "One windy day, Zoe walked to the garden all alone.",
+    "In the forest, there lived a funny robot named Emil. Emil had a warm blanket and loved it very much. "
+    "One rainy morning, Emil went to the forest.",
+    "Mia was a happy otter who lived near the park. The best thing Mia owned was a broken clock. "
+    "On a cold afternoon, Mia set out for the park.",
+    "In the big city, there lived a quiet duck named Tom. More than anything, Tom wanted a jar of honey. "
+    "On a warm afternoon, Tom set out for the big city.",
+    "Once upon a time, there was a shy mouse named Ruby. Ruby liked to play with a red ball every day. "
+    "One snowy day, Ruby walked to the old farm all alone.",
+    "Leo was a brave lamb who lived near the market. Leo had a golden key and loved it very much. "
+    "One sunny morning, Leo went to the market.",
+    "In the library, there lived a curious turtle named Clara. More than anything, Clara wanted a lost book. "
+    "One cold day, Clara walked to the library all alone.",
+    "Ben was a clever hedgehog who lived near the river bank. The best thing Ben owned was a paper star. "
+    "On a snowy afternoon, Ben set out for the river bank.",
+    "Once upon a time, there was a patient bear named Nora. Nora had a shiny stone and loved it very much. "
+    "One warm morning, Nora went to the beach.",
+    "In the mountains, there lived a careful dragon named Jack. Jack liked to play with a blue kite every day. "
+    "One rainy day, Jack walked to the mountains all alone.",
+    "Sam was a kind fox who lived near the bakery. More than anything, Sam wanted a small boat. "
+    "On a sunny afternoon, Sam set out for the bakery.",
+)
+
+_ALL = {
+    "story": tuple(Prompt("story", chat(f"Tell me a story about a {animal}.")) for animal in _ANIMALS),
+    "code": tuple(Prompt("code", chat(text)) for text in _FUNCTIONS),
+    "rename": tuple(_rename(*rename) for rename in _RENAMES),
+    "copy": tuple(Prompt("copy", chat(f"Repeat this: {text}"), text) for text in _OPENINGS),
+}
+_PROMPTS = {kind: prompts[:-1] for kind, prompts in _ALL.items()}
+N_EACH = min(len(prompts) for prompts in _PROMPTS.values())
