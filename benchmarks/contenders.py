@@ -10,6 +10,7 @@ from pathlib import Path
 from core.cost_model import CostModel
 from core.engine import Engine
 from core.events import Ended, FinishReason, Token
+from core.llama import log
 from core.loading import load_engine
 from core.meter import Meter, ReadCost
 from core.options import EngineOptions
@@ -123,6 +124,7 @@ class Stage:
     """A loaded target and, where ``draft`` is given, a loaded draft model, lent to contenders in turns."""
 
     def __init__(self, target: Path, draft: Path | None, *, n_slots: int, n_ctx: int, n_threads: int) -> None:
+        log.silence()
         options = EngineOptions(
             str(target),
             n_slots=n_slots,

@@ -26,7 +26,6 @@ os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine proces
 from benchmarks import plots, prompts
 from benchmarks.contenders import ADAPTIVE, AUTO, LOOKUP, PLAIN, Contender, Stage, Way, fixed
 from benchmarks.report import Report, Row, median, run_bench, say
-from core.llama import log
 from core.measurements import physical_cores
 from core.options import MAX_DRAFT_DEPTH
 from tests.support import gguf_factory
@@ -168,7 +167,6 @@ def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
 
 def measure(options: argparse.Namespace) -> Report:
     """Run the bench."""
-    log.silence()
     n_threads = options.threads or physical_cores()
     settings = {name: getattr(options, name) for name in ("layers", "prompts", "tokens", "depths", "drafts")}
     report = Report("draft", settings={**settings, "threads": n_threads, "clients": 1})
@@ -189,9 +187,12 @@ def measure(options: argparse.Namespace) -> Report:
 def _depths(text: str) -> list[int]:
     """Parse ``0-4`` or ``0,2,8``."""
     parts = [part.partition("-") for part in text.split(",")]
-    found = sorted({depth for low, _, high in parts for depth in range(int(low), int(high or low) + 1)})
+    try:
+        found = sorted({depth for low, _, high in parts for depth in range(int(low), int(high or low) + 1)})
+    except ValueError:
+        found = []
     if not found or found[0] < 0 or found[-1] > MAX_DRAFT_DEPTH:
-        raise argparse.ArgumentTypeError(f"depths go from 0 to {MAX_DRAFT_DEPTH}, as in 0-12 or 0,2,8")
+        raise argparse.ArgumentTypeError(f"depths go from 0 to {MAX_DRAFT_DEPTH}, as in 0-12 or 0,2,8, not {text!r}")
     return found
 
 

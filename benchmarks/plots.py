@@ -83,7 +83,7 @@ def draw_draft(rows: Sequence[Row], path: Path, setting: str) -> None:
     """Draw speed-up by fixed depth for each kind of prompt, with what deciding in each step achieves."""
     pyplot = _pyplot()
     figure, axes = pyplot.subplots(2, 2, figsize=(_WIDTH, 7.6), sharex=True, sharey=True)
-    figure.subplots_adjust(left=0.07, right=0.86, top=0.86, bottom=0.08, wspace=0.42, hspace=0.2)
+    figure.subplots_adjust(left=0.065, right=0.85, top=0.86, bottom=0.08, wspace=0.5, hspace=0.2)
     for axis, kind in zip(axes.flat, _KIND_NAMES, strict=True):
         _draw_kind(axis, kind, [row for row in rows if row["kind"] == kind])
     for axis in axes[1]:
@@ -144,33 +144,29 @@ def draw_throughput(series: Sequence[Series], path: Path, title: str, subtitle: 
     """Draw throughput against latency: each contender's line goes through its numbers of clients."""
     pyplot = _pyplot()
     figure, axis = pyplot.subplots(figsize=(_WIDTH, 6.2))
-    figure.subplots_adjust(left=0.08, right=0.97, top=0.84, bottom=0.1)
+    figure.subplots_adjust(left=0.075, right=0.8, top=0.85, bottom=0.1)
+    axis.set_xscale("log")
     for one in series:
-        latencies, rates, clients = zip(*sorted(one.points, key=lambda point: point[2]), strict=True)
-        style = "--" if one.is_dashed else "-"
-        axis.plot(latencies, rates, style, marker="o", color=one.colour, linewidth=2, label=one.name)
-        for latency, rate, count in zip(latencies, rates, clients, strict=True):
-            axis.annotate(
-                str(count),
-                (latency, rate),
-                xytext=(0, 6),
-                textcoords="offset points",
-                ha="center",
-                color=one.colour,
-                fontsize=9,
-            )
-    axis.set_xlim(left=0)
-    axis.set_ylim(bottom=0, top=axis.get_ylim()[1] * 1.06)
-    axis.set_xlabel("Time per token that each client sees, median (ms): further left is better")
-    axis.set_ylabel("Tokens per second of all clients: higher is better")
-    axis.legend(frameon=False, loc="lower right", labelcolor="linecolor")
-    axis.text(
-        0.01,
-        0.985,
-        "Numbers at the points: clients at once",
-        transform=axis.transAxes,
-        va="top",
-        fontsize=9.5,
-        color=_QUIET,
-    )
+        _draw_series(axis, one)
+    top = max(rate for one in series for _, rate, _ in one.points) * 1.12
+    axis.set_ylim(0, top)
+    ends = [max(one.points, key=lambda point: point[2]) for one in series]
+    for one, (latency, _, _), y in zip(series, ends, _apart([end[1] for end in ends], 0.11 * top), strict=True):
+        label = {"xytext": (14, 0), "textcoords": "offset points", "va": "center", "fontsize": 10.5}
+        axis.annotate(one.name, (latency, y), color=one.colour, fontweight="bold", annotation_clip=False, **label)
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:g}"[0] in "235" else "")
+    axis.set_xlabel("Milliseconds per token for each client, median (further left is better)")
+    axis.set_ylabel("Tokens per second of all clients (higher is better)")
+    note = {"fontsize": 9.5, "color": _QUIET, "ha": "right", "va": "bottom"}
+    axis.text(0.99, 0.015, "Numbers at the points: clients at once", transform=axis.transAxes, **note)
     _save(pyplot, figure, path, title, subtitle)
+
+
+def _draw_series(axis: Any, one: Series) -> None:
+    latencies, rates, clients = zip(*sorted(one.points, key=lambda point: point[2]), strict=True)
+    style = {"linestyle": "--" if one.is_dashed else "-", "linewidth": 2, "marker": "o", "color": one.colour}
+    axis.plot(latencies, rates, **style)
+    for latency, rate, count in zip(latencies, rates, clients, strict=True):
+        place = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
+        axis.annotate(str(count), (latency, rate), color=one.colour, fontsize=9, **place)

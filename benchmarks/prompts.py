@@ -38,10 +38,12 @@ def warm_up() -> tuple[Prompt, ...]:
     return tuple(prompts[-1] for prompts in _ALL.values())
 
 
-def mixed(count: int, start: int = 0) -> list[Prompt]:
-    """Return ``count`` measured prompts, the kinds in turns, from place ``start`` of that endless order on."""
-    order = [_PROMPTS[kind][index] for index in range(N_EACH) for kind in KINDS]
-    return [order[(start + offset) % len(order)] for offset in range(count)]
+def mixed(count: int, start: int = 0) -> list[str]:
+    """Return ``count`` prompts, the kinds in turns, from place ``start`` of one long list; the first 2,000 differ.
+
+    Made from the words of Ember's training, for loads that need more prompts than were chosen by hand.
+    """
+    return [chat(_FORMS[place % len(_FORMS)](place // len(_FORMS))) for place in range(start, start + count)]
 
 
 def _function(name: str, variable: str, count: int) -> str:
@@ -117,3 +119,46 @@ _ALL = {
 }
 _PROMPTS = {kind: prompts[:-1] for kind, prompts in _ALL.items()}
 N_EACH = min(len(prompts) for prompts in _PROMPTS.values())
+
+# Lists of lengths without a common divisor: the same place in all of them comes again only after their product.
+_HEROES = ("fox", "dragon", "owl", "horse", "bear", "otter", "robot", "mouse", "turtle", "whale", "lamb")
+_THINGS = ("red ball", "blue kite", "paper star", "golden key", "magic seed", "small boat", "lost book")
+_PLACES = ("library", "forest", "market", "garden", "big city")
+_QUALITIES = ("happy", "quiet", "brave", "shy", "gentle", "curious", "clever", "kind")
+_NAMES = ("Ella", "Leo", "Mia", "Tom", "Ruby", "Finn", "Clara", "Max", "Nora")
+_VERBS = ("read", "write", "check", "remove", "find", "load", "parse", "update")
+_NOUNS = ("config", "header", "path", "version", "module", "cache", "message", "request", "token", "index", "file")
+_ARGUMENTS = ("value", "name", "data", "text", "key", "item", "result")
+_VARIABLES = ("total", "count", "index", "name", "size", "key", "number", "value", "item", "data", "result")
+_DEFINED = ("check", "update", "process", "load", "handle")
+
+
+def _at(words: tuple[str, ...], place: int) -> str:
+    return words[place % len(words)]
+
+
+def _story_form(place: int) -> str:
+    hero = f"{_at(_QUALITIES, place)} {_at(_HEROES, place)}"
+    return f"Write a short story about a {hero} and a {_at(_THINGS, place)}."
+
+
+def _code_form(place: int) -> str:
+    verb, noun = _at(_VERBS, place), _at(_NOUNS, place)
+    return f"Write `{verb}_{noun}({_at(_ARGUMENTS, place)})` in Python: {verb.capitalize()} the {noun} and return it."
+
+
+def _rename_form(place: int) -> str:
+    old, new = _at(_VARIABLES, place), _at(_VARIABLES, place + 1 + place // len(_VARIABLES) % 10)
+    return f"Rename {old} to {new} in this code:\n{_function(_at(_DEFINED, place), old, 2 + place % 7)}"
+
+
+def _copy_form(place: int) -> str:
+    hero, name = f"{_at(_QUALITIES, place)} {_at(_HEROES, place)}", _at(_NAMES, place)
+    thing, home = _at(_THINGS, place), _at(_PLACES, place)
+    return (
+        f"Repeat this: In the {home}, there lived a {hero} named {name}. "
+        f"{name} liked to play with a {thing} every day. One sunny morning, {name} went to the {home}."
+    )
+
+
+_FORMS = (_story_form, _code_form, _rename_form, _copy_form)

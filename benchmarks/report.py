@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import statistics
@@ -77,6 +78,12 @@ def versions() -> dict[str, str]:
 def median(values: list[float]) -> float:
     """Return the median."""
     return statistics.median(values)
+
+
+def percentile(values: list[float], share: float) -> float:
+    """Return the smallest value that at least ``share`` of the values do not exceed (nearest rank)."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def say(text: str) -> None:

@@ -311,7 +311,8 @@ class Speculator:
                 chain.is_done = True
                 continue
             chain.add(guess)
-            chain.is_done = chain.probability < _HOPELESS
+            # A fixed depth is one also where it is hopeless.
+            chain.is_done = self._fixed_depth is None and chain.probability < _HOPELESS
 
     def _promise(self, chain: Chain, rate: float, step_seconds: Callable[[int], float], n_rows: int) -> float:
         """Return what the draft model can be expected to be worth on a sequence, in tokens."""

@@ -1,0 +1,182 @@
+"""Many clients at once, with and without drafting: throughput, time to first token, time between tokens.
+
+Deep Ember with Ember-draft and lookups, as a server with a paired draft decides by default, and the same with a
+useless draft of shuffled weights. Clients send prompts of four kinds at the same moment; whole requests are measured,
+prefill included, in the engine's process without HTTP. No prompt comes twice, and each way runs it once, from an empty
+cache. Ways take turns, the order turning round from round to round, and each ratio is to plain decoding of the same
+prompts in the same round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.openmp import WAITING
+
+os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
+
+from benchmarks import plots, prompts
+from benchmarks.contenders import AUTO, PLAIN, Contender, Run, Stage, Way
+from benchmarks.draft import draft_path
+from benchmarks.report import Report, Row, median, percentile, run_bench, say
+from core.measurements import physical_cores
+from tests.support import gguf_factory
+from tests.support.gguf_factory import Recipe
+
+CLIENTS = (1, 2, 4, 8, 16)
+DRAFTS = ("realistic", "random")
+_N_CTX = 512
+_COLOURS = {"plain": "#57606a", "realistic": "#d4570a", "random": "#8250df"}
+_NAMES = {
+    "plain": "plain decoding",
+    "realistic": "small draft\nand lookups",
+    "random": "useless draft\nand lookups",
+}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One way's run of some clients; ``vs_plain`` is its aggregate rate over that of plain decoding."""
+
+    draft: str
+    way: Way
+    n_clients: int
+    run: Run
+    vs_plain: float
+
+
+def measure_draft(draft: str, stage: Stage, options: argparse.Namespace) -> list[Sample]:
+    """Return the samples of plain decoding and of drafting at all numbers of clients."""
+    plain, drafted = stage.contender(PLAIN), stage.contender(AUTO)
+    warm = [prompt.text for prompt in prompts.warm_up()]
+    for contender in (plain, drafted):
+        for n_clients in (1, len(warm)):
+            contender.run(warm[:n_clients], options.tokens)
+    samples: list[Sample] = []
+    n_used = 0
+    for round_ in range(options.rounds):
+        for n_clients in options.clients:
+            # One client says little in a round: it gets as many requests as four clients do, one after the other.
+            for _ in range(max(1, 4 // n_clients)):
+                texts = prompts.mixed(n_clients, n_used)
+                n_used += n_clients
+                samples += _measure_turn(draft, (plain, drafted), round_ % 2, texts, options.tokens)
+        say(f"{draft}: round {round_ + 1} of {options.rounds}")
+    return samples
+
+
+def _measure_turn(
+    draft: str, contenders: tuple[Contender, Contender], first: int, texts: list[str], n_tokens: int
+) -> list[Sample]:
+    runs = {index: contenders[index].run(texts, n_tokens) for index in (first, 1 - first)}
+    return [
+        Sample(draft, contenders[index].way, len(texts), run, run.rate / runs[0].rate)
+        for index, run in sorted(runs.items())
+    ]
+
+
+def rows_of(samples: Sequence[Sample]) -> list[Row]:
+    """Return a row for each draft, way and number of clients; plain decoding has one for each draft's rounds."""
+    groups: dict[tuple[str, Way, int], list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault((sample.draft, sample.way, sample.n_clients), []).append(sample)
+    return [_row(*key, group) for key, group in groups.items()]
+
+
+def _row(draft: str, way: Way, n_clients: int, samples: Sequence[Sample]) -> Row:
+    outcomes = [outcome for sample in samples for outcome in sample.run.outcomes]
+    receipts = [outcome.receipt for outcome in outcomes]
+    gaps = [gap for outcome in outcomes for gap in outcome.gaps]
+    n_drafted = sum(receipt.n_drafted for receipt in receipts)
+    per_token = [receipt.decode / (receipt.n_generated - 1) for receipt in receipts if receipt.n_generated > 1]
+    return {
+        "draft": draft,
+        "way": way.name,
+        "clients": n_clients,
+        "runs": len(samples),
+        "tokens_per_s": round(median([sample.run.rate for sample in samples]), 1),
+        "vs_plain": round(median([sample.vs_plain for sample in samples]), 4),
+        "ttft_ms_p50": round(median([receipt.ttft for receipt in receipts]) * 1e3, 1),
+        "itl_ms_p50": round(median(gaps) * 1e3, 2),
+        "itl_ms_p95": round(percentile(gaps, 0.95) * 1e3, 2),
+        "ms_per_token_p50": round(median(per_token) * 1e3, 2),
+        "acceptance": round(sum(r.n_accepted for r in receipts) / n_drafted, 3) if n_drafted else None,
+        "drafted_share": round(n_drafted / sum(r.n_generated for r in receipts), 3),
+    }
+
+
+def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
+    """Return drafting against plain decoding, the lower of the drafts, for each number of clients and altogether."""
+    drafted = [row for row in rows if row["way"] != PLAIN.name]
+    by_count = {
+        f"drafted_vs_plain_min_{count}": min(row["vs_plain"] for row in drafted if row["clients"] == count)
+        for count in sorted({row["clients"] for row in drafted})
+    }
+    return {**by_count, "draft_vs_plain_min": min((row["vs_plain"] for row in drafted), default=None)}
+
+
+def draw(report: Report, options: argparse.Namespace) -> None:
+    """Draw throughput against latency."""
+    series = []
+    for draft in ("plain", *options.drafts):
+        wanted = (options.drafts[0], PLAIN.name) if draft == "plain" else (draft, AUTO.name)
+        points = [
+            (row["ms_per_token_p50"], row["tokens_per_s"], row["clients"])
+            for row in report.rows
+            if (row["draft"], row["way"]) == wanted
+        ]
+        series.append(plots.Series(_NAMES[draft], _COLOURS[draft], points, is_dashed=draft == "random"))
+    low = report.summary["draft_vs_plain_min"]
+    high = max(row["vs_plain"] for row in report.rows)
+    title = f"From 1 to {max(options.clients)} clients drafting gives {low:.2f} to {high:.2f} times plain throughput"
+    subtitle = (
+        f"Prompts of four kinds, greedy; deep Ember, {options.layers} layers, {report.settings['threads']} threads."
+    )
+    plots.draw_throughput(series, options.plot, title, subtitle)
+
+
+def measure(options: argparse.Namespace) -> Report:
+    """Run the bench."""
+    n_threads = options.threads or physical_cores()
+    settings = {name: getattr(options, name) for name in ("layers", "rounds", "tokens", "clients", "drafts")}
+    report = Report("concurrency", settings={**settings, "threads": n_threads})
+    target = gguf_factory.cached(Recipe(n_layers=options.layers))
+    samples: list[Sample] = []
+    for draft in options.drafts:
+        say(f"{draft}: loading")
+        n_slots = max(options.clients)
+        stage = Stage(target, draft_path(draft), n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads)
+        samples += measure_draft(draft, stage, options)
+        stage.close()
+    report.rows = rows_of(samples)
+    report.summary = summarise(report.rows)
+    if options.plot:
+        draw(report, options)
+    return report
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=8, choices=range(1, 51), metavar="N", help="rounds of turns")
+    parser.add_argument("--tokens", type=int, default=prompts.N_TOKENS, help="most tokens of a reply")
+    parser.add_argument(
+        "--clients",
+        type=int,
+        nargs="+",
+        choices=range(1, 65),
+        default=list(CLIENTS),
+        metavar="N",
+        help="clients at once",
+    )
+    parser.add_argument("--drafts", nargs="+", choices=DRAFTS, default=list(DRAFTS), help="only these")
+    parser.add_argument("--layers", type=int, default=60, help="layers of the target")
+    parser.add_argument("--threads", type=int, help="threads of both models; all physical cores if left out")
+    plots.add_option(parser)
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_bench("concurrency", measure, _parser()))

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PNG = b"\x89PNG\r\n"
+
+
+def run_module(name: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a bench as ``slipstream bench`` does."""
+    command = [sys.executable, "-m", f"benchmarks.{name}", *options]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=110, check=False)
+
+
+@pytest.fixture
+def run_bench() -> Callable[..., dict[str, Any]]:
+    """Runs a bench in its own process and returns its one JSON object."""
+
+    def run(name: str, *options: str, **environment: str) -> dict[str, Any]:
+        done = run_module(name, "--json", *options, **environment)
+        assert done.returncode == 0, done.stderr
+        report: dict[str, Any] = json.loads(done.stdout)
+        assert report["bench"] == name
+        assert {"date", "machine", "versions", "settings", "rows", "summary"} <= report.keys()
+        return report
+
+    return run
+
+
+@pytest.fixture
+def refuse() -> Callable[..., str]:
+    """Runs a bench with bad options and returns what it says."""
+
+    def run(name: str, *options: str, **environment: str) -> str:
+        done = run_module(name, *options, **environment)
+        assert done.returncode != 0
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+    return run

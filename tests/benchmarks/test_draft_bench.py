@@ -1,0 +1,126 @@
+"""The draft bench: its ratios, its summary, and a small run of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import prompts
+from benchmarks.contenders import ADAPTIVE, AUTO, PLAIN, Stage, fixed
+from benchmarks.draft import Sample, draft_path, ratios_to_plain, rows_of, summarise, turns, ways_with
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT
+
+PNG = b"\x89PNG\r\n"
+
+
+def row(draft: str, kind: str, way: str, vs_plain: float, depth: int | None = None) -> dict[str, Any]:
+    return {"draft": draft, "kind": kind, "way": way, "depth": depth, "vs_plain": vs_plain}
+
+
+def test_plain_decoding_begins_and_ends_a_round_and_comes_every_few_turns() -> None:
+    ways = [ADAPTIVE, AUTO, fixed(1), fixed(2), fixed(3)]
+    order = turns(ways, 0)
+    assert order == [PLAIN, ADAPTIVE, AUTO, fixed(1), PLAIN, fixed(2), fixed(3), PLAIN]
+    assert {way for way in turns(ways, 1) if not way.is_plain} == set(ways)
+    assert turns(ways, 1) != order
+
+
+def test_a_machine_that_slows_down_bends_no_ratio() -> None:
+    order = [PLAIN, ADAPTIVE, fixed(1), PLAIN]
+    seconds = [1.0, 1.1, 1.2, 1.3]
+    rates = [1 / seconds[0], 2 / seconds[1], 0.5 / seconds[2], 1 / seconds[3]]
+    assert ratios_to_plain(order, rates) == pytest.approx([1.0, 2.0, 0.5, 1.0])
+
+
+def test_rows_are_medians_and_acceptance_is_over_all_prompts() -> None:
+    samples = [
+        Sample("perfect", "story", ADAPTIVE, rate, ratio, drafted, accepted)
+        for rate, ratio, drafted, accepted in ((10, 1.0, 10, 9), (30, 1.5, 30, 21), (20, 1.2, 0, 0))
+    ]
+    (only,) = rows_of(samples)
+    assert (only["tokens_per_s"], only["vs_plain"], only["acceptance"], only["runs"]) == (20, 1.2, 0.75, 3)
+
+
+def test_the_summary_takes_what_its_names_say() -> None:
+    rows = [
+        row("perfect", "story", "plain", 1.0, 0),
+        row("perfect", "story", "adaptive", 1.9),
+        row("perfect", "story", "depth 5", 2.0, 5),
+        row("realistic", "story", "adaptive", 1.5),
+        row("realistic", "story", "depth 2", 1.2, 2),
+        row("realistic", "code", "plain", 1.0, 0),
+        row("realistic", "code", "adaptive", 0.96),
+        row("realistic", "code", "depth 2", 0.7, 2),
+        row("realistic", "rename", "adaptive", 1.6),
+        row("random", "story", "adaptive", 0.98),
+        row("random", "copy", "auto", 0.95),
+        row("none", "copy", "lookup", 1.8),
+    ]
+    assert summarise(rows) == {
+        "draft_vs_plain_min": 0.95,
+        "draft_speedup_story": 1.5,
+        "draft_speedup_code": 0.96,
+        "draft_speedup_rename": 1.6,
+        "perfect_speedup": 1.9,
+        "adaptive_vs_best_fixed_min": 0.95,
+        "lookup_speedup_copy": 1.8,
+    }
+
+
+def test_what_was_not_measured_is_none() -> None:
+    assert set(summarise([]).values()) == {None}
+
+
+def test_only_drafts_that_can_be_right_are_swept() -> None:
+    assert [way.depth for way in ways_with("perfect", [0, 2])] == [None, None, 2]
+    assert [way.depth for way in ways_with("random", [0, 2])] == [None, None]
+
+
+def test_shuffled_weights_are_as_large_as_the_draft_and_always_wrong() -> None:
+    path = draft_path("random")
+    assert path is not None
+    assert path.stat().st_size == EMBER_DRAFT.stat().st_size
+    stage = Stage(EMBER, path, n_slots=1, n_ctx=256, n_threads=1)
+    receipt = stage.contender(fixed(3)).run([prompts.of_kind("story")[0].text], 40).outcomes[0].receipt
+    stage.close()
+    assert receipt.n_drafted >= 100
+    assert receipt.n_accepted < 0.05 * receipt.n_drafted
+
+
+def test_contenders_that_share_a_model_say_the_same_and_do_not_see_each_others_cache() -> None:
+    stage = Stage(EMBER, EMBER_DRAFT, n_slots=2, n_ctx=256, n_threads=1)
+    contenders = [stage.contender(way) for way in (PLAIN, ADAPTIVE, AUTO, fixed(4))]
+    runs = [contender.run(prompts.mixed(2), 24) for contender in contenders for _ in range(2)]
+    stage.close()
+    assert len({tuple(outcome.text for outcome in run.outcomes) for run in runs}) == 1
+    assert all(outcome.receipt.n_generated == 24 for run in runs for outcome in run.outcomes)
+    # The second prompt shares its first tokens with the first at most.
+    assert all(outcome.receipt.n_cached < 8 for run in runs for outcome in run.outcomes)
+
+
+def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    picture = tmp_path / "draft.png"
+    options = ("--layers", "8", "--prompts", "2", "--tokens", "8", "--depths", "0,2", "--plot", str(picture))
+    report = run_bench("draft", *options)
+    ways = {(entry["draft"], entry["way"]) for entry in report["rows"]}
+    assert {("perfect", "depth 2"), ("realistic", "auto"), ("random", "adaptive"), ("none", "lookup")} <= ways
+    assert {entry["kind"] for entry in report["rows"]} == {"story", "code", "rename", "copy"}
+    assert all(value > 0 for value in report["summary"].values())
+    assert picture.read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--depths", "3-99"), "depths go from 0 to 16"),
+        (("--depths", "many"), "not 'many'"),
+        (("--plot", "picture.jpg"), "must end in .png"),
+        (("--plot", "/nowhere/at/all.png"), "there is no folder"),
+        (("--prompts", "0"), "--prompts"),
+    ],
+)
+def test_bad_options_are_refused(refuse: Callable[..., str], options: tuple[str, ...], words: str) -> None:
+    assert words in refuse("draft", *options)
