@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 
@@ -78,6 +79,14 @@ async def _one(
         first = first or time.perf_counter() - began
         # Only the last chunks are worth parsing: a client of an editor would parse all, here the server is measured.
         if b'"timings"' in line:
-            n_tokens = int(json.loads(line[6:])["timings"]["decode_tokens"])
+            n_tokens = _count(json.loads(line[6:]))
     writer.close()
     return Reply(first, time.perf_counter() - began, n_tokens)
+
+
+def _count(chunk: dict[str, Any]) -> int:
+    """Return the number of generated tokens in the last chunk: of Slipstream, or of llama.cpp, which counts the end."""
+    timings = chunk["timings"]
+    if "decode_tokens" in timings:
+        return int(timings["decode_tokens"])
+    return int(timings["predicted_n"]) - (chunk["choices"][0]["finish_reason"] == "stop")

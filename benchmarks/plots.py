@@ -114,17 +114,12 @@ def _draw_kind(axis: Any, kind: str, rows: Sequence[Row]) -> None:
     high = axis.get_ylim()[1]
     axis.set_ylim(0, max(high, 1.2))
     for y, (_, text, colour) in zip(_apart([y for y, _, _ in labels], 0.075 * max(high, 1.2)), labels, strict=True):
-        axis.annotate(
-            text,
-            (1.0, y),
-            xycoords=("axes fraction", "data"),
-            xytext=(6, 0),
-            textcoords="offset points",
-            color=colour,
-            va="center",
-            fontsize=9.5,
-            annotation_clip=False,
-        )
+        _label_at_the_right(axis, text, y, colour)
+
+
+def _label_at_the_right(axis: Any, text: str, y: float, colour: str) -> None:
+    place = {"xycoords": ("axes fraction", "data"), "xytext": (7, 0), "textcoords": "offset points", "va": "center"}
+    axis.annotate(text, (1.0, y), color=colour, fontsize=9.5, annotation_clip=False, **place)
 
 
 def _apart(places: Sequence[float], gap: float) -> list[float]:
@@ -144,16 +139,15 @@ def draw_throughput(series: Sequence[Series], path: Path, title: str, subtitle: 
     """Draw throughput against latency: each contender's line goes through its numbers of clients."""
     pyplot = _pyplot()
     figure, axis = pyplot.subplots(figsize=(_WIDTH, 6.2))
-    figure.subplots_adjust(left=0.075, right=0.8, top=0.85, bottom=0.1)
+    figure.subplots_adjust(left=0.075, right=0.85, top=0.86, bottom=0.1)
     axis.set_xscale("log")
     for one in series:
         _draw_series(axis, one)
     top = max(rate for one in series for _, rate, _ in one.points) * 1.12
     axis.set_ylim(0, top)
-    ends = [max(one.points, key=lambda point: point[2]) for one in series]
-    for one, (latency, _, _), y in zip(series, ends, _apart([end[1] for end in ends], 0.11 * top), strict=True):
-        label = {"xytext": (14, 0), "textcoords": "offset points", "va": "center", "fontsize": 10.5}
-        axis.annotate(one.name, (latency, y), color=one.colour, fontweight="bold", annotation_clip=False, **label)
+    ends = [max(one.points, key=lambda point: point[2])[1] for one in series]
+    for one, y in zip(series, _apart(ends, 0.1 * top), strict=True):
+        _label_at_the_right(axis, one.name, y, one.colour)
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:g}"[0] in "235" else "")
     axis.set_xlabel("Milliseconds per token for each client, median (further left is better)")

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PNG = b"\x89PNG\r\n"
 
 
 def run_module(name: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a bench as ``slipstream bench`` does."""
     command = [sys.executable, "-m", f"benchmarks.{name}", *options]
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    path = os.pathsep.join(part for part in (str(ROOT), os.environ.get("PYTHONPATH")) if part)
+    variables = {**os.environ, "PYTHONPATH": path, **environment}
     return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=110, check=False)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import subprocess
@@ -46,7 +47,7 @@ def pins_for(python: str) -> dict[str, str]:
 
 def asked_for(python: str) -> list[Requirement]:
     project = tomllib.loads(PYPROJECT)["project"]
-    texts = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    texts = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
     return [
         item for item in map(Requirement, texts) if not item.marker or item.marker.evaluate({"python_version": python})
     ]
