@@ -120,22 +120,27 @@ def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
 
 def draw(report: Report, options: argparse.Namespace) -> None:
     """Draw throughput against latency."""
-    series = []
-    for draft in ("plain", *options.drafts):
-        wanted = (options.drafts[0], PLAIN.name) if draft == "plain" else (draft, AUTO.name)
-        points = [
-            (row["ms_per_token_p50"], row["tokens_per_s"], row["clients"])
-            for row in report.rows
-            if (row["draft"], row["way"]) == wanted
-        ]
+    series = [plots.Series(_NAMES["plain"], _COLOURS["plain"], _points(report.rows, options.drafts, PLAIN))]
+    for draft in options.drafts:
+        points = _points(report.rows, [draft], AUTO)
         series.append(plots.Series(_NAMES[draft], _COLOURS[draft], points, is_dashed=draft == "random"))
     low = report.summary["draft_vs_plain_min"]
     high = max(row["vs_plain"] for row in report.rows)
     title = f"From 1 to {max(options.clients)} clients drafting gives {low:.2f} to {high:.2f} times plain throughput"
-    subtitle = (
-        f"Prompts of four kinds, greedy; deep Ember, {options.layers} layers, {report.settings['threads']} threads."
-    )
+    model = f"deep Ember, {options.layers} layers, {report.settings['threads']} threads"
+    subtitle = f"Prompts of four kinds, greedy, prefill included; {model}. Medians."
     plots.draw_throughput(series, options.plot, title, subtitle)
+
+
+def _points(rows: Sequence[Row], drafts: Sequence[str], way: Way) -> list[tuple[float, float, int]]:
+    """Return a way's points, the means of its rows beside several drafts."""
+    mine = [row for row in rows if row["way"] == way.name and row["draft"] in drafts]
+    points = []
+    for count in sorted({row["clients"] for row in mine}):
+        there = [row for row in mine if row["clients"] == count]
+        latency, rate = (sum(row[name] for row in there) / len(there) for name in ("ms_per_token_p50", "tokens_per_s"))
+        points.append((latency, rate, count))
+    return points
 
 
 def measure(options: argparse.Namespace) -> Report:

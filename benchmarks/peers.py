@@ -193,7 +193,7 @@ def _our_options(model: str, draft: str | None, n_threads: int, n_slots: int) ->
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=8, choices=range(1, 51), metavar="N", help="rounds of turns")
+    parser.add_argument("--rounds", type=int, default=16, choices=range(1, 51), metavar="N", help="rounds of turns")
     parser.add_argument("--tokens", type=int, default=prompts.N_TOKENS, help="most tokens of a reply")
     parser.add_argument(
         "--clients", type=int, nargs="+", choices=range(1, 65), default=list(CLIENTS), metavar="N", help="at once"

@@ -21,9 +21,9 @@ def row(draft: str, kind: str, way: str, vs_plain: float, depth: int | None = No
 
 
 def test_plain_decoding_begins_and_ends_a_round_and_comes_every_few_turns() -> None:
-    ways = [ADAPTIVE, AUTO, fixed(1), fixed(2), fixed(3)]
+    ways = [ADAPTIVE, AUTO, fixed(1), fixed(2), fixed(3), fixed(4)]
     order = turns(ways, 0)
-    assert order == [PLAIN, ADAPTIVE, AUTO, fixed(1), PLAIN, fixed(2), fixed(3), PLAIN]
+    assert order == [PLAIN, ADAPTIVE, AUTO, fixed(1), fixed(2), PLAIN, fixed(3), fixed(4), PLAIN]
     assert {way for way in turns(ways, 1) if not way.is_plain} == set(ways)
     assert turns(ways, 1) != order
 
