@@ -84,8 +84,9 @@ def draw_draft(rows: Sequence[Row], path: Path, setting: str) -> None:
     pyplot = _pyplot()
     figure, axes = pyplot.subplots(2, 2, figsize=(_WIDTH, 7.6), sharex=True, sharey=True)
     figure.subplots_adjust(left=0.065, right=0.85, top=0.86, bottom=0.08, wspace=0.5, hspace=0.2)
+    top = 1.08 * max(row["vs_plain"] for row in rows)
     for axis, kind in zip(axes.flat, _KIND_NAMES, strict=True):
-        _draw_kind(axis, kind, [row for row in rows if row["kind"] == kind])
+        _draw_kind(axis, kind, [row for row in rows if row["kind"] == kind], top)
     for axis in axes[1]:
         axis.set_xlabel("Fixed depth: tokens drafted per step")
     for axis in axes[:, 0]:
@@ -96,7 +97,7 @@ def draw_draft(rows: Sequence[Row], path: Path, setting: str) -> None:
     _save(pyplot, figure, path, title, subtitle)
 
 
-def _draw_kind(axis: Any, kind: str, rows: Sequence[Row]) -> None:
+def _draw_kind(axis: Any, kind: str, rows: Sequence[Row], top: float) -> None:
     axis.set_title(_KIND_NAMES[kind], loc="left", fontsize=12, fontweight="bold")
     deepest = max((row["depth"] or 0 for row in rows), default=0) or 1
     axis.axhline(1.0, color=_INK, linewidth=1, linestyle=":")
@@ -106,14 +107,15 @@ def _draw_kind(axis: Any, kind: str, rows: Sequence[Row]) -> None:
         mine = [row for row in rows if row["draft"] == draft]
         swept = sorted((row["depth"], row["vs_plain"]) for row in mine if row["depth"] is not None)
         if len(swept) > 1:
-            axis.plot(*zip(*swept, strict=True), "o-", color=colour, alpha=0.45, linewidth=1, markersize=4)
+            axis.plot(
+                *zip(*swept, strict=True), "o-", color=colour, alpha=0.45, linewidth=1, markersize=4, clip_on=False
+            )
         decided = next((row["vs_plain"] for row in mine if row["way"] in ("adaptive", "lookup")), None)
         if decided is not None:
             axis.axhline(decided, color=colour, linewidth=2.4)
             labels.append((decided, f"{_DRAFT_NAMES[draft]} {decided:.2f}\u00d7", colour))
-    high = axis.get_ylim()[1]
-    axis.set_ylim(0, max(high, 1.2))
-    for y, (_, text, colour) in zip(_apart([y for y, _, _ in labels], 0.075 * max(high, 1.2)), labels, strict=True):
+    axis.set_ylim(0, top)
+    for y, (_, text, colour) in zip(_apart([y for y, _, _ in labels], 0.075 * top), labels, strict=True):
         _label_at_the_right(axis, text, y, colour)
 
 
