@@ -274,8 +274,9 @@ class Engine:
         events: list[RequestEvent],
         now: float,
     ) -> None:
-        logits = self._context.logits(sum(n_outputs for _, n_outputs in outputs))
-        greedy = logits.argmax(axis=1) if any(s.sequence.sampler.is_plain_greedy for s, _ in outputs) else None
+        logits = self._context.logits(sum([n_outputs for _, n_outputs in outputs]))
+        is_greedy = any(share.sequence.sampler.is_plain_greedy for share, _ in outputs)
+        greedy = logits.argmax(axis=1).tolist() if is_greedy else None
         row = 0
         for share, n_outputs in outputs:
             rows = slice(row, row + n_outputs)
@@ -293,7 +294,7 @@ class Engine:
         self,
         share: Share,
         logits: npt.NDArray[np.float32],
-        greedy: npt.NDArray[np.intp] | None,
+        greedy: list[int] | None,
         chains: dict[str, Chain],
         reading: Reading,
         events: list[RequestEvent],
@@ -315,7 +316,7 @@ class Engine:
             if sequence.is_exhausted:
                 reason = FinishReason.LENGTH
                 break
-            token, logprobs = self._choose(sequence, logits[index], int(greedy[index]) if greedy is not None else -1)
+            token, logprobs = self._choose(sequence, logits[index], greedy[index] if greedy is not None else -1)
             n_sampled += 1
             reason = self._take(sequence, token, logprobs, events, now)
             if token in self.vocab.end_tokens:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
+from encodings.utf_8 import IncrementalDecoder
 
 
 class TextStream:
@@ -14,7 +14,7 @@ class TextStream:
 
     def __init__(self, stops: tuple[str, ...] = ()) -> None:
         """``stops`` are the strings before which the text ends."""
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._decoder = IncrementalDecoder("replace")
         self._stops = stops
         self._longest = max((len(stop) for stop in stops), default=0)
         self._held = ""
@@ -22,7 +22,8 @@ class TextStream:
 
     def feed(self, piece: bytes) -> str:
         """Take a token's bytes; return the text that can be shown now. Sets ``stop`` when a stop string is complete."""
-        text = self._decoder.decode(piece)
+        # Most pieces are plain ASCII: the decoder need not be asked unless it holds the beginning of a character.
+        text = piece.decode("ascii") if piece.isascii() and not self._decoder.buffer else self._decoder.decode(piece)
         if not self._stops:
             return text
         return self._release(self._held + text) if text else ""
