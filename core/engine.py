@@ -418,7 +418,7 @@ class Engine:
         """Let cost model, speculation and meter learn from a step."""
         self.cost.observe(reading.n_rows, reading.kv, reading.decode)
         if self._speculator is not None and not reading.n_prefill:
-            self._speculator.step_done(reading.n_sequences, gain.n_tokens, reading.plain, reading.decode)
+            self._speculator.step_done(reading.n_sequences, gain.n_sampled, reading.plain, reading.decode)
         self.meter.record(reading, began, self._clock(), gain.n_sampled, gain.n_drafted, gain.n_accepted)
 
     def close(self) -> None:

@@ -48,6 +48,7 @@ class Chain:
     """Tokens drafted for one sequence in one step.
 
     ``probability`` is the chance that all of them are accepted, by the tables; ``reach`` holds that chance after each.
+    ``next`` is the first token that was drafted but is not verified: whether it was right will be known all the same.
     """
 
     sequence: Sequence
@@ -58,6 +59,7 @@ class Chain:
     rates: list[float] = field(default_factory=list)
     reach: list[float] = field(default_factory=list)
     is_done: bool = False
+    next: Guess | None = None
 
     @property
     def probability(self) -> float:
@@ -79,4 +81,7 @@ class Chain:
 
     def truncate(self, size: int) -> None:
         """Keep the first ``size`` tokens."""
+        if size >= len(self.tokens):
+            return
+        self.next = Guess(self.tokens[size], self.evidence[size])
         del self.tokens[size:], self.evidence[size:], self.rates[size:], self.reach[size:]

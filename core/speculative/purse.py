@@ -15,7 +15,9 @@ class Purse:
     steps took with drafting. Seconds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, credit: float = 0.0) -> None:
+        """``credit`` may be risked before anything was won, so that a drafter is tried soon after the start."""
+        self._credit = credit
         self._elapsed = 0.0
         self._balance = 0.0
 
@@ -24,9 +26,12 @@ class Purse:
         """Seconds won (positive) or lost lately."""
         return self._balance
 
-    def may_risk(self, seconds: float) -> bool:
-        """Return whether ``seconds`` may be spent on something whose gain is not known."""
-        return self._balance - seconds >= -_RISK_SHARE * self._elapsed
+    def may_risk(self, seconds: float, chance: float = 1.0) -> bool:
+        """Return whether ``seconds`` may be spent on something whose gain is not known.
+
+        ``chance`` is how often such a thing has turned out to be worth it.
+        """
+        return self._balance - seconds >= -chance * _RISK_SHARE * self._elapsed - self._credit
 
     def book(self, plain: float, spent: float) -> None:
         """Record a step that took ``spent`` seconds for tokens that plain decoding gives in ``plain`` seconds."""

@@ -21,8 +21,18 @@ MAX_DRAFT = MAX_DRAFT_DEPTH
 _HOPELESS = 0.02
 _SPEEDUP_WEIGHT = 0.05
 _FIRST_PROBE, _LONGEST_PROBE = 8, 256
+# Where drafting promises nothing, it is thought about anew only every so many steps.
+_LONGEST_REST = 16
+# How often a probe has shown that drafting pays: what may be risked on the next one depends on it.
+_PROBE_CHANCE, _CHANCE_WEIGHT, _LEAST_CHANCE = 0.5, 0.2, 0.02
 _START_MEAN = 0.6
 _CAUTION = 1.3
+# So many plain steps may be lost on trying a drafter out before anything was won.
+_CREDIT_STEPS = 2.0
+# What reading a sequence costs the draft model is spread over the steps that are likely still to come: a reply of
+# usual length, at so many tokens a step.
+_USUAL_REPLY, _REPLY_WEIGHT = 128.0, 0.1
+_TOKENS_PER_STEP = 3.0
 
 
 @dataclass(slots=True)
@@ -32,6 +42,18 @@ class _Record:
     acceptance: dict[str, SequenceAcceptance]
     since_probe: int = 0
     probe_interval: int = _FIRST_PROBE
+    was_probed: bool = False
+    rest: int = 0
+    rest_length: int = 0
+
+    def tire(self) -> None:
+        """Nothing is promised here: look again a little later, each time later still."""
+        self.rest_length = min(2 * self.rest_length + 1, _LONGEST_REST)
+        self.rest = self.rest_length
+
+    def wake(self) -> None:
+        """Something new is known: look again at once."""
+        self.rest = self.rest_length = 0
 
 
 @dataclass(slots=True)
@@ -64,7 +86,7 @@ class Speculator:
     ) -> None:
         """``cost`` is the target's, ``n_ctx`` the longest a sequence may get."""
         self.stats = DraftStats()
-        self.purse = Purse()
+        self.purse = Purse(_CREDIT_STEPS * cost.time(1))
         self._cost = cost
         self._n_ctx = n_ctx
         self._lookup = lookup
@@ -76,6 +98,10 @@ class Speculator:
         self._records: dict[str, _Record] = {}
         self._speedup = 1.0
         self._seconds_drafting = 0.0
+        self._seconds_at_risk = 0.0
+        self._usual_reply = _USUAL_REPLY
+        self._probe_chance = _PROBE_CHANCE
+        self._cut_away: dict[str, Chain] = {}
 
     # -- sequences ----------------------------------------------------------------------------------------------
 
@@ -91,6 +117,7 @@ class Speculator:
         record = self._records.pop(sequence.id, None)
         if record is None:
             return
+        self._usual_reply += _REPLY_WEIGHT * (sequence.n_generated - self._usual_reply)
         for drafter in self._drafters:
             drafter.forget(sequence)
             seen = record.acceptance[drafter.name]
@@ -107,6 +134,7 @@ class Speculator:
         be added.
         """
         began = self._clock()
+        self._seconds_at_risk = 0.0
         try:
             if self._fixed_depth is not None:
                 chains = self._draft_fixed(decoding, room)
@@ -116,6 +144,7 @@ class Speculator:
             chains = []
         self._collect_observations()
         self._seconds_drafting = self._clock() - began
+        self._cut_away = {chain.sequence.id: chain for chain in chains if not chain.tokens}
         return {chain.sequence.id: chain for chain in chains if chain.tokens}
 
     def _draft_fixed(self, decoding: list[Sequence], room: int) -> list[Chain]:
@@ -132,21 +161,32 @@ class Speculator:
         return chains
 
     def _draft_what_pays(self, decoding: list[Sequence], n_rows: int, kv: int, room: int) -> list[Chain]:
+        awake = [sequence for sequence in decoding if self._is_awake(sequence)]
+        chains = self._look_up(decoding, room)
+        if not awake and not chains:
+            return []
         per_row = kv / max(n_rows, 1)
 
         def step_seconds(rows: int) -> float:
             return self._cost.time(rows, int(per_row * rows))
 
         # What a second is worth: the tokens that it brings at the speed reached lately.
-        rate = len(decoding) / step_seconds(len(decoding)) * self._speedup if decoding else 0.0
+        rate = len(decoding) / step_seconds(len(decoding)) * self._speedup
         if not self.purse.may_risk(0.0):
             # What was believed to pay has not: from here on only what is clearly worth it.
             rate *= _CAUTION
-        chains = self._look_up(decoding, room)
         if self._model is not None:
-            chains = self._draft_by_model(self._model, decoding, chains, n_rows, rate, step_seconds, room)
+            chains = self._draft_by_model(self._model, awake, chains, n_rows, rate, step_seconds, room)
         self._cut_to_what_pays(chains, n_rows, rate, step_seconds, room)
         return chains
+
+    def _is_awake(self, sequence: Sequence) -> bool:
+        """Return whether to think about paid drafting for a sequence in this step."""
+        if self._model is None:
+            return False
+        record = self._records[sequence.id]
+        record.rest -= record.rest > 0
+        return not record.rest
 
     def _look_up(self, decoding: list[Sequence], room: int) -> list[Chain]:
         """Return chains of what was found; looking it up costs next to nothing."""
@@ -162,7 +202,7 @@ class Speculator:
     def _draft_by_model(
         self,
         model: DraftModel,
-        decoding: list[Sequence],
+        awake: list[Sequence],
         found: list[Chain],
         n_rows: int,
         rate: float,
@@ -172,17 +212,29 @@ class Speculator:
         """Let the draft model work where it promises more than what was found, round by round while that pays."""
         by_id = {chain.sequence.id: chain for chain in found}
         chains = []
-        for sequence in decoding:
+        for sequence in awake:
             chain = self._chain(sequence, model)
             promise = self._promise(chain, rate, step_seconds, n_rows)
+            self._judge_promise(self._records[sequence.id], promise)
             rival = by_id.get(sequence.id)
-            if rival is None or promise > self._worth(rival, rate, step_seconds, n_rows):
+            if promise > (self._worth(rival, rate, step_seconds, n_rows) if rival is not None else 0.0):
                 chains.append(chain)
-        n_found_rows = sum(len(by_id[s.id].tokens) for s in decoding if s.id in by_id and _not_in(chains, s))
-        self._probe(model, decoding, chains)
+        chosen = {chain.sequence.id for chain in chains}
+        n_found_rows = sum(len(chain.tokens) for chain in found if chain.sequence.id not in chosen)
+        self._probe(model, awake)
         self._run_rounds(model, chains, n_rows + n_found_rows, rate, step_seconds, room - n_found_rows)
         drafted = {chain.sequence.id for chain in chains if chain.tokens}
         return [chain for chain in found if chain.sequence.id not in drafted] + [c for c in chains if c.tokens]
+
+    def _judge_promise(self, record: _Record, promise: float) -> None:
+        if record.was_probed:
+            record.was_probed = False
+            chance = self._probe_chance + _CHANCE_WEIGHT * (float(promise > 0.0) - self._probe_chance)
+            self._probe_chance = max(chance, _LEAST_CHANCE)
+        if promise > 0.0:
+            record.wake()
+        else:
+            record.tire()
 
     def _run_rounds(
         self,
@@ -197,8 +249,6 @@ class Speculator:
             live = [chain for chain in chains if not chain.is_done and len(chain.tokens) < self._limit(chain)]
             live.sort(key=lambda chain: -chain.probability * chain.acceptance.mean)
             n_drafted = sum(len(chain.tokens) for chain in chains)
-            n_behind = sum(model.n_behind(chain.sequence) - 1 for chain in live if not chain.tokens)
-
             outlook = another_round(
                 [Candidate(chain.probability, chain.acceptance.mean) for chain in live],
                 n_rows + n_drafted,
@@ -206,22 +256,26 @@ class Speculator:
                 step_seconds,
                 model.round_seconds,
                 room - n_drafted,
-                model.catch_up_seconds(n_behind),
+                self._late(model, [chain.sequence for chain in live if not chain.tokens]),
             )
             if not outlook.n_chains:
                 return
             self._extend(model, live[: outlook.n_chains])
 
-    def _probe(self, model: DraftModel, decoding: list[Sequence], chains: list[Chain]) -> None:
+    def _probe(self, model: DraftModel, awake: list[Sequence]) -> None:
         """Let the draft model read along now and then where it is not used, to learn whether it would pay."""
-        for sequence in decoding:
+        for sequence in awake:
             record = self._records[sequence.id]
             if record.since_probe < record.probe_interval:
                 continue
-            if not self.purse.may_risk(model.catch_up_seconds(model.n_behind(sequence))):
+            if not self.purse.may_risk(model.catch_up_seconds(model.n_behind(sequence)), self._probe_chance):
                 continue
+            began = self._clock()
             model.shadow(sequence)
+            self._seconds_at_risk += self._clock() - began
             record.since_probe = 0
+            record.was_probed = True
+            record.wake()
             record.probe_interval = min(record.probe_interval * 2, _LONGEST_PROBE)
 
     def _cut_to_what_pays(
@@ -265,17 +319,30 @@ class Speculator:
                 record.probe_interval = _FIRST_PROBE
         else:
             record.since_probe += len(tokens)
+        self._judge_unverified(chain or self._cut_away.get(sequence.id), tokens, n_accepted)
         if self._lookup is not None:
             self._lookup.advance(sequence, tokens, own_lookup)
+
+    def _judge_unverified(self, chain: Chain | None, tokens: list[int], n_accepted: int) -> None:
+        """Learn from the first token that was drafted but not verified, where the target's own is known."""
+        if chain is None or chain.next is None or chain.drafter is not self._model:
+            return
+        if n_accepted < len(chain.tokens) or len(tokens) <= n_accepted:
+            return
+        was_right = tokens[n_accepted] == chain.next.token
+        rate = chain.drafter.table.rate(chain.next.evidence)
+        chain.drafter.table.learn(chain.next.evidence, was_right)
+        chain.acceptance.learn(chain.next.evidence, rate, was_right)
 
     def step_done(self, n_sequences: int, n_tokens: int, plain_step: float, decode: float) -> None:
         """Book a step that only decoded: ``n_tokens`` came for ``n_sequences`` in ``decode`` seconds and the drafting.
 
-        ``plain_step`` is what the step takes without drafts.
+        An end-of-generation token counts as one. ``plain_step`` is what the step takes without drafts.
         """
         plain = plain_step * n_tokens / max(n_sequences, 1)
+        # Deciding is no risk: it costs the same whatever is decided.
+        self.purse.book(plain, decode + self._seconds_at_risk)
         spent = decode + self._seconds_drafting
-        self.purse.book(plain, spent)
         achieved = min(max(plain / spent, 0.5), 2.0 * MAX_DRAFT) if spent > 0 else 1.0
         self._speedup = max(1.0, self._speedup + _SPEEDUP_WEIGHT * (achieved - self._speedup))
 
@@ -305,7 +372,22 @@ class Speculator:
         """Return how many tokens may be drafted: no more than can be used."""
         return min(MAX_DRAFT, chain.sequence.n_left(self._n_ctx) - 1)
 
+    def _late(self, model: DraftModel, sequences: list[Sequence]) -> float:
+        """Return this step's part of the seconds that the draft model needs to read what it has not read yet."""
+        n_behind = sum(model.n_behind(sequence) - 1 for sequence in sequences)
+        if n_behind <= 0:
+            return 0.0
+        longest = max(min(self._usual_reply - s.n_generated, s.n_left(self._n_ctx)) for s in sequences)
+        n_steps = max(1.0, longest / _TOKENS_PER_STEP)
+        return model.catch_up_seconds(n_behind) / n_steps
+
     def _extend(self, drafter: Drafter, chains: list[Chain]) -> None:
+        began = self._clock()
+        self._extend_all(drafter, chains)
+        if drafter is self._model:
+            self._seconds_at_risk += self._clock() - began
+
+    def _extend_all(self, drafter: Drafter, chains: list[Chain]) -> None:
         for chain, guess in zip(chains, drafter.extend(chains), strict=True):
             if guess is None:
                 chain.is_done = True
@@ -317,7 +399,7 @@ class Speculator:
     def _promise(self, chain: Chain, rate: float, step_seconds: Callable[[int], float], n_rows: int) -> float:
         """Return what the draft model can be expected to be worth on a sequence, in tokens."""
         assert self._model is not None
-        late = self._model.catch_up_seconds(self._model.n_behind(chain.sequence) - 1)
+        late = self._late(self._model, [chain.sequence])
         candidates = [Candidate(1.0, chain.acceptance.mean)]
         return another_round(candidates, n_rows, rate, step_seconds, self._model.round_seconds, MAX_DRAFT, late).worth
 
@@ -333,7 +415,3 @@ class Speculator:
                 drafter.table.learn(evidence, was_right)
                 if record is not None:
                     record.acceptance[drafter.name].learn(evidence, rate, was_right)
-
-
-def _not_in(chains: list[Chain], sequence: Sequence) -> bool:
-    return all(chain.sequence is not sequence for chain in chains)
