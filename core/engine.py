@@ -168,9 +168,12 @@ class Engine:
         events: list[RequestEvent] = []
         self._end_cancelled(events, began)
         self._admit(events, began)
-        chains, draft_seconds = self._draft()
+        running = self._roster.running
+        decoding = [sequence for sequence in running if sequence.n_pending == 1]
+        chunk = self._chunk(decoding) if len(decoding) < len(running) else 0
+        chains, draft_seconds = self._draft(decoding, chunk)
         drafts = {request_id: tuple(chain.tokens) for request_id, chain in chains.items()}
-        todo = plan(self._roster.running, self._runner.capacity, self._chunk(), drafts)
+        todo = plan(running, self._runner.capacity, chunk, drafts)
         if not todo:
             return events
         done, decode_seconds = self._run(todo, events)
@@ -195,28 +198,23 @@ class Engine:
         totals = self._speculator.stats
         return self.meter.snapshot(now, self.is_idle, occupancy, totals.drafted_at, totals.accepted_at)
 
-    def _chunk(self) -> int:
-        """Return how many prefill rows the next step may have."""
-        running = self._roster.running
-        decoding = [sequence for sequence in running if sequence.n_pending == 1]
-        if len(decoding) == len(running):
-            return 0
+    def _chunk(self, decoding: list[Sequence]) -> int:
+        """Return how many prefill rows the next step may have beside those that decode."""
         widest = self._n_ubatch if decoding else self._runner.capacity
-        return prefill_chunk(self.cost, len(decoding), sum(s.n_past + 1 for s in decoding), widest)
+        return prefill_chunk(self.cost, len(decoding), sum([s.n_past + 1 for s in decoding]), widest)
 
-    def _draft(self) -> tuple[dict[str, Chain], float]:
+    def _draft(self, decoding: list[Sequence], chunk: int) -> tuple[dict[str, Chain], float]:
         """Return what speculation proposes for the requests that decode, and the seconds that took."""
         if self._speculator is None:
             return {}, 0.0
-        running = self._roster.running
-        decoding = [sequence for sequence in running if sequence.n_pending == 1 and sequence.n_generated]
+        # The first token is on its way with the prompt's last one.
+        decoding = [sequence for sequence in decoding if sequence.n_generated]
         if not decoding:
             return {}, 0.0
         began = self._clock()
         kv = sum([sequence.n_past + 1 for sequence in decoding])
-        room = min(self._context.n_outputs, self._runner.capacity) - len(running)
-        n_rows = len(decoding) + (self._chunk() if len(decoding) < len(running) else 0)
-        chains = self._speculator.draft(decoding, n_rows, kv, room)
+        room = min(self._context.n_outputs, self._runner.capacity) - len(self._roster.running)
+        chains = self._speculator.draft(decoding, len(decoding) + chunk, kv, room)
         return chains, self._clock() - began
 
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
@@ -309,13 +307,10 @@ class Engine:
         assert slot is not None
         if self._speculator is not None and not sequence.n_generated:
             self._speculator.admit(sequence)
-        reason: FinishReason | None = None
+        reason = FinishReason.LENGTH if sequence.is_exhausted else None
         tokens: list[int] = []
         n_accepted = n_sampled = 0
-        for index in range(len(logits)):
-            if sequence.is_exhausted:
-                reason = FinishReason.LENGTH
-                break
+        for index in range(len(logits) if reason is None else 0):
             token, logprobs = self._choose(sequence, logits[index], greedy[index] if greedy is not None else -1)
             n_sampled += 1
             reason = self._take(sequence, token, logprobs, events, now)
@@ -382,7 +377,7 @@ class Engine:
             sequence.n_unreported = 0
         if sequence.text.stop is not None:
             return FinishReason.STOP
-        if sequence.is_exhausted or len(sequence.tokens) >= self.n_ctx:
+        if sequence.is_exhausted or sequence.tokens.size >= self.n_ctx:
             return FinishReason.LENGTH
         return None
 

@@ -10,6 +10,7 @@ from typing import Any
 
 _LENGTH = struct.Struct("<Q")
 _CHUNK = 1 << 20
+_SMALL = 1 << 16
 
 
 class PipeClosed(Exception):
@@ -27,6 +28,7 @@ class Pipe:
         """Take over both descriptors."""
         self._read_fd, self._write_fd = read_fd, write_fd
         self._lock = threading.Lock()
+        self._unread = b""
 
     def send(self, value: object) -> None:
         """Write a value; raises PipeClosed."""
@@ -35,7 +37,7 @@ class Pipe:
             self._write(_LENGTH.pack(len(body)) + body)
 
     def receive(self) -> Any:
-        """Wait for the next value; raises PipeClosed."""
+        """Wait for the next value; raises PipeClosed. For one thread."""
         (size,) = _LENGTH.unpack(self._read(_LENGTH.size))
         return pickle.loads(self._read(size))
 
@@ -56,14 +58,21 @@ class Pipe:
             raise PipeClosed from error
 
     def _read(self, size: int) -> bytes:
-        parts = []
-        while size:
-            try:
-                part = os.read(self._read_fd, min(size, _CHUNK))
-            except OSError as error:
-                raise PipeClosed from error
-            if not part:
-                raise PipeClosed
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+        """Return ``size`` bytes. One call of the system gives most messages whole."""
+        if len(self._unread) < size:
+            parts, n_bytes = [self._unread], len(self._unread)
+            while n_bytes < size:
+                parts.append(self._read_some(max(size - n_bytes, _SMALL)))
+                n_bytes += len(parts[-1])
+            self._unread = b"".join(parts)
+        found, self._unread = self._unread[:size], self._unread[size:]
+        return found
+
+    def _read_some(self, most: int) -> bytes:
+        try:
+            part = os.read(self._read_fd, min(most, _CHUNK))
+        except OSError as error:
+            raise PipeClosed from error
+        if not part:
+            raise PipeClosed
+        return part

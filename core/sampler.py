@@ -55,16 +55,13 @@ class Sampler:
             and params.typical_p >= 1.0
             and params.mirostat == 0
         )
-
-    @property
-    def is_plain_greedy(self) -> bool:
-        """True where the choice is the arg-max of the raw logits, so that many rows can be done at once."""
-        return (
-            self.params.is_greedy
+        # The choice is the arg-max of the raw logits, so that many rows can be done at once.
+        self.is_plain_greedy = (
+            params.is_greedy
             and self._bias is None
             and not self._few_biases
             and self._chain.is_empty
-            and not self.params.logprobs
+            and not params.logprobs
         )
 
     @property

@@ -57,7 +57,7 @@ class Sequence:
     @property
     def n_pending(self) -> int:
         """Tokens that are not in the cache yet."""
-        return len(self.tokens) - self.n_past
+        return self.tokens.size - self.n_past
 
     @property
     def is_prefilling(self) -> bool:
@@ -66,7 +66,7 @@ class Sequence:
 
     def n_left(self, n_ctx: int) -> int:
         """Return how many more tokens may be generated in a context of ``n_ctx``."""
-        room = n_ctx - len(self.tokens)
+        room = n_ctx - self.tokens.size
         limit = self.request.max_tokens
         return room if limit is None else min(room, limit - self.n_generated)
 

@@ -7,49 +7,49 @@ import numpy.typing as npt
 
 
 class TokenBuffer:
-    """Token ids with O(1) append."""
+    """``size`` token ids with O(1) append."""
 
     def __init__(self, tokens: npt.NDArray[np.int32]) -> None:
         """Start with a copy of ``tokens``."""
         self._data = np.empty(max(64, len(tokens) + 64), np.int32)
         self._data[: len(tokens)] = tokens
-        self._size = len(tokens)
+        self.size = len(tokens)
 
     def __len__(self) -> int:
-        return self._size
+        return self.size
 
     def append(self, token: int) -> None:
         """Add one token at the end."""
-        if self._size == len(self._data):
+        if self.size == len(self._data):
             self._data = np.concatenate((self._data, np.empty_like(self._data)))
-        self._data[self._size] = token
-        self._size += 1
+        self._data[self.size] = token
+        self.size += 1
 
     def extend(self, tokens: npt.NDArray[np.int32]) -> None:
         """Add tokens at the end."""
-        need = self._size + len(tokens)
+        need = self.size + len(tokens)
         if need > len(self._data):
             self._data = np.concatenate((self._data, np.empty(max(need, len(self._data)), np.int32)))
-        self._data[self._size : need] = tokens
-        self._size = need
+        self._data[self.size : need] = tokens
+        self.size = need
 
     def truncate(self, size: int) -> None:
         """Keep the first ``size`` tokens."""
-        self._size = min(size, self._size)
+        self.size = min(size, self.size)
 
     @property
     def last(self) -> int:
         """The last token."""
-        return int(self._data[self._size - 1])
+        return int(self._data[self.size - 1])
 
     @property
     def view(self) -> npt.NDArray[np.int32]:
         """The tokens, valid until the next ``append``."""
-        return self._data[: self._size]
+        return self._data[: self.size]
 
     def common_prefix(self, other: npt.NDArray[np.int32]) -> int:
         """Return how many tokens at the start equal those of ``other``."""
-        size = min(self._size, len(other))
+        size = min(self.size, len(other))
         differs = self._data[:size] != other[:size]
         first = int(differs.argmax()) if size else 0
         return first if size and differs[first] else size
