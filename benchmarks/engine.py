@@ -192,7 +192,7 @@ def measure(options: argparse.Namespace) -> Report:
             say(f"{name}: {width} sequences, engine {row['engine_vs_bare']:.3f} of the bare loop")
             report.rows.append({"model": name, **row})
         if name == "deep":
-            for row in measure_http(model, engine, n_threads, options.tokens, options.rounds):
+            for row in measure_http(model, engine, n_threads, options.tokens, min(options.rounds, 9)):
                 say(f"{name}: {row['clients']} clients, HTTP {row['http_vs_engine']:.3f} of the engine")
                 report.rows.append({"model": name, **row})
         engine.close()
@@ -213,8 +213,8 @@ def measure(options: argparse.Namespace) -> Report:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--layers", type=int, default=60, help="layers of deep Ember")
-    parser.add_argument("--rounds", type=int, default=9, help="turns of each side; medians are reported")
-    parser.add_argument("--steps", type=int, default=60, help="decode steps of a turn")
+    parser.add_argument("--rounds", type=int, default=21, help="turns of each side; medians are reported")
+    parser.add_argument("--steps", type=int, default=30, help="decode steps of a turn")
     parser.add_argument("--tokens", type=int, default=64, help="tokens of each reply over HTTP")
     parser.add_argument("--threads", type=int, default=None, help="threads of both sides (default: all cores)")
     raise SystemExit(run_bench("engine", measure, parser))
