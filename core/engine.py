@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.cost_model import CostModel
-from core.errors import BadRequest, BrokenLogits, PromptTooLong
+from core.errors import BadRequest, BrokenLogits, PromptTooLong, SlipstreamError
 from core.events import Ended, Failure, FailureKind, FinishReason, RequestEvent, Started, Token, TokenLogprob
 from core.keyed_noise import draw_seed
 from core.llama.candidates import Candidates
@@ -27,6 +27,7 @@ from core.request import Request
 from core.roster import Roster
 from core.runner import Runner
 from core.sampler import Sampler
+from core.sampling_params import SamplingParams
 from core.sequence import Sequence
 from core.slots import SlotTable
 from core.snapshot import Snapshot
@@ -124,8 +125,11 @@ class Engine:
             raise PromptTooLong(len(tokens), self.n_ctx)
         return tokens
 
-    def submit(self, request: Request, tokens: npt.NDArray[np.int32], submitted_at: float | None = None) -> None:
-        """Queue a request whose prompt was tokenised; ``submitted_at`` is on the engine's clock."""
+    def submit(self, request: Request, tokens: npt.NDArray[np.int32], submitted_at: float | None = None) -> Sequence:
+        """Queue a request whose prompt was tokenised; ``submitted_at`` is on the engine's clock.
+
+        What is returned holds the tokens as they come; it is for looking at.
+        """
         params = request.sampling
         seed = draw_seed() if params.seed is None else params.seed
         sampler = Sampler(self._model, self.vocab, params, seed, self.n_ctx)
@@ -134,11 +138,41 @@ class Engine:
         now = self._clock() if submitted_at is None else submitted_at
         sequence = Sequence(request, tokens, sampler, order=next(self._order), submitted_at=now)
         self._roster.add(sequence)
+        return sequence
 
     def cancel(self, request_id: str) -> None:
         """End a request at the next step; unknown ids are ignored."""
         if request_id in self._roster:
             self._cancelled.add(request_id)
+
+    def forget_texts(self) -> None:
+        """Drop what idle slots and drafters keep of earlier texts, so that a text seen before is as new as any."""
+        while self._slots.drop_idle():
+            pass
+        if self._speculator is not None:
+            self._speculator.forget_texts()
+
+    def next_logits(self, tokens: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
+        """Return the logits after ``tokens``, shape (n_vocab,), by one plain evaluation of all of them.
+
+        The engine must be idle. Raises SlipstreamError where llama.cpp or the model cannot compute them.
+        """
+        assert self.is_idle
+        self.forget_texts()
+        greedy = SamplingParams(temperature=0)
+        request = Request("next logits", tuple(tokens.tolist()), max_tokens=1, sampling=greedy, speculates=False)
+        self.submit(request, tokens)
+        while not self.is_idle:
+            for event in self.step():
+                if isinstance(event, Ended) and event.failure is not None:
+                    raise SlipstreamError(event.failure.message)
+        logits: npt.NDArray[np.float32] = self._context.logits(1)[0].copy()
+        return logits
+
+    @property
+    def can_speculate(self) -> bool:
+        """True where requests may be drafted for."""
+        return self._speculator is not None
 
     @property
     def is_idle(self) -> bool:
@@ -179,7 +213,8 @@ class Engine:
         done, decode_seconds = self._run(todo, events)
         if done:
             reading = self._read(done, decode_seconds, draft_seconds)
-            self._learn(reading, self._commit(done, chains, reading, events), began)
+            speculates = any(share.sequence.request.speculates for share in done)
+            self._learn(reading, self._commit(done, chains, reading, events), began, speculates)
         stats = self.stats
         stats.n_steps += 1
         stats.decode += decode_seconds
@@ -209,12 +244,13 @@ class Engine:
             return {}, 0.0
         # The first token is on its way with the prompt's last one.
         decoding = [sequence for sequence in decoding if sequence.n_generated]
-        if not decoding:
+        speculating = [sequence for sequence in decoding if sequence.request.speculates]
+        if not speculating:
             return {}, 0.0
         began = self._clock()
         kv = sum([sequence.n_past + 1 for sequence in decoding])
         room = min(self._context.n_outputs, self._runner.capacity) - len(self._roster.running)
-        chains = self._speculator.draft(decoding, len(decoding) + chunk, kv, room)
+        chains = self._speculator.draft(speculating, len(decoding) + chunk, kv, room)
         return chains, self._clock() - began
 
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
@@ -305,7 +341,7 @@ class Engine:
         """
         sequence, slot = share.sequence, share.sequence.slot
         assert slot is not None
-        if self._speculator is not None and not sequence.n_generated:
+        if self._speculator is not None and sequence.request.speculates and not sequence.n_generated:
             self._speculator.admit(sequence)
         reason = FinishReason.LENGTH if sequence.is_exhausted else None
         tokens: list[int] = []
@@ -409,10 +445,10 @@ class Engine:
             speedup=account.speedup,
         )
 
-    def _learn(self, reading: Reading, gain: Yield, began: float) -> None:
+    def _learn(self, reading: Reading, gain: Yield, began: float, speculates: bool) -> None:
         """Let cost model, speculation and meter learn from a step."""
         self.cost.observe(reading.n_rows, reading.kv, reading.decode)
-        if self._speculator is not None and not reading.n_prefill:
+        if self._speculator is not None and speculates and not reading.n_prefill:
             self._speculator.step_done(reading.n_sequences, gain.n_sampled, reading.plain, reading.decode)
         self.meter.record(reading, began, self._clock(), gain.n_sampled, gain.n_drafted, gain.n_accepted)
 

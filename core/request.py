@@ -17,7 +17,8 @@ class Request:
 
     ``prompt`` is text (tokenised in the engine, special tokens in it are parsed) or token ids.
     ``max_tokens`` None means until the model stops or the context is full; 0 evaluates the prompt only.
-    ``stop`` strings end the text before their first occurrence.
+    ``stop`` strings end the text before their first occurrence. ``speculates`` False decodes plainly, on an engine that
+    drafts for others: nothing is drafted for this request, and the drafters learn nothing from it.
     """
 
     id: str
@@ -25,6 +26,7 @@ class Request:
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     sampling: SamplingParams = field(default_factory=SamplingParams)
+    speculates: bool = True
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.max_tokens < 0:

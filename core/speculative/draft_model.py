@@ -80,7 +80,7 @@ class DraftModel:
         """Keep the cache: the next turn of the conversation begins with it."""
 
     def clear(self) -> None:
-        """Forget what every slot holds: the context was used by another."""
+        """Forget what every slot holds."""
         self._context.clear()
         for lane in self._lanes:
             lane.resident.truncate(0)

@@ -36,6 +36,9 @@ class Drafter(Protocol):
     def forget(self, sequence: Sequence) -> None:
         """A sequence has ended or lost its slot."""
 
+    def clear(self) -> None:
+        """Drop what is kept of texts that have ended."""
+
     def extend(self, chains: list[Chain]) -> list[Guess | None]:
         """Return the next token of each chain, None where there is none to propose."""
 

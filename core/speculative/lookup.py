@@ -88,6 +88,10 @@ class Lookup:
         if track is not None:
             self._teach_others(track.index.tokens[max(sequence.n_prompt - _SHARED_SIZE, 0) :])
 
+    def clear(self) -> None:
+        """Forget what finished texts taught for others."""
+        self._shared.clear()
+
     def extend(self, chains: list[Chain]) -> list[Guess | None]:
         """Return what followed before."""
         return [self._next(chain) for chain in chains]

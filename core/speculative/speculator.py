@@ -358,6 +358,11 @@ class Speculator:
         """Return the bytes that the draft model has read since this was last asked."""
         return self._model.take_bytes_read() if self._model is not None else 0
 
+    def forget_texts(self) -> None:
+        """Drop what drafters keep of texts; what was learnt of acceptance stays."""
+        for drafter in self._drafters:
+            drafter.clear()
+
     def close(self) -> None:
         """Free the draft model."""
         if self._model is not None:

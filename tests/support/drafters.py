@@ -30,6 +30,9 @@ class RandomDrafter:
     def forget(self, sequence: Sequence) -> None:
         pass
 
+    def clear(self) -> None:
+        pass
+
     def extend(self, chains: list[Chain]) -> list[Guess | None]:
         return [Guess(self._random.randrange(self._n_vocab), 0) for _ in chains]
 
