@@ -5,18 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
-import platform
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import psutil
+from core.conditions import machine, versions
 
 Row = dict[str, Any]
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -42,37 +39,6 @@ class Report:
             "rows": self.rows,
             "summary": self.summary,
         }
-
-
-def machine() -> dict[str, Any]:
-    """Describe this machine without naming it."""
-    return {
-        "system": f"{platform.system()} {platform.machine()}",
-        "cpu": _cpu_model(),
-        "physical_cores": psutil.cpu_count(logical=False),
-        "logical_cores": psutil.cpu_count(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
-    }
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
-
-
-def versions() -> dict[str, str]:
-    """Return the versions that a result depends on."""
-    found = {"python": platform.python_version()}
-    for package in ("llama-cpp-python", "numpy", "fastapi", "uvicorn", "PySide6-Essentials"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
 
 
 def median(values: list[float]) -> float:
