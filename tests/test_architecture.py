@@ -41,7 +41,7 @@ VALUES = {
 }
 
 PURE = ("planner", "slots", "sequence", "text_stream", "sampling_params", "request", "events", "options", "receipt")
-PURE += ("account", "meter", "snapshot")
+PURE += ("account", "meter", "snapshot", "near_tie")
 
 SOURCES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from typing import Any
 from core.engine import Engine
 from core.events import Ended, RequestEvent, Started, Token
 from core.loading import load_engine
+from core.near_tie import NEAR_TIE
 from core.options import EngineOptions
 from core.request import Request
 from core.sampling_params import SamplingParams
@@ -92,8 +93,6 @@ def complete(engine: Engine, prompt: str | tuple[int, ...] = FOX, **fields: Any)
 
 
 GREEDY_WITH_LOGPROBS = SamplingParams(temperature=0, logprobs=True, top_logprobs=2)
-# Kernels for one row and for many round differently: two tokens that are this close may swap places.
-NEAR_TIE = 0.25
 
 
 def greedy_tokens(ledger: Ledger, request_id: str) -> list[tuple[int, float]]:
