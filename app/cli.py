@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from app import __version__
-from app.commands import bench, chat, desktop, doctor, models, serve, test
+from app.commands import bench, chat, desktop, doctor, models, serve, test, verify
 from app.exit_codes import ExitCode
 from core.errors import BadOption, BadRequest, LoadFailed, SlipstreamError
 
@@ -40,6 +40,7 @@ def build(*, is_pretty: bool) -> typer.Typer:
     app.command()(serve.serve)
     app.add_typer(models.build(), name="models")
     app.command()(doctor.doctor)
+    app.command()(verify.verify)
     app.command(context_settings=_PASS_ON)(bench.bench)
     app.command()(desktop.desktop)
     app.command(context_settings=_PASS_ON)(test.test)

@@ -16,6 +16,7 @@ class ExitCode(IntEnum):
     NO_DISPLAY = 5
     MODEL = 6
     UNREACHABLE = 7
+    TEXT_CHANGED = 8
     INTERRUPTED = 130
 
     @property
@@ -33,5 +34,6 @@ _MEANINGS = {
     ExitCode.NO_DISPLAY: "the desktop app needs a display",
     ExitCode.MODEL: "the model is unknown or cannot be loaded",
     ExitCode.UNREACHABLE: "no server answers at that address",
+    ExitCode.TEXT_CHANGED: "drafting changed a text by more than rounding",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }

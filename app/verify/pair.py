@@ -1,0 +1,46 @@
+"""Which model is verified, and which one drafts for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from app.model_choice import find_model
+from app.paths import starter_folder
+from core.errors import BadOption
+
+if TYPE_CHECKING:
+    from models.catalog import ModelEntry
+
+STARTER, STARTER_DRAFT = "ember-q8_0.gguf", "ember-draft-q8_0.gguf"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A model and its draft model; without one, texts are looked up."""
+
+    model: ModelEntry
+    draft: ModelEntry | None
+
+
+def choose_pair(model: str | None, draft: str | None, *, is_lookup_only: bool) -> Pair:
+    """Return the models that are named; the bundled model, where it is meant, comes with the bundled draft model.
+
+    Raises UnknownModel, UnusableModel, and BadOption for a draft model that is larger than the model.
+    """
+    if draft is not None and is_lookup_only:
+        raise BadOption("--draft names a draft model and --lookup-only uses none: leave out one of them.")
+    target = find_model(model if model is not None else str(starter_folder() / STARTER))
+    if is_lookup_only:
+        return Pair(target, None)
+    if draft is not None:
+        drafter = find_model(draft)
+        if drafter.n_bytes > target.n_bytes:
+            raise BadOption(
+                f"{drafter.name} ({drafter.n_bytes / 1e6:,.0f} MB) is larger than {target.name} "
+                f"({target.n_bytes / 1e6:,.0f} MB), so drafting with it only costs time: choose a smaller draft model."
+            )
+        return Pair(target, drafter)
+    if target.path.resolve() == (starter_folder() / STARTER).resolve():
+        return Pair(target, find_model(str(starter_folder() / STARTER_DRAFT)))
+    return Pair(target, None)

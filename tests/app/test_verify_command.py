@@ -1,0 +1,329 @@
+"""``slipstream verify``: what it prints, what its exit code means, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app import cli
+from app.exit_codes import ExitCode
+from app.verify import prompt_file
+from app.verify.prompt_file import BUILT_IN, BadPromptFile, read_prompts
+from core.engine import Engine
+from core.errors import BadOption
+from tests.support import gguf_factory
+from tests.support.engines import EMBER, EMBER_DRAFT, chat
+
+COPY = (
+    "Repeat this: Ella was a happy bear who lived near the market. Ella had a blue kite and loved it very much. "
+    "One sunny morning, Ella went to the market."
+)
+Verify = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _home(home: Path) -> None:
+    """Every test here has folders of its own."""
+
+
+@pytest.fixture
+def verify(capsys: pytest.CaptureFixture[str]) -> Verify:
+    def run(*words: str) -> tuple[int, str, str]:
+        code = cli.main(["verify", "--threads", "1", *words])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    path = tmp_path / "prompts.jsonl"
+    entries = [{"messages": [{"role": "user", "content": COPY}], "kind": "copy"}, {"prompt": "def add(a, b):\n"}]
+    path.write_text("\n\n".join(json.dumps(entry) for entry in entries))
+    return path
+
+
+# -- what it prints -------------------------------------------------------------------------------------------------
+
+
+def test_the_json_has_what_is_promised(verify: Verify, prompts: Path) -> None:
+    code, out, err = verify("--prompts", str(prompts), "--max-tokens", "40", "--seeds", "2", "--depth", "3", "--json")
+    assert (code, err) == (ExitCode.OK, "")
+    report = json.loads(out)
+    assert set(report) == {"date", "machine", "versions", "model", "settings", "rows", "summary"}
+    assert report["machine"]["logical_cores"] >= 1
+    assert "llama-cpp-python" in report["versions"]
+    assert (report["model"]["name"], report["model"]["draft"]) == ("ember-q8_0", "ember-draft-q8_0")
+    assert report["model"]["n_threads"] == 1
+    assert report["settings"]["depth"] == 3
+    assert [(row["prompt"], row["line"], row["kind"], row["mode"], row["seed"]) for row in report["rows"]] == [
+        (prompt, line, kind, mode, seed)
+        for mode, seed in (("greedy", None), ("sampled", 1), ("sampled", 2))
+        for prompt, line, kind in ((1, 1, "copy"), (2, 3, ""))
+    ]
+    for row in report["rows"]:
+        assert row["identical"] == (row["difference"] is None)
+        assert row["plain_tokens_per_s"] > 0 < row["drafted_tokens_per_s"]
+        assert row["drafted"] >= row["accepted"] >= 0
+    summary = report["summary"]
+    assert summary["ok"]
+    assert summary["drafted"] == sum(row["drafted"] for row in report["rows"]) > 0
+    assert summary["accepted"] == sum(row["accepted"] for row in report["rows"]) > 0
+    same = [row["identical"] for row in report["rows"] if row["mode"] == "greedy"]
+    assert summary["identical_greedy"] == sum(same) / len(same)
+    speeds = [row["speedup"] for row in report["rows"] if row["speedup"] is not None]
+    assert summary["speedup_min"] == min(speeds)
+    assert f"{summary['accepted']} of {summary['drafted']} drafted tokens" in summary["verdict"]
+
+
+def test_messages_are_rendered_by_the_models_template(verify: Verify, tmp_path: Path) -> None:
+    path = tmp_path / "both.jsonl"
+    messages = json.dumps({"messages": [{"role": "user", "content": COPY}]})
+    path.write_text(f"{messages}\n{json.dumps({'prompt': chat(COPY)})}\n")
+    code, out, _ = verify("--prompts", str(path), "--max-tokens", "2", "--seeds", "0", "--json")
+    assert code == ExitCode.OK
+    assert json.loads(out)["summary"]["repeated_prompts"] == 1, "written out by hand it is the same prompt"
+
+
+def test_a_table_and_a_verdict(verify: Verify, prompts: Path) -> None:
+    code, out, err = verify("--prompts", str(prompts), "--max-tokens", "40", "--depth", "3")
+    assert (code, err) == (ExitCode.OK, "")
+    assert re.search(r"1 Repeat this: .*greedy", out)
+    assert re.search(r"2 def add.*seed 1", out)
+    assert out.splitlines()[-1].startswith("Drafting changed nothing")
+    assert "drafted tokens were accepted" in out
+
+
+def test_a_deep_model_with_lookups_alone(verify: Verify, prompts: Path) -> None:
+    deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=12))
+    code, out, _ = verify("--model", str(deep), "--prompts", str(prompts), "--max-tokens", "40", "--json")
+    report = json.loads(out)
+    assert code == ExitCode.OK
+    assert report["model"]["draft"] is None
+    assert report["summary"]["accepted"] > 0
+
+
+def test_where_nothing_is_drafted_nothing_is_claimed(verify: Verify, tmp_path: Path) -> None:
+    path = tmp_path / "short.txt"
+    path.write_text("Once upon a time\n")
+    code, out, _ = verify("--lookup-only", "--prompts", str(path), "--max-tokens", "3")
+    assert code == ExitCode.OK
+    assert "verifies nothing" in out
+
+
+def test_a_changed_text_has_an_exit_code_of_its_own(
+    verify: Verify, prompts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = Engine._take
+
+    def take_wrongly(engine: Engine, sequence: Any, token: int, *rest: Any) -> Any:
+        is_wrong = sequence.request.speculates and sequence.n_generated == 3
+        return take(engine, sequence, 77 if is_wrong else token, *rest)
+
+    monkeypatch.setattr(Engine, "_take", take_wrongly)
+    words = ("--prompts", str(prompts), "--max-tokens", "10")
+    code, out, _ = verify(*words, "--json")
+    assert code == ExitCode.TEXT_CHANGED
+    report = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert not report["summary"]["ok"]
+    assert report["summary"]["beyond_near_tie"] == 4
+    difference = report["rows"][0]["difference"]
+    assert (difference["position"], difference["drafted"]["token"], difference["near_tie"]) == (3, 77, False)
+    assert math.isfinite(difference["gap"])
+    assert difference["plain"]["text"]
+    code, out, _ = verify(*words)
+    assert code == ExitCode.TEXT_CHANGED
+    assert "Drafting CHANGED what the model says" in out
+    assert "DIFFERENT at 3" in out
+
+
+def test_the_built_in_prompts_are_a_dozen_of_four_kinds() -> None:
+    kinds = [prompt.kind for prompt in read_prompts(BUILT_IN)]
+    assert {kind: kinds.count(kind) for kind in kinds} == {"story": 3, "code": 3, "rename": 3, "copy": 3}
+
+
+def test_a_model_without_a_template_continues_the_built_in_prompts_as_they_are(
+    verify: Verify, prompts: Path, tmp_path: Path
+) -> None:
+    entries = [entry for entry in gguf_factory.metadata_of(EMBER) if entry.key != "tokenizer.chat_template"]
+    reader = gguf_factory._reader(EMBER)
+    tensors = list(gguf_factory._tensors(reader, gguf_factory.Recipe()))
+    model = gguf_factory.write(tmp_path / "bare.gguf", entries, tensors)
+    code, out, _ = verify("--model", str(model), "--max-tokens", "2", "--seeds", "0", "--json")
+    assert code == ExitCode.OK
+    assert len(json.loads(out)["rows"]) == 12
+    code, _, err = verify("--model", str(model), "--prompts", str(prompts))
+    assert code == ExitCode.USAGE
+    assert "Line 1 of" in err
+    assert "no chat template" in err
+
+
+# -- what it refuses ------------------------------------------------------------------------------------------------
+
+
+def test_plain_lines_are_prompts(tmp_path: Path) -> None:
+    path = tmp_path / "prompts.txt"
+    path.write_bytes("\ufeffOne \r\n\n  \nTwo\u2028still two\n".encode())
+    assert [(prompt.line, prompt.text) for prompt in read_prompts(path)] == [(1, "One "), (4, "Two\u2028still two")]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{bad", "it is not JSON"),
+        ("[" * 100_000, "it is"),
+        ("7", 'either "prompt" or "messages"'),
+        ("{}", 'either "prompt" or "messages"'),
+        ('{"prompt": "a", "messages": []}', 'either "prompt" or "messages"'),
+        ('{"prompt": ""}', "at least one character"),
+        ('{"prompt": 7}', "at least one character"),
+        ('{"prompt": "a", "kind": 7}', '"kind" must be text'),
+        ('{"messages": []}', "at least one message"),
+        ('{"messages": "hi"}', "at least one message"),
+        ('{"messages": [{"role": "user"}]}', 'a "role" and a "content"'),
+        ('{"messages": ["hi"]}', 'a "role" and a "content"'),
+        ('{"messages": [{"role": "wizard", "content": "a"}]}', "must be one of system"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: str, reason: str) -> None:
+    path = tmp_path / "prompts.jsonl"
+    path.write_text(f'{{"prompt": "good"}}\n\n{line}\n')
+    with pytest.raises(BadPromptFile, match=re.escape(f"Line 3 of {path} is no prompt: ")) as error:
+        read_prompts(path)
+    assert reason in error.value.message
+
+
+@pytest.mark.parametrize("name", ["missing.txt", ".", "a\0b"])
+def test_a_file_that_cannot_be_read(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BadPromptFile, match=r"cannot be read|NUL character"):
+        read_prompts(tmp_path / name)
+
+
+def test_files_that_are_empty_not_text_or_huge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "prompts.txt"
+    path.write_text(" \n\n")
+    with pytest.raises(BadPromptFile, match="has no prompts"):
+        read_prompts(path)
+    path.write_bytes(b"fine\n\xff\xfe")
+    with pytest.raises(BadPromptFile, match=r"not UTF-8 text \(byte 0xff in line 2\)"):
+        read_prompts(path)
+    path.write_bytes(b"a" * 100)
+    monkeypatch.setattr(prompt_file, "MAX_BYTES", 99)
+    with pytest.raises(BadPromptFile, match="is larger than"):
+        read_prompts(path)
+    path.write_text("a\n" * 12)
+    monkeypatch.setattr(prompt_file, "MAX_PROMPTS", 10)
+    with pytest.raises(BadPromptFile, match="has 12 prompts, more than 10"):
+        read_prompts(path)
+
+
+def test_an_endless_file_is_not_read_to_its_end() -> None:
+    if not Path("/dev/zero").exists():
+        pytest.skip("this system has no /dev/zero")
+    with pytest.raises(BadPromptFile, match="is larger than 16 MiB"):
+        read_prompts(Path("/dev/zero"))
+
+
+def test_a_prompt_longer_than_the_context_is_named(verify: Verify, tmp_path: Path) -> None:
+    path = tmp_path / "prompts.txt"
+    path.write_text("short\n" + "long " * 400)
+    code, out, err = verify("--prompts", str(path), "--ctx", "64")
+    assert (code, out) == (ExitCode.USAGE, "")
+    assert "The prompt in line 2 cannot be used" in err
+    assert "the context holds 64" in err
+
+
+def test_a_template_that_refuses_the_messages_is_named(verify: Verify, tmp_path: Path) -> None:
+    source = "{{ raise_exception('I say nothing') }}"
+    entries = [
+        gguf_factory.replace(entry, value=source) if entry.key == "tokenizer.chat_template" else entry
+        for entry in gguf_factory.metadata_of(EMBER)
+    ]
+    tensors = list(gguf_factory._tensors(gguf_factory._reader(EMBER), gguf_factory.Recipe()))
+    model = gguf_factory.write(tmp_path / "mute.gguf", entries, tensors)
+    code, _, err = verify("--model", str(model))
+    assert code == ExitCode.USAGE
+    assert "Line 1 of" in err
+    assert "I say nothing" in err
+
+
+@pytest.mark.parametrize("words", [("--model", "nope"), ("--draft", "nope"), ("--model", "/nowhere/nope.gguf")])
+def test_an_unknown_model_lists_those_there_are(verify: Verify, words: tuple[str, ...]) -> None:
+    code, _, err = verify(*words)
+    assert code == ExitCode.MODEL
+    assert "ember-q8_0" in err
+
+
+def test_a_draft_of_another_vocabulary_is_refused_with_the_reason(verify: Verify) -> None:
+    other = gguf_factory.cached(gguf_factory.Recipe(n_vocab=20_000, source=EMBER_DRAFT))
+    deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=60))
+    code, _, err = verify("--model", str(deep), "--draft", str(other))
+    assert code == ExitCode.MODEL
+    assert "It has 20,000 tokens and the model 4,096" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--model", "ember-draft-q8_0", "--draft", "ember-q8_0"), "is larger than ember-draft-q8_0"),
+        (("--draft", "ember-draft-q8_0", "--lookup-only"), "leave out one of them"),
+        (("--max-tokens", "0"), "0 is not in the range"),
+        (("--seeds", "-1"), "-1 is not in the range"),
+        (("--depth", "17"), "17 is not in the range"),
+        (("--threads", "1000"), "must be at most 512"),
+        (("--prompts", "/nowhere/prompts.txt"), "cannot be read: No such file"),
+    ],
+)
+def test_options_that_cannot_be_used(verify: Verify, words: tuple[str, ...], sentence: str) -> None:
+    code, out, err = verify(*words)
+    assert (code, out) == (ExitCode.USAGE, "")
+    assert sentence in " ".join(err.split())
+
+
+def test_a_model_that_nothing_can_be_drafted_for(verify: Verify, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.llama.model.Model.is_recurrent", property(lambda _: True))
+    code, _, err = verify("--lookup-only")
+    assert code == ExitCode.USAGE
+    assert "nothing to verify" in err
+    assert issubclass(BadPromptFile, BadOption)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is a signal on the others")
+@pytest.mark.parametrize("moment", ["load", "run"])
+def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path, home: Path, moment: str) -> None:
+    """The signal is sent by the process itself, as soon as it is at that moment."""
+    place = {"load": "core.loading._read_facts", "run": "core.engine.Engine.step"}[moment]
+    owner, _, name = place.rpartition(".")
+    script = tmp_path / "interrupted.py"
+    script.write_text(
+        "import os, pkgutil, signal, sys\n"
+        "from app import cli\n"
+        "import core.engine, core.loading\n"
+        f"owner = pkgutil.resolve_name({owner!r})\n"
+        f"original = getattr(owner, {name!r})\n"
+        "def interrupted(*arguments):\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return original(*arguments)\n"
+        f"setattr(owner, {name!r}, interrupted)\n"
+        "sys.exit(cli.main(['verify']))\n"
+    )
+    root = Path(cli.__file__).resolve().parents[1]
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (ExitCode.INTERRUPTED, "", "")
