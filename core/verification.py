@@ -7,6 +7,7 @@ threads, caches and kernels.
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -221,6 +222,7 @@ class Verifier:
     def __init__(self, engine: Engine) -> None:
         """``engine`` must be idle and able to speculate."""
         self.engine = engine
+        self._ids = itertools.count()
         self._judge = Judge(engine.next_logits, engine.vocab.end_tokens)
 
     def run(
@@ -261,7 +263,8 @@ class Verifier:
         """Decode as if the prompt had never been seen: repeats flatter drafting, whose lookups know the reply then."""
         engine = self.engine
         engine.forget_texts()
-        request = Request("verify", tuple(prompt.tolist()), n_tokens, sampling=mode.sampling, speculates=speculates)
+        request_id = f"verify {next(self._ids)}"
+        request = Request(request_id, tuple(prompt.tolist()), n_tokens, sampling=mode.sampling, speculates=speculates)
         sequence = engine.submit(request, prompt)
         ended: Ended | None = None
         while not engine.is_idle:
