@@ -12,15 +12,12 @@ from core.openmp import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: the same for both sides, and what the engine process uses
 
-import numpy as np
-
 from app.server_process import ServerProcess
+from benchmarks.bare_loop import BareLoop
 from benchmarks.http_load import run_load
 from benchmarks.report import Report, Row, median, run_bench, say
 from core.engine import Engine
 from core.llama import log
-from core.llama.batch import Batch
-from core.llama.context import DecodeStatus
 from core.loading import load_engine
 from core.measurements import physical_cores
 from core.options import EngineOptions
@@ -32,87 +29,79 @@ WIDTHS = (1, 2, 4, 8, 16)
 PROMPT = "<|im_start|>user\nTell me a story about a fox.<|im_end|>\n<|im_start|>assistant\n"
 N_CTX = 512
 GREEDY = SamplingParams(temperature=0, ignore_eos=True)
-_STEPS_WARM = 4
+_STEPS_WARM = 2
+# Positions after which both sides start anew: attention over a long context would hide what is around it.
+_SITTING = 120
 
 
-def bare_rate(engine: Engine, n_sequences: int, n_steps: int) -> float:
-    """Return tokens/s of ``llama_decode`` and arg-max alone, on the engine's own (idle) context."""
-    context = engine._context
-    while engine._slots.drop_idle():
-        pass
-    prompt = engine.vocab.tokenize(PROMPT)
-    batch = Batch(max(n_sequences, len(prompt)))
-    tokens = np.zeros(n_sequences, np.int64)
-    for sequence in range(n_sequences):
-        batch.clear()
-        batch.add_run(prompt, 0, sequence, want_last=True)
-        assert context.decode(batch) is DecodeStatus.OK
-        context.synchronize()
-        tokens[sequence] = context.logits(1)[0].argmax()
-    position = len(prompt)
-    began = 0.0
-    for step in range(_STEPS_WARM + n_steps):
-        if step == _STEPS_WARM:
-            began = time.perf_counter()
-        batch.clear()
-        for sequence in range(n_sequences):
-            batch.add(int(tokens[sequence]), position, sequence)
-        context.decode(batch)
-        context.synchronize()
-        tokens = context.logits(n_sequences).argmax(axis=1)
-        position += 1
-    seconds = time.perf_counter() - began
-    context.clear()
-    return n_sequences * n_steps / seconds
+class EngineLoop:
+    """Requests that run on the engine, a step at a time."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._names: list[str] = []
+
+    def start(self, prompt: str, n_sequences: int) -> None:
+        """Submit ``n_sequences`` requests and step until each has its first token."""
+        self.stop()
+        self._names = [f"r{index}" for index in range(n_sequences)]
+        for name in self._names:
+            request = Request(name, prompt, N_CTX, sampling=GREEDY)
+            self._engine.submit(request, self._engine.tokenize(request))
+        running = self._engine._roster.running
+        while self._engine.n_waiting or any(not sequence.n_generated for sequence in running):
+            self._engine.step()
+
+    def step(self) -> None:
+        """Run one step of the engine."""
+        self._engine.step()
+
+    def stop(self) -> None:
+        """Cancel the requests and forget their texts."""
+        for name in self._names:
+            self._engine.cancel(name)
+        if self._names:
+            self._engine.step()
+        while self._engine._slots.drop_idle():
+            pass
 
 
-def engine_rate(engine: Engine, n_sequences: int, n_steps: int) -> tuple[float, float, float]:
-    """Return tokens/s of the engine's steps, its own µs per step, and µs inside llama_decode per step."""
-    while engine._slots.drop_idle():
-        pass
-    for index in range(n_sequences):
-        request = Request(f"r{index}", PROMPT, N_CTX, sampling=GREEDY)
-        engine.submit(request, engine.tokenize(request))
-    while any(sequence.n_generated < 1 + _STEPS_WARM for sequence in engine._roster.running) or engine.n_waiting:
-        engine.step()
-    stats = engine.stats
-    steps, own, decode = stats.n_steps, stats.own, stats.decode
-    began = time.perf_counter()
-    for _ in range(n_steps):
-        engine.step()
-    seconds = time.perf_counter() - began
-    steps = stats.n_steps - steps
-    for index in range(n_sequences):
-        engine.cancel(f"r{index}")
-    engine.step()
-    return n_sequences * n_steps / seconds, (stats.own - own) / steps * 1e6, (stats.decode - decode) / steps * 1e6
-
-
-def measure_width(engine: Engine, n_sequences: int, n_steps: int, rounds: int) -> Row:
-    """Return the row of one width: medians over rounds in which both sides take turns."""
-    bare, mine, ratios, own, inside = [], [], [], [], []
+def measure_width(engine: Engine, bare: BareLoop, n_sequences: int, n_steps: int, rounds: int) -> Row:
+    """Return the row of one width: medians over rounds of ``n_steps`` steps of each side, in turns."""
+    mine = EngineLoop(engine)
+    contenders: tuple[EngineLoop | BareLoop, ...] = (mine, bare)
+    rows: list[tuple[float, float, float, float]] = []
+    per_sitting = max(1, _SITTING // n_steps)
     for turn in range(rounds):
-        # Whoever goes first alternates, so that a drifting clock favours nobody.
-        if turn % 2:
-            rate, own_us, decode_us = engine_rate(engine, n_sequences, n_steps)
-            loop = bare_rate(engine, n_sequences, n_steps)
-        else:
-            loop = bare_rate(engine, n_sequences, n_steps)
-            rate, own_us, decode_us = engine_rate(engine, n_sequences, n_steps)
-        bare.append(loop)
-        mine.append(rate)
-        ratios.append(rate / loop)
-        own.append(own_us)
-        inside.append(decode_us)
+        if turn % per_sitting == 0:
+            for contender in contenders:
+                contender.start(PROMPT, n_sequences)
+                for _ in range(_STEPS_WARM):
+                    contender.step()
+        stats = engine.stats
+        own, decode = stats.own, stats.decode
+        # Who goes first alternates: the clock drifts, and a turn finds the caches as the other side left them.
+        seconds = [_seconds(contender, n_steps) for contender in contenders[:: -1 if turn % 2 else 1]]
+        mine_s, bare_s = seconds[:: -1 if turn % 2 else 1]
+        rows.append((bare_s, mine_s, stats.own - own, stats.decode - decode))
+    mine.stop()
+    bare_s, mine_s, own_s, decode_s = (median(column) / n_steps for column in zip(*rows, strict=True))
     return {
         "sequences": n_sequences,
-        "bare_tokens_per_s": round(median(bare), 1),
-        "engine_tokens_per_s": round(median(mine), 1),
-        "engine_vs_bare": round(median(ratios), 4),
-        "python_us_per_step": round(median(own), 1),
+        "bare_tokens_per_s": round(n_sequences / bare_s, 1),
+        "engine_tokens_per_s": round(n_sequences / mine_s, 1),
+        "engine_vs_bare": round(median([row[0] / row[1] for row in rows]), 4),
+        "python_us_per_step": round(own_s * 1e6, 1),
         "python_us_budget": 150 + 30 * n_sequences,
-        "decode_us_per_step": round(median(inside), 1),
+        "decode_us_per_step": round(decode_s * 1e6, 1),
     }
+
+
+def _seconds(contender: EngineLoop | BareLoop, n_steps: int) -> float:
+    began = time.perf_counter()
+    for _ in range(n_steps):
+        contender.step()
+    return time.perf_counter() - began
 
 
 def engine_load(engine: Engine, n_clients: int, n_tokens: int) -> float:
@@ -186,11 +175,13 @@ def measure(options: argparse.Namespace) -> Report:
             EngineOptions(str(model), n_slots=16, n_ctx=N_CTX, n_threads=n_threads, speculation="off"),
             cache_folder=None,
         )
+        bare = BareLoop(engine, n_sequences=WIDTHS[-1], n_threads=n_threads)
         for width in WIDTHS:
             # Narrow steps are short: more of them make turns that are long enough to compare.
-            row = measure_width(engine, width, options.steps * max(1, 4 // width), options.rounds)
+            row = measure_width(engine, bare, width, max(2, options.steps // width), options.rounds)
             say(f"{name}: {width} sequences, engine {row['engine_vs_bare']:.3f} of the bare loop")
             report.rows.append({"model": name, **row})
+        bare.close()
         if name == "deep":
             for row in measure_http(model, engine, n_threads, options.tokens, min(options.rounds, 9)):
                 say(f"{name}: {row['clients']} clients, HTTP {row['http_vs_engine']:.3f} of the engine")
@@ -213,8 +204,13 @@ def measure(options: argparse.Namespace) -> Report:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--layers", type=int, default=60, help="layers of deep Ember")
-    parser.add_argument("--rounds", type=int, default=21, help="turns of each side; medians are reported")
-    parser.add_argument("--steps", type=int, default=30, help="decode steps of a turn")
+    parser.add_argument("--rounds", type=int, default=81, help="turns of each side; medians are reported")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=12,
+        help="decode steps of a turn at width 1, fewer where wider",
+    )
     parser.add_argument("--tokens", type=int, default=64, help="tokens of each reply over HTTP")
     parser.add_argument("--threads", type=int, default=None, help="threads of both sides (default: all cores)")
     raise SystemExit(run_bench("engine", measure, parser))

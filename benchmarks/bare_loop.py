@@ -1,0 +1,62 @@
+"""The least that decoding can be: llama_decode and arg-max in a loop."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.engine import Engine
+from core.llama.batch import Batch
+from core.llama.context import Context, DecodeStatus
+
+
+class BareLoop:
+    """A context of its own on an engine's model, with the engine's cells, threads and outputs, and nothing around it.
+
+    Its own, so that its steps and the engine's can alternate: on a machine whose speed drifts by the second, only
+    steps that are neighbours in time can be compared to a percent.
+    """
+
+    def __init__(self, engine: Engine, *, n_sequences: int, n_threads: int) -> None:
+        theirs = engine._context
+        self._vocab = engine.vocab
+        self._batch = Batch(theirs.n_batch)
+        self.tokens = np.zeros(0, np.int64)
+        self._position = 0
+        self._context = Context(
+            engine._model,
+            n_cells=theirs.n_cells,
+            n_sequences=n_sequences,
+            n_outputs=n_sequences,
+            n_batch=theirs.n_batch,
+            n_ubatch=engine._n_ubatch,
+            n_threads=n_threads,
+        )
+
+    def start(self, prompt: str, n_sequences: int) -> None:
+        """Forget everything and read ``prompt`` into ``n_sequences`` sequences."""
+        self._context.clear()
+        tokens = self._vocab.tokenize(prompt)
+        self.tokens = np.zeros(n_sequences, np.int64)
+        for sequence in range(n_sequences):
+            self._batch.clear()
+            self._batch.add_run(tokens, 0, sequence, want_last=True)
+            self._decode()
+            self.tokens[sequence] = self._context.logits(1)[0].argmax()
+        self._position = len(tokens)
+
+    def step(self) -> None:
+        """Decode one token of every sequence."""
+        self._batch.clear()
+        for sequence, token in enumerate(self.tokens):
+            self._batch.add(int(token), self._position, sequence)
+        self._decode()
+        self.tokens = self._context.logits(len(self.tokens)).argmax(axis=1)
+        self._position += 1
+
+    def _decode(self) -> None:
+        assert self._context.decode(self._batch) is DecodeStatus.OK
+        self._context.synchronize()
+
+    def close(self) -> None:
+        """Free the context; the model stays the engine's."""
+        self._context.close()

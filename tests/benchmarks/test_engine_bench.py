@@ -1,0 +1,49 @@
+"""The engine bench: the bare loop decodes what the engine decodes, and a small run of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.bare_loop import BareLoop
+from benchmarks.engine import GREEDY, PROMPT, WIDTHS, EngineLoop
+from core.request import Request
+from tests.support.engines import complete, open_engine
+
+
+def test_the_bare_loop_says_what_the_engine_says() -> None:
+    with open_engine(n_threads=2, speculation="off") as engine:
+        text, _, _ = complete(engine, PROMPT, max_tokens=9, sampling=GREEDY)
+        bare = BareLoop(engine, n_sequences=2, n_threads=2)
+        bare.start(PROMPT, 2)
+        tokens = [bare.tokens[0]]
+        for _ in range(8):
+            bare.step()
+            assert bare.tokens[0] == bare.tokens[1]
+            tokens.append(bare.tokens[0])
+        bare.close()
+        assert b"".join(engine.vocab.pieces[token] for token in tokens).decode() == text
+
+
+def test_the_engines_turn_leaves_nothing_behind() -> None:
+    with open_engine(n_threads=2, n_slots=4) as engine:
+        loop = EngineLoop(engine)
+        loop.start(PROMPT, 3)
+        assert engine.n_running == 3
+        before = engine.stats.n_tokens
+        loop.step()
+        assert engine.stats.n_tokens == before + 3
+        loop.stop()
+        assert engine.is_idle
+        request = Request("after", PROMPT, 4, sampling=GREEDY)
+        engine.submit(request, engine.tokenize(request))
+        assert engine.n_waiting == 1
+
+
+def test_a_small_run(run_bench: Callable[..., dict[str, Any]]) -> None:
+    report = run_bench("engine", "--layers", "4", "--rounds", "2", "--steps", "3", "--tokens", "4")
+    widths = [(row["model"], row["sequences"]) for row in report["rows"] if "sequences" in row]
+    assert widths == [(model, width) for model in ("deep", "ember") for width in WIDTHS]
+    assert all(row["engine_vs_bare"] > 0 for row in report["rows"] if "sequences" in row)
+    assert [row["clients"] for row in report["rows"] if "clients" in row] == [1, 16]
+    assert report["summary"]["http_vs_engine"] > 0
