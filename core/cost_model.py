@@ -14,6 +14,8 @@ _OUTLIER = 3.0
 _ENTRY_RATE = 0.08
 _DRIFT_RATE = 0.03
 _KV_RATE = 0.02
+# No step takes longer, in seconds.
+_ENDLESS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,11 @@ class Calibration:
     kv_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.seconds or min(self.seconds) < 1 or min(self.seconds.values()) <= 0 or self.kv_seconds < 0:
+        # Written so that what is not a number fails too.
+        if not self.seconds or min(self.seconds) < 1 or not all(0 < s < _ENDLESS for s in self.seconds.values()):
             raise ValueError("a calibration needs positive times for one row or more")
+        if not 0 <= self.kv_seconds < _ENDLESS:
+            raise ValueError("a calibration needs a time for each cached token, or zero")
 
 
 class CostModel:

@@ -207,7 +207,8 @@ def _build(
     try:
         threads = _choose_threads(context, model, options, n_gpu_layers, measured)
         context.set_threads(threads.decode, threads.few, threads.many)
-        key = _key(options.model_path, model, n_gpu_layers, threads, options.kv_type, options.n_ubatch)
+        conditions = (options.devices, options.flash_attention, options.kv_type, options.n_ubatch)
+        key = _key(options.model_path, model, n_gpu_layers, threads, *conditions)
         cost = _cost_model(context, options.n_ubatch, measured, key)
         speculator = _speculator(model, vocab, cost, options, size, threads, n_gpu_layers, measured)
     except BaseException:
@@ -294,8 +295,9 @@ def _cost_model(context: Context, n_ubatch: int, measured: Measurements, key: st
     known = measured.recall(key)
     try:
         if known is not None:
-            return CostModel(Calibration({int(k): float(v) for k, v in known["seconds"].items()}, known["kv_seconds"]))
-    except (KeyError, TypeError, ValueError, AttributeError):
+            seconds = {int(rows): float(took) for rows, took in known["seconds"].items()}
+            return CostModel(Calibration(seconds, float(known["kv_seconds"])))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         _log.warning("A kept calibration could not be read")
     calibration = calibrate(context, n_ubatch)
     measured.keep(key, {"seconds": dict(calibration.seconds), "kv_seconds": calibration.kv_seconds})
@@ -314,8 +316,8 @@ def _choose_threads(
         return ThreadChoice(options.n_threads, options.n_threads, options.n_threads)
     counts = candidates(physical_cores())
     key = _key(options.model_path, model, n_gpu_layers, "threads")
-    known = measured.recall(key) or {}
-    if {known.get(name) for name in _THREAD_WIDTHS} <= set(counts):
+    known = measured.recall(key)
+    if known is not None and known.keys() == _THREAD_WIDTHS.keys() and all(n in counts for n in known.values()):
         return ThreadChoice(**known)
     chosen = {}
     for name, n_rows in _THREAD_WIDTHS.items():

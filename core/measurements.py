@@ -6,12 +6,17 @@ import hashlib
 import json
 import logging
 import os
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from core.machine import cpu_name
+
 _log = logging.getLogger(__name__)
+# A file that is larger is none of ours.
+_MOST_CHARACTERS = 4 << 20
 
 
 class Measurements:
@@ -44,8 +49,9 @@ class Measurements:
         if self._path is None:
             return {}
         try:
-            entries = json.loads(self._path.read_text())
-        except (OSError, ValueError):
+            with open(self._path, encoding="utf-8") as file:
+                entries = json.loads(file.read(_MOST_CHARACTERS))
+        except (OSError, ValueError, RecursionError):
             return {}
         return entries if isinstance(entries, dict) else {}
 
@@ -64,6 +70,6 @@ def cores_are_shared() -> bool:
 
 
 def measurement_key(*parts: object) -> str:
-    """Return the key of a measurement: what it depends on, and the cores there are."""
-    text = ":".join(str(part) for part in (*parts, physical_cores()))
+    """Return the key of a measurement: what it depends on, the machine, and the build of llama.cpp."""
+    text = ":".join(str(part) for part in (*parts, cpu_name(), physical_cores(), version("llama_cpp_python")))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

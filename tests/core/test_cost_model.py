@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -89,7 +90,13 @@ def test_the_estimate_can_be_kept_and_taken_up_again() -> None:
         assert again.time(rows, 1000) == pytest.approx(model.time(rows, 1000), rel=0.02)
 
 
-@pytest.mark.parametrize("seconds", [{}, {0: 1.0}, {1: 0.0}, {1: -1.0}])
+@pytest.mark.parametrize("seconds", [{}, {0: 1.0}, {1: 0.0}, {1: -1.0}, {1: math.nan}, {1: 1.0, 2: math.inf}])
 def test_an_impossible_calibration_is_refused(seconds: dict[int, float]) -> None:
     with pytest.raises(ValueError, match="calibration"):
         Calibration(seconds)
+
+
+@pytest.mark.parametrize("kv_seconds", [-1e-9, math.nan, math.inf])
+def test_an_impossible_slope_is_refused(kv_seconds: float) -> None:
+    with pytest.raises(ValueError, match="calibration"):
+        Calibration({1: 1.0}, kv_seconds)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from core.calibration import calibrate
+from core.cost_model import Calibration
 from core.errors import BadOption, LoadFailed, ModelDoesNotFit
 from core.events import EngineState, Phase
 from core.loading import load_engine
@@ -113,3 +117,65 @@ def test_a_begin_token_written_by_the_template_is_not_doubled(tmp_path: Path) ->
         plain = engine.tokenize(Request("1", "Hello")).tolist()
         assert plain[0] == 0
         assert engine.tokenize(Request("2", "<|endoftext|>Hello")).tolist() == plain
+
+
+NONSENSE = (
+    None,
+    [],
+    {},
+    {"seconds": {}, "kv_seconds": 0},
+    {"seconds": {"x": 1}, "kv_seconds": 0},
+    {"seconds": {"1": float("nan")}, "kv_seconds": 0},
+    {"seconds": {"1": 1e-3}, "kv_seconds": float("inf")},
+    {"seconds": [1, 2], "kv_seconds": 0},
+)
+NO_CHOICES = (
+    None,
+    {},
+    {"decode": [], "few": 1, "many": 1},
+    {"decode": 1, "few": 1, "many": 99},
+    {"decode": 1, "few": 1, "many": 1, "more": 1},
+)
+
+
+def test_what_was_measured_is_used_again_and_nonsense_is_measured_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.measurements.cores_are_shared", lambda: False)
+    calibrations: list[float] = []
+
+    def counted(*arguments: Any) -> Calibration:
+        calibrations.append(1)
+        return calibrate(*arguments)
+
+    monkeypatch.setattr("core.loading.calibrate", counted)
+    path = tmp_path / "measured.json"
+
+    def load() -> int:
+        """Return how often the model was calibrated."""
+        calibrations.clear()
+        engine, _ = load_engine(EngineOptions(str(EMBER), n_slots=2, n_ctx=256, n_threads=2), cache_folder=tmp_path)
+        assert 0 < engine.cost.time(1, 0) < 10
+        engine.close()
+        return len(calibrations)
+
+    assert (load(), load()) == (1, 0)
+    kept = json.loads(path.read_text())
+    for nonsense in NONSENSE:
+        path.write_text(json.dumps(dict.fromkeys(kept, nonsense)))
+        assert load() == 1, nonsense
+        assert json.loads(path.read_text()).keys() == kept.keys()
+        assert nonsense not in json.loads(path.read_text()).values()
+    assert load() == 0
+    monkeypatch.setattr("core.measurements.cpu_name", lambda: "the processor of another machine")
+    assert load() == 1
+
+
+@pytest.mark.parametrize("nonsense", NO_CHOICES)
+def test_threads_that_cannot_be_are_chosen_anew(
+    nonsense: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.loading.Measurements.recall", lambda _self, _key: nonsense)
+    engine, loaded = load_engine(EngineOptions(str(EMBER), n_slots=1, n_ctx=128), cache_folder=tmp_path)
+    engine.close()
+    assert 1 <= loaded.n_threads <= physical_cores()

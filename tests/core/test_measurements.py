@@ -21,9 +21,13 @@ def test_entries_are_kept_and_a_broken_file_is_no_harm(tmp_path: Path) -> None:
     store.keep("a", {"x": 1})
     store.keep("b", {"y": 2})
     assert (store.recall("a"), store.recall("b")) == ({"x": 1}, {"y": 2})
-    for text in ("{", "[]", '{"a": 3}'):
+    for text in ("{", "[]", '{"a": 3}', "[" * 100_000, "\x00", " " * (5 << 20)):
         path.write_text(text)
         assert store.recall("a") is None
+    path.write_bytes(b'{"a": {"x": "\xff"}}')
+    assert store.recall("a") is None
+    store.keep("a", {"x": 3})
+    assert store.recall("a") == {"x": 3}
 
 
 def test_nothing_is_kept_without_a_file_or_while_others_use_the_cores(
@@ -42,6 +46,9 @@ def test_a_folder_that_cannot_be_written_is_no_harm(tmp_path: Path) -> None:
     assert store.recall("a") is None
 
 
-def test_keys_differ_with_what_they_depend_on() -> None:
-    assert measurement_key("a", 1) == measurement_key("a", 1)
-    assert measurement_key("a", 1) != measurement_key("a", 2)
+def test_keys_differ_with_what_they_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = measurement_key("a", 1)
+    assert here == measurement_key("a", 1)
+    assert here != measurement_key("a", 2)
+    monkeypatch.setattr("core.measurements.cpu_name", lambda: "another processor")
+    assert measurement_key("a", 1) != here
