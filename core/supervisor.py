@@ -31,7 +31,7 @@ Listener = Callable[[tuple[Event, ...]], None]
 It is called under the supervisor's lock, which keeps the order: it must hand the events on and return.
 """
 
-_BACK_OFF = (0.0, 1.0, 2.0, 4.0)
+_BACK_OFF = (0.0, 1.0, 2.0)
 # An engine that lived this long with its model loaded is trusted again.
 _HEALTHY_SECONDS = 60.0
 _LEAVE_SECONDS = 3.0
@@ -154,6 +154,8 @@ class Supervisor:
         self._listener = listener
         self._log_folder = log_folder
         self._cache_folder = cache_folder
+        # Held while a process leaves and the next one comes, so that their memory is never taken twice.
+        self._change = threading.Lock()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._state = EngineState(Phase.EMPTY)
@@ -171,25 +173,25 @@ class Supervisor:
 
         Requests of a model that was loaded before end with a failure of kind ``shutdown``.
         """
-        with self._lock:
-            self._stop("Another model was loaded.")
-            self._options = options
-            self._n_deaths = 0
-            self._start(Phase.LOADING)
+        with self._change:
+            with self._lock:
+                before = self._stop("Another model was loaded.")
+                self._options = options
+                self._n_deaths = 0
+                self._publish(EngineState(Phase.LOADING))
+            # Not under the lock, which requests and cancels want: a large model takes its time to give memory back.
+            if before is not None:
+                before.kill()
+            with self._lock:
+                self._start()
 
     def unload(self) -> None:
         """Stop the engine; its requests end with a failure of kind ``shutdown``."""
-        with self._lock:
-            self._stop("The model was unloaded.")
-            self._options = None
-            self._publish(EngineState(Phase.EMPTY))
+        self._leave("The model was unloaded.")
 
     def close(self) -> None:
         """Stop the engine for good."""
-        with self._lock:
-            self._stop("Slipstream is closing.")
-            self._options = None
-            self._publish(EngineState(Phase.EMPTY))
+        self._leave("Slipstream is closing.")
 
     @property
     def state(self) -> EngineState:
@@ -254,12 +256,10 @@ class Supervisor:
             self._changed.notify_all()
         self._tell((state,))
 
-    def _start(self, phase: Phase) -> None:
+    def _start(self) -> None:
         """Start a process for the current options; a thread follows it to its end."""
         assert self._options is not None
         self._generation += 1
-        problem = self._state.problem if phase is Phase.RESTARTING else None
-        self._publish(EngineState(phase, problem=problem))
         try:
             log_path = self._log_path()
             self._process = EngineProcess(self._options, log_path=log_path, cache_folder=self._cache_folder)
@@ -282,13 +282,21 @@ class Supervisor:
             _log.warning("The engine's log cannot be written: %s", error)
             return None
 
-    def _stop(self, reason: str) -> None:
-        """Stop the process, if any, and end its requests."""
+    def _leave(self, reason: str) -> None:
+        with self._change:
+            with self._lock:
+                before = self._stop(reason)
+                self._options = None
+                self._publish(EngineState(Phase.EMPTY))
+            if before is not None:
+                before.kill()
+
+    def _stop(self, reason: str) -> EngineProcess | None:
+        """End all requests and hear no more of the process, if any; return it: the caller kills it."""
         process, self._process = self._process, None
         self._generation += 1
         self._end_all(FailureKind.SHUTDOWN, reason)
-        if process is not None:
-            process.kill()
+        return process
 
     def _end_all(self, kind: FailureKind, message: str, *, queued_too: bool = True) -> None:
         ids = list(self._live) + (list(self._queued) if queued_too else [])
@@ -366,7 +374,7 @@ class Supervisor:
         if process.seconds_in_use > _HEALTHY_SECONDS:
             self._n_deaths = 0
         self._n_deaths += 1
-        if (was_loading and self._state.phase is Phase.LOADING) or self._n_deaths >= len(_BACK_OFF):
+        if (was_loading and self._state.phase is Phase.LOADING) or self._n_deaths > len(_BACK_OFF):
             detail = f" Its last words: {words}" if words else ""
             self._give_up(f"The engine {cause} {'while loading the model' if was_loading else 'too often'}.{detail}")
             return
@@ -383,7 +391,7 @@ class Supervisor:
     def _restart(self, generation: int) -> None:
         with self._lock:
             if generation == self._generation:
-                self._start(Phase.RESTARTING)
+                self._start()
 
 
 def _cause_of_death(code: int) -> str:

@@ -114,7 +114,7 @@ def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(o
 
 
 def test_an_engine_that_keeps_dying_is_given_up_with_a_reason(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.supervisor._BACK_OFF", (0.0, 0.0))
+    monkeypatch.setattr("core.supervisor._BACK_OFF", (0.0,))
     office.supervisor.load(options())
     for _ in range(2):
         office.wait(lambda: office.supervisor.state.phase in (Phase.READY, Phase.FAILED))
@@ -134,7 +134,7 @@ def test_an_engine_that_keeps_dying_is_given_up_with_a_reason(office: Office, mo
 def test_the_time_that_loading_takes_does_not_make_a_dying_engine_healthy(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.supervisor._BACK_OFF", (0.0, 0.0, 0.0))
+    monkeypatch.setattr("core.supervisor._BACK_OFF", (0.0, 0.0))
     monkeypatch.setattr("core.supervisor._HEALTHY_SECONDS", 0.0)
     office.supervisor.load(options())
     office.supervisor.wait_ready(20)
