@@ -141,7 +141,8 @@ def main() -> int:
     """Load the model named by the first command and serve until the pipe closes."""
     faulthandler.enable()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's to handle: it ends us in order
+    for number in (signal.SIGINT, signal.SIGTERM):  # to a whole group: the server handles them, and ends us in order
+        signal.signal(number, signal.SIG_IGN)
     sys.setswitchinterval(_SWITCH_SECONDS)
     pipe = _own_streams()
     _die_with_parent()

@@ -254,10 +254,10 @@ class ModelHost:
 
     async def _ready(self) -> LoadedModel:
         while self._model is None or self._state.phase is Phase.FAILED:
-            if self._is_closing:
-                raise EngineUnavailable(LEAVING)
             if self._state.phase is Phase.FAILED:
                 raise EngineUnavailable(self._state.problem or "The model could not be loaded.")
+            if self._is_closing:
+                raise EngineUnavailable(LEAVING)
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._state_waiters.append(waiter)
             await waiter
@@ -273,6 +273,8 @@ class ModelHost:
         if state.model is not None:
             self._model = state.model
         self._wake()
+        if state.phase is Phase.FAILED:
+            _log.error("%s could not be loaded: %s", self.name, state.problem)
 
     def _wake(self) -> None:
         waiters, self._state_waiters = self._state_waiters, []

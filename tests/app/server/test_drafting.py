@@ -7,12 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
 
 from app.exit_codes import ExitCode
 from app.server_process import ServerProcess
+from tests.support import gguf_factory
 
 ROOT = Path(__file__).resolve().parents[3]
 BODY = {"messages": [{"role": "user", "content": "Tell me a story about a fox."}], "max_tokens": 60, "temperature": 0}
@@ -69,3 +71,15 @@ def test_a_draft_that_cannot_be_is_refused(arguments: list[str], code: int, word
     )
     assert done.returncode == code
     assert words in done.stderr
+
+
+def test_a_draft_of_another_vocabulary_is_refused_with_the_reason() -> None:
+    other = gguf_factory.cached(gguf_factory.Recipe(n_vocab=20_000))
+    with ServerProcess(["--draft", str(other)]) as server:
+        server.wait_listening()
+        with pytest.raises(HTTPError) as caught:
+            ask(server)
+        reason = "It has 20,000 tokens and the model 4,096."
+        assert caught.value.code == 503
+        assert reason in json.load(caught.value)["error"]["message"]
+        assert reason in state(server)["problem"]

@@ -143,6 +143,8 @@ def test_a_model_that_does_not_load_leaves_a_server_that_can_load_another(start,
         assert refused.json()["error"]["message"] == state["problem"]
         assert refused.headers["x-should-retry"] == "false"
         assert client.post("/v1/chat/completions", json=chat | {"model": "ember-q8_0"}).status_code == 200
+    process.terminate()
+    assert f"giant could not be loaded: {state['problem']}" in process.stderr.read()
 
 
 def test_a_template_that_never_ends_costs_its_own_request_only(start, tmp_path):
