@@ -89,7 +89,7 @@ class Contender:
         began = time.perf_counter()
         for index, prompt in enumerate(prompts):
             request = Request(str(index), prompt, n_tokens, sampling=sampling)
-            engine.submit(request, engine.tokenize(request))
+            engine.submit(engine.prepare(request))
         while not engine.is_idle:
             events = engine.step()
             now = time.perf_counter()

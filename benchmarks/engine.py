@@ -47,7 +47,7 @@ class EngineLoop:
         self._names = [f"r{index}" for index in range(n_sequences)]
         for name in self._names:
             request = Request(name, prompt, N_CTX, sampling=GREEDY)
-            self._engine.submit(request, self._engine.tokenize(request))
+            self._engine.submit(self._engine.prepare(request))
         running = self._engine._roster.running
         while self._engine.n_waiting or any(not sequence.n_generated for sequence in running):
             self._engine.step()
@@ -111,7 +111,7 @@ def engine_load(engine: Engine, n_clients: int, n_tokens: int) -> float:
     began = time.perf_counter()
     for index in range(n_clients):
         request = Request(f"r{index}", _prompt(index), n_tokens, sampling=GREEDY)
-        engine.submit(request, engine.tokenize(request))
+        engine.submit(engine.prepare(request))
     while not engine.is_idle:
         engine.step()
     return n_clients * n_tokens / (time.perf_counter() - began)

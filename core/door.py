@@ -1,4 +1,4 @@
-"""Where requests enter the engine process: tokenised and checked before the model's thread sees them."""
+"""Where requests enter the engine process: prepared and checked before the model's thread sees them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ import threading
 import time
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
-
 from core.engine import Engine
 from core.errors import BadRequest, PromptTooLong
 from core.events import Ended, Failure, FailureKind, FinishReason
+from core.intake import Prepared
 from core.request import Request
 
 _log = logging.getLogger(__name__)
 
-Admitted = tuple[Request, npt.NDArray[np.int32], float]
+Admitted = tuple[Prepared, float]
 
 
 class Door:
-    """Tokenises on a thread of its own, so that a huge prompt delays neither the running requests nor a cancel.
+    """Prepares on a thread of its own, so that a huge prompt delays neither the running requests nor a cancel.
 
     Every request put in comes out once: as admitted, or through ``refuse`` with its end.
     """
@@ -67,6 +65,8 @@ class Door:
                 was_cancelled = request.id in self._cancelled
                 self._cancelled.discard(request.id)
                 if was_cancelled:
+                    if isinstance(outcome, tuple):
+                        outcome[0].close()
                     outcome = Ended(request.id, FinishReason.CANCELLED)
                 if isinstance(outcome, tuple):
                     # Under the lock: a cancel either still finds the request here, or comes after it in the inbox.
@@ -76,12 +76,12 @@ class Door:
 
     def _examine(self, request: Request, submitted_at: float) -> Admitted | Ended:
         try:
-            return request, self._engine.tokenize(request), submitted_at
+            return self._engine.prepare(request), submitted_at
         except PromptTooLong as error:
             failure = Failure(FailureKind.CONTEXT_LENGTH, error.message, error.param)
         except BadRequest as error:
             failure = Failure(FailureKind.BAD_REQUEST, error.message, error.param)
         except Exception as error:  # a request must end even where we are wrong
-            _log.exception("Tokenising failed")
-            failure = Failure(FailureKind.INTERNAL, f"The prompt could not be tokenised: {error}")
+            _log.exception("Preparing failed")
+            failure = Failure(FailureKind.INTERNAL, f"The request could not be prepared: {error}")
         return Ended(request.id, FinishReason.FAILED, failure=failure)

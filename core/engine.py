@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from core.cost_model import CostModel
-from core.errors import BadRequest, BrokenLogits, PromptTooLong, SlipstreamError
+from core.errors import BrokenLogits, SlipstreamError
 from core.events import Ended, Failure, FailureKind, FinishReason, RequestEvent, Started, Token, TokenLogprob
-from core.keyed_noise import draw_seed
+from core.intake import Intake, Prepared
 from core.llama.candidates import Candidates
 from core.llama.context import Context
 from core.llama.model import Model
@@ -26,7 +26,6 @@ from core.receipt import Receipt
 from core.request import Request
 from core.roster import Roster
 from core.runner import Runner
-from core.sampler import Sampler
 from core.sampling_params import SamplingParams
 from core.sequence import Sequence
 from core.slots import SlotTable
@@ -91,6 +90,7 @@ class Engine:
         self.vocab = vocab
         self.stats = StepStats()
         self._model = model
+        self._intake = Intake(model, vocab, n_ctx)
         self._context = context
         self._clock = clock
         self._candidates = Candidates(vocab.n_tokens)
@@ -106,37 +106,22 @@ class Engine:
 
     def tokenize(self, request: Request) -> npt.NDArray[np.int32]:
         """Return the prompt's tokens. Raises PromptTooLong and BadRequest. Safe on any thread."""
-        if isinstance(request.prompt, str):
-            # No token has more bytes than the longest piece, so an absurdly long text is refused unread.
-            n_least = len(request.prompt.encode("utf-8", "replace")) // self.vocab.longest_piece
-            if n_least >= self.n_ctx:
-                raise PromptTooLong(n_least, self.n_ctx, at_least=True)
-            tokens = self.vocab.tokenize(request.prompt)
-        else:
-            bad = next((token for token in request.prompt if not 0 <= token < self.vocab.n_tokens), None)
-            if bad is not None:
-                raise BadRequest(
-                    f"{bad} is no token: this model has tokens 0 to {self.vocab.n_tokens - 1}.", param="prompt"
-                )
-            tokens = np.array(request.prompt, np.int32)
-        if not len(tokens):
-            raise BadRequest("The prompt is empty: send at least one token of text.", param="prompt")
-        if len(tokens) >= self.n_ctx:
-            raise PromptTooLong(len(tokens), self.n_ctx)
-        return tokens
+        return self._intake.tokenize(request)
 
-    def submit(self, request: Request, tokens: npt.NDArray[np.int32], submitted_at: float | None = None) -> Sequence:
-        """Queue a request whose prompt was tokenised; ``submitted_at`` is on the engine's clock.
+    def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> Prepared:
+        """Return what ``submit`` takes; ``tokens`` are the prompt's where they are known.
+
+        Raises PromptTooLong and BadRequest. Safe on any thread.
+        """
+        return self._intake.prepare(request, tokens)
+
+    def submit(self, prepared: Prepared, submitted_at: float | None = None) -> Sequence:
+        """Queue a request; ``submitted_at`` is on the engine's clock.
 
         What is returned holds the tokens as they come; it is for looking at.
         """
-        params = request.sampling
-        seed = draw_seed() if params.seed is None else params.seed
-        sampler = Sampler(self._model, self.vocab, params, seed, self.n_ctx)
-        for token in tokens[len(tokens) - min(len(tokens), sampler.memory_length) :]:
-            sampler.accept(int(token))
         now = self._clock() if submitted_at is None else submitted_at
-        sequence = Sequence(request, tokens, sampler, order=next(self._order), submitted_at=now)
+        sequence = Sequence(prepared, order=next(self._order), submitted_at=now)
         self._roster.add(sequence)
         return sequence
 
@@ -161,7 +146,7 @@ class Engine:
         self.forget_texts()
         greedy = SamplingParams(temperature=0)
         request = Request("next logits", tuple(tokens.tolist()), max_tokens=1, sampling=greedy, speculates=False)
-        self.submit(request, tokens)
+        self.submit(self.prepare(request, tokens))
         while not self.is_idle:
             for event in self.step():
                 if isinstance(event, Ended) and event.failure is not None:

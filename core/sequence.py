@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from core.account import Account
 from core.receipt import Receipt
-from core.request import Request
 from core.text_stream import TextStream
 from core.token_buffer import TokenBuffer
 
 if TYPE_CHECKING:
-    from core.sampler import Sampler
+    from core.intake import Prepared
     from core.slots import Slot
 
 
@@ -25,21 +21,20 @@ class Sequence:
     are the same thing here: rows that are still pending.
     """
 
-    def __init__(
-        self, request: Request, prompt: npt.NDArray[np.int32], sampler: Sampler, *, order: int, submitted_at: float
-    ) -> None:
+    def __init__(self, prepared: Prepared, *, order: int, submitted_at: float) -> None:
         """``order`` is the place in the order of arrival."""
+        request = prepared.request
         self.request = request
         self.order = order
-        self.tokens = TokenBuffer(prompt)
-        self.n_prompt = len(prompt)
+        self.tokens = TokenBuffer(prepared.tokens)
+        self.n_prompt = len(prepared.tokens)
         self.n_past = 0
         self.n_cached = 0
         self.n_generated = 0
         self.n_drafted = 0
         self.n_accepted = 0
         self.account = Account()
-        self.sampler = sampler
+        self.sampler = prepared.sampler
         self.text = TextStream(request.stop)
         self.slot: Slot | None = None
         self.was_started = False

@@ -265,7 +265,7 @@ class Verifier:
         engine.forget_texts()
         request_id = f"verify {next(self._ids)}"
         request = Request(request_id, tuple(prompt.tolist()), n_tokens, sampling=mode.sampling, speculates=speculates)
-        sequence = engine.submit(request, prompt)
+        sequence = engine.submit(engine.prepare(request, prompt))
         ended: Ended | None = None
         while not engine.is_idle:
             ended = next((event for event in engine.step() if isinstance(event, Ended)), ended)

@@ -93,13 +93,13 @@ class Worker:
                 self._submit(command)
 
     def _submit(self, admitted: Admitted) -> None:
-        request, tokens, submitted_at = admitted
+        prepared, submitted_at = admitted
         try:
-            self._engine.submit(request, tokens, submitted_at)
+            self._engine.submit(prepared, submitted_at)
         except Exception as error:  # a request must end even where we are wrong
             _log.exception("A request could not be started")
             failure = Failure(FailureKind.INTERNAL, f"The request could not be started: {error}")
-            self._outbox.put((Ended(request.id, FinishReason.FAILED, failure=failure),))
+            self._outbox.put((Ended(prepared.request.id, FinishReason.FAILED, failure=failure),))
 
     def _read(self) -> None:
         """Sort what arrives; runs on the reader thread."""

@@ -36,7 +36,7 @@ def test_the_engines_turn_leaves_nothing_behind() -> None:
         loop.stop()
         assert engine.is_idle
         request = Request("after", PROMPT, 4, sampling=GREEDY)
-        engine.submit(request, engine.tokenize(request))
+        engine.submit(engine.prepare(request))
         assert engine.n_waiting == 1
 
 

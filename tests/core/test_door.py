@@ -7,23 +7,35 @@ import threading
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from core.door import Admitted, Door
 from core.errors import BadRequest, PromptTooLong
 from core.events import Ended, FailureKind, FinishReason
+from core.intake import Prepared
 from core.request import Request
 
 
-class SlowTokenizer:
-    """Tokenises when it is told to; a prompt can name what goes wrong."""
+class NoSampler:
+    """Knows whether it was closed."""
 
     def __init__(self) -> None:
+        self.is_closed = False
+
+    def close(self) -> None:
+        assert not self.is_closed
+        self.is_closed = True
+
+
+class SlowIntake:
+    """Prepares when it is told to; a prompt can name what goes wrong."""
+
+    def __init__(self) -> None:
+        self.samplers: dict[str, NoSampler] = {}
         self.may_go_on = threading.Event()
         self.may_go_on.set()
 
-    def tokenize(self, request: Request) -> npt.NDArray[np.int32]:
+    def prepare(self, request: Request) -> Prepared:
         assert self.may_go_on.wait(10)
         if request.prompt == "long":
             raise PromptTooLong(9, 8)
@@ -31,16 +43,17 @@ class SlowTokenizer:
             raise BadRequest("no", param="prompt")
         if request.prompt == "bug":
             raise ZeroDivisionError
-        return np.array([1, 2], np.int32)
+        sampler = self.samplers[request.id] = NoSampler()
+        return Prepared(request, np.array([1, 2], np.int32), sampler)  # type: ignore[arg-type]
 
 
 class Hall:
     """A door with all that came out of it."""
 
     def __init__(self) -> None:
-        self.tokenizer = SlowTokenizer()
+        self.intake = SlowIntake()
         self.out: queue.SimpleQueue[Admitted | Ended] = queue.SimpleQueue()
-        self.door = Door(self.tokenizer, self.out.put, self.out.put)  # type: ignore[arg-type]
+        self.door = Door(self.intake, self.out.put, self.out.put)  # type: ignore[arg-type]
 
     def take(self) -> Admitted | Ended:
         return self.out.get(timeout=10)
@@ -50,7 +63,7 @@ class Hall:
 def hall() -> Iterator[Hall]:
     made = Hall()
     yield made
-    made.tokenizer.may_go_on.set()
+    made.intake.may_go_on.set()
     made.door.close()
     assert made.out.empty(), "something came out twice"
 
@@ -59,15 +72,16 @@ def test_a_request_is_admitted_with_its_tokens(hall: Hall) -> None:
     hall.door.enter(Request("a", "good"))
     admitted = hall.take()
     assert isinstance(admitted, tuple)
-    assert admitted[0].id == "a"
-    assert admitted[1].tolist() == [1, 2]
+    assert admitted[0].request.id == "a"
+    assert admitted[0].tokens.tolist() == [1, 2]
+    assert not hall.intake.samplers["a"].is_closed
 
 
 @pytest.mark.parametrize(
     ("prompt", "kind"),
     [("long", FailureKind.CONTEXT_LENGTH), ("bad", FailureKind.BAD_REQUEST), ("bug", FailureKind.INTERNAL)],
 )
-def test_what_cannot_be_tokenised_ends_with_its_reason_and_the_next_comes_in(
+def test_what_cannot_be_prepared_ends_with_its_reason_and_the_next_comes_in(
     hall: Hall, prompt: str, kind: FailureKind
 ) -> None:
     hall.door.enter(Request("a", prompt))
@@ -80,16 +94,17 @@ def test_what_cannot_be_tokenised_ends_with_its_reason_and_the_next_comes_in(
 
 
 def test_what_is_cancelled_inside_is_not_admitted(hall: Hall) -> None:
-    hall.tokenizer.may_go_on.clear()
+    hall.intake.may_go_on.clear()
     for name, prompt in (("a", "good"), ("b", "bad"), ("c", "good")):
         hall.door.enter(Request(name, prompt))
     assert all(hall.door.cancel(name) for name in "abb")
     assert not hall.door.cancel("nobody")
-    hall.tokenizer.may_go_on.set()
+    hall.intake.may_go_on.set()
     ends = [hall.take(), hall.take()]
     assert [(end.request_id, end.reason) for end in ends if isinstance(end, Ended)] == [
         ("a", FinishReason.CANCELLED),
         ("b", FinishReason.CANCELLED),
     ]
     assert isinstance(hall.take(), tuple)
+    assert {name: sampler.is_closed for name, sampler in hall.intake.samplers.items()} == {"a": True, "c": False}
     assert not hall.door.cancel("c"), "it has left"

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.cost_model import Calibration, CostModel
+from core.intake import Prepared
 from core.planner import Share, halve_prefill, has_prefill, plan, prefill_chunk
 from core.request import Request
 from core.sequence import Sequence
@@ -18,7 +19,7 @@ from core.sequence import Sequence
 def sequence(order: int, n_pending: int, n_past: int = 0) -> Sequence:
     sampler = cast(Any, SimpleNamespace(seed=1))
     prompt = np.zeros(n_past + n_pending, np.int32)
-    made = Sequence(Request(str(order), "x"), prompt, sampler, order=order, submitted_at=0.0)
+    made = Sequence(Prepared(Request(str(order), "x"), prompt, sampler), order=order, submitted_at=0.0)
     made.n_past = n_past
     return made
 

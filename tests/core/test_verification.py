@@ -239,7 +239,7 @@ def test_a_request_that_does_not_speculate_teaches_the_drafters_nothing() -> Non
         assert speculator is not None
         for index in range(2):
             request = Request(str(index), COPY, 30, sampling=SamplingParams(temperature=0), speculates=bool(index))
-            engine.submit(request, engine.tokenize(request))
+            engine.submit(engine.prepare(request))
         receipts = {}
         while not engine.is_idle:
             for event in engine.step():

@@ -72,7 +72,7 @@ def submit(engine: Engine, request_id: str, prompt: str | tuple[int, ...] = FOX,
     """Submit a request; greedy unless ``sampling`` says otherwise."""
     fields.setdefault("sampling", SamplingParams(temperature=0))
     request = Request(request_id, prompt, **fields)
-    engine.submit(request, engine.tokenize(request))
+    engine.submit(engine.prepare(request))
 
 
 def run(engine: Engine, ledger: Ledger | None = None, *, limit: int = 20_000) -> Ledger:

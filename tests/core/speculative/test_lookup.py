@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.intake import Prepared
 from core.request import Request
 from core.sequence import Sequence
 from core.speculative.acceptance import SequenceAcceptance
@@ -18,7 +19,7 @@ from core.speculative.lookup import Lookup, NgramIndex
 
 def sequence(tokens: list[int], name: str = "a") -> Sequence:
     sampler = cast(Any, SimpleNamespace(seed=1))
-    return Sequence(Request(name, "x"), np.array(tokens, np.int32), sampler, order=0, submitted_at=0.0)
+    return Sequence(Prepared(Request(name, "x"), np.array(tokens, np.int32), sampler), order=0, submitted_at=0.0)
 
 
 def draft(lookup: Lookup, of: Sequence, n: int) -> list[int]:
