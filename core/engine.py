@@ -15,6 +15,7 @@ import numpy.typing as npt
 from core.cost_model import CostModel
 from core.errors import BrokenLogits, SlipstreamError
 from core.events import Ended, Failure, FailureKind, FinishReason, RequestEvent, Started, Token, TokenLogprob
+from core.guidance.guide import GrammarLost
 from core.intake import Intake, Prepared
 from core.llama.candidates import Candidates
 from core.llama.context import Context
@@ -303,7 +304,7 @@ class Engine:
             try:
                 best = greedy[rows] if greedy is not None else None
                 self._verify(share, logits[rows], best, chains, reading, events, now)
-            except BrokenLogits as error:
+            except (BrokenLogits, GrammarLost) as error:
                 assert share.sequence.slot is not None
                 self._slots.clear(share.sequence.slot)  # nobody may go on from what it holds
                 failure = Failure(FailureKind.INTERNAL, error.message)
@@ -397,6 +398,8 @@ class Engine:
             events.append(Token(sequence.id, text, sequence.n_unreported, logprobs))
             sequence.n_unreported = 0
         if sequence.text.stop is not None:
+            return FinishReason.STOP
+        if sequence.request.constraint is not None and sequence.sampler.is_over:
             return FinishReason.STOP
         if sequence.is_exhausted or sequence.tokens.size >= self.n_ctx:
             return FinishReason.LENGTH

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.errors import BadRequest, PromptTooLong
+from core.guidance.grammars import Grammars
 from core.keyed_noise import draw_seed
 from core.llama.model import Model
 from core.llama.vocab import Vocab
@@ -39,6 +40,7 @@ class Intake:
         self._model = model
         self._vocab = vocab
         self._n_ctx = n_ctx
+        self._grammars = Grammars(vocab)
 
     def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> Prepared:
         """Tokenise, unless ``tokens`` are the prompt's, and check. Raises PromptTooLong and BadRequest."""
@@ -47,9 +49,10 @@ class Intake:
         params = request.sampling
         seed = draw_seed() if params.seed is None else params.seed
         # Its tables can take as long as a few steps to build where the vocabulary is large.
-        sampler = Sampler(self._model, self._vocab, params, seed, self._n_ctx)
+        guide = self._grammars.guide(request.constraint) if request.constraint is not None else None
+        sampler = Sampler(self._model, self._vocab, params, seed, self._n_ctx, guide)
         for token in tokens[len(tokens) - min(len(tokens), sampler.memory_length) :]:
-            sampler.accept(int(token))
+            sampler.remember(int(token))
         return Prepared(request, tokens, sampler)
 
     def tokenize(self, request: Request) -> npt.NDArray[np.int32]:

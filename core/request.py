@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from core.errors import BadRequest
+from core.guidance.constraint import Constraint
 from core.sampling_params import SamplingParams
 
 MAX_STOP_STRINGS = 64
@@ -18,7 +19,8 @@ class Request:
     ``prompt`` is text (tokenised in the engine, special tokens in it are parsed) or token ids.
     ``max_tokens`` None means until the model stops or the context is full; 0 evaluates the prompt only.
     ``stop`` strings end the text before their first occurrence. ``speculates`` False decodes plainly, on an engine that
-    drafts for others: nothing is drafted for this request, and the drafters learn nothing from it.
+    drafts for others: nothing is drafted for this request, and the drafters learn nothing from it. ``constraint`` is
+    what the reply must look like; None leaves it free.
     """
 
     id: str
@@ -27,6 +29,7 @@ class Request:
     stop: tuple[str, ...] = ()
     sampling: SamplingParams = field(default_factory=SamplingParams)
     speculates: bool = True
+    constraint: Constraint | None = None
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.max_tokens < 0:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from core.errors import BrokenLogits
 from core.events import Logprob, TokenLogprob
+from core.guidance.guide import GrammarLost, Guide
 from core.keyed_noise import gumbel, uniform
 from core.llama.candidates import Candidates
 from core.llama.model import Model
@@ -39,10 +40,16 @@ class Sampler:
     is keyed by (seed, position), so choosing twice at one position gives the same token.
     """
 
-    def __init__(self, model: Model, vocab: Vocab, params: SamplingParams, seed: int, n_ctx: int) -> None:
-        """Build the chain; ``seed`` is the one to use (``params.seed`` may be None)."""
+    def __init__(
+        self, model: Model, vocab: Vocab, params: SamplingParams, seed: int, n_ctx: int, guide: Guide | None = None
+    ) -> None:
+        """Build the chain; ``seed`` is the one to use (``params.seed`` may be None).
+
+        With a ``guide``, which is taken over, only what it allows is chosen.
+        """
         self.params = params
         self.seed = seed
+        self.guide = guide
         self._vocab = vocab
         self._chain = SamplerChain(model, params, n_ctx)
         self._few_biases, self._bias = _bias(vocab, params)
@@ -62,6 +69,7 @@ class Sampler:
             and not self._few_biases
             and self._chain.is_empty
             and not params.logprobs
+            and guide is None
         )
 
     @property
@@ -72,10 +80,16 @@ class Sampler:
         lengths = (self.params.repeat_last_n, self.params.dry_penalty_last_n)
         return 1 << 30 if min(lengths) < 0 else max(lengths)
 
+    @property
+    def is_over(self) -> bool:
+        """True where the reply is complete by its grammar."""
+        return self.guide is not None and self.guide.is_over
+
     def choose(self, logits: Logits, position: int, candidates: Candidates) -> int:
         """Return the token for ``position``; ``logits`` has shape (n_vocab,) and may be changed in place.
 
-        Raises BrokenLogits where the largest is no finite number: llama.cpp's samplers would end the process.
+        Raises BrokenLogits where the largest is no finite number: llama.cpp's samplers would end the process. Raises
+        GrammarLost.
         """
         for token, value in self._few_biases:
             logits[token] += value
@@ -86,12 +100,34 @@ class Sampler:
         if not math.isfinite(logits[best]):
             raise BrokenLogits
         if self.params.is_greedy and self._chain.is_empty:
-            return best
-        if self._can_skip_unlikely:
-            likely = np.flatnonzero(logits >= logits[best] - _UNLIKELY)
-            candidates.fill_some(likely, logits[likely])
+            token = best
+        elif self._can_skip_unlikely:
+            token = self._choose_among(np.flatnonzero(logits >= logits[best] - _UNLIKELY), logits, position, candidates)
         else:
             candidates.fill(logits)
+            token = self._choose_candidate(position, candidates)
+        # Most tokens that a model likes are allowed, and asking about one is cheap: the whole vocabulary is looked
+        # through only where it was not (as ``common_sampler_sample`` does).
+        if self.guide is None or self.guide.allows(token):
+            return token
+        return self._choose_allowed(self.guide, logits, position, candidates)
+
+    def _choose_allowed(self, guide: Guide, logits: Logits, position: int, candidates: Candidates) -> int:
+        allowed = guide.allowed()
+        allowed = allowed[np.isfinite(logits[allowed])]
+        if not len(allowed):
+            raise GrammarLost("what it allows is excluded by other parameters")
+        if self.params.is_greedy and self._chain.is_empty:
+            return int(allowed[int(logits[allowed].argmax())])
+        return self._choose_among(allowed, logits, position, candidates)
+
+    def _choose_among(
+        self, tokens: npt.NDArray[np.int64], logits: Logits, position: int, candidates: Candidates
+    ) -> int:
+        candidates.fill_some(tokens, logits[tokens])
+        return self._choose_candidate(position, candidates)
+
+    def _choose_candidate(self, position: int, candidates: Candidates) -> int:
         if not self._chain.is_empty:
             self._chain.apply(candidates)
         view = candidates.view()
@@ -103,12 +139,20 @@ class Sampler:
             view = self._exclude_top_choices(view, position)
         return self._draw(view["id"], view["logit"] / self._temperature, position)
 
+    def remember(self, token: int) -> None:
+        """Record a token of the prompt."""
+        self._chain.accept(token)
+
     def accept(self, token: int, logits: Logits | None = None) -> None:
         """Record that ``token`` was used; mirostat learns from ``logits`` (the same row that was chosen from)."""
         self._chain.accept(token)
+        if self.guide is not None:
+            self.guide.accept(token)
         if self.params.mirostat == 2 and logits is not None and not self.params.is_greedy:
             surprise = -self._log_softmax(logits)[token] / math.log(2.0)
-            self._mirostat_mu -= self.params.mirostat_eta * (float(surprise) - self.params.mirostat_tau)
+            # A token that only the grammar chose has no finite surprise, and teaches nothing.
+            if math.isfinite(surprise):
+                self._mirostat_mu -= self.params.mirostat_eta * (float(surprise) - self.params.mirostat_tau)
 
     def logprobs(self, logits: Logits, token: int) -> TokenLogprob:
         """Return the log probabilities before any sampler: of ``token`` and of the ``top_logprobs`` most likely."""

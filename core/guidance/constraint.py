@@ -1,0 +1,36 @@
+"""What a reply must look like, as a request says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from core.errors import BadRequest
+
+ConstraintKind = Literal["json_schema", "regex", "lark", "gbnf"]
+MAX_CHARACTERS = 1 << 17
+ANY_OBJECT = '{"type": "object"}'
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A grammar by its source.
+
+    ``kind`` is json_schema (the text is a JSON document), regex (the whole reply matches it), lark (llguidance's
+    dialect) or gbnf (llama.cpp's). ``field`` is the request's field that it came from, for errors.
+    """
+
+    kind: ConstraintKind
+    text: str
+    field: str = "grammar"
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(ConstraintKind):
+            raise BadRequest(f"a grammar must be one of {', '.join(get_args(ConstraintKind))}, not {self.kind!r}")
+        if not self.text.strip():
+            raise BadRequest("the grammar is empty: leave the field out for a free reply", param=self.field)
+        if len(self.text) > MAX_CHARACTERS:
+            raise BadRequest(
+                f"the grammar has {len(self.text):,} characters, at most {MAX_CHARACTERS:,} are taken",
+                param=self.field,
+            )

@@ -1,0 +1,96 @@
+"""Compiles constraints for one vocabulary."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper, grammar_from
+
+from core.errors import BadRequest
+from core.guidance.constraint import Constraint
+from core.guidance.guide import Guide
+from core.llama.vocab import Vocab
+
+_MOST_KEPT = 32
+_SHOWN = 400
+# llguidance's mark of tokens that are no text: a grammar names them as <|name|>, and no string matches them.
+_SPECIAL = b"\xff"
+# As llama.cpp's json-schema-to-grammar: small models would go on with spaces for ever.
+_WHITESPACE = r" |\n{1,2}[ \t]{0,20}"
+_LIMITS = LLParserLimits(max_grammar_size=200_000, max_lexer_states=200_000, verbose_errors=False)
+
+
+class Grammars:
+    """Guides by constraint; those used lately are kept compiled. Safe to use from any thread."""
+
+    def __init__(self, vocab: Vocab) -> None:
+        """Do nothing yet: most engines never see a grammar, and reading a large vocabulary takes a second."""
+        self._vocab = vocab
+        self._tokenizer: LLTokenizer | None = None
+        self._compiled: OrderedDict[Constraint, LLMatcher] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def guide(self, constraint: Constraint) -> Guide:
+        """Return a guide at its beginning. Raises BadRequest where no text could follow the constraint."""
+        with self._lock:
+            matcher = self._compiled.get(constraint)
+            if matcher is None:
+                matcher = self._compiled[constraint] = self._compile(constraint)
+                if len(self._compiled) > _MOST_KEPT:
+                    self._compiled.popitem(last=False)
+            self._compiled.move_to_end(constraint)
+            return Guide(matcher.deep_copy(), self._vocab.n_tokens)
+
+    def _compile(self, constraint: Constraint) -> LLMatcher:
+        if self._tokenizer is None:
+            self._tokenizer = _read_vocabulary(self._vocab)
+        try:
+            grammar = _source(constraint)
+        except ValueError as error:
+            raise _refused(constraint, str(error)) from error
+        matcher = LLMatcher(self._tokenizer, grammar, log_level=0, limits=_LIMITS)
+        if matcher.is_error():
+            raise _refused(constraint, matcher.get_error())
+        begun = matcher.deep_copy()
+        begun.compute_bitmask()
+        if begun.is_error() or (begun.is_stopped() and not begun.is_accepting()):
+            raise _refused(constraint, "no text matches it")
+        return matcher
+
+
+class _Tokenizer:
+    """A vocabulary as llguidance's ``TokenizerWrapper`` wants it."""
+
+    bos_token_id = None
+
+    def __init__(self, vocab: Vocab) -> None:
+        self._vocab = vocab
+        self.eos_token_id = min(vocab.end_tokens)
+        self.special_token_ids = [token for token, piece in enumerate(vocab.pieces) if not piece]
+        self.tokens = [piece or _SPECIAL + vocab.text(token).encode() for token, piece in enumerate(vocab.pieces)]
+
+    def __call__(self, text: bytes) -> list[int]:
+        tokens = self._vocab.tokenize(text.decode("utf-8", "replace"), add_special=False, parse_special=False)
+        return [int(token) for token in tokens]
+
+
+def _read_vocabulary(vocab: Vocab) -> LLTokenizer:
+    wrapper = TokenizerWrapper(_Tokenizer(vocab))
+    return LLTokenizer(wrapper, n_vocab=vocab.n_tokens, eos_token=sorted(vocab.end_tokens))
+
+
+def _source(constraint: Constraint) -> str:
+    """Return the grammar in llguidance's own form; raises ValueError."""
+    # The schemas true and false take no options.
+    if constraint.kind == "json_schema" and constraint.text.lstrip().startswith("{"):
+        return LLMatcher.grammar_from_json_schema(constraint.text, defaults={"whitespace_pattern": _WHITESPACE})
+    return grammar_from(constraint.kind, constraint.text)
+
+
+def _refused(constraint: Constraint, reason: str) -> BadRequest:
+    reason = " ".join(reason.split())
+    if len(reason) > _SHOWN:
+        reason = f"{reason[:_SHOWN]}…"
+    name = {"json_schema": "JSON schema", "regex": "regular expression"}.get(constraint.kind, "grammar")
+    return BadRequest(f"The {name} cannot be followed: {reason.rstrip('.')}.", param=constraint.field)

@@ -1,0 +1,57 @@
+"""Where one reply stands in its grammar, and which tokens may come next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from llguidance import LLMatcher
+
+from core.errors import SlipstreamError
+
+
+class GrammarLost(SlipstreamError):
+    """The grammar's parser gave up in the middle of a reply."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The grammar could not be followed any further: {reason or 'it allows no next token'}.")
+
+
+class Guide:
+    """The state of one reply. Owned by the thread that decodes."""
+
+    def __init__(self, matcher: LLMatcher, n_vocab: int) -> None:
+        """Take over ``matcher``, at its beginning."""
+        self._matcher = matcher
+        self._n_vocab = n_vocab
+
+    @property
+    def is_over(self) -> bool:
+        """True where nothing can be added to the reply."""
+        return bool(self._matcher.is_stopped())
+
+    def allows(self, token: int) -> bool:
+        """Return whether ``token`` may come next; testing one is much cheaper than listing all."""
+        return bool(self._matcher.validate_tokens([token]) == 1)
+
+    def n_allowed(self, tokens: Sequence[int]) -> int:
+        """Return how many of these consecutive tokens may come next."""
+        return int(self._matcher.validate_tokens(list(tokens)))
+
+    def allowed(self) -> npt.NDArray[np.int64]:
+        """Return the ids of all tokens that may come next, in ascending order, at least one. Raises GrammarLost."""
+        mask = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
+        ids = np.flatnonzero(np.unpackbits(mask, count=self._n_vocab, bitorder="little"))
+        if not len(ids) or self._matcher.is_error():
+            raise GrammarLost(self._matcher.get_error())
+        return ids
+
+    def forced(self) -> list[int]:
+        """Return the tokens that must come next whatever is sampled, empty where there is a choice."""
+        return list(self._matcher.compute_ff_tokens())
+
+    def accept(self, token: int) -> None:
+        """Move on by ``token``. Raises GrammarLost where it may not come."""
+        if not self._matcher.consume_token(token):
+            raise GrammarLost(self._matcher.get_error())

@@ -1,0 +1,184 @@
+"""Grammars over Ember's vocabulary: what is compiled, what is refused and why, and what comes next."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from core.errors import BadRequest
+from core.guidance.constraint import MAX_CHARACTERS, Constraint, ConstraintKind
+from core.guidance.grammars import Grammars
+from core.guidance.guide import GrammarLost, Guide
+from core.llama.vocab import Vocab
+from tests.support.engines import open_engine
+
+
+@pytest.fixture(scope="module")
+def vocab() -> Iterator[Vocab]:
+    with open_engine() as engine:
+        yield engine.vocab
+
+
+@pytest.fixture(scope="module")
+def grammars(vocab: Vocab) -> Grammars:
+    return Grammars(vocab)
+
+
+def tokens_of(vocab: Vocab, text: str) -> list[int]:
+    return [int(token) for token in vocab.tokenize(text, add_special=False)]
+
+
+def matches(guide: Guide, vocab: Vocab, text: str) -> bool:
+    """Return whether a reply may be ``text``."""
+    end = min(vocab.end_tokens)
+    tokens = [*tokens_of(vocab, text), end]
+    return guide.n_allowed(tokens) == len(tokens)
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "good", "bad"),
+    [
+        ("regex", "(yes|no)", ("yes", "no"), ("", "maybe", "yes!")),
+        ("regex", r"\d{3}-\d{4}", ("555-1234",), ("555-123", "x555-1234")),
+        ("gbnf", 'root ::= "a" root | "b"', ("b", "aab"), ("a", "c")),
+        ("lark", 'start: item ("," item)*\nitem: /[a-z]+/', ("a", "a,bc"), ("a,", "A")),
+        ("json_schema", '{"type": "object"}', ('{"a": [1, null]}', "{}"), ("[]", '{"a": }')),
+        ("json_schema", '{"type": "array", "items": {"enum": [1, "x"]}}', ('[1, "x"]', "[]"), ("[2]", "{}")),
+        ("json_schema", '{"type": "integer", "minimum": 3, "maximum": 12}', ("3", "12"), ("2", "13", "3.5")),
+        ("json_schema", "true", ("null", '{"a": 1}', "3"), ("nil",)),
+        (
+            "json_schema",
+            '{"$ref": "#/$defs/node", "$defs": {"node": {"type": "object", "properties": {"next":'
+            ' {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}}, "required": ["next"]}}}',
+            ('{"next": null}', '{"next": {"next": null}}'),
+            ("{}", '{"next": 1}'),
+        ),
+    ],
+)
+def test_a_grammar_takes_what_it_should(
+    grammars: Grammars, vocab: Vocab, kind: ConstraintKind, source: str, good: tuple[str, ...], bad: tuple[str, ...]
+) -> None:
+    for text in good:
+        assert matches(grammars.guide(Constraint(kind, source)), vocab, text), text
+    for text in bad:
+        assert not matches(grammars.guide(Constraint(kind, source)), vocab, text), text
+
+
+def test_json_has_no_endless_spaces(grammars: Grammars, vocab: Vocab) -> None:
+    guide = grammars.guide(Constraint("json_schema", '{"type": "object"}'))
+    assert matches(guide, vocab, '{\n  "a": 1\n}')
+    assert not matches(guide, vocab, '{ "a":' + 30 * " " + "1}")
+    assert not matches(guide, vocab, "{\n\n\n\n}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "says"),
+    [
+        ("regex", "((", "The regular expression cannot be followed: .*unclosed group"),
+        ("regex", r"[^\s\S]", "no text matches it"),
+        ("regex", r"(a)\1", "backreferences are not supported"),
+        ("gbnf", "root ::= x", "The grammar cannot be followed: .*Rule 'x' not found"),
+        ("gbnf", "hello", "Expected ::="),
+        ("lark", "start: start", "no text matches it"),
+        ("json_schema", "{", "The JSON schema cannot be followed"),
+        ("json_schema", "3", "must be an object or boolean"),
+        ("json_schema", '{"type": "nope"}', "Invalid type: nope"),
+        ("json_schema", '{"not": {}}', 'Unimplemented keys: \\["not"\\]'),
+        ("json_schema", '{"enum": []}', "Unsatisfiable"),
+        ("json_schema", '{"$ref": "#"}', "no text matches it"),
+        ("json_schema", '{"$ref": "http://example.com/schema"}', "does not fetch resources"),
+        ("json_schema", "[" * 5000, "recursion limit"),
+        ("json_schema", '{"items":' * 3000 + "{}" + "}" * 3000, "recursion limit"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused_with_the_reason(
+    grammars: Grammars, kind: ConstraintKind, source: str, says: str
+) -> None:
+    with pytest.raises(BadRequest, match=says) as caught:
+        grammars.guide(Constraint(kind, source, field="response_format"))
+    assert caught.value.param == "response_format"
+    assert len(caught.value.message) < 600
+    assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize("source", ["", "   ", "x" * (MAX_CHARACTERS + 1)])
+def test_sources_without_text_or_with_too_much_are_refused(source: str) -> None:
+    with pytest.raises(BadRequest, match=r"empty|at most 131,072"):
+        Constraint("regex", source)
+
+
+def test_an_unknown_kind_is_refused_with_those_there_are() -> None:
+    with pytest.raises(BadRequest, match="one of json_schema, regex, lark, gbnf"):
+        Constraint("yaml", "a: b")  # type: ignore[arg-type]
+
+
+def test_each_guide_begins_anew(grammars: Grammars, vocab: Vocab) -> None:
+    constraint = Constraint("regex", "(ab)+")
+    first = grammars.guide(constraint)
+    first.accept(first.allowed()[0])
+    second = grammars.guide(constraint)
+    assert matches(second, vocab, "ab")
+
+
+def test_what_is_allowed_agrees_with_what_is_listed(grammars: Grammars, vocab: Vocab) -> None:
+    guide = grammars.guide(Constraint("json_schema", '{"type": "object"}'))
+    for token in tokens_of(vocab, '{"name": "Ot'):
+        listed = guide.allowed()
+        assert np.all(np.diff(listed) > 0)
+        assert token in listed
+        allowed = set(listed.tolist())
+        for other in range(0, vocab.n_tokens, 7):
+            assert guide.allows(other) == (other in allowed)
+        guide.accept(token)
+    assert not guide.is_over
+
+
+def test_a_reply_is_over_where_nothing_can_follow(grammars: Grammars, vocab: Vocab) -> None:
+    guide = grammars.guide(Constraint("regex", "yes"))
+    for token in tokens_of(vocab, "yes"):
+        assert not guide.is_over
+        guide.accept(token)
+    assert guide.is_over
+
+
+def test_what_may_not_come_is_not_accepted(grammars: Grammars, vocab: Vocab) -> None:
+    guide = grammars.guide(Constraint("regex", "yes"))
+    with pytest.raises(GrammarLost):
+        guide.accept(tokens_of(vocab, "no")[0])
+
+
+def test_forced_tokens_spell_what_must_come(grammars: Grammars, vocab: Vocab) -> None:
+    guide = grammars.guide(Constraint("gbnf", 'root ::= "The quick brown fox " ("ran" | "slept")'))
+    forced = guide.forced()
+    text = b"".join(vocab.pieces[token] for token in forced).decode()
+    assert "The quick brown fox ".startswith(text)
+    assert len(text) > len("The quick")
+    assert grammars.guide(Constraint("regex", "(yes|no)")).forced() == []
+
+
+def test_special_tokens_are_no_text(grammars: Grammars, vocab: Vocab) -> None:
+    guide = grammars.guide(Constraint("regex", "(?s:.*)"))
+    special = [token for token, piece in enumerate(vocab.pieces) if not piece]
+    assert special
+    assert {token for token in special if guide.allows(token)} <= vocab.end_tokens
+
+
+def test_threads_may_ask_at_once(vocab: Vocab) -> None:
+    grammars = Grammars(vocab)
+    found: list[bool] = []
+
+    def ask(number: int) -> None:
+        for turn in range(20):
+            guide = grammars.guide(Constraint("regex", f"{number}{turn % 3}"))
+            found.append(matches(guide, vocab, f"{number}{turn % 3}"))
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 80
+    assert all(found)
