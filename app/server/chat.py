@@ -76,13 +76,17 @@ class ChatCall:
         """Hold the model while the call runs; give it with the engine's requests."""
         body = self.body
         limit, top_logprobs = body.token_limit, body.n_top_logprobs
-        params = list(body.sampling(top_logprobs))
+        params, constraint = list(body.sampling(top_logprobs)), body.constraint
         async with self.host.lease(body.model) as model:
             body.check(model)
             if body.reasoning_effort is not None and "reasoning_effort" not in (model.chat_template or ""):
                 raise BadRequest("This model has no reasoning_effort: leave it out.", param="reasoning_effort")
             prompt = await self.renderer.render(model, body.template_variables())
-            yield model, [Request(new_id("chat"), prompt, limit, body.stop_strings, one) for one in params]
+            stop = body.stop_strings
+            yield (
+                model,
+                [Request(new_id("chat"), prompt, limit, stop, one, constraint=constraint) for one in params],
+            )
 
     def _identity(self, kind: str, model: LoadedModel) -> Identity:
         return Identity(new_id("chatcmpl"), kind, self.host.name, fingerprint(model))

@@ -3,8 +3,8 @@
 A field that is not listed here is refused with its name, and so is a value that would not be honoured. These
 fields are taken and change nothing, since they do not speak of the text to generate: ``user``,
 ``safety_identifier``, ``metadata``, ``prompt_cache_key``, ``prompt_cache_retention``; ``store`` only when false,
-``service_tier`` only as auto or default, ``modalities`` only as text, ``best_of`` only as 1, ``response_format``
-only as text. Null means the default everywhere.
+``service_tier`` only as auto or default, ``modalities`` only as text, ``best_of`` only as 1. Null means the default
+everywhere.
 
 Zero tokens: as at OpenAI, a chat must allow at least one token; a text completion may ask for none, which
 evaluates the prompt (and warms the prefix cache) and answers with an empty text. A text completion without
@@ -17,9 +17,12 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from app.server.body import Body
+from app.server.constraints import JsonSchema, ResponseFormat, grammar_of, tool_calls, written
 from core.errors import BadRequest
+from core.guidance.constraint import Constraint
 from core.loaded_model import LoadedModel
 from core.sampling_params import MAX_TOP_LOGPROBS, SamplingParams
 
@@ -39,12 +42,6 @@ def _is_text(text: str) -> str:
 Text = Annotated[str, AfterValidator(_is_text)]
 Prompt = str | tuple[int, ...]
 _SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
-
-
-class Body(BaseModel):
-    """Refuses unknown fields and does not turn text into numbers."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class StreamOptions(Body):
@@ -87,6 +84,11 @@ class GenerationBody(Body):
     ignore_eos: bool | None = None
     logit_bias: dict[str, float] | None = None
 
+    response_format: ResponseFormat | None = None
+    json_schema: JsonSchema | None = None
+    regex: Text | None = None
+    grammar: Text | None = None
+
     user: str | None = None
     safety_identifier: str | None = None
     metadata: dict[str, Any] | None = None
@@ -128,6 +130,25 @@ class GenerationBody(Body):
     def includes_usage(self) -> bool:
         """True where a stream ends with a chunk that has the usage."""
         return self.stream_options is not None and bool(self.stream_options.include_usage)
+
+    @property
+    def constraint(self) -> Constraint | None:
+        """What the reply must look like, None where it is free. Raises BadRequest where that is said twice."""
+        found = list(self._constraints())
+        if len(found) > 1:
+            fields = " and ".join(constraint.field for constraint in found)
+            raise BadRequest(f"{fields} cannot be followed both: send one of them.", param=found[1].field)
+        return found[0] if found else None
+
+    def _constraints(self) -> Iterator[Constraint]:
+        if self.response_format is not None and self.response_format.constraint is not None:
+            yield self.response_format.constraint
+        if self.json_schema is not None:
+            yield Constraint("json_schema", written(self.json_schema, "json_schema"), field="json_schema")
+        if self.regex is not None:
+            yield Constraint("regex", self.regex, field="regex")
+        if self.grammar is not None:
+            yield grammar_of(self.grammar)
 
     def check(self, model: LoadedModel) -> None:
         """Raise BadRequest for what this model does not have."""
@@ -226,7 +247,7 @@ class Function(Body):
     name: str = Field(min_length=1, max_length=128)
     description: str | None = None
     parameters: dict[str, Any] | None = None
-    strict: Literal[False] | None = None
+    strict: bool | None = None
 
 
 class Tool(Body):
@@ -236,18 +257,17 @@ class Tool(Body):
     function: Function
 
 
-class ResponseFormat(Body):
-    """What the answer must look like."""
+class ChosenFunction(Body):
+    """The name of the function that must be called."""
 
-    type: Literal["text"]
+    name: str
 
-    @model_validator(mode="before")
-    @classmethod
-    def _is_text(cls, value: Any) -> Any:
-        kind = value.get("type") if isinstance(value, dict) else None
-        if kind in ("json_object", "json_schema"):
-            raise ValueError(f"response_format {kind} is not supported yet: leave it out and ask for JSON in words")
-        return value
+
+class ChosenTool(Body):
+    """The tool that must be called."""
+
+    type: Literal["function"]
+    function: ChosenFunction
 
 
 class ChatCompletionBody(GenerationBody):
@@ -259,19 +279,33 @@ class ChatCompletionBody(GenerationBody):
     logprobs: bool | None = None
     top_logprobs: int | None = Field(default=None, ge=0, le=MAX_TOP_LOGPROBS)
     tools: list[Tool] | None = None
-    tool_choice: Any = None
+    tool_choice: Literal["auto", "none", "required"] | ChosenTool | None = None
     parallel_tool_calls: bool | None = None
-    response_format: ResponseFormat | None = None
     modalities: list[Literal["text"]] | None = None
     reasoning_effort: str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
 
-    @field_validator("tool_choice")
-    @classmethod
-    def _choice_is_free(cls, choice: Any) -> Any:
-        if choice not in (None, "auto", "none"):
-            raise ValueError("tool_choice can be 'auto' or 'none': a forced call is not supported yet")
-        return choice
+    @model_validator(mode="after")
+    def _choice_is_there(self) -> ChatCompletionBody:
+        names = [tool.function.name for tool in self.tools or ()]
+        if self.tool_choice == "required" and not names:
+            raise ValueError("tool_choice required needs tools")
+        if isinstance(self.tool_choice, ChosenTool) and self.tool_choice.function.name not in names:
+            raise ValueError(f"tool_choice names {self.tool_choice.function.name!r}, which is not among the tools")
+        return self
+
+    def _constraints(self) -> Iterator[Constraint]:
+        yield from super()._constraints()
+        if not self.uses_tools:
+            return
+        tools, choice = [tool.function for tool in self.tools or ()], self.tool_choice
+        must_call = choice == "required" or isinstance(choice, ChosenTool)
+        if isinstance(choice, ChosenTool):
+            tools = [tool for tool in tools if tool.name == choice.function.name]
+        if must_call or any(tool.strict for tool in tools):
+            calls = [(tool.name, tool.parameters if must_call or tool.strict else None) for tool in tools]
+            at_most_one = self.parallel_tool_calls is False or isinstance(choice, ChosenTool)
+            yield tool_calls(calls, must_call=must_call, at_most_one=at_most_one)
 
     @property
     def uses_tools(self) -> bool:

@@ -1,0 +1,165 @@
+"""Constrained replies over HTTP, with the client that editors and agents use."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import openai
+import pytest
+from pydantic import BaseModel
+
+USER = [{"role": "user", "content": "Tell me about Otto."}]
+
+
+class Address(BaseModel):
+    street: str
+    number: int
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+    address: Address
+
+
+def tool(name, strict=None, **properties):
+    parameters = {"type": "object", "properties": properties, "required": list(properties)}
+    function = {"name": name, "parameters": parameters | {"additionalProperties": False}}
+    return {"type": "function", "function": function | ({"strict": strict} if strict is not None else {})}
+
+
+WEATHER = tool("get_weather", city={"type": "string", "maxLength": 20})
+DICE = tool("roll_dice", sides={"enum": [6, 20]}, count={"type": "integer", "minimum": 1, "maximum": 4})
+
+
+def test_json_mode_gives_an_object(server):
+    for seed in range(3):
+        answer = server.chat(temperature=0.9, seed=seed, max_tokens=400, response_format={"type": "json_object"})
+        assert isinstance(json.loads(answer.choices[0].message.content), dict)
+        assert answer.choices[0].finish_reason == "stop"
+
+
+def test_the_client_parses_its_own_types(server):
+    """pydantic's schemas have references and definitions."""
+    answer = server.client.chat.completions.parse(
+        model="ember", messages=USER, response_format=Person, temperature=0, max_tokens=400
+    )
+    person = answer.choices[0].message.parsed
+    assert isinstance(person, Person)
+
+
+def test_a_stream_is_constrained_too(server):
+    schema = {"name": "list", "schema": {"type": "array", "items": {"enum": ["tea", "jam"]}, "maxItems": 4}}
+    chunks = server.chat(
+        stream=True, max_tokens=100, response_format={"type": "json_schema", "json_schema": schema | {"strict": True}}
+    )
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert set(json.loads(text)) <= {"tea", "jam"}
+
+
+@pytest.mark.parametrize(
+    ("field", "pattern"),
+    [
+        ({"regex": "(yes|no)"}, "yes|no"),
+        ({"grammar": 'root ::= "a" [0-9] | "b"'}, r"a[0-9]|b"),
+        ({"grammar": 'start: /[a-c]{3}/ "!"'}, r"[a-c]{3}!"),
+        ({"json_schema": {"type": "integer", "minimum": 1, "maximum": 9}}, r"[1-9]"),
+        ({"response_format": {"type": "json_object", "schema": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
+    ],
+)
+def test_grammars_work_in_chats_and_completions(server, field, pattern):
+    answer = server.chat(max_tokens=60, extra_body=field)
+    assert re.fullmatch(pattern, answer.choices[0].message.content)
+    completed = server.client.completions.create(model="ember", prompt="Once", max_tokens=60, extra_body=field)
+    assert re.fullmatch(pattern, completed.choices[0].text)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_required_call_is_a_call_of_one_of_the_tools(server, seed):
+    answer = server.chat(tools=[WEATHER, DICE], tool_choice="required", temperature=1, seed=seed, max_tokens=300)
+    choice = answer.choices[0]
+    assert choice.finish_reason == "tool_calls"
+    assert not choice.message.content
+    for call in choice.message.tool_calls:
+        arguments = json.loads(call.function.arguments)
+        if call.function.name == "get_weather":
+            assert len(arguments["city"]) <= 20
+        else:
+            assert call.function.name == "roll_dice"
+            assert arguments["sides"] in (6, 20)
+            assert 1 <= arguments["count"] <= 4
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_named_tool_is_called_once(server, stream):
+    chosen = {"type": "function", "function": {"name": "roll_dice"}}
+    answer = server.chat(tools=[WEATHER, DICE], tool_choice=chosen, max_tokens=300, stream=stream)
+    if stream:
+        deltas = [chunk.choices[0].delta.tool_calls for chunk in answer if chunk.choices]
+        (call,) = [call for delta in deltas if delta for call in delta]
+    else:
+        (call,) = answer.choices[0].message.tool_calls
+    assert call.function.name == "roll_dice"
+    assert json.loads(call.function.arguments)["sides"] in (6, 20)
+
+
+def test_strict_tools_leave_the_choice_and_bind_the_arguments(server):
+    strict = tool("get_weather", strict=True, town={"enum": ["Oslo", "Lima"]})
+    answer = server.chat("What is the weather in Paris?", tools=[strict], max_tokens=200)
+    (call,) = answer.choices[0].message.tool_calls
+    assert call.function.name == "get_weather"
+    assert json.loads(call.function.arguments)["town"] in ("Oslo", "Lima")
+    told = server.chat("Tell me a story about a fox.", tools=[strict], max_tokens=30)
+    assert told.choices[0].message.content
+    assert not told.choices[0].message.tool_calls
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "says"),
+    [
+        ({"response_format": {"type": "yaml"}}, "response_format.type", "json_object"),
+        ({"response_format": {"type": "json_schema"}}, "response_format", "needs"),
+        ({"response_format": {"type": "text", "schema": {}}}, "response_format", "takes no schema"),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "nope"}}}},
+            "response_format",
+            "Invalid type: nope",
+        ),
+        ({"regex": "(("}, "regex", "unclosed group"),
+        ({"regex": ""}, "regex", "empty"),
+        ({"grammar": "root ::= x"}, "grammar", "Rule 'x' not found"),
+        ({"json_schema": {"not": {}}}, "json_schema", "Unimplemented"),
+        ({"json_schema": 3}, "json_schema", "valid"),
+        ({"regex": "a", "grammar": 'root ::= "a"'}, "grammar", "regex and grammar cannot be followed both"),
+        ({"tool_choice": "required"}, None, "needs tools"),
+        ({"tool_choice": "sometimes", "tools": [DICE]}, "tool_choice", "required"),
+        (
+            {"tool_choice": {"type": "function", "function": {"name": "fly"}}, "tools": [DICE]},
+            None,
+            "'fly', which is not among the tools",
+        ),
+        ({"tools": [tool("f", strict=True, x={"type": "nope"})]}, "tools", "Invalid type: nope"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused_with_its_field(server, fields, param, says):
+    body = {"model": "ember", "messages": USER, "max_tokens": 5} | fields
+    answer = server.http.post("/v1/chat/completions", json=body)
+    error = answer.json()["error"]
+    assert answer.status_code == 400, error
+    assert says in error["message"]
+    assert error["param"] == param, error
+
+
+def test_a_schema_that_is_nested_without_end_or_huge_is_refused_and_the_next_request_works(server):
+    deep = '{"items":' * 3000 + "{}" + "}" * 3000
+    body = '{"model": "ember", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}], "json_schema": '
+    answer = server.http.post(
+        "/v1/chat/completions", content=f"{body}{deep}}}", headers={"content-type": "application/json"}
+    )
+    assert answer.status_code == 400
+    assert len(answer.json()["error"]["message"]) < 700
+    huge = {"enum": [str(number) for number in range(30_000)]}
+    with pytest.raises(openai.BadRequestError, match="at most 131,072"):
+        server.chat(max_tokens=5, extra_body={"json_schema": huge})
+    assert server.chat(max_tokens=5, extra_body={"regex": "ok"}).choices[0].message.content == "ok"
