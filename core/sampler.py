@@ -103,6 +103,20 @@ class Sampler:
             view = self._exclude_top_choices(view, position)
         return self._draw(view["id"], view["logit"] / self._temperature, position)
 
+    def choose_several(self, logits: Logits, position: int, candidates: Candidates, count: int) -> list[int]:
+        """Return the token for ``position``, then what it would be without that one, up to ``count`` in all.
+
+        As ``choose`` otherwise. With noise this draws without replacement (Gumbel-top-k, arXiv 1903.06059).
+        """
+        tokens = [self.choose(logits.copy(), position, candidates)]
+        while len(tokens) < count:
+            logits[tokens[-1]] = -math.inf
+            try:
+                tokens.append(self.choose(logits.copy(), position, candidates))
+            except BrokenLogits:
+                break
+        return tokens
+
     def accept(self, token: int, logits: Logits | None = None) -> None:
         """Record that ``token`` was used; mirostat learns from ``logits`` (the same row that was chosen from)."""
         self._chain.accept(token)
