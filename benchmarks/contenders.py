@@ -27,11 +27,15 @@ GREEDY = SamplingParams(temperature=0)
 
 @dataclass(frozen=True)
 class Way:
-    """A way to decode. ``depth`` fixes the number of drafted tokens; None decides in each step."""
+    """A way to decode. ``depth`` fixes the number of drafted tokens; None decides in each step.
+
+    ``with_trees`` lets that decision be for further choices beside the drafted tokens too.
+    """
 
     name: str
     with_draft: bool = False
     with_lookup: bool = False
+    with_trees: bool = False
     depth: int | None = None
 
     @property
@@ -41,9 +45,10 @@ class Way:
 
 
 PLAIN = Way("plain")
-ADAPTIVE = Way("adaptive", with_draft=True)
+ADAPTIVE = Way("adaptive", with_draft=True, with_trees=True)
+CHAINS = Way("chains", with_draft=True)
 LOOKUP = Way("lookup", with_lookup=True)
-AUTO = Way("auto", with_draft=True, with_lookup=True)
+AUTO = Way("auto", with_draft=True, with_lookup=True, with_trees=True)
 
 
 def fixed(depth: int) -> Way:
@@ -155,6 +160,7 @@ class Stage:
             meter=Meter(cost, ReadCost.of(self._facts, "f16")),
             n_ctx=base.n_ctx,
             n_slots=self._n_slots,
+            n_branches=base._branches.count if way.with_trees else 0,
             n_ubatch=base._n_ubatch,
             speculator=speculator,
         )
@@ -168,7 +174,8 @@ class Stage:
         assert self._draft_facts is not None
         cost = CostModel(draft.cost.snapshot())
         reads = ReadCost.of(self._draft_facts, "f16")
-        return DraftModel(draft._model, draft._context, cost, n_slots=self._n_slots, reads=reads)
+        n_branches = draft._branches.count
+        return DraftModel(draft._model, draft._context, cost, n_slots=self._n_slots, n_branches=n_branches, reads=reads)
 
     def close(self) -> None:
         """Free the models."""

@@ -24,7 +24,7 @@ from core.openmp import WAITING
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import plots, prompts
-from benchmarks.contenders import ADAPTIVE, AUTO, LOOKUP, PLAIN, Contender, Stage, Way, fixed
+from benchmarks.contenders import ADAPTIVE, AUTO, CHAINS, LOOKUP, PLAIN, Contender, Stage, Way, fixed
 from benchmarks.report import Report, Row, median, run_bench, say
 from core.measurements import physical_cores
 from core.options import MAX_DRAFT_DEPTH
@@ -34,6 +34,8 @@ from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe
 DEPTHS = (0, 1, 2, 3, 4, 5, 6, 8, 12)
 DRAFTS = ("perfect", "realistic", "random", "none")
 _SWEPT = ("perfect", "realistic")
+# Here further choices beside the drafted tokens can be right: decided with and without them.
+_BRANCHING = ("realistic",)
 # After so many turns of others plain decoding is measured again.
 _PLAIN_EVERY = 4
 _N_CTX = 512
@@ -64,7 +66,7 @@ def ways_with(draft: str, depths: Sequence[int]) -> tuple[Way, ...]:
     if draft == "none":
         return (LOOKUP,)
     swept = tuple(fixed(depth) for depth in depths if depth) if draft in _SWEPT else ()
-    return (ADAPTIVE, AUTO, *swept)
+    return (ADAPTIVE, *((CHAINS,) if draft in _BRANCHING else ()), AUTO, *swept)
 
 
 def turns(ways: Sequence[Way], round_: int) -> list[Way]:
@@ -154,6 +156,9 @@ def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
         for (draft, kind), best in swept.items()
         if draft in _SWEPT and (draft, kind, ADAPTIVE.name) in ratio
     ]
+    trees = [
+        ratio[draft, kind, ADAPTIVE.name] / chains for (draft, kind, way), chains in ratio.items() if way == CHAINS.name
+    ]
     return {
         "draft_vs_plain_min": min(decided, default=None),
         **{
@@ -162,6 +167,7 @@ def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
         },
         "perfect_speedup": ratio.get(("perfect", "story", ADAPTIVE.name)),
         "adaptive_vs_best_fixed_min": round(min(against_best), 4) if against_best else None,
+        "trees_vs_chains_min": round(min(trees), 4) if trees else None,
         "lookup_speedup_copy": ratio.get(("none", "copy", LOOKUP.name)),
     }
 

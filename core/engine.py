@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.branches import Branches
 from core.cost_model import CostModel
 from core.errors import BrokenLogits, SlipstreamError
 from core.events import Ended, Failure, FailureKind, FinishReason, RequestEvent, Started, Token, TokenLogprob
@@ -33,6 +34,7 @@ from core.slots import SlotTable
 from core.snapshot import Snapshot
 from core.speculative.drafter import Chain
 from core.speculative.speculator import Speculator
+from core.tree_shape import TreeShape
 
 
 @dataclass(slots=True)
@@ -76,6 +78,7 @@ class Engine:
         meter: Meter,
         n_ctx: int,
         n_slots: int,
+        n_branches: int = 0,
         n_ubatch: int = 512,
         speculator: Speculator | None = None,
         clock: Callable[[], float] = time.perf_counter,
@@ -83,7 +86,7 @@ class Engine:
         """Take over ``model``, ``context`` and ``speculator``: ``close`` frees them.
 
         ``cost`` predicts the context's step times and learns from each; ``meter`` takes a reading of each. ``n_ctx``
-        bounds each request.
+        bounds each request. The context's sequences are ``n_slots`` and behind them ``n_branches`` for drafted trees.
         """
         self.cost = cost
         self.meter = meter
@@ -97,7 +100,8 @@ class Engine:
         self._candidates = Candidates(vocab.n_tokens)
         self._slots = SlotTable(context, n_slots, can_cut=not model.is_recurrent)
         self._roster = Roster(self._slots)
-        self._runner = Runner(context, self._roster, clock)
+        self._branches = Branches(context, n_slots, n_branches, clock)
+        self._runner = Runner(context, self._roster, self._branches, clock)
         self._n_ubatch = n_ubatch
         self._speculator = speculator
         self._order = itertools.count()
@@ -192,7 +196,7 @@ class Engine:
         decoding = [sequence for sequence in running if sequence.n_pending == 1]
         chunk = self._chunk(decoding) if len(decoding) < len(running) else 0
         chains, draft_seconds = self._draft(decoding, chunk)
-        drafts = {request_id: tuple(chain.tokens) for request_id, chain in chains.items()}
+        drafts = {request_id: chain.draft for request_id, chain in chains.items()}
         todo = plan(running, self._runner.capacity, chunk, drafts)
         if not todo:
             return events
@@ -236,7 +240,12 @@ class Engine:
         began = self._clock()
         kv = sum([sequence.n_past + 1 for sequence in decoding])
         room = min(self._context.n_outputs, self._runner.capacity) - len(self._roster.running)
-        chains = self._speculator.draft(speculating, len(decoding) + chunk, kv, room)
+        # Where cells become few, trees must not push anything out: chains take fewer.
+        branches = self._branches
+        n_branches = branches.count if kv + room <= self._context.n_cells else 0
+        chains = self._speculator.draft(
+            speculating, len(decoding) + chunk, kv, room, n_branches, branches.seconds_each if n_branches else 0.0
+        )
         return chains, self._clock() - began
 
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
@@ -306,6 +315,7 @@ class Engine:
                 self._verify(share, logits[rows], best, chains, reading, events, now)
             except (BrokenLogits, GrammarLost) as error:
                 assert share.sequence.slot is not None
+                self._branches.trim(share.sequence.slot.id, 0)
                 self._slots.clear(share.sequence.slot)  # nobody may go on from what it holds
                 failure = Failure(FailureKind.INTERNAL, error.message)
                 self._end(share.sequence, FinishReason.FAILED, events, now, failure)
@@ -320,7 +330,7 @@ class Engine:
         events: list[RequestEvent],
         now: float,
     ) -> None:
-        """Sample a sequence's rows one after the other for as long as its drafted tokens agree (sample-and-match).
+        """Sample a sequence's rows along the drafted tokens that agree (sample-and-match).
 
         Each token is the target's own sample given the tokens before it, so the text is distributed as without
         drafts, whatever was drafted.
@@ -330,37 +340,54 @@ class Engine:
         if self._speculator is not None and sequence.request.speculates and not sequence.n_generated:
             self._speculator.admit(sequence)
         reason = FinishReason.LENGTH if sequence.is_exhausted else None
+        draft, shape = share.draft, share.shape
         tokens: list[int] = []
-        n_accepted = n_sampled = 0
-        for index in range(len(logits) if reason is None else 0):
-            token, logprobs = self._choose(sequence, logits[index], greedy[index] if greedy is not None else -1)
+        n_accepted = n_sampled = row = 0
+        while reason is None:
+            token, logprobs = self._choose(sequence, logits[row], greedy[row] if greedy is not None else -1)
             n_sampled += 1
             reason = self._take(sequence, token, logprobs, events, now)
             if token in self.vocab.end_tokens:
                 break
             tokens.append(token)
-            if index == len(share.draft) or token != share.draft[index]:
+            if shape is not None:
+                following = shape.follow(draft, row, token)
+            else:
+                following = row + 1 if row < len(draft) and token == draft[row] else 0
+            if not following:
                 break
+            row = following
             n_accepted += 1
             sequence.n_past += 1
-            if reason is not None:
-                break
         slot.n_resident = sequence.n_past
-        if n_accepted < len(share.draft) and not self._context.remove(slot.id, sequence.n_past):
+        if shape is not None:
+            self._keep_path(shape, row, slot.id, sequence.n_past)
+        elif n_accepted < len(draft) and not self._context.remove(slot.id, sequence.n_past):
             self._slots.clear(slot)
             sequence.n_past = 0
-        sequence.n_drafted += len(share.draft)
+        sequence.n_drafted += len(draft)
         sequence.n_accepted += n_accepted
         self.stats.n_sampled += n_sampled
-        self.stats.n_drafted += len(share.draft)
+        self.stats.n_drafted += len(draft)
         self.stats.n_accepted += n_accepted
         self.stats.n_tokens += len(tokens)
         if share.n_rows == 1:
             reading.book(sequence.account, n_sampled)
         if self._speculator is not None:
-            self._speculator.verified(sequence, chains.get(sequence.id) if share.draft else None, tokens, n_accepted)
+            self._speculator.verified(sequence, chains.get(sequence.id) if draft else None, tokens, n_accepted)
         if reason is not None:
             self._end(sequence, reason, events, now)
+
+    def _keep_path(self, shape: TreeShape, row: int, slot: int, n_past: int) -> None:
+        """Let a slot hold the way of a tree that ends in ``row``, which makes ``n_past`` positions, and no other."""
+        start = n_past - shape.n_off_leaf_0(row)
+        self._context.remove(slot, start)
+        if start < n_past:
+            branch = self._branches.lent_to(slot)[shape.leaves_below[row][0] - 1]
+            self._context.copy(branch, slot, n_past, start)
+        self._branches.release(slot, n_past - 1 - shape.depths[row])
+        if self._speculator is not None:
+            self._speculator.branched(self._branches.take_seconds())
 
     def _choose(
         self, sequence: Sequence, logits: npt.NDArray[np.float32], best: int
@@ -415,10 +442,12 @@ class Engine:
         now: float,
         failure: Failure | None = None,
     ) -> None:
-        self._roster.remove(sequence)
-        self._cancelled.discard(sequence.id)
         if self._speculator is not None:
             self._speculator.forget(sequence)
+        if sequence.slot is not None:
+            self._branches.trim(sequence.slot.id, 0)
+        self._roster.remove(sequence)
+        self._cancelled.discard(sequence.id)
         text = sequence.text.flush()
         events.append(Ended(sequence.id, reason, text, sequence.text.stop, failure, self._receipt(sequence, now)))
         sequence.sampler.close()

@@ -43,6 +43,8 @@ _GPU_SHARE = 0.92
 _THREAD_WIDTHS = {"decode": 1, "few": 6, "many": 64}
 # Logits of more rows than this would take memory for drafts that hardly ever pay.
 _MOST_OUTPUTS = 128
+# Side branches of drafted trees, over all sequences.
+_MOST_BRANCHES = 32
 
 
 def load_engine(
@@ -193,11 +195,12 @@ def _build(
     if not model.can_generate or model.has_encoder:
         raise LoadFailed(f"{options.model_path} is not a model that continues text, so Slipstream cannot run it.")
     vocab = Vocab(model)
+    n_branches = _n_branches(options, model)
     context = Context(
         model,
         n_cells=size.n_cells,
-        n_sequences=options.n_slots,
-        n_outputs=_n_outputs(options, model),
+        n_sequences=options.n_slots + n_branches,
+        n_outputs=_n_outputs(options, model, n_branches),
         n_batch=options.n_batch,
         n_ubatch=options.n_ubatch,
         n_threads=options.n_threads or physical_cores(),
@@ -222,17 +225,29 @@ def _build(
         meter=_meter(facts, cost, options, n_gpu_layers),
         n_ctx=size.n_ctx,
         n_slots=options.n_slots,
+        n_branches=n_branches,
         n_ubatch=min(options.n_ubatch, size.n_cells),
         speculator=speculator,
     )
     return engine, threads
 
 
-def _n_outputs(options: EngineOptions, model: Model) -> int:
-    """Return how many rows of a step may want logits: one for each slot, and those of drafted tokens."""
+def _n_outputs(options: EngineOptions, model: Model, n_branches: int) -> int:
+    """Return how many rows of a step may want logits: one for each slot, and those of drafted tokens.
+
+    llama.cpp wants at least one for each sequence of a context.
+    """
     if options.speculation == "off" or model.is_recurrent:
         return options.n_slots
-    return min(options.n_slots * (1 + MAX_DRAFT), max(_MOST_OUTPUTS, 2 * options.n_slots), options.n_batch)
+    most = min(options.n_slots * (1 + MAX_DRAFT), max(_MOST_OUTPUTS, 2 * options.n_slots), options.n_batch)
+    return max(most, options.n_slots + n_branches)
+
+
+def _n_branches(options: EngineOptions, model: Model) -> int:
+    """Return how many side branches drafted trees may have at once; a running state cannot branch."""
+    if options.speculation == "off" or options.draft_path is None or options.draft_width == 1 or model.is_recurrent:
+        return 0
+    return min(_MOST_BRANCHES, options.n_batch - options.n_slots)
 
 
 def _speculator(
@@ -252,7 +267,14 @@ def _speculator(
     if options.draft_path is not None:
         draft = _load_draft(vocab, options, size, threads, n_gpu_layers, measured)
     lookup = Lookup() if options.speculation != "draft" else None
-    return Speculator(cost, n_ctx=size.n_ctx, lookup=lookup, draft_model=draft, fixed_depth=options.draft_depth)
+    return Speculator(
+        cost,
+        n_ctx=size.n_ctx,
+        lookup=lookup,
+        draft_model=draft,
+        fixed_depth=options.draft_depth,
+        width=options.draft_width,
+    )
 
 
 def _load_draft(
@@ -270,11 +292,12 @@ def _load_draft(
         reason = why_not(vocab, Vocab(model))
         if reason:
             raise LoadFailed(f"{options.draft_path} cannot draft for {options.model_path}. {reason}")
-        n_outputs = max(options.n_slots, MOST_SHADOWED)
+        n_branches = _n_branches(options, model)
+        n_outputs = max(options.n_slots + n_branches, MOST_SHADOWED)
         context = Context(
             model,
             n_cells=size.n_cells,
-            n_sequences=options.n_slots,
+            n_sequences=options.n_slots + n_branches,
             n_outputs=n_outputs,
             n_batch=max(options.n_ubatch, n_outputs),
             n_ubatch=options.n_ubatch,
@@ -287,7 +310,8 @@ def _load_draft(
         raise
     key = _key(options.draft_path, model, n_gpu_layers, threads, "draft", options.n_ubatch)
     cost = _cost_model(context, options.n_ubatch, measured, key)
-    return DraftModel(model, context, cost, n_slots=options.n_slots, reads=ReadCost.of(facts, "f16"))
+    reads = ReadCost.of(facts, "f16")
+    return DraftModel(model, context, cost, n_slots=options.n_slots, n_branches=n_branches, reads=reads)
 
 
 def _cost_model(context: Context, n_ubatch: int, measured: Measurements, key: str) -> CostModel:

@@ -106,7 +106,7 @@ class Meter:
     def read(self, shares: Plan, decode: float, draft: float, draft_bytes: int = 0) -> Reading:
         """Return the reading of a step that is not committed yet: seconds in its decode, and drafting before it."""
         n_rows = n_prefill = n_sequences = n_cells = n_drafted = kv = plain_kv = 0
-        for sequence, own, draft_tokens in shares:
+        for sequence, own, draft_tokens, _ in shares:
             past, drafted = sequence.n_past, len(draft_tokens)
             rows = own + drafted
             n_rows += rows

@@ -13,6 +13,7 @@ Speculation = Literal["auto", "draft", "off"]
 MAX_SLOTS = 64
 MAX_THREADS = 512  # GGML_MAX_N_THREADS
 MAX_DRAFT_DEPTH = 16
+MAX_DRAFT_WIDTH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class EngineOptions:
     (at least ``n_ctx``), ``n_slots`` how many requests run at once. ``n_gpu_layers`` None offloads all that fit.
     ``speculation`` auto drafts with lookups and, where ``draft_path`` names one, with a draft model; "draft" with the
     draft model alone; off never. ``draft_depth`` switches the judgement off: always so many tokens (to compare with).
+    ``draft_width`` is the most choices that are drafted for one place: 1 drafts chains, more draft trees. With a
+    ``draft_depth`` it is always so many.
     ``devices`` names llama.cpp devices (as ``doctor`` lists them); empty means all GPUs, else the CPU.
     """
 
@@ -42,6 +45,7 @@ class EngineOptions:
     speculation: Speculation = "auto"
     draft_path: str | None = None
     draft_depth: int | None = None
+    draft_width: int | None = None
 
     def __post_init__(self) -> None:
         if not self.model_path:
@@ -63,6 +67,8 @@ class EngineOptions:
             raise BadOption(f"Speculation must be one of {', '.join(get_args(Speculation))}, not {self.speculation!r}.")
         if self.draft_depth is not None and not 0 <= self.draft_depth <= MAX_DRAFT_DEPTH:
             raise BadOption(f"The draft depth must be between 0 and {MAX_DRAFT_DEPTH}, not {self.draft_depth}.")
+        if self.draft_width is not None and not 1 <= self.draft_width <= MAX_DRAFT_WIDTH:
+            raise BadOption(f"The draft width must be between 1 and {MAX_DRAFT_WIDTH}, not {self.draft_width}.")
         if self.n_batch < self.n_slots:
             raise BadOption(f"n_batch ({self.n_batch}) must be at least the number of slots ({self.n_slots}).")
         if self.n_ctx is not None and self.n_cells is not None and self.n_cells < self.n_ctx:

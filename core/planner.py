@@ -7,7 +7,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from core.cost_model import CostModel
+from core.draft import Draft
 from core.sequence import Sequence
+from core.tree_shape import TreeShape
 
 # Seconds that a step should take at most while somebody decodes, and while nobody does: cancels and new requests wait
 # for its end. Prompts move by at least so many rows.
@@ -16,11 +18,15 @@ _SMALLEST_CHUNK = 16
 
 
 class Share(NamedTuple):
-    """A sequence's part of a step: its next ``n_rows`` pending tokens, and drafted tokens to verify behind them."""
+    """A sequence's part of a step: its next ``n_rows`` pending tokens, and drafted tokens to verify behind them.
+
+    ``shape`` says how the drafted tokens branch, None where they are a chain.
+    """
 
     sequence: Sequence
     n_rows: int
     draft: tuple[int, ...] = ()
+    shape: TreeShape | None = None
 
     @property
     def wants_output(self) -> bool:
@@ -34,16 +40,16 @@ class Share(NamedTuple):
 
 
 Plan = tuple[Share, ...]
-NO_DRAFTS: Mapping[str, tuple[int, ...]] = MappingProxyType({})
+NO_DRAFTS: Mapping[str, Draft] = MappingProxyType({})
 
 
-def plan(running: list[Sequence], n_batch: int, chunk: int, drafts: Mapping[str, tuple[int, ...]] = NO_DRAFTS) -> Plan:
+def plan(running: list[Sequence], n_batch: int, chunk: int, drafts: Mapping[str, Draft] = NO_DRAFTS) -> Plan:
     """Return the next step: a row (and its ``drafts``) for every sequence that decodes, then prefill in fair order.
 
     ``n_batch`` bounds the rows of the step, ``chunk`` its prefill rows. Decoding rows keep the order of ``running``,
     so that llama.cpp can reuse its graph from step to step.
     """
-    shares = tuple([Share(s, 1, drafts.get(s.id, ())) for s in running if s.n_pending == 1])
+    shares = tuple([Share(s, 1, *drafts.get(s.id, ())) for s in running if s.n_pending == 1])
     if len(shares) == len(running):
         return shares
     prefilling = [sequence for sequence in running if sequence.is_prefilling]
@@ -72,7 +78,7 @@ def _prefill(prefilling: list[Sequence], room: int) -> Iterable[Share]:
 
 def drop_drafts(shares: Plan) -> Plan:
     """Return the plan without drafted tokens."""
-    return tuple(share._replace(draft=()) for share in shares)
+    return tuple(share._replace(draft=(), shape=None) for share in shares)
 
 
 def has_drafts(shares: Plan) -> bool:

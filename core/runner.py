@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from core.branches import Branches
 from core.errors import SlipstreamError
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
-from core.planner import Plan, drop_drafts, halve_prefill, has_drafts, has_prefill
+from core.planner import Plan, Share, drop_drafts, halve_prefill, has_drafts, has_prefill
 from core.roster import Roster
 from core.sequence import Sequence
+from core.tree_shape import TreeShape
 
 _log = logging.getLogger(__name__)
 _FAILURES_BEFORE_RESTART = 2
@@ -28,13 +30,17 @@ class Runner:
     ``seconds`` is the time inside ``llama_decode`` since the start, ``n_rows`` the rows given to it.
     """
 
-    def __init__(self, context: Context, roster: Roster, clock: Callable[[], float]) -> None:
-        """Run on ``context``, for the requests of ``roster``."""
+    def __init__(self, context: Context, roster: Roster, branches: Branches, clock: Callable[[], float]) -> None:
+        """Run on ``context``, for the requests of ``roster``.
+
+        Each leaf of a tree but the first is lent an id of ``branches``: to be released once the tokens are chosen.
+        """
         self.seconds = 0.0
         self.n_rows = 0
         self.capacity = context.n_batch
         self._context = context
         self._roster = roster
+        self._branches = branches
         self._clock = clock
         self._batch = Batch(context.n_batch)
         self._n_failures = 0
@@ -46,6 +52,7 @@ class Runner:
             if status is DecodeStatus.OK:
                 self._n_failures = 0
                 return shares
+            self._release_branches(shares)
             if status is DecodeStatus.NO_KV_SLOT:
                 shares = self._make_room(shares, fail)
                 continue
@@ -66,6 +73,9 @@ class Runner:
             slot, past = sequence.slot, sequence.n_past
             assert slot is not None
             if sequence.n_pending == 1:
+                if share.shape is not None:
+                    self._add_tree(share, share.shape, slot.id)
+                    continue
                 batch.add(sequence.tokens.last, past, slot.id)
                 for offset, token in enumerate(share.draft, 1):
                     batch.add(token, past + offset, slot.id)
@@ -79,6 +89,24 @@ class Runner:
         self.seconds += self._clock() - began
         self.n_rows += batch.n_tokens
         return status
+
+    def _add_tree(self, share: Share, shape: TreeShape, slot: int) -> None:
+        """Add a sequence's row and its tree: each row is part of the sequences of all leaves below it."""
+        past = share.sequence.n_past
+        ids = [slot, *[self._branches.fork(slot, slot, past) for _ in range(shape.n_leaves - 1)]]
+        tokens = (share.sequence.tokens.last, *share.draft)
+        for token, depth, leaves in zip(tokens, shape.depths, shape.leaves_below, strict=True):
+            if len(leaves) == 1:
+                self._batch.add(token, past + depth, ids[leaves[0]])
+            else:
+                self._batch.add_shared(token, past + depth, tuple([ids[leaf] for leaf in leaves]))
+
+    def _release_branches(self, shares: Plan) -> None:
+        """Nothing came of the trees: what was computed of them must not stay."""
+        for share in shares:
+            if share.shape is not None:
+                assert share.sequence.slot is not None
+                self._branches.release(share.sequence.slot.id, share.sequence.n_past)
 
     def _make_room(self, shares: Plan, fail: Fail) -> Plan:
         """No KV cells were free: forget an idle slot, else drop drafts, prefill less, push back the latest request."""
@@ -96,6 +124,8 @@ class Runner:
                 f"The KV cache is full: {len(victim.tokens)} tokens do not fit. Load the model with more cells.",
             )
             return ()
+        assert victim.slot is not None
+        self._branches.trim(victim.slot.id, 0)
         self._roster.push_back(victim)
         return tuple(share for share in shares if share.sequence is not victim)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -91,6 +92,28 @@ class Sampler:
         Raises BrokenLogits where the largest is no finite number: llama.cpp's samplers would end the process. Raises
         GrammarLost.
         """
+        return self._choose(logits, position, candidates, self.guide)
+
+    def guess(
+        self, logits: Logits, position: int, candidates: Candidates, count: int = 1, ahead: Sequence[int] | None = None
+    ) -> list[int]:
+        """Return the token for ``position``, then what it would be without that one, up to ``count`` in all.
+
+        With noise this draws without replacement (Gumbel-top-k, arXiv 1903.06059). The grammar is followed where it is
+        known what comes first: ``ahead`` are the tokens that follow those accepted.
+        """
+        guide = self.guide.after(ahead) if self.guide is not None and ahead is not None else None
+        tokens: list[int] = []
+        try:
+            tokens.append(self._choose(logits if count == 1 else logits.copy(), position, candidates, guide))
+            while len(tokens) < count:
+                logits[tokens[-1]] = -math.inf
+                tokens.append(self._choose(logits.copy(), position, candidates, guide))
+        except (BrokenLogits, GrammarLost):
+            pass  # there are no more
+        return tokens
+
+    def _choose(self, logits: Logits, position: int, candidates: Candidates, guide: Guide | None) -> int:
         for token, value in self._few_biases:
             logits[token] += value
         if self._bias is not None:
@@ -108,9 +131,9 @@ class Sampler:
             token = self._choose_candidate(position, candidates)
         # Most tokens that a model likes are allowed, and asking about one is cheap: the whole vocabulary is looked
         # through only where it was not (as ``common_sampler_sample`` does).
-        if self.guide is None or self.guide.allows(token):
+        if guide is None or guide.allows(token):
             return token
-        return self._choose_allowed(self.guide, logits, position, candidates)
+        return self._choose_allowed(guide, logits, position, candidates)
 
     def _choose_allowed(self, guide: Guide, logits: Logits, position: int, candidates: Candidates) -> int:
         allowed = guide.allowed()

@@ -21,8 +21,8 @@ class CacheMemory(Protocol):
     def remove(self, sequence: int, start: int, end: int = -1) -> bool:
         """Drop positions [start, end)."""
 
-    def copy(self, source: int, target: int, end: int) -> None:
-        """Share the first ``end`` positions."""
+    def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
+        """Share positions [start, end)."""
 
 
 @dataclass(eq=False)

@@ -39,6 +39,13 @@ class Guide:
         """Return how many of these consecutive tokens may come next."""
         return int(self._matcher.validate_tokens(list(tokens)))
 
+    def after(self, tokens: Sequence[int]) -> Guide | None:
+        """Return a guide of its own that stands behind ``tokens``; None where they may not come."""
+        matcher = self._matcher.deep_copy()
+        if tokens and not matcher.consume_tokens(list(tokens)):
+            return None
+        return Guide(matcher, self._n_vocab)
+
     def allowed(self) -> npt.NDArray[np.int64]:
         """Return the ids of all tokens that may come next, in ascending order, at least one. Raises GrammarLost."""
         mask = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)

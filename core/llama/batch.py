@@ -20,7 +20,7 @@ class Batch:
     """
 
     def __init__(self, capacity: int) -> None:
-        """Make room for ``capacity`` rows, each of one sequence."""
+        """Make room for ``capacity`` rows."""
         self.capacity = capacity
         self._token = np.zeros(capacity, np.int32)
         self._pos = np.zeros(capacity, np.int32)
@@ -30,6 +30,8 @@ class Batch:
         rows = np.arange(capacity, dtype=np.uint64)
         self._seq_pointers = np.append(self._seq.ctypes.data + 4 * rows, np.uint64(0)).astype(np.uint64)
         self._counts = np.arange(capacity, dtype=np.int32)
+        # Rows of several sequences, and the ids that their pointers lead to.
+        self._shared: dict[int, ctypes.Array[ctypes.c_int32]] = {}
         self.n_tokens = 0
         self.n_outputs = 0
         batch = L.llama_batch()
@@ -44,6 +46,14 @@ class Batch:
     def clear(self) -> None:
         """Forget all rows."""
         self.n_tokens = self.n_outputs = 0
+        if self._shared:
+            self._unshare()
+
+    def _unshare(self) -> None:
+        rows = np.array(list(self._shared))
+        self._n_seq[rows] = 1
+        self._seq_pointers[rows] = self._seq.ctypes.data + 4 * rows
+        self._shared.clear()
 
     def add(self, token: int, position: int, sequence: int) -> int:
         """Add one row whose logits are wanted; return its index among the outputs."""
@@ -55,6 +65,18 @@ class Batch:
         self.n_tokens = row + 1
         self.n_outputs += 1
         return self.n_outputs - 1
+
+    def add_shared(self, token: int, position: int, sequences: tuple[int, ...]) -> int:
+        """Add one row that belongs to several sequences; return its index among the outputs.
+
+        llama.cpp wants all of them to hold the same positions before it.
+        """
+        row = self.n_tokens
+        ids = (ctypes.c_int32 * len(sequences))(*sequences)
+        self._shared[row] = ids
+        self._n_seq[row] = len(sequences)
+        self._seq_pointers[row] = ctypes.addressof(ids)
+        return self.add(token, position, sequences[0])
 
     def add_run(self, tokens: npt.NDArray[np.int32], position: int, sequence: int, want_last: bool) -> int | None:
         """Add consecutive tokens from ``position`` on; return the last row's output index if its logits are wanted."""

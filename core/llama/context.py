@@ -151,9 +151,9 @@ class Context:
         """Drop positions [start, end) of a sequence; False where the memory kind cannot cut there."""
         return bool(_seq_rm(self._memory, sequence, start, end))
 
-    def copy(self, source: int, target: int, end: int) -> None:
-        """Let ``target`` share the first ``end`` positions of ``source``; no data is moved in a unified cache."""
-        _seq_cp(self._memory, source, target, 0, end)
+    def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
+        """Let ``target`` share positions [start, end) of ``source``; no data is moved in a unified cache."""
+        _seq_cp(self._memory, source, target, start, end)
 
     def last_position(self, sequence: int) -> int:
         """Return the highest position held for a sequence, -1 when it is empty."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from collections.abc import Sequence as Series
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from core.branches import Branches
 from core.cost_model import CostModel
+from core.draft import PENDING
 from core.llama.batch import Batch
 from core.llama.candidates import Candidates
 from core.llama.context import Context, DecodeStatus
@@ -18,6 +22,7 @@ from core.meter import ReadCost
 from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable
 from core.speculative.drafter import Chain, Guess, Observation
+from core.speculative.tree import Tree
 from core.token_buffer import TokenBuffer
 
 # Evidence is the probability that the draft model gives its own token.
@@ -25,15 +30,28 @@ _EDGES = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98
 _MIDDLES = (0.03, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 0.965, 0.985, 0.99, 0.995)
 _N_BINS = len(_MIDDLES)
 _TRUST = 0.9
+_N_RANKS = 3
 # While catching up, this many of the latest tokens are compared with what the draft would have said.
 MOST_SHADOWED = 32
 
 
+class Tip(NamedTuple):
+    """Where to draft on: behind a node of a chain, -1 being the pending token."""
+
+    chain: Chain
+    node: int
+
+
 class _Lane:
-    """The tokens whose keys and values the draft model holds for one slot."""
+    """The tokens whose keys and values the draft model holds for one slot.
+
+    ``forks`` are branches off it, by sequence id: the tokens of each behind the first ``n_certain``.
+    """
 
     def __init__(self) -> None:
         self.resident = TokenBuffer(np.empty(0, np.int32))
+        self.n_certain = 0
+        self.forks: dict[int, list[int]] = {}
 
 
 class DraftModel:
@@ -52,22 +70,27 @@ class DraftModel:
         cost: CostModel,
         *,
         n_slots: int,
+        n_branches: int = 0,
         reads: ReadCost | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Take over ``model`` and ``context`` (``close`` frees them); ``cost`` is that of the context's decodes.
 
-        ``reads`` says what a decode reads, for the meter.
+        The context has ``n_slots`` sequences, and ``n_branches`` more for trees. ``reads`` says what a decode reads,
+        for the meter.
         """
         priors = tuple(middle * _TRUST for middle in _MIDDLES)
-        # Sampled tokens have bins of their own: agreement means something else there.
-        self.table = AcceptanceTable(priors + priors)
+        # Sampled tokens have bins of their own: agreement means something else there. So have second choices, and those
+        # behind them.
+        self.table = AcceptanceTable(priors * 2 * _N_RANKS)
+        self.most_tips = context.n_outputs
         self.cost = cost
         self._model = model
         self._context = context
         self._clock = clock
         self._reads = reads
         self._bytes_read = 0
+        self._branches = Branches(context, n_slots, n_branches)
         self._lanes = tuple(_Lane() for _ in range(n_slots))
         self._batch = Batch(context.n_batch)
         self._candidates = Candidates(context.n_vocab)
@@ -78,11 +101,16 @@ class DraftModel:
 
     def forget(self, sequence: Sequence) -> None:
         """Keep the cache: the next turn of the conversation begins with it."""
+        if sequence.slot is not None and self._branches.count:
+            self.settle(sequence)
+            self._branches.trim(sequence.slot.id, 0)
 
     def clear(self) -> None:
         """Forget what every slot holds."""
         self._context.clear()
-        for lane in self._lanes:
+        for slot, lane in enumerate(self._lanes):
+            self._branches.trim(slot, 0)
+            lane.forks.clear()
             lane.resident.truncate(0)
 
     def n_behind(self, sequence: Sequence) -> int:
@@ -100,23 +128,59 @@ class DraftModel:
 
     def extend(self, chains: list[Chain]) -> list[Guess | None]:
         """Return the draft model's next token for each chain."""
-        if not chains:
+        found = self.grow([Tip(chain, len(chain.tokens) - 1) for chain in chains], 1)
+        return [guesses[0] if guesses else None for guesses in found]
+
+    def grow(self, tips: Series[Tip], width: int) -> list[tuple[Guess, ...]]:
+        """Return the draft model's ``width`` best next tokens for each tip; at most ``most_tips`` at a time.
+
+        There are none where its numbers are none, or where no branch is left for a tip off the trunk.
+        """
+        if not tips:
             return []
         began = self._clock()
-        rows = sum(self._read_up_to_here(chain.sequence) for chain in chains if not chain.tokens)
+        rows = sum(self._read_up_to_here(tip.chain.sequence) for tip in tips if tip.node == PENDING)
         self._batch.clear()
-        for chain in chains:
-            self._add_last(chain)
-        rows += self._batch.n_tokens
+        placed = [self._add(tip) for tip in tips]
+        n_rows = self._batch.n_tokens
         if self._context.decode(self._batch) is not DecodeStatus.OK:
-            self._start_over(chains)
-            return [None] * len(chains)
-        self._count(sum(chain.position for chain in chains), len(chains))
+            self._start_over(tips)
+            return [()] * len(tips)
+        self._count(sum(_position(tip) for tip in tips), len(tips))
         self._context.synchronize()
-        logits = self._context.logits(len(chains))
-        guesses = [self._guess(chain, row) for chain, row in zip(chains, logits, strict=True)]
-        self.cost.observe(rows, 0, self._clock() - began)
-        return guesses
+        logits = iter(self._context.logits(n_rows))
+        found = [
+            self._choose(tip.chain.sequence, next(logits), _position(tip), width, _ahead(tip)) if is_placed else ()
+            for tip, is_placed in zip(tips, placed, strict=True)
+        ]
+        self.cost.observe(rows + n_rows, 0, self._clock() - began)
+        return found
+
+    def settle(self, sequence: Sequence) -> None:
+        """Keep of a sequence's branches what has become part of it; the ids are free again."""
+        slot, lane = sequence.slot, self._lane(sequence)
+        if not lane.forks:
+            return
+        assert slot is not None
+        tokens = sequence.tokens.view
+        n_shared = lane.resident.common_prefix(tokens)
+        if n_shared >= lane.n_certain:
+            following = tokens[lane.n_certain :].tolist()
+            branch = max(lane.forks, key=lambda branch: _n_common(lane.forks[branch], following))
+            size = lane.n_certain + _n_common(lane.forks[branch], following)
+            if size > n_shared and self._context.remove(slot.id, n_shared):
+                self._context.copy(branch, slot.id, size, n_shared)
+                lane.resident.truncate(n_shared)
+                lane.resident.extend(tokens[n_shared:size])
+        self._branches.release(slot.id, min(n_shared, lane.n_certain))
+        lane.forks.clear()
+
+    def drop_forks(self) -> None:
+        """Free the branches of sequences that were not settled: they lost their slots."""
+        for slot, lane in enumerate(self._lanes):
+            if lane.forks:
+                self._branches.release(slot, lane.n_certain)
+                lane.forks.clear()
 
     def shadow(self, sequence: Sequence) -> None:
         """Read what a sequence has said since, and note how often the draft would have been right. Drafts nothing."""
@@ -152,6 +216,7 @@ class DraftModel:
         """Evaluate all tokens of a sequence but the last; return how many rows that took."""
         assert sequence.slot is not None
         slot, lane, tokens = sequence.slot.id, self._lane(sequence), sequence.tokens
+        self.settle(sequence)
         n_known = min(lane.resident.common_prefix(tokens.view), len(tokens) - 1)
         if n_known < len(lane.resident):
             self._cut(slot, lane, n_known)
@@ -182,53 +247,116 @@ class DraftModel:
         self._context.synchronize()
         logits = self._context.logits(len(judged))
         for position, row in zip(judged, logits, strict=True):
-            guess = self._choose(sequence, row, position + 1)
-            if guess is None:
+            guesses = self._choose(sequence, row, position + 1)
+            if not guesses:
                 continue
+            guess = guesses[0]
             was_right = guess.token == int(tokens[position + 1])
             self._observations.append(Observation(sequence.id, guess.evidence, was_right))
 
-    def _add_last(self, chain: Chain) -> None:
-        """Add the row whose logits give the chain's next token."""
-        slot = chain.sequence.slot
+    def _add(self, tip: Tip) -> bool:
+        """Add the row whose logits give what comes behind a tip; False where it has no place."""
+        chain, node = tip
+        slot, lane = chain.sequence.slot, self._lane(chain.sequence)
         assert slot is not None
-        token = chain.tokens[-1] if chain.tokens else chain.sequence.tokens.last
-        lane = self._lane(chain.sequence)
-        self._batch.add(token, chain.position - 1, slot.id)
-        lane.resident.append(token)
+        token = chain.tokens[node] if node != PENDING else chain.sequence.tokens.last
+        position = _position(tip) - 1
+        branch = self._branch_for(lane, slot.id, chain, node, position) if isinstance(chain, Tree) else slot.id
+        if branch is None:
+            return False
+        self._batch.add(token, position, branch)
+        if branch == slot.id:
+            lane.resident.append(token)
+        else:
+            lane.forks[branch].append(token)
+        return True
 
-    def _guess(self, chain: Chain, logits: npt.NDArray[np.float32]) -> Guess | None:
-        return self._choose(chain.sequence, logits, chain.position)
+    def _branch_for(self, lane: _Lane, slot: int, tree: Tree, node: int, position: int) -> int | None:
+        """Return a sequence id that ends just before a node: the slot's, that of a branch, or a new branch."""
+        if node == PENDING:
+            lane.n_certain = position + 1
+            return slot
+        before = tree.path(node)[:-1]
+        lines = {slot: lane.resident.view[lane.n_certain :].tolist(), **lane.forks}
+        for branch, line in lines.items():
+            if line == before:
+                return branch
+        source = next((branch for branch, line in lines.items() if line[: len(before)] == before), None)
+        if source is None or not self._branches.n_free:
+            return None
+        branch = self._branches.fork(slot, source, position)
+        lane.forks[branch] = before
+        return branch
 
-    def _choose(self, sequence: Sequence, logits: npt.NDArray[np.float32], position: int) -> Guess | None:
-        """Return what the draft model says next, None where its numbers are none."""
+    def _choose(
+        self,
+        sequence: Sequence,
+        logits: npt.NDArray[np.float32],
+        position: int,
+        count: int = 1,
+        ahead: Series[int] | None = None,
+    ) -> tuple[Guess, ...]:
+        """Return what the draft model says next, likeliest first; nothing where its numbers are none.
+
+        ``ahead`` are the tokens drafted so far; None where the sequence went on from here already.
+        """
         sampler = sequence.sampler
         if not math.isfinite(logits.max()):
-            return None
+            return ()
         if sampler.is_plain_greedy:
             token = int(logits.argmax())
             top = float(logits[token])
-            probability = 1.0 / float(np.exp(logits - top).sum())
+            total = float(np.exp(logits - top).sum())
+            chances = [(token, 1.0 / total)]
+            while len(chances) < count:
+                logits[token] = -math.inf
+                token = int(logits.argmax())
+                chances.append((token, math.exp(float(logits[token]) - top) / total))
         else:
             top = float(logits.max())
             weights = np.exp(logits - top)
-            token = sampler.choose(logits, position, self._candidates)
-            probability = float(weights[token]) / float(weights.sum())
-        evidence = int(np.searchsorted(_EDGES, probability))
-        return Guess(token, evidence if sampler.params.is_greedy else _N_BINS + evidence)
+            total = float(weights.sum())
+            tokens = sampler.guess(logits, position, self._candidates, count, ahead)
+            chances = [(token, float(weights[token]) / total) for token in tokens]
+        first_bin = 0 if sampler.params.is_greedy else _N_BINS
+        return tuple(
+            [
+                Guess(token, first_bin + 2 * _N_BINS * min(rank, _N_RANKS - 1) + int(np.searchsorted(_EDGES, chance)))
+                for rank, (token, chance) in enumerate(chances)
+            ]
+        )
 
     def _cut(self, slot: int, lane: _Lane, size: int) -> None:
+        self._branches.trim(slot, size)
+        lane.forks.clear()
         if not self._context.remove(slot, size):
+            self._branches.trim(slot, 0)
             self._context.remove(slot, 0)
             size = 0
         lane.resident.truncate(size)
 
-    def _start_over(self, chains: list[Chain]) -> None:
+    def _start_over(self, tips: Series[Tip]) -> None:
         """After a failed decode nothing is known of these lanes."""
-        for chain in chains:
-            slot = chain.sequence.slot
+        for tip in tips:
+            slot = tip.chain.sequence.slot
             assert slot is not None
-            self._cut(slot.id, self._lane(chain.sequence), 0)
+            self._cut(slot.id, self._lane(tip.chain.sequence), 0)
+
+
+def _position(tip: Tip) -> int:
+    """Return the position of what comes behind a tip."""
+    return len(tip.chain.sequence.tokens) + 1 + tip.chain.depth_of(tip.node)
+
+
+def _ahead(tip: Tip) -> list[int]:
+    """Return the drafted tokens that lead up to and include a tip."""
+    chain, node = tip
+    return chain.path(node) if isinstance(chain, Tree) else chain.tokens[: node + 1]
+
+
+def _n_common(line: list[int], other: list[int]) -> int:
+    """Return how many tokens at the start are the same."""
+    return next((n for n, (a, b) in enumerate(zip(line, other, strict=False)) if a != b), min(len(line), len(other)))
 
 
 class DraftFailed(Exception):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Series
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from core.draft import PENDING, Draft
 from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable, SequenceAcceptance
 
@@ -73,6 +75,35 @@ class Chain:
     def position(self) -> int:
         """Position of the next token to draft."""
         return len(self.sequence.tokens) + len(self.tokens)
+
+    @property
+    def kept_depths(self) -> Series[int]:
+        """Depths of the tokens to verify."""
+        return range(len(self.tokens))
+
+    @property
+    def draft(self) -> Draft:
+        """What is to be verified."""
+        return Draft(tuple(self.tokens))
+
+    def reach_of(self, node: int) -> float:
+        """Return the chance that everything up to a node is accepted."""
+        return 1.0 if node == PENDING else self.reach[node]
+
+    def depth_of(self, node: int) -> int:
+        """Return how many drafted tokens lead up to a node."""
+        return node
+
+    def keep(self, nodes: Series[int]) -> None:
+        """Verify only these nodes, each of them with all that lead up to it."""
+        self.truncate(len(nodes))
+
+    def learn(self, tokens: Series[int], n_accepted: int) -> None:
+        """Learn from a step in which ``tokens`` came, of which the first ``n_accepted`` were drafted."""
+        for depth in range(min(n_accepted + 1, len(self.tokens))):
+            was_accepted = depth < n_accepted
+            self.drafter.table.learn(self.evidence[depth], was_accepted)
+            self.acceptance.learn(self.evidence[depth], self.rates[depth], was_accepted)
 
     def add(self, guess: Guess) -> None:
         """Lengthen the chain by a token."""

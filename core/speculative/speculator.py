@@ -7,14 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from core.cost_model import CostModel
+from core.draft import PENDING
 from core.options import MAX_DRAFT_DEPTH
 from core.sequence import Sequence
 from core.speculative.acceptance import SequenceAcceptance
 from core.speculative.depth import Candidate, another_round, best_cut
-from core.speculative.draft_model import DraftFailed, DraftModel
+from core.speculative.draft_model import DraftFailed, DraftModel, Tip
 from core.speculative.drafter import Chain, Drafter
 from core.speculative.lookup import Lookup
 from core.speculative.purse import Purse
+from core.speculative.tree import Tree
 
 MAX_DRAFT = MAX_DRAFT_DEPTH
 # A chain whose chance has sunk below this cannot pay in any step.
@@ -33,6 +35,12 @@ _CREDIT_STEPS = 2.0
 # usual length, at so many tokens a step.
 _USUAL_REPLY, _REPLY_WEIGHT = 128.0, 0.1
 _TOKENS_PER_STEP = 3.0
+# How many next tokens are asked for at each place where forks may pay, and how likely others than the first choice are
+# at best: where a row (the mean of the next so many) is worth more than that, they are not asked for.
+_WIDEST, _SECOND_CHANCE, _WIDE_LOOK = 3, 0.25, 8
+# So many places off the trunks are considered for drafting on.
+_MOST_SIDE_TIPS = 8
+_SIBLING_MEAN = 0.1
 
 
 @dataclass(slots=True)
@@ -40,6 +48,7 @@ class _Record:
     """What speculation knows of one sequence."""
 
     acceptance: dict[str, SequenceAcceptance]
+    siblings: SequenceAcceptance = field(default_factory=lambda: SequenceAcceptance(_SIBLING_MEAN))
     since_probe: int = 0
     probe_interval: int = _FIRST_PROBE
     was_probed: bool = False
@@ -71,7 +80,9 @@ class Speculator:
     """Chooses drafter and depth by what they are worth beyond plain decoding, from measured times and acceptance.
 
     ``fixed_depth`` switches the judgement off: always so many tokens of the draft model (or of the lookup where there
-    is none). It is there to be compared with.
+    is none). It is there to be compared with. ``width`` is how many next tokens the draft model proposes at each place,
+    more than one making trees; None where that is decided as well. With a fixed depth, a tree has that trunk and as
+    many of the likeliest other nodes as make ``width`` at each depth.
     """
 
     def __init__(
@@ -82,6 +93,7 @@ class Speculator:
         lookup: Lookup | None = None,
         draft_model: DraftModel | None = None,
         fixed_depth: int | None = None,
+        width: int | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """``cost`` is the target's, ``n_ctx`` the longest a sequence may get."""
@@ -92,6 +104,11 @@ class Speculator:
         self._lookup = lookup
         self._model = draft_model
         self._fixed_depth = fixed_depth
+        self._width = width
+        # A fixed depth is one also where it is hopeless.
+        self._least_reach = _HOPELESS if fixed_depth is None else 0.0
+        self._n_branches, self._branch_seconds = 0, 0.0
+        self._has_forked = False
         self._clock = clock
         self._drafters: tuple[Drafter, ...] = tuple(d for d in (lookup, draft_model) if d is not None)
         self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
@@ -127,13 +144,25 @@ class Speculator:
 
     # -- before a step ------------------------------------------------------------------------------------------
 
-    def draft(self, decoding: list[Sequence], n_rows: int, kv: int, room: int) -> dict[str, Chain]:
+    def draft(
+        self,
+        decoding: list[Sequence],
+        n_rows: int,
+        kv: int,
+        room: int,
+        n_branches: int = 0,
+        branch_seconds: float = 0.0,
+    ) -> dict[str, Chain]:
         """Return the chains to verify in the next step, by request id; none is a normal answer.
 
         ``n_rows`` are the rows that the step has anyway, ``kv`` the tokens they attend to, ``room`` the rows that may
-        be added.
+        be added, ``n_branches`` the side branches that trees may have altogether; each adds ``branch_seconds``.
         """
         began = self._clock()
+        self._n_branches, self._branch_seconds = n_branches, branch_seconds
+        if self._model is not None and self._has_forked:
+            self._model.drop_forks()
+            self._has_forked = False
         self._seconds_at_risk = 0.0
         try:
             if self._fixed_depth is not None:
@@ -144,21 +173,50 @@ class Speculator:
             chains = []
         self._collect_observations()
         self._seconds_drafting = self._clock() - began
-        self._cut_away = {chain.sequence.id: chain for chain in chains if not chain.tokens}
-        return {chain.sequence.id: chain for chain in chains if chain.tokens}
+        drafted: dict[str, Chain] = {}
+        self._cut_away = {}
+        for chain in chains:
+            (drafted if chain.kept_depths else self._cut_away)[chain.sequence.id] = chain
+        return drafted
 
     def _draft_fixed(self, decoding: list[Sequence], room: int) -> list[Chain]:
         assert self._fixed_depth is not None
         drafter: Drafter | None = self._model or self._lookup
         if drafter is None or not self._fixed_depth:
             return []
+        width = self._width or 1 if drafter is self._model and self._n_branches else 1
+        room_each = room // max(len(decoding), 1)
+        depth = min(self._fixed_depth, room_each)
+        if width > 1:
+            return self._draft_fixed_trees([self._tree(sequence) for sequence in decoding], depth, width, room_each)
         chains = [self._chain(sequence, drafter) for sequence in decoding]
-        depth = min(self._fixed_depth, room // max(len(chains), 1))
         for _ in range(depth):
             live = [chain for chain in chains if not chain.is_done and self._limit(chain) > len(chain.tokens)]
             if live:
                 self._extend(drafter, live)
         return chains
+
+    def _draft_fixed_trees(self, trees: list[Tree], depth: int, width: int, room_each: int) -> list[Chain]:
+        for level in range(depth):
+            self._grow([tip for tree in trees for tip in self._widest(tree, level, width)], width)
+        nodes: list[tuple[Chain, int]] = []
+        for tree in trees:
+            trunk = set(tree.trunk)
+            others = sorted(set(range(len(tree.tokens))) - trunk, key=lambda node: (-tree.reach[node], node))
+            n_others = min(len(trunk) * width, room_each) - len(trunk)
+            nodes += [(tree, node) for node in (*tree.trunk, *others[:n_others])]
+        chains: list[Chain] = [*trees]
+        self._keep(chains, [(chain, node) for _, chain, node in self._branching(nodes, 0.0)])
+        return chains
+
+    def _widest(self, tree: Tree, depth: int, width: int) -> list[Tip]:
+        """Return a tree's tips at a depth: that of the trunk and the likeliest others, ``width`` in all."""
+        if depth >= self._limit(tree):
+            return []
+        nodes = [node for node in tree.tips if tree.depth_of(node) == depth - 1]
+        trunk = tree.trunk[-1:]
+        nodes.sort(key=lambda node: (node not in trunk, -tree.reach_of(node)))
+        return [Tip(tree, node) for node in nodes[:width]]
 
     def _draft_what_pays(self, decoding: list[Sequence], n_rows: int, kv: int, room: int) -> list[Chain]:
         awake = [sequence for sequence in decoding if self._is_awake(sequence)]
@@ -211,9 +269,10 @@ class Speculator:
     ) -> list[Chain]:
         """Let the draft model work where it promises more than what was found, round by round while that pays."""
         by_id = {chain.sequence.id: chain for chain in found}
+        width = self._width_worth_trying(n_rows, rate, step_seconds) if awake and self._n_branches else 1
         chains = []
         for sequence in awake:
-            chain = self._chain(sequence, model)
+            chain = self._chain(sequence, model) if width == 1 else self._tree(sequence)
             promise = self._promise(chain, rate, step_seconds, n_rows)
             self._judge_promise(self._records[sequence.id], promise)
             rival = by_id.get(sequence.id)
@@ -222,7 +281,12 @@ class Speculator:
         chosen = {chain.sequence.id for chain in chains}
         n_found_rows = sum(len(chain.tokens) for chain in found if chain.sequence.id not in chosen)
         self._probe(model, awake)
-        self._run_rounds(model, chains, n_rows + n_found_rows, rate, step_seconds, room - n_found_rows)
+        rows_left = room - n_found_rows
+        if width == 1:
+            self._run_rounds(model, chains, n_rows + n_found_rows, rate, step_seconds, rows_left)
+        else:
+            trees = [chain for chain in chains if isinstance(chain, Tree)]
+            self._grow_trees(model, trees, n_rows + n_found_rows, rate, step_seconds, rows_left, width)
         drafted = {chain.sequence.id for chain in chains if chain.tokens}
         return [chain for chain in found if chain.sequence.id not in drafted] + [c for c in chains if c.tokens]
 
@@ -262,6 +326,47 @@ class Speculator:
                 return
             self._extend(model, live[: outlook.n_chains])
 
+    def _grow_trees(
+        self,
+        model: DraftModel,
+        trees: list[Tree],
+        n_rows: int,
+        rate: float,
+        step_seconds: Callable[[int], float],
+        room: int,
+        width: int,
+    ) -> None:
+        """Let trees grow where it promises most, by as many places in each round as pay; as ``_run_rounds`` does."""
+        for _ in range(MAX_DRAFT):
+            tips = [Tip(tree, node) for tree in trees for node in self._open_tips(tree)]
+            tips.sort(key=lambda tip: -tip.chain.reach_of(tip.node) * tip.chain.acceptance.mean)
+            del tips[len(trees) + _MOST_SIDE_TIPS :]
+            n_drafted = sum(tree.n_places for tree in trees)
+            outlook = another_round(
+                [Candidate(tree.reach_of(node), tree.acceptance.mean) for tree, node in tips],
+                n_rows + n_drafted,
+                rate,
+                step_seconds,
+                model.round_seconds,
+                room - n_drafted,
+                self._late(model, [tree.sequence for tree, node in tips if node == PENDING]),
+            )
+            if not outlook.n_chains:
+                return
+            self._grow(tips[: outlook.n_chains], width)
+
+    def _open_tips(self, tree: Tree) -> list[int]:
+        limit = self._limit(tree) - 1
+        return [node for node in tree.tips if tree.depth_of(node) < limit]
+
+    def _width_worth_trying(self, n_rows: int, rate: float, step_seconds: Callable[[int], float]) -> int:
+        """Return how many next tokens to ask for: first choices only where a row costs more than others can bring."""
+        if self._width is not None:
+            return self._width
+        row_seconds = (step_seconds(n_rows + _WIDE_LOOK) - step_seconds(n_rows)) / _WIDE_LOOK
+        price = rate * (row_seconds + self._branch_seconds)
+        return _WIDEST if price < _SECOND_CHANCE else 1
+
     def _probe(self, model: DraftModel, awake: list[Sequence]) -> None:
         """Let the draft model read along now and then where it is not used, to learn whether it would pay."""
         for sequence in awake:
@@ -288,15 +393,49 @@ class Speculator:
     ) -> None:
         """Keep the drafted tokens whose verification pays, over all chains together."""
         tokens = sorted(
-            ((reach, -depth, chain) for chain in chains for depth, reach in enumerate(chain.reach)),
+            ((reach, -node, chain) for chain in chains for node, reach in enumerate(chain.reach)),
             key=lambda entry: (-entry[0], -entry[1]),
         )[: max(room, 0)]
-        count = best_cut([reach for reach, _, _ in tokens], n_rows, rate, step_seconds)
-        sizes: dict[int, int] = {}
-        for _, _, chain in tokens[:count]:
-            sizes[id(chain)] = sizes.get(id(chain), 0) + 1
+        if not self._has_forked:
+            count = best_cut([reach for reach, _, _ in tokens], n_rows, rate, step_seconds)
+            sizes: dict[int, int] = {}
+            for _, _, chain in tokens[:count]:
+                sizes[id(chain)] = sizes.get(id(chain), 0) + 1
+            for chain in chains:
+                chain.truncate(sizes.get(id(chain), 0))
+            return
+        nodes = self._branching([(chain, -node) for _, node, chain in tokens], rate * self._branch_seconds)
+        count = best_cut([worth for worth, _, _ in nodes], n_rows, rate, step_seconds)
+        self._keep(chains, [(chain, node) for _, chain, node in nodes[:count]])
+
+    def _branching(self, nodes: list[tuple[Chain, int]], price: float) -> list[tuple[float, Chain, int]]:
+        """Return the nodes that can be verified together, and what each is worth in tokens without its row.
+
+        Every leaf of a tree but one takes a branch, which costs ``price`` (tokens). ``nodes`` come with all that lead
+        up to them before them, and so do those that are returned.
+        """
+        left = self._n_branches
+        placed: set[tuple[int, int]] = {(id(chain), PENDING) for chain, _ in nodes}
+        grown: set[tuple[int, int]] = set()
+        possible = []
+        for chain, node in nodes:
+            parent = id(chain), chain.parents[node] if isinstance(chain, Tree) else node - 1
+            reach, forks = chain.reach[node], parent in grown
+            if parent not in placed or (forks and (not left or reach <= price)):
+                continue
+            left -= forks
+            grown.add(parent)
+            placed.add((id(chain), node))
+            possible.append((reach - price if forks else reach, chain, node))
+        return possible
+
+    def _keep(self, chains: list[Chain], nodes: list[tuple[Chain, int]]) -> None:
+        """Let the chains keep these of their nodes."""
+        kept: dict[int, list[int]] = {}
+        for chain, node in nodes:
+            kept.setdefault(id(chain), []).append(node)
         for chain in chains:
-            chain.truncate(sizes.get(id(chain), 0))
+            chain.keep(kept.get(id(chain), ()))
 
     # -- after a step -------------------------------------------------------------------------------------------
 
@@ -307,24 +446,26 @@ class Speculator:
             return
         own_lookup = 0
         if chain is not None:
-            n_judged = min(n_accepted + 1, len(chain.tokens))
-            for depth in range(n_judged):
-                was_accepted = depth < n_accepted
-                chain.drafter.table.learn(chain.evidence[depth], was_accepted)
-                chain.acceptance.learn(chain.evidence[depth], chain.rates[depth], was_accepted)
+            chain.learn(tokens, n_accepted)
             self._count(chain, n_accepted)
-            own_lookup = n_judged if chain.drafter is self._lookup else 0
+            own_lookup = min(n_accepted + 1, len(chain.tokens)) if chain.drafter is self._lookup else 0
             record.since_probe = 0 if chain.drafter is self._model else record.since_probe + len(tokens)
             if chain.drafter is self._model:
                 record.probe_interval = _FIRST_PROBE
         else:
             record.since_probe += len(tokens)
+        if isinstance(chain, Tree) and self._model is not None:
+            began = self._clock()
+            self._model.settle(sequence)
+            self.branched(self._clock() - began)
         self._judge_unverified(chain or self._cut_away.get(sequence.id), tokens, n_accepted)
         if self._lookup is not None:
             self._lookup.advance(sequence, tokens, own_lookup)
 
     def _judge_unverified(self, chain: Chain | None, tokens: list[int], n_accepted: int) -> None:
         """Learn from the first token that was drafted but not verified, where the target's own is known."""
+        if isinstance(chain, Tree) and not chain.kept_nodes:
+            chain.learn(tokens, n_accepted)
         if chain is None or chain.next is None or chain.drafter is not self._model:
             return
         if n_accepted < len(chain.tokens) or len(tokens) <= n_accepted:
@@ -333,6 +474,11 @@ class Speculator:
         rate = chain.drafter.table.rate(chain.next.evidence)
         chain.drafter.table.learn(chain.next.evidence, was_right)
         chain.acceptance.learn(chain.next.evidence, rate, was_right)
+
+    def branched(self, seconds: float) -> None:
+        """Book what the branches of a step's trees have taken beside its decode, before ``step_done``."""
+        self._seconds_at_risk += seconds
+        self._seconds_drafting += seconds
 
     def step_done(self, n_sequences: int, n_tokens: int, plain_step: float, decode: float) -> None:
         """Book a step that only decoded: ``n_tokens`` came for ``n_sequences`` in ``decode`` seconds and the drafting.
@@ -347,12 +493,14 @@ class Speculator:
         self._speedup = max(1.0, self._speedup + _SPEEDUP_WEIGHT * (achieved - self._speedup))
 
     def _count(self, chain: Chain, n_accepted: int) -> None:
-        self.stats.n_drafted += len(chain.tokens)
+        depths = chain.kept_depths
+        self.stats.n_drafted += len(depths)
         self.stats.n_accepted += n_accepted
         self.stats.n_bonus += 1
-        for depth in range(len(chain.tokens)):
+        for depth in depths:
             self.stats.drafted_at[depth] += 1
-            self.stats.accepted_at[depth] += depth < n_accepted
+        for depth in range(n_accepted):
+            self.stats.accepted_at[depth] += 1
 
     def take_bytes_read(self) -> int:
         """Return the bytes that the draft model has read since this was last asked."""
@@ -372,6 +520,11 @@ class Speculator:
 
     def _chain(self, sequence: Sequence, drafter: Drafter) -> Chain:
         return Chain(sequence, drafter, self._records[sequence.id].acceptance[drafter.name])
+
+    def _tree(self, sequence: Sequence) -> Tree:
+        assert self._model is not None
+        record = self._records[sequence.id]
+        return Tree(sequence, self._model, record.acceptance[self._model.name], siblings=record.siblings)
 
     def _limit(self, chain: Chain) -> int:
         """Return how many tokens may be drafted: no more than can be used."""
@@ -397,9 +550,25 @@ class Speculator:
             if guess is None:
                 chain.is_done = True
                 continue
+            guide = chain.sequence.sampler.guide
+            if guide is not None and guide.n_allowed([*chain.tokens, guess.token]) <= len(chain.tokens):
+                chain.is_done = True  # what the grammar forbids need not be verified
+                continue
             chain.add(guess)
-            # A fixed depth is one also where it is hopeless.
-            chain.is_done = self._fixed_depth is None and chain.probability < _HOPELESS
+            chain.is_done = chain.probability < self._least_reach
+
+    def _grow(self, tips: list[Tip], width: int) -> None:
+        """Let the draft model draft on at ``tips``, with ``width`` choices at each."""
+        if not tips:
+            return
+        assert self._model is not None
+        began = self._clock()
+        self._has_forked = True
+        tips = tips[: self._model.most_tips]
+        for (tree, node), guesses in zip(tips, self._model.grow(tips, width), strict=True):
+            assert isinstance(tree, Tree)
+            tree.grow(node, guesses, self._least_reach)
+        self._seconds_at_risk += self._clock() - began
 
     def _promise(self, chain: Chain, rate: float, step_seconds: Callable[[int], float], n_rows: int) -> float:
         """Return what the draft model can be expected to be worth on a sequence, in tokens."""

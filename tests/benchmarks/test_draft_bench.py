@@ -53,8 +53,10 @@ def test_the_summary_takes_what_its_names_say() -> None:
         row("realistic", "story", "depth 2", 1.2, 2),
         row("realistic", "code", "plain", 1.0, 0),
         row("realistic", "code", "adaptive", 0.96),
+        row("realistic", "code", "chains", 0.98),
         row("realistic", "code", "depth 2", 0.7, 2),
         row("realistic", "rename", "adaptive", 1.6),
+        row("realistic", "rename", "chains", 1.28),
         row("random", "story", "adaptive", 0.98),
         row("random", "copy", "auto", 0.95),
         row("none", "copy", "lookup", 1.8),
@@ -66,6 +68,7 @@ def test_the_summary_takes_what_its_names_say() -> None:
         "draft_speedup_rename": 1.6,
         "perfect_speedup": 1.9,
         "adaptive_vs_best_fixed_min": 0.95,
+        "trees_vs_chains_min": 0.9796,
         "lookup_speedup_copy": 1.8,
     }
 
@@ -77,6 +80,7 @@ def test_what_was_not_measured_is_none() -> None:
 def test_only_drafts_that_can_be_right_are_swept() -> None:
     assert [way.depth for way in ways_with("perfect", [0, 2])] == [None, None, 2]
     assert [way.depth for way in ways_with("random", [0, 2])] == [None, None]
+    assert [way.name for way in ways_with("realistic", [2])] == ["adaptive", "chains", "auto", "depth 2"]
 
 
 def test_shuffled_weights_are_as_large_as_the_draft_and_always_wrong() -> None:

@@ -20,7 +20,7 @@ class Memory:
         self.calls.append(("remove", sequence, start))
         return self.can_cut or start == 0
 
-    def copy(self, source: int, target: int, end: int) -> None:
+    def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
         self.calls.append((f"copy to {target}", source, end))
 
 

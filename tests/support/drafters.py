@@ -9,6 +9,7 @@ from core.cost_model import Calibration, CostModel
 from core.engine import Engine
 from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable
+from core.speculative.draft_model import Tip
 from core.speculative.drafter import Chain, Guess, Observation
 from core.speculative.speculator import Speculator
 
@@ -21,6 +22,7 @@ class RandomDrafter:
     def __init__(self, n_vocab: int, seed: int = 1) -> None:
         self.table = AcceptanceTable((0.9,))
         self.cost = CostModel(Calibration({1: 1e-6}))
+        self.most_tips = 64
         self._random = random.Random(seed)
         self._n_vocab = n_vocab
 
@@ -35,6 +37,15 @@ class RandomDrafter:
 
     def extend(self, chains: list[Chain]) -> list[Guess | None]:
         return [Guess(self._random.randrange(self._n_vocab), 0) for _ in chains]
+
+    def grow(self, tips: list[Tip], width: int) -> list[tuple[Guess, ...]]:
+        return [tuple(Guess(token, 0) for token in self._random.sample(range(self._n_vocab), width)) for _ in tips]
+
+    def settle(self, sequence: Sequence) -> None:
+        pass
+
+    def drop_forks(self) -> None:
+        pass
 
     def n_behind(self, sequence: Sequence) -> int:
         return 1
@@ -77,8 +88,10 @@ class OracleDrafter(RandomDrafter):
         return Guess((token + 1) % self._n_vocab if place % self._wrong_every == 0 else token, 0)
 
 
-def use_drafter(engine: Engine, drafter: Any, depth: int | None = None) -> Speculator:
-    """Let ``drafter`` draft for an engine: always ``depth`` tokens, or as many as pay."""
-    speculator = Speculator(engine.cost, n_ctx=engine.n_ctx, draft_model=drafter, fixed_depth=depth)
+def use_drafter(engine: Engine, drafter: Any, depth: int | None = None, width: int | None = None) -> Speculator:
+    """Let ``drafter`` draft for an engine: always ``depth`` tokens (``width`` at each), or as many as pay."""
+    speculator = Speculator(engine.cost, n_ctx=engine.n_ctx, draft_model=drafter, fixed_depth=depth, width=width)
+    if engine._speculator is not None:
+        engine._speculator.close()
     engine._speculator = speculator
     return speculator

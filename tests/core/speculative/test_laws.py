@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 
 from core.engine import Engine
@@ -15,6 +13,7 @@ from core.loading import load_engine
 from core.options import EngineOptions
 from core.sampling_params import SamplingParams
 from tests.support import gguf_factory
+from tests.support.chi_square import assert_same_distribution, third_tokens
 from tests.support.drafters import OracleDrafter, RandomDrafter, use_drafter
 from tests.support.engines import (
     EMBER,
@@ -103,27 +102,8 @@ def test_sampled_tokens_are_distributed_as_without_drafts(plain: Engine, drafter
     with open_engine(n_slots=16, n_ctx=128, **options) as engine:
         if drafter == "random":
             use_drafter(engine, RandomDrafter(4096), 3)
-        found = _third_tokens(engine, range(10_000, 10_000 + n_seeds))
-    wanted = _third_tokens(plain, range(n_seeds))
-    tokens = [token for token, count in (found + wanted).items() if count >= 20]
-    rest = (n_seeds - sum(found[t] for t in tokens), n_seeds - sum(wanted[t] for t in tokens))
-    a = np.array([*(found[token] for token in tokens), rest[0]], float)
-    b = np.array([*(wanted[token] for token in tokens), rest[1]], float)
-    kept = a + b > 0
-    statistic = float(((a - b)[kept] ** 2 / (a + b)[kept]).sum())
-    freedom = int(kept.sum()) - 1
-    assert freedom >= 2, "the prompt must leave a choice"
-    # Wilson and Hilferty: the cube root of chi-square over its freedom is nearly normal; p = 0.0005.
-    spread = 2 / (9 * freedom)
-    assert ((statistic / freedom) ** (1 / 3) - (1 - spread)) / spread**0.5 < 3.29
-
-
-def _third_tokens(engine: Engine, seeds: range) -> Counter[str]:
-    ledger = Ledger()
-    for seed in seeds:
-        submit(engine, str(seed), FOX, max_tokens=4, sampling=SamplingParams(seed=seed, temperature=1.0, top_k=20))
-    run(engine, ledger)
-    return Counter(" ".join(ledger.text[str(seed)].split()[:3]) for seed in seeds)
+        found = third_tokens(engine, range(10_000, 10_000 + n_seeds))
+    assert_same_distribution(found, third_tokens(plain, range(n_seeds)))
 
 
 def test_drafted_and_sampled_with_one_seed_the_text_is_the_same(plain: Engine) -> None:
