@@ -25,6 +25,7 @@ from core.meter import Meter, Occupancy, Reading
 from core.planner import Plan, Share, plan, prefill_chunk
 from core.receipt import Receipt
 from core.request import Request
+from core.rollback import MOST_REPLAYED, Rollback, choose_rollback
 from core.roster import Roster
 from core.runner import Runner
 from core.sampling_params import SamplingParams
@@ -77,13 +78,14 @@ class Engine:
         n_ctx: int,
         n_slots: int,
         n_ubatch: int = 512,
+        rollback: Rollback | None = None,
         speculator: Speculator | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Take over ``model``, ``context`` and ``speculator``: ``close`` frees them.
 
         ``cost`` predicts the context's step times and learns from each; ``meter`` takes a reading of each. ``n_ctx``
-        bounds each request.
+        bounds each request. ``rollback`` None chooses what the context allows.
         """
         self.cost = cost
         self.meter = meter
@@ -99,6 +101,7 @@ class Engine:
         self._roster = Roster(self._slots)
         self._runner = Runner(context, self._roster, clock)
         self._n_ubatch = n_ubatch
+        self._rollback = rollback or choose_rollback(context, cost, is_recurrent=model.is_recurrent)
         self._speculator = speculator
         self._order = itertools.count()
         self._cancelled: set[str] = set()
@@ -156,11 +159,6 @@ class Engine:
         return logits
 
     @property
-    def can_speculate(self) -> bool:
-        """True where requests may be drafted for."""
-        return self._speculator is not None
-
-    @property
     def is_idle(self) -> bool:
         """True where a step would do nothing."""
         return not len(self._roster)
@@ -189,7 +187,7 @@ class Engine:
         self._end_cancelled(events, began)
         self._admit(events, began)
         running = self._roster.running
-        decoding = [sequence for sequence in running if sequence.n_pending == 1]
+        decoding = [sequence for sequence in running if sequence.n_pending == 1 or not sequence.is_prefilling]
         chunk = self._chunk(decoding) if len(decoding) < len(running) else 0
         chains, draft_seconds = self._draft(decoding, chunk)
         drafts = {request_id: tuple(chain.tokens) for request_id, chain in chains.items()}
@@ -236,8 +234,23 @@ class Engine:
         began = self._clock()
         kv = sum([sequence.n_past + 1 for sequence in decoding])
         room = min(self._context.n_outputs, self._runner.capacity) - len(self._roster.running)
-        chains = self._speculator.draft(speculating, len(decoding) + chunk, kv, room)
+        if self._slots.can_cut:
+            chains = self._speculator.draft(speculating, len(decoding) + chunk, kv, room)
+        else:
+            n_replay = sum([sequence.n_replay for sequence in decoding])
+            # What is drafted now may have to be replayed beside requests that only come then.
+            room -= n_replay + len(self._slots) - len(self._roster.running)
+            speculating = [sequence for sequence in speculating if sequence.n_replay <= MOST_REPLAYED]
+            chains = self._speculator.draft(speculating, len(decoding) + n_replay + chunk, kv, room)
+            self._mark([chain.sequence for chain in chains.values()])
         return chains, self._clock() - began
+
+    def _mark(self, sequences: list[Sequence]) -> None:
+        """Make sure that there is a way back to where sequences are now. One that replays has just come back here."""
+        for sequence in sequences:
+            if not sequence.n_replay:
+                assert sequence.slot is not None
+                self._rollback.mark(sequence.slot.id, sequence.n_past)
 
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
         while self._cancelled:
@@ -345,17 +358,20 @@ class Engine:
             sequence.n_past += 1
             if reason is not None:
                 break
+        is_decoding = share.n_rows == 1 + sequence.n_replay
+        sequence.n_replay = 0
+        if n_accepted < len(share.draft):
+            n_held = self._rollback.keep(slot.id, sequence.n_past)
+            sequence.n_replay = sequence.n_past - n_held if n_held else 0
+            sequence.n_past = n_held
         slot.n_resident = sequence.n_past
-        if n_accepted < len(share.draft) and not self._context.remove(slot.id, sequence.n_past):
-            self._slots.clear(slot)
-            sequence.n_past = 0
         sequence.n_drafted += len(share.draft)
         sequence.n_accepted += n_accepted
         self.stats.n_sampled += n_sampled
         self.stats.n_drafted += len(share.draft)
         self.stats.n_accepted += n_accepted
         self.stats.n_tokens += len(tokens)
-        if share.n_rows == 1:
+        if is_decoding:
             reading.book(sequence.account, n_sampled)
         if self._speculator is not None:
             self._speculator.verified(sequence, chains.get(sequence.id) if share.draft else None, tokens, n_accepted)
