@@ -48,7 +48,9 @@ def _fastest(context: Context, batch: Batch, width: int, position: int, widest: 
 
 
 def _run(context: Context, batch: Batch, width: int, position: int, widest: int) -> float:
-    context.remove(0, position)
+    if not context.remove(0, position):
+        # A running state cannot be cut back: it is computed anew.
+        _run(context, batch, position, 0, widest)
     batch.clear()
     if width <= widest:
         for row in range(width):

@@ -26,6 +26,7 @@ from core.meter import Meter, Occupancy, Reading
 from core.planner import Plan, Share, plan, prefill_chunk
 from core.receipt import Receipt
 from core.request import Request
+from core.rollback import MOST_REPLAYED, Rollback, choose_rollback
 from core.roster import Roster
 from core.runner import Runner
 from core.sampling_params import SamplingParams
@@ -80,6 +81,7 @@ class Engine:
         n_slots: int,
         n_branches: int = 0,
         n_ubatch: int = 512,
+        rollback: Rollback | None = None,
         speculator: Speculator | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -87,6 +89,7 @@ class Engine:
 
         ``cost`` predicts the context's step times and learns from each; ``meter`` takes a reading of each. ``n_ctx``
         bounds each request. The context's sequences are ``n_slots`` and behind them ``n_branches`` for drafted trees.
+        ``rollback`` None chooses what the context allows.
         """
         self.cost = cost
         self.meter = meter
@@ -103,6 +106,7 @@ class Engine:
         self._branches = Branches(context, n_slots, n_branches, clock)
         self._runner = Runner(context, self._roster, self._branches, clock)
         self._n_ubatch = n_ubatch
+        self._rollback = rollback or choose_rollback(context, cost, is_recurrent=model.is_recurrent)
         self._speculator = speculator
         self._order = itertools.count()
         self._cancelled: set[str] = set()
@@ -160,11 +164,6 @@ class Engine:
         return logits
 
     @property
-    def can_speculate(self) -> bool:
-        """True where requests may be drafted for."""
-        return self._speculator is not None
-
-    @property
     def is_idle(self) -> bool:
         """True where a step would do nothing."""
         return not len(self._roster)
@@ -193,7 +192,7 @@ class Engine:
         self._end_cancelled(events, began)
         self._admit(events, began)
         running = self._roster.running
-        decoding = [sequence for sequence in running if sequence.n_pending == 1]
+        decoding = [sequence for sequence in running if sequence.n_pending == 1 or not sequence.is_prefilling]
         chunk = self._chunk(decoding) if len(decoding) < len(running) else 0
         chains, draft_seconds = self._draft(decoding, chunk)
         drafts = {request_id: chain.draft for request_id, chain in chains.items()}
@@ -240,6 +239,8 @@ class Engine:
         began = self._clock()
         kv = sum([sequence.n_past + 1 for sequence in decoding])
         room = min(self._context.n_outputs, self._runner.capacity) - len(self._roster.running)
+        if not self._slots.can_cut:
+            return self._draft_with_way_back(speculating, decoding, chunk, kv, room), self._clock() - began
         # Where cells become few, trees must not push anything out: chains take fewer.
         branches = self._branches
         n_branches = branches.count if kv + room <= self._context.n_cells else 0
@@ -247,6 +248,26 @@ class Engine:
             speculating, len(decoding) + chunk, kv, room, n_branches, branches.seconds_each if n_branches else 0.0
         )
         return chains, self._clock() - began
+
+    def _draft_with_way_back(
+        self, speculating: list[Sequence], decoding: list[Sequence], chunk: int, kv: int, room: int
+    ) -> dict[str, Chain]:
+        """Draft where the cache cannot be cut: rows that a rejection loses are replayed in the next step."""
+        assert self._speculator is not None
+        n_replay = sum([sequence.n_replay for sequence in decoding])
+        # What is drafted now may have to be replayed beside requests that only come then.
+        room -= n_replay + len(self._slots) - len(self._roster.running)
+        speculating = [sequence for sequence in speculating if sequence.n_replay <= MOST_REPLAYED]
+        chains = self._speculator.draft(speculating, len(decoding) + n_replay + chunk, kv, room)
+        self._mark([chain.sequence for chain in chains.values()])
+        return chains
+
+    def _mark(self, sequences: list[Sequence]) -> None:
+        """Make sure that there is a way back to where sequences are now. One that replays has just come back here."""
+        for sequence in sequences:
+            if not sequence.n_replay:
+                assert sequence.slot is not None
+                self._rollback.mark(sequence.slot.id, sequence.n_past)
 
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
         while self._cancelled:
@@ -359,19 +380,22 @@ class Engine:
             row = following
             n_accepted += 1
             sequence.n_past += 1
-        slot.n_resident = sequence.n_past
+        is_decoding = share.n_rows == 1 + sequence.n_replay
+        sequence.n_replay = 0
         if shape is not None:
             self._keep_path(shape, row, slot.id, sequence.n_past)
-        elif n_accepted < len(draft) and not self._context.remove(slot.id, sequence.n_past):
-            self._slots.clear(slot)
-            sequence.n_past = 0
+        elif n_accepted < len(draft):
+            n_held = self._rollback.keep(slot.id, sequence.n_past)
+            sequence.n_replay = sequence.n_past - n_held if n_held else 0
+            sequence.n_past = n_held
+        slot.n_resident = sequence.n_past
         sequence.n_drafted += len(draft)
         sequence.n_accepted += n_accepted
         self.stats.n_sampled += n_sampled
         self.stats.n_drafted += len(draft)
         self.stats.n_accepted += n_accepted
         self.stats.n_tokens += len(tokens)
-        if share.n_rows == 1:
+        if is_decoding:
             reading.book(sequence.account, n_sampled)
         if self._speculator is not None:
             self._speculator.verified(sequence, chains.get(sequence.id) if draft else None, tokens, n_accepted)

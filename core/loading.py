@@ -23,8 +23,9 @@ from core.llama.vocab import Vocab
 from core.loaded_model import LoadedModel
 from core.machine import last_level_cache, this_machine
 from core.measurements import Measurements, measurement_key, physical_cores
-from core.meter import Meter, ReadCost
+from core.meter import STATE_BYTES, Meter, ReadCost
 from core.options import EngineOptions
+from core.rollback import Rollback, choose_rollback, n_snapshots
 from core.sizing import ContextSize, choose_context
 from core.speculative.draft_model import MOST_SHADOWED, DraftModel
 from core.speculative.lookup import Lookup
@@ -196,16 +197,18 @@ def _build(
         raise LoadFailed(f"{options.model_path} is not a model that continues text, so Slipstream cannot run it.")
     vocab = Vocab(model)
     n_branches = _n_branches(options, model)
+    n_ubatch = min(options.n_ubatch, size.n_cells)
     context = Context(
         model,
         n_cells=size.n_cells,
         n_sequences=options.n_slots + n_branches,
-        n_outputs=_n_outputs(options, model, n_branches),
+        n_outputs=_n_outputs(options, n_branches),
         n_batch=options.n_batch,
         n_ubatch=options.n_ubatch,
         n_threads=options.n_threads or physical_cores(),
         flash_attention=options.flash_attention,
         kv_type=options.kv_type,
+        n_snapshots=_n_snapshots(facts, options, n_ubatch),
     )
     try:
         threads = _choose_threads(context, model, options, n_gpu_layers, measured)
@@ -213,7 +216,8 @@ def _build(
         conditions = (options.devices, options.flash_attention, options.kv_type, options.n_ubatch)
         key = _key(options.model_path, model, n_gpu_layers, threads, *conditions)
         cost = _cost_model(context, options.n_ubatch, measured, key)
-        speculator = _speculator(model, vocab, cost, options, size, threads, n_gpu_layers, measured)
+        rollback = choose_rollback(context, cost, is_recurrent=model.is_recurrent)
+        speculator = _speculator(vocab, cost, rollback, options, size, threads, n_gpu_layers, measured)
     except BaseException:
         context.close()
         raise
@@ -226,18 +230,26 @@ def _build(
         n_ctx=size.n_ctx,
         n_slots=options.n_slots,
         n_branches=n_branches,
-        n_ubatch=min(options.n_ubatch, size.n_cells),
+        n_ubatch=n_ubatch,
+        rollback=rollback,
         speculator=speculator,
     )
     return engine, threads
 
 
-def _n_outputs(options: EngineOptions, model: Model, n_branches: int) -> int:
+def _n_snapshots(facts: ModelFacts, options: EngineOptions, n_ubatch: int) -> int:
+    """Return how many running states to keep of each slot, so that rejected drafts can be taken back."""
+    if options.speculation == "off":
+        return 0
+    return n_snapshots(facts.state_elements * STATE_BYTES, options.n_slots, facts.weight_bytes, n_ubatch)
+
+
+def _n_outputs(options: EngineOptions, n_branches: int) -> int:
     """Return how many rows of a step may want logits: one for each slot, and those of drafted tokens.
 
     llama.cpp wants at least one for each sequence of a context.
     """
-    if options.speculation == "off" or model.is_recurrent:
+    if options.speculation == "off":
         return options.n_slots
     most = min(options.n_slots * (1 + MAX_DRAFT), max(_MOST_OUTPUTS, 2 * options.n_slots), options.n_batch)
     return max(most, options.n_slots + n_branches)
@@ -251,9 +263,9 @@ def _n_branches(options: EngineOptions, model: Model) -> int:
 
 
 def _speculator(
-    model: Model,
     vocab: Vocab,
     cost: CostModel,
+    rollback: Rollback,
     options: EngineOptions,
     size: ContextSize,
     threads: ThreadChoice,
@@ -261,7 +273,7 @@ def _speculator(
     measured: Measurements,
 ) -> Speculator | None:
     """Return the drafters that the options ask for; a draft model of another vocabulary is refused."""
-    if options.speculation == "off" or model.is_recurrent:
+    if options.speculation == "off":
         return None
     draft = None
     if options.draft_path is not None:
@@ -274,6 +286,7 @@ def _speculator(
         draft_model=draft,
         fixed_depth=options.draft_depth,
         width=options.draft_width,
+        rollback=rollback,
     )
 
 

@@ -17,7 +17,7 @@ _WINDOW_SECONDS = 1.0
 _SNAPSHOT_SECONDS = 0.1
 # A limit is named where it accounts for at least this share of a step.
 _LIMITING = 0.5
-_STATE_BYTES = 4
+STATE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class ReadCost:
     def of(cls, facts: ModelFacts, kv_type: str) -> ReadCost:
         """Return the cost of a model with a KV cache of ``kv_type``."""
         cell = facts.kv_bytes_per_token(kv_type, kv_type)
-        return cls(facts.active_weights, cell, facts.state_elements * _STATE_BYTES)
+        return cls(facts.active_weights, cell, facts.state_elements * STATE_BYTES)
 
     def step(self, n_rows: int, n_cells: int, n_sequences: int = 1) -> int:
         """Return the bytes of a step; ``n_cells`` counts the cells of each sequence once, however many rows it has."""
@@ -114,10 +114,15 @@ class Meter:
             n_cells += past + rows
             kv += rows * past + rows * (rows + 1) // 2
             plain_kv += own * past + own * (own + 1) // 2
-            if sequence.n_pending > 1:
+            if sequence.n_pending == 1:
+                n_sequences += 1
+            elif sequence.is_prefilling:
                 n_prefill += own
             else:
+                # Replayed rows are a cost of drafting: plain decoding has none.
                 n_sequences += 1
+                n_drafted += own - 1
+                plain_kv += past + own - (own * past + own * (own + 1) // 2)
         n_bytes = self._reads.step(n_rows, n_cells, len(shares)) + draft_bytes
         plain = self._cost.time(n_rows - n_drafted, plain_kv) if n_drafted else decode
         return Reading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode, decode + draft, plain)

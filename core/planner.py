@@ -46,14 +46,17 @@ NO_DRAFTS: Mapping[str, Draft] = MappingProxyType({})
 def plan(running: list[Sequence], n_batch: int, chunk: int, drafts: Mapping[str, Draft] = NO_DRAFTS) -> Plan:
     """Return the next step: a row (and its ``drafts``) for every sequence that decodes, then prefill in fair order.
 
+    A sequence that lost rows with a rejected draft has them replayed before its own.
     ``n_batch`` bounds the rows of the step, ``chunk`` its prefill rows. Decoding rows keep the order of ``running``,
     so that llama.cpp can reuse its graph from step to step.
     """
-    shares = tuple([Share(s, 1, *drafts.get(s.id, ())) for s in running if s.n_pending == 1])
+    shares = tuple(
+        [Share(s, 1 + s.n_replay, *drafts.get(s.id, ())) for s in running if s.n_pending == 1 or not s.is_prefilling]
+    )
     if len(shares) == len(running):
         return shares
     prefilling = [sequence for sequence in running if sequence.is_prefilling]
-    room = min(n_batch - sum(1 + len(share.draft) for share in shares), chunk)
+    room = min(n_batch - sum(share.n_rows + len(share.draft) for share in shares), chunk)
     return shares + tuple(_prefill(prefilling, room))
 
 

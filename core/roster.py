@@ -62,7 +62,7 @@ class Roster:
         self.slots.clear(sequence.slot)
         self.slots.release(sequence.slot)
         sequence.slot = None
-        sequence.n_past = 0
+        sequence.n_past = sequence.n_replay = 0
         self.running.remove(sequence)
         self.waiting.appendleft(sequence)
         self._is_short_of_memory = True

@@ -82,6 +82,8 @@ class Runner:
             else:
                 rows = sequence.tokens.view[past : past + share.n_rows]
                 batch.add_run(rows, past, slot.id, share.wants_output)
+                for offset, token in enumerate(share.draft, share.n_rows):
+                    batch.add(token, past + offset, slot.id)
         began = self._clock()
         status = self._context.decode(batch)
         if status is DecodeStatus.OK and batch.n_outputs:
@@ -138,7 +140,9 @@ class Runner:
             held = self._context.last_position(slot.id) + 1
             # The last pending token must be evaluated again: its logits are lost. A running state is lost as a whole.
             sequence.n_past = min(held, len(sequence.tokens) - 1) if slots.can_cut else 0
-            if held > sequence.n_past and not self._context.remove(slot.id, sequence.n_past):
+            sequence.n_replay = 0
+            is_longer = held > sequence.n_past or not slots.can_cut
+            if is_longer and not self._context.remove(slot.id, sequence.n_past):
                 slots.clear(slot)
                 sequence.n_past = 0
             slot.n_resident = sequence.n_past

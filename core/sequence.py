@@ -18,7 +18,8 @@ class Sequence:
     """A request with its tokens, its place in the KV cache and its clock times (seconds, the engine's clock).
 
     ``tokens`` holds prompt and generated tokens; the first ``n_past`` of them are in the cache. Prefill and decode
-    are the same thing here: rows that are still pending.
+    are the same thing here: rows that are still pending. Of those that pend, the first ``n_replay`` were in the cache
+    before and were lost with a rejected draft (see ``rollback.py``): they are part of decoding, not of the prompt.
     """
 
     def __init__(self, prepared: Prepared, *, order: int, submitted_at: float) -> None:
@@ -29,6 +30,7 @@ class Sequence:
         self.tokens = TokenBuffer(prepared.tokens)
         self.n_prompt = len(prepared.tokens)
         self.n_past = 0
+        self.n_replay = 0
         self.n_cached = 0
         self.n_generated = 0
         self.n_drafted = 0
@@ -56,8 +58,8 @@ class Sequence:
 
     @property
     def is_prefilling(self) -> bool:
-        """True while more than the latest token is pending."""
-        return self.n_pending > 1
+        """True while more is pending than the latest token and what is replayed before it."""
+        return self.n_pending > 1 + self.n_replay
 
     def n_left(self, n_ctx: int) -> int:
         """Return how many more tokens may be generated in a context of ``n_ctx``."""

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.engine import Engine
-from core.errors import BadOption, SlipstreamError
+from core.errors import SlipstreamError
 from core.events import Ended, FinishReason
 from core.llama import log
 from core.loaded_model import LoadedModel
@@ -285,13 +285,7 @@ class Verifier:
 def load_verifier(
     options: EngineOptions, *, cache_folder: Path | None, progress: Callable[[float], None]
 ) -> tuple[Verifier, LoadedModel]:
-    """Load a model and its drafters. Raises LoadFailed, or BadOption where nothing can be drafted for the model."""
+    """Load a model and its drafters. Raises LoadFailed and BadOption."""
     log.silence()
     engine, model = load_engine(options, cache_folder=cache_folder, progress=progress)
-    if not engine.can_speculate:
-        engine.close()
-        raise BadOption(
-            "Nothing is drafted for this model: it keeps a running state, from which rejected tokens cannot be taken "
-            "back. It decodes plainly, so there is nothing to verify."
-        )
     return Verifier(engine), model

@@ -45,6 +45,8 @@ _get_logits.argtypes = [ctypes.c_void_p]
 
 
 MANY_ROWS = 32
+# Only what cannot be cut at a position, and kept in the memory of the device that computes it.
+_RUNNING_STATE_ON_DEVICE = L.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY | L.LLAMA_STATE_SEQ_FLAGS_ON_DEVICE
 
 
 class DecodeStatus(IntEnum):
@@ -73,10 +75,12 @@ class Context:
         n_threads: int,
         flash_attention: FlashAttention = "auto",
         kv_type: KvType = "f16",
+        n_snapshots: int = 0,
     ) -> None:
         """Allocate the cache and the compute buffers; raises LoadFailed when llama.cpp refuses.
 
         ``n_outputs`` is the most rows of one batch whose logits are wanted; llama.cpp aborts beyond it.
+        ``n_snapshots`` asks for the running states after the latest rows of each sequence (``n_rs_seq``).
         """
         params = L.llama_context_default_params()
         params.n_ctx = n_cells
@@ -84,6 +88,7 @@ class Context:
         params.n_batch = n_batch
         params.n_ubatch = n_ubatch
         params.n_outputs_max = n_outputs
+        params.n_rs_seq = n_snapshots
         params.n_threads = n_threads
         params.n_threads_batch = n_threads
         params.flash_attn_type = _FLASH_ATTENTION[flash_attention]
@@ -99,6 +104,7 @@ class Context:
         self.n_vocab = int(L.llama_vocab_n_tokens(model.vocab))
         self.n_cells = int(L.llama_n_ctx(self._context))
         self.n_batch = int(L.llama_n_batch(self._context))
+        self.n_snapshots = int(L.llama_n_rs_seq(self._context))
         self.n_outputs = n_outputs
         self._logits_address = 0
         self._logits = np.empty((0, self.n_vocab), np.float32)
@@ -158,6 +164,25 @@ class Context:
     def last_position(self, sequence: int) -> int:
         """Return the highest position held for a sequence, -1 when it is empty."""
         return int(_seq_pos_max(self._memory, sequence))
+
+    def save_state(self, sequence: int) -> npt.NDArray[np.uint8] | None:
+        """Keep a sequence's running state (``llama_state_seq_get_data_ext``); return what ``load_state`` needs.
+
+        llama.cpp keeps one state for each sequence: saving again makes what was returned before worthless.
+        None where it cannot be saved.
+        """
+        size = L.llama_state_seq_get_size_ext(self._context, sequence, _RUNNING_STATE_ON_DEVICE)
+        state = np.empty(size, np.uint8)
+        pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+        done = L.llama_state_seq_get_data_ext(self._context, pointer, size, sequence, _RUNNING_STATE_ON_DEVICE)
+        return state if done == size > 0 else None
+
+    def load_state(self, sequence: int, state: npt.NDArray[np.uint8]) -> bool:
+        """Give a sequence the running state that ``save_state`` kept last for it; False where llama.cpp cannot."""
+        size = len(state)
+        pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+        done = L.llama_state_seq_set_data_ext(self._context, pointer, size, sequence, _RUNNING_STATE_ON_DEVICE)
+        return int(done) == size
 
     def clear(self) -> None:
         """Forget every sequence."""

@@ -16,10 +16,14 @@ LOOKAHEAD = (1, 2, 4, 8)
 
 
 class Candidate(NamedTuple):
-    """A chain that could grow: the chance that it is accepted so far, and the chance that its next token is right."""
+    """A chain that could grow: the chance that it is accepted so far, and the chance that its next token is right.
+
+    ``loss`` is what a rejection costs, in tokens: not 0 where rows have to be evaluated again then.
+    """
 
     reach: float
     next_rate: float
+    loss: float = 0.0
 
 
 class Outlook(NamedTuple):
@@ -60,23 +64,40 @@ def another_round(
 
 
 def _gain(candidate: Candidate, depth: int) -> float:
-    """Return the expected accepted tokens of the next ``depth`` ones, if each is right with the same chance."""
+    """Return the expected accepted tokens of the next ``depth`` ones, if each is right with the same chance.
+
+    The chance that one of them is rejected is what the chance of reaching the end has lost.
+    """
     gain, chance = 0.0, candidate.reach
     for _ in range(depth):
         chance *= candidate.next_rate
         gain += chance
-    return gain
+    return gain - candidate.loss * (candidate.reach - chance)
 
 
-def best_cut(reaches: Sequence[float], n_rows: int, rate: float, step_seconds: Callable[[int], float]) -> int:
+def charged(reaches: Sequence[float], first: float, loss: Callable[[int], float]) -> list[float]:
+    """Return what each token of a chain is worth where rejections cost something: in tokens, summed up to any depth.
+
+    ``reaches`` are the chances that each is accepted, ``first`` is the cost of verifying any, ``loss(depth)`` that of
+    a rejection at a depth counted from 1. The chain stops at a depth as often as the chance drops there.
+    """
+    before, worths = 1.0, []
+    for depth, reach in enumerate(reaches, 1):
+        worths.append(reach - (before - reach) * loss(depth) - first)
+        before, first = reach, 0.0
+    return worths
+
+
+def best_cut(gains: Sequence[float], n_rows: int, rate: float, step_seconds: Callable[[int], float]) -> int:
     """Return how many of the drafted tokens to verify.
 
-    ``reaches`` are the chances that each token is accepted, most likely first; drafting itself is paid already.
+    ``gains`` are the chances that each token is accepted (less what rejections cost, see ``charged``), most likely
+    first; drafting itself is paid already.
     """
     best_count, best_worth, gain = 0, 0.0, 0.0
     before = step_seconds(n_rows)
-    for count, reach in enumerate(reaches, 1):
-        gain += reach
+    for count, more in enumerate(gains, 1):
+        gain += more
         worth = gain - rate * (step_seconds(n_rows + count) - before)
         if worth > best_worth:
             best_count, best_worth = count, worth

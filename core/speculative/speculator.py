@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from core.cost_model import CostModel
 from core.draft import PENDING
 from core.options import MAX_DRAFT_DEPTH
+from core.rollback import Checkpoints, Rollback
 from core.sequence import Sequence
 from core.speculative.acceptance import SequenceAcceptance
-from core.speculative.depth import Candidate, another_round, best_cut
+from core.speculative.depth import Candidate, another_round, best_cut, charged
 from core.speculative.draft_model import DraftFailed, DraftModel, Tip
 from core.speculative.drafter import Chain, Drafter
 from core.speculative.lookup import Lookup
@@ -94,9 +95,13 @@ class Speculator:
         draft_model: DraftModel | None = None,
         fixed_depth: int | None = None,
         width: int | None = None,
+        rollback: Rollback | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """``cost`` is the target's, ``n_ctx`` the longest a sequence may get."""
+        """``cost`` is the target's, ``n_ctx`` the longest a sequence may get.
+
+        ``rollback`` takes rejected tokens back: it bounds the depth, and what it costs is charged. None: free.
+        """
         self.stats = DraftStats()
         self.purse = Purse(_CREDIT_STEPS * cost.time(1))
         self._cost = cost
@@ -109,6 +114,9 @@ class Speculator:
         self._least_reach = _HOPELESS if fixed_depth is None else 0.0
         self._n_branches, self._branch_seconds = 0, 0.0
         self._has_forked = False
+        self._most = min(MAX_DRAFT, rollback.reach) if rollback is not None else MAX_DRAFT
+        # Where going back is free, it is not asked for what it costs.
+        self._checkpoints = rollback if isinstance(rollback, Checkpoints) else None
         self._clock = clock
         self._drafters: tuple[Drafter, ...] = tuple(d for d in (lookup, draft_model) if d is not None)
         self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
@@ -314,7 +322,7 @@ class Speculator:
             live.sort(key=lambda chain: -chain.probability * chain.acceptance.mean)
             n_drafted = sum(len(chain.tokens) for chain in chains)
             outlook = another_round(
-                [Candidate(chain.probability, chain.acceptance.mean) for chain in live],
+                [Candidate(chain.probability, chain.acceptance.mean, self._loss(chain, rate)) for chain in live],
                 n_rows + n_drafted,
                 rate,
                 step_seconds,
@@ -393,18 +401,22 @@ class Speculator:
     ) -> None:
         """Keep the drafted tokens whose verification pays, over all chains together."""
         tokens = sorted(
-            ((reach, -node, chain) for chain in chains for node, reach in enumerate(chain.reach)),
+            (
+                (reach, -node, chain, gain)
+                for chain in chains
+                for node, (reach, gain) in enumerate(zip(chain.reach, self._gains(chain, rate), strict=True))
+            ),
             key=lambda entry: (-entry[0], -entry[1]),
         )[: max(room, 0)]
         if not self._has_forked:
-            count = best_cut([reach for reach, _, _ in tokens], n_rows, rate, step_seconds)
+            count = best_cut([gain for _, _, _, gain in tokens], n_rows, rate, step_seconds)
             sizes: dict[int, int] = {}
-            for _, _, chain in tokens[:count]:
+            for _, _, chain, _ in tokens[:count]:
                 sizes[id(chain)] = sizes.get(id(chain), 0) + 1
             for chain in chains:
                 chain.truncate(sizes.get(id(chain), 0))
             return
-        nodes = self._branching([(chain, -node) for _, node, chain in tokens], rate * self._branch_seconds)
+        nodes = self._branching([(chain, -node) for _, node, chain, _ in tokens], rate * self._branch_seconds)
         count = best_cut([worth for worth, _, _ in nodes], n_rows, rate, step_seconds)
         self._keep(chains, [(chain, node) for _, chain, node in nodes[:count]])
 
@@ -486,6 +498,8 @@ class Speculator:
         An end-of-generation token counts as one. ``plain_step`` is what the step takes without drafts.
         """
         plain = plain_step * n_tokens / max(n_sequences, 1)
+        if self._checkpoints is not None:
+            decode += self._checkpoints.take_seconds()
         # Deciding is no risk: it costs the same whatever is decided.
         self.purse.book(plain, decode + self._seconds_at_risk)
         spent = decode + self._seconds_drafting
@@ -528,7 +542,7 @@ class Speculator:
 
     def _limit(self, chain: Chain) -> int:
         """Return how many tokens may be drafted: no more than can be used."""
-        return min(MAX_DRAFT, chain.sequence.n_left(self._n_ctx) - 1)
+        return min(self._most, chain.sequence.n_left(self._n_ctx) - 1)
 
     def _late(self, model: DraftModel, sequences: list[Sequence]) -> float:
         """Return this step's part of the seconds that the draft model needs to read what it has not read yet."""
@@ -574,12 +588,27 @@ class Speculator:
         """Return what the draft model can be expected to be worth on a sequence, in tokens."""
         assert self._model is not None
         late = self._late(self._model, [chain.sequence])
-        candidates = [Candidate(1.0, chain.acceptance.mean)]
+        candidates = [Candidate(1.0, chain.acceptance.mean, self._loss(chain, rate))]
         return another_round(candidates, n_rows, rate, step_seconds, self._model.round_seconds, MAX_DRAFT, late).worth
 
     def _worth(self, chain: Chain, rate: float, step_seconds: Callable[[int], float], n_rows: int) -> float:
-        count = best_cut(chain.reach, n_rows, rate, step_seconds)
-        return sum(chain.reach[:count]) - rate * (step_seconds(n_rows + count) - step_seconds(n_rows))
+        gains = self._gains(chain, rate)
+        count = best_cut(gains, n_rows, rate, step_seconds)
+        return sum(gains[:count]) - rate * (step_seconds(n_rows + count) - step_seconds(n_rows))
+
+    def _loss(self, chain: Chain, rate: float) -> float:
+        """Return what it costs, in tokens, if the next token of a chain is rejected."""
+        if self._checkpoints is None:
+            return 0.0
+        return rate * self._checkpoints.loss(chain.sequence.n_replay + len(chain.tokens) + 1)
+
+    def _gains(self, chain: Chain, rate: float) -> list[float]:
+        """Return what verifying each token of a chain promises, in tokens."""
+        checkpoints, n_replay = self._checkpoints, chain.sequence.n_replay
+        if checkpoints is None:
+            return chain.reach
+        first = 0.0 if n_replay else rate * checkpoints.mark_seconds
+        return charged(chain.reach, first, lambda depth: rate * checkpoints.loss(n_replay + depth))
 
     def _collect_observations(self) -> None:
         for drafter in self._drafters:

@@ -20,7 +20,7 @@ from app.verify import prompt_file
 from app.verify.prompt_file import BUILT_IN, BadPromptFile, read_prompts
 from core.engine import Engine
 from core.errors import BadOption
-from tests.support import gguf_factory
+from tests.support import gguf_factory, recurrent_factory
 from tests.support.engines import EMBER, EMBER_DRAFT, chat
 
 COPY = (
@@ -290,11 +290,10 @@ def test_options_that_cannot_be_used(verify: Verify, words: tuple[str, ...], sen
     assert sentence in " ".join(err.split())
 
 
-def test_a_model_that_nothing_can_be_drafted_for(verify: Verify, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.llama.model.Model.is_recurrent", property(lambda _: True))
-    code, _, err = verify("--lookup-only")
-    assert code == ExitCode.USAGE
-    assert "nothing to verify" in err
+def test_a_model_with_a_running_state(verify: Verify, tmp_path: Path) -> None:
+    model = recurrent_factory.mamba(tmp_path / "mamba.gguf")
+    code, out, err = verify("--model", str(model), "--lookup-only", "--depth", "2", "--max-tokens", "16")
+    assert code == ExitCode.OK, out + err
     assert issubclass(BadPromptFile, BadOption)
 
 

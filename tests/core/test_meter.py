@@ -33,11 +33,12 @@ class Cached:
 
     n_past: int
     n_pending: int = 1
+    n_replay: int = 0
     account: Account = field(default_factory=Account)
 
     @property
     def is_prefilling(self) -> bool:
-        return self.n_pending > 1
+        return self.n_pending > 1 + self.n_replay
 
 
 def plan(*shares: tuple[int, int, int]) -> Plan:
@@ -262,3 +263,12 @@ class TestEngine:
             assert over is not None
             assert (over.is_idle, over.n_active, over.decode_rate) == (True, 0, 0.0)
             assert engine.take_snapshot() is None
+
+
+def test_replayed_rows_are_a_cost_of_drafting() -> None:
+    """The same step without them has one row, at the same place."""
+    again: Any = Cached(90, n_pending=11, n_replay=10)
+    reading = meter(LINEAR).read((Share(again, 11, (7, 7)),), decode=0.030, draft=0.0)
+    assert (reading.n_rows, reading.n_prefill, reading.n_sequences) == (13, 0, 1)
+    assert reading.plain == LINEAR.time(1, 101)
+    assert reading.kv == sum(range(91, 104))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.cost_model import Calibration, CostModel
+from core.draft import Draft
 from core.intake import Prepared
 from core.planner import Share, halve_prefill, has_prefill, plan, prefill_chunk
 from core.request import Request
@@ -97,3 +98,13 @@ def test_chunks_follow_the_machine() -> None:
     assert prefill_chunk(slow, 0, 0, 2048) == 64
     assert prefill_chunk(slow, 4, 100, 512) == 16
     assert prefill_chunk(slow, 0, 0, 8) == 8
+
+
+def test_rows_lost_with_a_rejected_draft_are_replayed_before_the_next_one() -> None:
+    replaying = sequence(1, 4, 9)
+    replaying.n_replay = 3
+    assert not replaying.is_prefilling
+    shares = plan([replaying, sequence(2, 1, 5), sequence(3, 50)], 32, 16, {"1": Draft((7, 8))})
+    assert [(share.n_rows, share.draft) for share in shares] == [(4, (7, 8)), (1, ()), (16, ())]
+    assert shares[0].n_outputs == 3
+    assert halve_prefill(shares)[0] is shares[0], "decoding keeps its rows"

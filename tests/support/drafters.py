@@ -90,7 +90,14 @@ class OracleDrafter(RandomDrafter):
 
 def use_drafter(engine: Engine, drafter: Any, depth: int | None = None, width: int | None = None) -> Speculator:
     """Let ``drafter`` draft for an engine: always ``depth`` tokens (``width`` at each), or as many as pay."""
-    speculator = Speculator(engine.cost, n_ctx=engine.n_ctx, draft_model=drafter, fixed_depth=depth, width=width)
+    speculator = Speculator(
+        engine.cost,
+        n_ctx=engine.n_ctx,
+        draft_model=drafter,
+        fixed_depth=depth,
+        width=width,
+        rollback=engine._rollback,
+    )
     if engine._speculator is not None:
         engine._speculator.close()
     engine._speculator = speculator

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from core.cost_model import Calibration, CostModel
-from core.speculative.depth import Candidate, another_round, best_cut
+from core.speculative.depth import Candidate, another_round, best_cut, charged
 
 GPU = CostModel(Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130}))
 CPU = CostModel(Calibration({1: 0.0105, 2: 0.0159, 3: 0.019, 4: 0.022, 8: 0.036, 16: 0.068}))
@@ -78,3 +78,21 @@ def test_a_dear_first_row_does_not_hide_free_ones_behind_it() -> None:
     stairs = CostModel(Calibration({1: 0.010, 2: 0.016, 3: 0.016, 4: 0.016, 5: 0.016, 8: 0.030}))
     assert best_cut([0.55, 0.5, 0.45, 0.4], 1, 1 / stairs.time(1), stairs.time) == 4
     assert another_round([Candidate(1.0, 0.6)], 1, 1 / stairs.time(1), stairs.time, free, 16).n_chains == 1
+
+
+def test_what_rejections_cost_is_charged_as_often_as_they_come() -> None:
+    gains = charged([0.9, 0.6, 0.6], 0.05, float)
+    assert gains == pytest.approx([0.9 - 0.1 * 1 - 0.05, 0.6 - 0.3 * 2, 0.6 - 0.0 * 3])
+    # Over all ends that a chain can have, the charges add up to the mean loss.
+    assert sum([0.9, 0.6, 0.6]) - sum(gains) == pytest.approx(0.05 + 0.1 * 1 + 0.3 * 2)
+
+
+def test_a_chain_that_pays_on_a_flat_curve_does_not_where_a_rejection_is_dear() -> None:
+    rate = plain_rate(GPU)
+    reaches = [0.7, 0.5, 0.35]
+    assert best_cut(reaches, 1, rate, GPU.time) == 3
+    assert best_cut(charged(reaches, 0.0, lambda depth: 0.5), 1, rate, GPU.time) == 3
+    assert best_cut(charged(reaches, 0.0, lambda depth: 3.0), 1, rate, GPU.time) == 0
+    assert another_round([Candidate(1.0, 0.7, 0.5)], 1, rate, GPU.time, free, 16).n_chains == 1
+    assert another_round([Candidate(1.0, 0.7, 3.0)], 1, rate, GPU.time, free, 16).n_chains == 0
+    assert another_round([Candidate(1.0, 0.99, 3.0)], 1, rate, GPU.time, free, 16).n_chains == 1

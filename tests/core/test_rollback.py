@@ -1,0 +1,380 @@
+"""Ways back from rejected drafts, and the laws of speculation on models with a running state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.cost_model import Calibration, CostModel
+from core.engine import Engine
+from core.events import FinishReason
+from core.llama.context import Context, DecodeStatus
+from core.options import MAX_DRAFT_DEPTH
+from core.rollback import MOST_REPLAYED, Checkpoints, Cut, choose_rollback, n_snapshots
+from core.sampling_params import SamplingParams
+from tests.support import recurrent_factory
+from tests.support.drafters import OracleDrafter, RandomDrafter, use_drafter
+from tests.support.engines import (
+    EMBER,
+    EMBER_DRAFT,
+    FOX,
+    GREEDY_WITH_LOGPROBS,
+    Ledger,
+    assert_same_up_to_a_near_tie,
+    chat,
+    complete,
+    greedy_tokens,
+    open_engine,
+    run,
+    submit,
+)
+
+PROMPTS = (FOX, chat("Who are you?"), "def add(a, b):\n", chat("Count to five."))
+ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
+COST = CostModel(Calibration({1: 0.010, 2: 0.012, 4: 0.016, 16: 0.040}))
+
+
+# -- on a memory that notes what it is told ----------------------------------------------------------------------------
+
+
+class Memory:
+    """A memory with a running state that can go back by ``n_snapshots`` tokens. Positions are all that it holds."""
+
+    def __init__(self, n_snapshots: int = 0, *, can_load: bool = True, can_save: bool = True) -> None:
+        self.n_snapshots = n_snapshots
+        self.held: dict[int, int] = {}
+        self._can_load, self._can_save = can_load, can_save
+
+    def remove(self, sequence: int, start: int, end: int = -1) -> bool:
+        excess = self.held[sequence] - start
+        if start and excess > self.n_snapshots:
+            return False
+        self.held[sequence] = min(self.held[sequence], start)
+        return True
+
+    def save_state(self, sequence: int) -> np.ndarray | None:
+        return np.array([self.held[sequence]], np.uint8) if self._can_save else None
+
+    def load_state(self, sequence: int, state: np.ndarray) -> bool:
+        if self._can_load:
+            self.held[sequence] = int(state[0])
+        return self._can_load
+
+
+class Clock:
+    """A millisecond passes between any two looks."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 0.001
+        return self.now
+
+
+@pytest.mark.parametrize(("is_recurrent", "n", "kind"), [(False, 0, Cut), (True, 4, Cut), (True, 0, Checkpoints)])
+def test_snapshots_are_used_where_they_are_offered(is_recurrent: bool, n: int, kind: type) -> None:
+    rollback = choose_rollback(Memory(n), COST, is_recurrent=is_recurrent)
+    assert type(rollback) is kind
+    assert rollback.reach == (n or MAX_DRAFT_DEPTH)
+
+
+def test_what_snapshots_reach_is_cut_off_and_what_they_do_not_is_lost_and_said_so() -> None:
+    memory = Memory(3)
+    memory.held[0] = 20
+    rollback = Cut(memory, 3)
+    assert (rollback.keep(0, 17), memory.held[0]) == (17, 17)
+    memory.held[0] = 20
+    assert (rollback.keep(0, 16), memory.held[0]) == (0, 0)
+
+
+def test_a_checkpoint_leads_back_to_where_it_was_made_again_and_again() -> None:
+    memory = Memory()
+    memory.held[1] = 10
+    rollback = Checkpoints(memory, COST)
+    rollback.mark(1, 10)
+    for held, size in ((15, 12), (19, 14)):
+        memory.held[1] = held
+        assert (rollback.keep(1, size), memory.held[1]) == (10, 10)
+
+
+@pytest.mark.parametrize("failing", ["can_save", "can_load"])
+def test_without_a_state_to_go_back_to_all_is_lost(failing: str) -> None:
+    memory = Memory(**{failing: False})  # type: ignore[arg-type]
+    memory.held[0] = 10
+    rollback = Checkpoints(memory, COST)
+    rollback.mark(0, 10)
+    memory.held[0] = 14
+    assert (rollback.keep(0, 12), memory.held[0]) == (0, 0)
+    assert Checkpoints(memory, COST).keep(0, 12) == 0, "never marked"
+
+
+def test_a_rejection_is_charged_with_the_way_back_and_the_rows_again() -> None:
+    memory = Memory()
+    memory.held[0] = 10
+    rollback = Checkpoints(memory, COST, Clock())
+    rollback.mark(0, 10)
+    rollback.keep(0, 10)
+    assert rollback.mark_seconds == pytest.approx(0.001)
+    assert rollback.loss(3) == pytest.approx(0.001 + 0.006)
+    assert (rollback.take_seconds(), rollback.take_seconds()) == (pytest.approx(0.002), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("state", "n_slots", "n_ubatch", "expected"),
+    [(0, 4, 512, 0), (1000, 1, 512, MAX_DRAFT_DEPTH), (10_000, 2, 512, 5), (60_000, 1, 512, 0), (1000, 1, 6, 4)],
+    ids=["size not known", "small", "as many as the weights leave room for", "too large", "a small ubatch"],
+)
+def test_how_many_snapshots_are_worth_their_memory(state: int, n_slots: int, n_ubatch: int, expected: int) -> None:
+    assert n_snapshots(state, n_slots, 1_600_000, n_ubatch) == expected
+
+
+# -- on models ---------------------------------------------------------------------------------------------------------
+
+
+class Target:
+    """A model and one of the ways back on it."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, has_snapshots: bool) -> None:
+        self.path = path
+        self.has_snapshots = has_snapshots
+        self._monkeypatch = monkeypatch
+
+    @contextmanager
+    def open(self, **options: Any) -> Iterator[Engine]:
+        with self._monkeypatch.context() as patch:
+            if not self.has_snapshots:
+                patch.setattr("core.loading.n_snapshots", lambda *_: 0)
+            with open_engine(self.path, **{"n_slots": 4, "n_ctx": 512, **options}) as engine:
+                assert bool(engine._context.n_snapshots) is self.has_snapshots
+                yield engine
+
+    def plain(self, prompts: tuple[str, ...] = PROMPTS, n: int = 40) -> list[list[tuple[int, float]]]:
+        with (
+            self.open(speculation="off")
+            if not self.has_snapshots
+            else open_engine(self.path, n_slots=4, n_ctx=512, speculation="off") as engine
+        ):
+            runs = [complete(engine, prompt, max_tokens=n, sampling=GREEDY_WITH_LOGPROBS)[2] for prompt in prompts]
+        return [greedy_tokens(ledger, "only") for ledger in runs]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("recurrent")
+    makers: tuple[Callable[[Path], Path], ...] = (recurrent_factory.mamba, recurrent_factory.lfm2)
+    return {maker.__name__: maker(folder / f"{maker.__name__}.gguf") for maker in makers}
+
+
+@pytest.fixture(params=["mamba, checkpoints", "lfm2, checkpoints", "lfm2, snapshots"])
+def target(request: pytest.FixtureRequest, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Target:
+    name, _, way = request.param.partition(", ")
+    return Target(files[name], monkeypatch, way == "snapshots")
+
+
+@pytest.mark.parametrize("depth", [1, 3, 8, None])
+def test_a_random_drafter_changes_no_text(target: Target, depth: int | None) -> None:
+    expected = target.plain()
+    with target.open() as engine:
+        speculator = use_drafter(engine, RandomDrafter(4096), depth)
+        for prompt, wanted in zip(PROMPTS, expected, strict=True):
+            _, _, ledger = complete(engine, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+            assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
+    if depth:
+        assert speculator.stats.n_drafted > 80
+        assert speculator.stats.n_accepted < 0.05 * speculator.stats.n_drafted
+
+
+@pytest.mark.parametrize("depth", [2, 8])
+@pytest.mark.parametrize("wrong_every", [5, 10_000], ids=["mostly right", "perfect"])
+def test_a_drafter_that_knows_the_text_changes_nothing_of_it(target: Target, depth: int, wrong_every: int) -> None:
+    expected = target.plain()
+    with target.open() as engine:
+        for prompt, wanted in zip(PROMPTS, expected, strict=True):
+            text = [*engine.vocab.tokenize(prompt).tolist(), *(token for token, _ in wanted)]
+            speculator = use_drafter(engine, OracleDrafter(4096, text, wrong_every), depth)
+            n_before = engine.n_steps
+            _, _, ledger = complete(engine, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+            assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
+            assert speculator.stats.n_accepted > 0.4 * len(wanted)
+            assert engine.n_steps - n_before < 0.7 * len(wanted)
+
+
+def test_a_lookup_changes_no_text(target: Target) -> None:
+    """It has learnt the reply from another request, in some places not quite."""
+    (wanted,) = target.plain((FOX,))
+    said = [token for token, _ in wanted]
+    with target.open(draft_depth=4) as engine:
+        assert engine._speculator is not None
+        lookup = engine._speculator._lookup
+        assert lookup is not None
+        lookup._teach_others(said)
+        for place in range(0, len(said) - 5, 6):
+            lookup._teach_others([*said[place : place + 4], (said[place + 4] + 1) % 4096])
+        _, ended, ledger = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+    assert ended.receipt.n_drafted > ended.receipt.n_accepted > 10
+    assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
+
+
+def test_requests_side_by_side_with_a_draft_model_change_no_text(target: Target) -> None:
+    expected = target.plain()
+    with target.open(draft_path=str(EMBER_DRAFT), draft_depth=3, speculation="draft") as engine:
+        for index, prompt in enumerate(PROMPTS):
+            submit(engine, str(index), prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+        ledger = run(engine)
+    for index, wanted in enumerate(expected):
+        assert ledger.ended[str(index)].receipt.n_drafted > 40
+        assert_same_up_to_a_near_tie(greedy_tokens(ledger, str(index)), wanted)
+
+
+def test_sampled_with_one_seed_the_text_is_the_same_with_drafts(target: Target) -> None:
+    """So each token of each seed has the chances that it has without drafts."""
+    seeds = range(12)
+
+    def texts(engine: Engine) -> list[str]:
+        ledger = Ledger()
+        for seed in seeds:
+            sampling = SamplingParams(seed=seed, temperature=1.0, top_k=20)
+            submit(engine, str(seed), FOX, max_tokens=20, sampling=sampling)
+        run(engine, ledger)
+        return [ledger.text[str(seed)] for seed in seeds]
+
+    with open_engine(target.path, n_slots=4, n_ctx=512, speculation="off") as engine:
+        wanted = texts(engine)
+    with target.open() as engine:
+        use_drafter(engine, RandomDrafter(4096), 3)
+        random = texts(engine)
+    with target.open(draft_path=str(target.path), draft_depth=3, speculation="draft") as engine:
+        perfect = texts(engine)
+        assert engine.stats.n_accepted > 0.5 * engine.stats.n_drafted > 50
+    assert Counter(wanted) != Counter([wanted[0]] * len(wanted)), "seeds must differ"
+    for found in (random, perfect):
+        assert sum(a == b for a, b in zip(found, wanted, strict=True)) >= 11, "but for rounding at near-ties"
+
+
+def test_a_cancel_between_drafted_steps_leaves_the_state_right(target: Target) -> None:
+    (wanted,) = target.plain((FOX,))
+    with target.open() as engine:
+        use_drafter(engine, RandomDrafter(4096), 5)
+        for n_steps in range(1, 7):
+            ledger = Ledger()
+            for index in range(3):
+                submit(engine, str(index), PROMPTS[index], max_tokens=30, sampling=ENDLESS)
+            for _ in range(n_steps):
+                ledger.add(engine.step())
+            engine.cancel("1")
+            ledger.add(engine.step())
+            assert ledger.ended["1"].reason is FinishReason.CANCELLED
+            for slot in engine._slots._slots:
+                assert engine._context.last_position(slot.id) == slot.n_resident - 1
+            run(engine, ledger)
+        _, _, found = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+    assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), wanted)
+
+
+def test_a_conversation_goes_on_from_the_state_it_left_and_another_starts_anew(target: Target) -> None:
+    """The first turn ends where drafts were rejected: what it leaves must be the state of what was said, or nothing."""
+    found: dict[tuple[int, ...], list[tuple[int, float]]] = {}
+    with target.open(n_slots=1) as engine:
+        use_drafter(engine, RandomDrafter(4096), 4)
+        first = engine.vocab.tokenize(FOX).tolist()
+        for n in (3, 5, 8):
+            for kind in ("next turn", "parts late", "another text"):
+                _, _, ledger = complete(engine, tuple(first), max_tokens=n, sampling=GREEDY_WITH_LOGPROBS)
+                said = first + [token for token, _ in greedy_tokens(ledger, "only")]
+                # What parts late does so where snapshots might seem to reach back to.
+                prompts = {"next turn": (*said, 77), "parts late": (*said[:-3], 77, 78), "another text": (*said[::-1],)}
+                prompt = prompts[kind]
+                _, ended, ledger = complete(engine, prompt, max_tokens=12, sampling=GREEDY_WITH_LOGPROBS)
+                assert (ended.receipt.n_cached > 0) is (kind == "next turn")
+                found[prompt] = greedy_tokens(ledger, "only")
+    with open_engine(target.path, n_slots=1, n_ctx=512, speculation="off") as plain:
+        for prompt, tokens in found.items():
+            plain.forget_texts()
+            _, _, ledger = complete(plain, prompt, max_tokens=12, sampling=GREEDY_WITH_LOGPROBS)
+            assert_same_up_to_a_near_tie(tokens, greedy_tokens(ledger, "only"))
+
+
+def test_an_abort_in_mid_verify_loses_no_token(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    (wanted,) = target.plain((FOX,))
+    with target.open() as engine:
+        use_drafter(engine, RandomDrafter(4096), 3)
+        decode, n_calls = Context.decode, 0
+
+        def aborting(context: Context, batch: Any) -> DecodeStatus:
+            nonlocal n_calls
+            n_calls += 1
+            status = decode(context, batch)
+            return DecodeStatus.ABORTED if n_calls % 7 == 0 else status
+
+        monkeypatch.setattr(Context, "decode", aborting)
+        _, ended, ledger = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+    assert ended.reason is FinishReason.LENGTH
+    assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
+
+
+def test_a_way_back_that_is_refused_is_noticed(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All is evaluated again then: dear, but right."""
+    (wanted,) = target.plain((FOX,))
+    remove = Context.remove
+    monkeypatch.setattr(Context, "remove", lambda self, slot, start, end=-1: not start and remove(self, slot, start))
+    with target.open() as engine:
+        use_drafter(engine, RandomDrafter(4096), 3)
+        _, _, ledger = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+        assert engine._runner.n_rows > 10 * len(wanted), "each rejection costs the whole text"
+    assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
+
+
+def test_what_is_replayed_stays_small(target: Target) -> None:
+    """Drafts that are always partly right pile up rows to replay: there is an end to it."""
+    (wanted,) = target.plain((FOX,), 100)
+    with target.open() as engine:
+        text = [*engine.vocab.tokenize(FOX).tolist(), *(token for token, _ in wanted)]
+        use_drafter(engine, OracleDrafter(4096, text, 2), 3)
+        submit(engine, "only", max_tokens=100)
+        ledger, most = Ledger(), 0
+        while not engine.is_idle:
+            ledger.add(engine.step())
+            most = max(most, *(sequence.n_replay for sequence in engine._roster.running), 0)
+        assert most <= MOST_REPLAYED + 1 + 3
+        assert (most == 0) is target.has_snapshots
+
+
+def test_rows_that_are_replayed_fit_the_smallest_batch(files: dict[str, Path]) -> None:
+    with open_engine(files["mamba"], n_slots=4, n_ctx=256, n_batch=8, n_ubatch=4) as engine:
+        use_drafter(engine, RandomDrafter(4096), 6)
+        for index, prompt in enumerate(PROMPTS * 2):
+            submit(engine, str(index), prompt, max_tokens=10 + 3 * index)
+        ledger = run(engine)
+    assert {ended.failure for ended in ledger.ended.values()} == {None}
+
+
+def test_the_purse_pays_for_replayed_rows(files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    booked: list[tuple[float, float]] = []
+    target = Target(files["mamba"], monkeypatch, has_snapshots=False)
+    with target.open(n_slots=1) as engine:
+        speculator = use_drafter(engine, RandomDrafter(4096), 4)
+        monkeypatch.setattr(speculator.purse, "book", lambda plain, spent: booked.append((plain, spent)))
+        complete(engine, max_tokens=41, sampling=ENDLESS)
+        one_row = engine.cost.time(1, 60)
+    # Each step but the prompt's brings one token, whether or not it replays.
+    assert len(booked) == 40
+    assert all(plain < 2 * one_row for plain, _ in booked), "a plain step has one row, whatever is replayed beside it"
+
+
+def test_ember_is_cut_as_ever() -> None:
+    with open_engine(EMBER, n_slots=2, n_ctx=256) as engine:
+        assert type(engine._rollback) is Cut
+        assert engine._context.n_snapshots == 0
+        use_drafter(engine, RandomDrafter(4096), 4)
+        submit(engine, "only", max_tokens=20)
+        ledger = Ledger()
+        while not engine.is_idle:
+            ledger.add(engine.step())
+            assert all(sequence.n_replay == 0 for sequence in engine._roster.running)

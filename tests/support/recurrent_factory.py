@@ -1,0 +1,124 @@
+"""Tiny models with a running state and random weights, in Ember's vocabulary: what they say means nothing."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+
+from tests.support.gguf_factory import EMBER_DRAFT, Entry, Tensor, metadata_of, write
+
+N_VOCAB, N_EMBD, N_FF, N_LAYERS, N_CTX = 4096, 64, 128, 4, 1024
+_INNER, _STATE, _RANK, _KERNEL = 2 * N_EMBD, 16, 4, 4
+_N_HEADS = 2
+
+
+def mamba(path: Path) -> Path:
+    """Write a model of state-space layers only; llama.cpp keeps no snapshots of such a state."""
+    values = {
+        "feed_forward_length": 0,
+        "attention.head_count": 0,
+        "attention.layer_norm_rms_epsilon": 1e-5,
+        "ssm.conv_kernel": _KERNEL,
+        "ssm.inner_size": _INNER,
+        "ssm.state_size": _STATE,
+        "ssm.time_step_rank": _RANK,
+    }
+    return _write(path, "mamba", values, [tensor for layer in range(N_LAYERS) for tensor in _mamba_layer(layer)])
+
+
+def lfm2(path: Path) -> Path:
+    """Write a hybrid: short convolutions and attention in turns; llama.cpp can keep snapshots of its state."""
+    values = {
+        "feed_forward_length": N_FF,
+        "attention.head_count": _N_HEADS,
+        "attention.head_count_kv": [0 if _is_convolution(layer) else 1 for layer in range(N_LAYERS)],
+        "attention.layer_norm_rms_epsilon": 1e-5,
+        "rope.freq_base": 10_000.0,
+        "shortconv.l_cache": 3,
+    }
+    layers = [tensor for layer in range(N_LAYERS) for tensor in _lfm2_layer(layer)]
+    return _write(path, "lfm2", values, layers, norm="token_embd_norm.weight")
+
+
+def _is_convolution(layer: int) -> bool:
+    return layer % 2 == 0
+
+
+def _mamba_layer(layer: int) -> Iterator[Tensor]:
+    name = f"blk.{layer}."
+    yield _ones(name + "attn_norm.weight", N_EMBD)
+    yield _random(name + "ssm_in.weight", N_EMBD, 2 * _INNER)
+    yield _random(name + "ssm_conv1d.weight", _KERNEL, _INNER)
+    yield _random(name + "ssm_conv1d.bias", _INNER)
+    yield _random(name + "ssm_x.weight", _INNER, _RANK + 2 * _STATE)
+    yield _random(name + "ssm_dt.weight", _RANK, _INNER)
+    yield _random(name + "ssm_dt.bias", _INNER)
+    # Negative, so that the state fades: slowly in some places, so that it remembers.
+    fading = -np.tile(np.geomspace(0.02, 2.0, _STATE, dtype=np.float32), (_INNER, 1))
+    yield _tensor(name + "ssm_a", fading)
+    yield _ones(name + "ssm_d", _INNER)
+    yield _random(name + "ssm_out.weight", _INNER, N_EMBD)
+
+
+def _lfm2_layer(layer: int) -> Iterator[Tensor]:
+    name = f"blk.{layer}."
+    n_head = N_EMBD // _N_HEADS
+    yield _ones(name + "attn_norm.weight", N_EMBD)
+    if _is_convolution(layer):
+        yield _random(name + "shortconv.conv.weight", 3, N_EMBD)
+        yield _random(name + "shortconv.in_proj.weight", N_EMBD, 3 * N_EMBD)
+        yield _random(name + "shortconv.out_proj.weight", N_EMBD, N_EMBD)
+    else:
+        yield _random(name + "attn_q.weight", N_EMBD, N_EMBD)
+        yield _random(name + "attn_k.weight", N_EMBD, n_head)
+        yield _random(name + "attn_v.weight", N_EMBD, n_head)
+        yield _random(name + "attn_output.weight", N_EMBD, N_EMBD)
+        yield _ones(name + "attn_q_norm.weight", n_head)
+        yield _ones(name + "attn_k_norm.weight", n_head)
+    yield _ones(name + "ffn_norm.weight", N_EMBD)
+    yield _random(name + "ffn_gate.weight", N_EMBD, N_FF)
+    yield _random(name + "ffn_up.weight", N_EMBD, N_FF)
+    yield _random(name + "ffn_down.weight", N_FF, N_EMBD)
+
+
+def _write(
+    path: Path, architecture: str, values: dict[str, Any], layers: list[Tensor], norm: str = "output_norm.weight"
+) -> Path:
+    shared = {"context_length": N_CTX, "embedding_length": N_EMBD, "block_count": N_LAYERS, "vocab_size": N_VOCAB}
+    entries = [entry for entry in metadata_of(EMBER_DRAFT) if not entry.key.startswith(("llama.", "general."))]
+    entries.append(Entry("general.architecture", architecture, gguf.GGUFValueType.STRING))
+    entries += [_entry(f"{architecture}.{key}", value) for key, value in (shared | values).items()]
+    # An output of its own: with the embedding's transpose, a model of random weights repeats one token.
+    outer = [
+        _random("token_embd.weight", N_EMBD, N_VOCAB, scale=1.0),
+        _ones(norm, N_EMBD),
+        _random("output.weight", N_EMBD, N_VOCAB, scale=0.5),
+    ]
+    return write(path, entries, outer + layers)
+
+
+def _entry(key: str, value: Any) -> Entry:
+    kinds = {int: gguf.GGUFValueType.UINT32, float: gguf.GGUFValueType.FLOAT32}
+    if isinstance(value, list):
+        return Entry(key, value, gguf.GGUFValueType.ARRAY, gguf.GGUFValueType.INT32)
+    return Entry(key, value, kinds[type(value)])
+
+
+def _random(name: str, *shape: int, scale: float | None = None) -> Tensor:
+    """Normal weights that keep the size of what they multiply, the same in each run."""
+    noise = np.random.default_rng(sum(name.encode())).standard_normal(shape[::-1], np.float32)
+    return _tensor(name, noise * np.float32(scale or shape[0] ** -0.5))
+
+
+def _ones(name: str, size: int) -> Tensor:
+    return _tensor(name, np.ones(size, np.float32))
+
+
+def _tensor(name: str, values: np.ndarray) -> Tensor:
+    data = functools.partial(np.ascontiguousarray, values, np.float32)
+    return Tensor(name, gguf.GGMLQuantizationType.F32, values.shape[::-1], data)
