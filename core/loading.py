@@ -11,13 +11,16 @@ from pathlib import Path
 import numpy as np
 
 from core.bandwidth import remembered
-from core.calibration import calibrate
-from core.cost_model import Calibration, CostModel
+from core.calibration import cost_model_of
+from core.cost_model import CostModel
 from core.engine import Engine
 from core.errors import LoadFailed, ModelDoesNotFit
+from core.head_loading import Target, eagle_head, is_eagle, mtp_head, wants_mtp, why_left_out
+from core.llama import heads
 from core.llama.batch import Batch
 from core.llama.context import Context
 from core.llama.devices import Device, list_devices
+from core.llama.heads import HeadKind
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.loaded_model import LoadedModel
@@ -27,6 +30,7 @@ from core.meter import Meter, ReadCost
 from core.options import EngineOptions
 from core.sizing import ContextSize, choose_context
 from core.speculative.draft_model import MOST_SHADOWED, DraftModel
+from core.speculative.drafter import PaidDrafter
 from core.speculative.lookup import Lookup
 from core.speculative.speculator import MAX_DRAFT, Speculator
 from core.speculative.vocab_match import why_not
@@ -63,6 +67,7 @@ def load_engine(
         mmap=options.mmap,
         mlock=options.mlock,
         devices=options.devices,
+        load_mtp=wants_mtp(facts, options),
         progress=_never_stop(progress),
     )
     try:
@@ -92,6 +97,7 @@ def load_engine(
         eos=engine.vocab.end_text,
         fim=engine.vocab.fill_in_the_middle,
         load_seconds=time.perf_counter() - began,
+        notices=why_left_out(facts, options),
     )
     return engine, loaded
 
@@ -209,8 +215,9 @@ def _build(
         context.set_threads(threads.decode, threads.few, threads.many)
         conditions = (options.devices, options.flash_attention, options.kv_type, options.n_ubatch)
         key = _key(options.model_path, model, n_gpu_layers, threads, *conditions)
-        cost = _cost_model(context, options.n_ubatch, measured, key)
-        speculator = _speculator(model, vocab, cost, options, size, threads, n_gpu_layers, measured)
+        cost = cost_model_of(context, options.n_ubatch, measured, key)
+        target = Target(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured)
+        speculator = _speculator(target, cost)
     except BaseException:
         context.close()
         raise
@@ -235,45 +242,41 @@ def _n_outputs(options: EngineOptions, model: Model) -> int:
     return min(options.n_slots * (1 + MAX_DRAFT), max(_MOST_OUTPUTS, 2 * options.n_slots), options.n_batch)
 
 
-def _speculator(
-    model: Model,
-    vocab: Vocab,
-    cost: CostModel,
-    options: EngineOptions,
-    size: ContextSize,
-    threads: ThreadChoice,
-    n_gpu_layers: int,
-    measured: Measurements,
-) -> Speculator | None:
-    """Return the drafters that the options ask for; a draft model of another vocabulary is refused."""
-    if options.speculation == "off" or model.is_recurrent:
+def _speculator(target: Target, cost: CostModel) -> Speculator | None:
+    """Return the drafters that the options ask for; a draft that does not fit the model is refused."""
+    options = target.options
+    if options.speculation == "off" or target.model.is_recurrent:
         return None
-    draft = None
-    if options.draft_path is not None:
-        draft = _load_draft(vocab, options, size, threads, n_gpu_layers, measured)
+    paid: list[PaidDrafter] = []
+    try:
+        if options.draft_path is not None and is_eagle(options.draft_path):
+            if heads.why_unavailable(HeadKind.EAGLE3) is None:
+                paid.append(eagle_head(target, options.draft_path))
+        elif options.draft_path is not None:
+            paid.append(_load_draft(target))
+        if wants_mtp(target.facts, options):
+            paid.append(mtp_head(target))
+    except BaseException:
+        for drafter in paid:
+            drafter.close()
+        raise
     lookup = Lookup() if options.speculation != "draft" else None
-    return Speculator(cost, n_ctx=size.n_ctx, lookup=lookup, draft_model=draft, fixed_depth=options.draft_depth)
+    return Speculator(cost, n_ctx=target.size.n_ctx, lookup=lookup, paid=paid, fixed_depth=options.draft_depth)
 
 
-def _load_draft(
-    vocab: Vocab,
-    options: EngineOptions,
-    size: ContextSize,
-    threads: ThreadChoice,
-    n_gpu_layers: int,
-    measured: Measurements,
-) -> DraftModel:
+def _load_draft(target: Target) -> DraftModel:
+    options, threads, n_gpu_layers = target.options, target.threads, target.n_gpu_layers
     assert options.draft_path is not None
     facts = _read_facts(options.draft_path)
     model = Model(options.draft_path, n_gpu_layers=n_gpu_layers, mmap=options.mmap, devices=options.devices)
     try:
-        reason = why_not(vocab, Vocab(model))
+        reason = why_not(target.vocab, Vocab(model))
         if reason:
             raise LoadFailed(f"{options.draft_path} cannot draft for {options.model_path}. {reason}")
         n_outputs = max(options.n_slots, MOST_SHADOWED)
         context = Context(
             model,
-            n_cells=size.n_cells,
+            n_cells=target.size.n_cells,
             n_sequences=options.n_slots,
             n_outputs=n_outputs,
             n_batch=max(options.n_ubatch, n_outputs),
@@ -286,22 +289,9 @@ def _load_draft(
         model.close()
         raise
     key = _key(options.draft_path, model, n_gpu_layers, threads, "draft", options.n_ubatch)
-    cost = _cost_model(context, options.n_ubatch, measured, key)
-    return DraftModel(model, context, cost, n_slots=options.n_slots, reads=ReadCost.of(facts, "f16"))
-
-
-def _cost_model(context: Context, n_ubatch: int, measured: Measurements, key: str) -> CostModel:
-    """Return the cost model of a context from what was measured before, or measure now."""
-    known = measured.recall(key)
-    try:
-        if known is not None:
-            seconds = {int(rows): float(took) for rows, took in known["seconds"].items()}
-            return CostModel(Calibration(seconds, float(known["kv_seconds"])))
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        _log.warning("A kept calibration could not be read")
-    calibration = calibrate(context, n_ubatch)
-    measured.keep(key, {"seconds": dict(calibration.seconds), "kv_seconds": calibration.kv_seconds})
-    return CostModel(calibration)
+    cost = cost_model_of(context, options.n_ubatch, target.measured, key)
+    n_vocab = target.context.n_vocab
+    return DraftModel(model, context, cost, n_slots=options.n_slots, n_vocab=n_vocab, reads=ReadCost.of(facts, "f16"))
 
 
 def _key(path: str, model: Model, *parts: object) -> str:

@@ -271,6 +271,9 @@ class ModelHost:
         self._awaits_loading = False
         self._state = state
         if state.model is not None:
+            if state.model != self._model:
+                for notice in state.model.notices:
+                    _log.warning("%s", notice)
             self._model = state.model
         self._wake()
         if state.phase is Phase.FAILED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.model_choice import find_model
+from app.model_choice import find_draft, find_model
 from app.paths import starter_folder
 from core.errors import BadOption
 
@@ -34,7 +34,7 @@ def choose_pair(model: str | None, draft: str | None, *, is_lookup_only: bool) -
     if is_lookup_only:
         return Pair(target, None)
     if draft is not None:
-        drafter = find_model(draft)
+        drafter = find_draft(draft)
         if drafter.n_bytes > target.n_bytes:
             raise BadOption(
                 f"{drafter.name} ({drafter.n_bytes / 1e6:,.0f} MB) is larger than {target.name} "

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from core.cost_model import CostModel
 from core.llama.batch import Batch
-from core.llama.candidates import Candidates
 from core.llama.context import Context, DecodeStatus
 from core.llama.model import Model
 from core.meter import ReadCost
 from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable
+from core.speculative.choice import PRIORS, Chooser
 from core.speculative.drafter import Chain, Guess, Observation
 from core.token_buffer import TokenBuffer
 
-# Evidence is the probability that the draft model gives its own token.
-_EDGES = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.997])
-_MIDDLES = (0.03, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 0.965, 0.985, 0.99, 0.995)
-_N_BINS = len(_MIDDLES)
-_TRUST = 0.9
 # While catching up, this many of the latest tokens are compared with what the draft would have said.
 MOST_SHADOWED = 32
 
@@ -37,11 +30,7 @@ class _Lane:
 
 
 class DraftModel:
-    """Drafts with a second model in a context of its own; its cache keeps the longest common prefix of each slot.
-
-    Draft tokens are chosen with the request's own sampler and the same keyed noise as the target's, so that the two
-    models tend to draw the same token also at temperatures above 0.
-    """
+    """Drafts with a second model in a context of its own; its cache keeps the longest common prefix of each slot."""
 
     name = "draft"
 
@@ -52,16 +41,15 @@ class DraftModel:
         cost: CostModel,
         *,
         n_slots: int,
+        n_vocab: int,
         reads: ReadCost | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Take over ``model`` and ``context`` (``close`` frees them); ``cost`` is that of the context's decodes.
 
-        ``reads`` says what a decode reads, for the meter.
+        ``n_vocab`` is the size of the target's vocabulary. ``reads`` says what a decode reads, for the meter.
         """
-        priors = tuple(middle * _TRUST for middle in _MIDDLES)
-        # Sampled tokens have bins of their own: agreement means something else there.
-        self.table = AcceptanceTable(priors + priors)
+        self.table = AcceptanceTable(PRIORS)
         self.cost = cost
         self._model = model
         self._context = context
@@ -70,7 +58,7 @@ class DraftModel:
         self._bytes_read = 0
         self._lanes = tuple(_Lane() for _ in range(n_slots))
         self._batch = Batch(context.n_batch)
-        self._candidates = Candidates(context.n_vocab)
+        self._chooser = Chooser(n_vocab)
         self._observations: list[Observation] = []
 
     def admit(self, sequence: Sequence) -> None:
@@ -114,7 +102,9 @@ class DraftModel:
         self._count(sum(chain.position for chain in chains), len(chains))
         self._context.synchronize()
         logits = self._context.logits(len(chains))
-        guesses = [self._guess(chain, row) for chain, row in zip(chains, logits, strict=True)]
+        guesses = [
+            self._chooser.choose(chain.sequence, row, chain.position) for chain, row in zip(chains, logits, strict=True)
+        ]
         self.cost.observe(rows, 0, self._clock() - began)
         return guesses
 
@@ -182,7 +172,7 @@ class DraftModel:
         self._context.synchronize()
         logits = self._context.logits(len(judged))
         for position, row in zip(judged, logits, strict=True):
-            guess = self._choose(sequence, row, position + 1)
+            guess = self._chooser.choose(sequence, row, position + 1)
             if guess is None:
                 continue
             was_right = guess.token == int(tokens[position + 1])
@@ -196,26 +186,6 @@ class DraftModel:
         lane = self._lane(chain.sequence)
         self._batch.add(token, chain.position - 1, slot.id)
         lane.resident.append(token)
-
-    def _guess(self, chain: Chain, logits: npt.NDArray[np.float32]) -> Guess | None:
-        return self._choose(chain.sequence, logits, chain.position)
-
-    def _choose(self, sequence: Sequence, logits: npt.NDArray[np.float32], position: int) -> Guess | None:
-        """Return what the draft model says next, None where its numbers are none."""
-        sampler = sequence.sampler
-        if not math.isfinite(logits.max()):
-            return None
-        if sampler.is_plain_greedy:
-            token = int(logits.argmax())
-            top = float(logits[token])
-            probability = 1.0 / float(np.exp(logits - top).sum())
-        else:
-            top = float(logits.max())
-            weights = np.exp(logits - top)
-            token = sampler.choose(logits, position, self._candidates)
-            probability = float(weights[token]) / float(weights.sum())
-        evidence = int(np.searchsorted(_EDGES, probability))
-        return Guess(token, evidence if sampler.params.is_greedy else _N_BINS + evidence)
 
     def _cut(self, slot: int, lane: _Lane, size: int) -> None:
         if not self._context.remove(slot, size):

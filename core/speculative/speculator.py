@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from collections.abc import Sequence as Series
 from dataclasses import dataclass, field
 
 from core.cost_model import CostModel
 from core.options import MAX_DRAFT_DEPTH
+from core.planner import Plan
 from core.sequence import Sequence
 from core.speculative.acceptance import SequenceAcceptance
 from core.speculative.depth import Candidate, another_round, best_cut
-from core.speculative.draft_model import DraftFailed, DraftModel
-from core.speculative.drafter import Chain, Drafter
+from core.speculative.draft_model import DraftFailed
+from core.speculative.drafter import Chain, Drafter, PaidDrafter, Watcher
 from core.speculative.lookup import Lookup
 from core.speculative.purse import Purse
 
@@ -29,20 +31,28 @@ _START_MEAN = 0.6
 _CAUTION = 1.3
 # So many plain steps may be lost on trying a drafter out before anything was won.
 _CREDIT_STEPS = 2.0
-# What reading a sequence costs the draft model is spread over the steps that are likely still to come: a reply of
+# What reading a sequence costs a drafter is spread over the steps that are likely still to come: a reply of
 # usual length, at so many tokens a step.
 _USUAL_REPLY, _REPLY_WEIGHT = 128.0, 0.1
 _TOKENS_PER_STEP = 3.0
 
 
 @dataclass(slots=True)
+class _Trial:
+    """When a paid drafter was last tried on a sequence, by the count of its verified tokens."""
+
+    tried_at: int = 0
+    interval: int = _FIRST_PROBE
+    is_new: bool = False
+
+
+@dataclass(slots=True)
 class _Record:
-    """What speculation knows of one sequence."""
+    """What speculation knows of one sequence; acceptance and trials are by drafter."""
 
     acceptance: dict[str, SequenceAcceptance]
-    since_probe: int = 0
-    probe_interval: int = _FIRST_PROBE
-    was_probed: bool = False
+    trials: dict[str, _Trial]
+    n_verified: int = 0
     rest: int = 0
     rest_length: int = 0
 
@@ -70,8 +80,9 @@ class DraftStats:
 class Speculator:
     """Chooses drafter and depth by what they are worth beyond plain decoding, from measured times and acceptance.
 
-    ``fixed_depth`` switches the judgement off: always so many tokens of the draft model (or of the lookup where there
-    is none). It is there to be compared with.
+    A lookup costs nothing; ``paid`` drafters must promise more than it has found. ``fixed_depth`` switches the
+    judgement off: always so many tokens of the first paid drafter (or of the lookup where there is none). It is there
+    to be compared with.
     """
 
     def __init__(
@@ -80,7 +91,7 @@ class Speculator:
         *,
         n_ctx: int,
         lookup: Lookup | None = None,
-        draft_model: DraftModel | None = None,
+        paid: Series[PaidDrafter] = (),
         fixed_depth: int | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -90,17 +101,18 @@ class Speculator:
         self._cost = cost
         self._n_ctx = n_ctx
         self._lookup = lookup
-        self._model = draft_model
+        self._paid = tuple(paid)
+        self._watchers = tuple(drafter for drafter in self._paid if isinstance(drafter, Watcher))
         self._fixed_depth = fixed_depth
         self._clock = clock
-        self._drafters: tuple[Drafter, ...] = tuple(d for d in (lookup, draft_model) if d is not None)
+        self._drafters: tuple[Drafter, ...] = (lookup, *paid) if lookup is not None else self._paid
         self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
         self._records: dict[str, _Record] = {}
         self._speedup = 1.0
         self._seconds_drafting = 0.0
         self._seconds_at_risk = 0.0
         self._usual_reply = _USUAL_REPLY
-        self._probe_chance = _PROBE_CHANCE
+        self._probe_chance = {drafter.name: _PROBE_CHANCE for drafter in self._paid}
         self._cut_away: dict[str, Chain] = {}
 
     # -- sequences ----------------------------------------------------------------------------------------------
@@ -108,7 +120,7 @@ class Speculator:
     def admit(self, sequence: Sequence) -> None:
         """A sequence will decode from now on."""
         acceptance = {name: SequenceAcceptance(mean) for name, mean in self._means.items()}
-        self._records[sequence.id] = _Record(acceptance)
+        self._records[sequence.id] = _Record(acceptance, {drafter.name: _Trial() for drafter in self._paid})
         for drafter in self._drafters:
             drafter.admit(sequence)
 
@@ -149,7 +161,7 @@ class Speculator:
 
     def _draft_fixed(self, decoding: list[Sequence], room: int) -> list[Chain]:
         assert self._fixed_depth is not None
-        drafter: Drafter | None = self._model or self._lookup
+        drafter: Drafter | None = self._paid[0] if self._paid else self._lookup
         if drafter is None or not self._fixed_depth:
             return []
         chains = [self._chain(sequence, drafter) for sequence in decoding]
@@ -161,7 +173,7 @@ class Speculator:
         return chains
 
     def _draft_what_pays(self, decoding: list[Sequence], n_rows: int, kv: int, room: int) -> list[Chain]:
-        awake = [sequence for sequence in decoding if self._is_awake(sequence)]
+        awake = [sequence for sequence in decoding if self._is_awake(sequence)] if self._paid else []
         chains = self._look_up(decoding, room)
         if not awake and not chains:
             return []
@@ -175,15 +187,13 @@ class Speculator:
         if not self.purse.may_risk(0.0):
             # What was believed to pay has not: from here on only what is clearly worth it.
             rate *= _CAUTION
-        if self._model is not None:
-            chains = self._draft_by_model(self._model, awake, chains, n_rows, rate, step_seconds, room)
+        if awake:
+            chains = self._draft_at_a_price(awake, chains, n_rows, rate, step_seconds, room)
         self._cut_to_what_pays(chains, n_rows, rate, step_seconds, room)
         return chains
 
     def _is_awake(self, sequence: Sequence) -> bool:
         """Return whether to think about paid drafting for a sequence in this step."""
-        if self._model is None:
-            return False
         record = self._records[sequence.id]
         record.rest -= record.rest > 0
         return not record.rest
@@ -199,9 +209,8 @@ class Speculator:
                 self._extend(self._lookup, [chain])
         return [chain for chain in chains if chain.tokens]
 
-    def _draft_by_model(
+    def _draft_at_a_price(
         self,
-        model: DraftModel,
         awake: list[Sequence],
         found: list[Chain],
         n_rows: int,
@@ -209,36 +218,56 @@ class Speculator:
         step_seconds: Callable[[int], float],
         room: int,
     ) -> list[Chain]:
-        """Let the draft model work where it promises more than what was found, round by round while that pays."""
+        """Let the drafter work that promises most, where that is more than what was found, for as long as it pays."""
         by_id = {chain.sequence.id: chain for chain in found}
-        chains = []
+        chosen: dict[str, list[Chain]] = {drafter.name: [] for drafter in self._paid}
         for sequence in awake:
-            chain = self._chain(sequence, model)
-            promise = self._promise(chain, rate, step_seconds, n_rows)
-            self._judge_promise(self._records[sequence.id], promise)
+            chain, promise = self._most_promising(sequence, rate, step_seconds, n_rows)
             rival = by_id.get(sequence.id)
             if promise > (self._worth(rival, rate, step_seconds, n_rows) if rival is not None else 0.0):
-                chains.append(chain)
-        chosen = {chain.sequence.id for chain in chains}
-        n_found_rows = sum(len(chain.tokens) for chain in found if chain.sequence.id not in chosen)
-        self._probe(model, awake)
-        self._run_rounds(model, chains, n_rows + n_found_rows, rate, step_seconds, room - n_found_rows)
-        drafted = {chain.sequence.id for chain in chains if chain.tokens}
-        return [chain for chain in found if chain.sequence.id not in drafted] + [c for c in chains if c.tokens]
+                chosen[chain.drafter.name].append(chain)
+        given_up = {chain.sequence.id for chains in chosen.values() for chain in chains}
+        n_taken = sum(len(chain.tokens) for chain in found if chain.sequence.id not in given_up)
+        drafted = []
+        for drafter in self._paid:
+            self._probe(drafter, awake)
+            chains = chosen[drafter.name]
+            self._run_rounds(drafter, chains, n_rows + n_taken, rate, step_seconds, room - n_taken)
+            drafted += [chain for chain in chains if chain.tokens]
+            n_taken += sum(len(chain.tokens) for chain in chains)
+        replaced = {chain.sequence.id for chain in drafted}
+        return [chain for chain in found if chain.sequence.id not in replaced] + drafted
 
-    def _judge_promise(self, record: _Record, promise: float) -> None:
-        if record.was_probed:
-            record.was_probed = False
-            chance = self._probe_chance + _CHANCE_WEIGHT * (float(promise > 0.0) - self._probe_chance)
-            self._probe_chance = max(chance, _LEAST_CHANCE)
-        if promise > 0.0:
+    def _most_promising(
+        self, sequence: Sequence, rate: float, step_seconds: Callable[[int], float], n_rows: int
+    ) -> tuple[Chain, float]:
+        """Return an empty chain of the paid drafter that promises most on a sequence, and what it promises."""
+        record = self._records[sequence.id]
+        best: tuple[Chain, float] | None = None
+        for drafter in self._paid:
+            chain = self._chain(sequence, drafter)
+            promise = self._promise(drafter, chain, rate, step_seconds, n_rows)
+            trial = record.trials[drafter.name]
+            if trial.is_new:
+                self._judge_trial(trial, drafter.name, promise)
+            if best is None or promise > best[1]:
+                best = chain, promise
+        assert best is not None
+        if best[1] > 0.0:
             record.wake()
         else:
             record.tire()
+        return best
+
+    def _judge_trial(self, trial: _Trial, name: str, promise: float) -> None:
+        trial.is_new = False
+        chance = self._probe_chance[name]
+        chance += _CHANCE_WEIGHT * (float(promise > 0.0) - chance)
+        self._probe_chance[name] = max(chance, _LEAST_CHANCE)
 
     def _run_rounds(
         self,
-        model: DraftModel,
+        drafter: PaidDrafter,
         chains: list[Chain],
         n_rows: int,
         rate: float,
@@ -254,29 +283,31 @@ class Speculator:
                 n_rows + n_drafted,
                 rate,
                 step_seconds,
-                model.round_seconds,
+                drafter.round_seconds,
                 room - n_drafted,
-                self._late(model, [chain.sequence for chain in live if not chain.tokens]),
+                self._late(drafter, [chain.sequence for chain in live if not chain.tokens]),
             )
             if not outlook.n_chains:
                 return
-            self._extend(model, live[: outlook.n_chains])
+            self._extend(drafter, live[: outlook.n_chains])
 
-    def _probe(self, model: DraftModel, awake: list[Sequence]) -> None:
-        """Let the draft model read along now and then where it is not used, to learn whether it would pay."""
+    def _probe(self, drafter: PaidDrafter, awake: list[Sequence]) -> None:
+        """Let a drafter read along now and then where it is not used, to learn whether it would pay."""
         for sequence in awake:
             record = self._records[sequence.id]
-            if record.since_probe < record.probe_interval:
+            trial = record.trials[drafter.name]
+            if record.n_verified - trial.tried_at < trial.interval:
                 continue
-            if not self.purse.may_risk(model.catch_up_seconds(model.n_behind(sequence)), self._probe_chance):
+            seconds = drafter.catch_up_seconds(drafter.n_behind(sequence))
+            if not self.purse.may_risk(seconds, self._probe_chance[drafter.name]):
                 continue
             began = self._clock()
-            model.shadow(sequence)
+            drafter.shadow(sequence)
             self._seconds_at_risk += self._clock() - began
-            record.since_probe = 0
-            record.was_probed = True
+            trial.tried_at = record.n_verified
+            trial.is_new = True
             record.wake()
-            record.probe_interval = min(record.probe_interval * 2, _LONGEST_PROBE)
+            trial.interval = min(trial.interval * 2, _LONGEST_PROBE)
 
     def _cut_to_what_pays(
         self,
@@ -300,6 +331,21 @@ class Speculator:
 
     # -- after a step -------------------------------------------------------------------------------------------
 
+    def evaluated(self, shares: Plan) -> int:
+        """The target has evaluated ``shares``: drafters that feed on it take what they need.
+
+        Returns the bytes that all drafters have read since the step before.
+        """
+        if self._watchers:
+            began = self._clock()
+            for watcher in self._watchers:
+                watcher.evaluated(shares)
+            # No risk: it costs the same whatever is drafted.
+            self._seconds_drafting += self._clock() - began
+        if not self._seconds_at_risk:
+            return 0  # none has worked
+        return sum([drafter.take_bytes_read() for drafter in self._paid])
+
     def verified(self, sequence: Sequence, chain: Chain | None, tokens: list[int], n_accepted: int) -> None:
         """Learn from a step: ``tokens`` came, of which the first ``n_accepted`` were the chain's."""
         record = self._records.get(sequence.id)
@@ -314,18 +360,17 @@ class Speculator:
                 chain.acceptance.learn(chain.evidence[depth], chain.rates[depth], was_accepted)
             self._count(chain, n_accepted)
             own_lookup = n_judged if chain.drafter is self._lookup else 0
-            record.since_probe = 0 if chain.drafter is self._model else record.since_probe + len(tokens)
-            if chain.drafter is self._model:
-                record.probe_interval = _FIRST_PROBE
-        else:
-            record.since_probe += len(tokens)
+        record.n_verified += len(tokens)
+        if chain is not None and chain.drafter is not self._lookup:
+            trial = record.trials[chain.drafter.name]
+            trial.tried_at, trial.interval = record.n_verified, _FIRST_PROBE
         self._judge_unverified(chain or self._cut_away.get(sequence.id), tokens, n_accepted)
         if self._lookup is not None:
             self._lookup.advance(sequence, tokens, own_lookup)
 
     def _judge_unverified(self, chain: Chain | None, tokens: list[int], n_accepted: int) -> None:
         """Learn from the first token that was drafted but not verified, where the target's own is known."""
-        if chain is None or chain.next is None or chain.drafter is not self._model:
+        if chain is None or chain.next is None or chain.drafter is self._lookup:
             return
         if n_accepted < len(chain.tokens) or len(tokens) <= n_accepted:
             return
@@ -354,19 +399,15 @@ class Speculator:
             self.stats.drafted_at[depth] += 1
             self.stats.accepted_at[depth] += depth < n_accepted
 
-    def take_bytes_read(self) -> int:
-        """Return the bytes that the draft model has read since this was last asked."""
-        return self._model.take_bytes_read() if self._model is not None else 0
-
     def forget_texts(self) -> None:
         """Drop what drafters keep of texts; what was learnt of acceptance stays."""
         for drafter in self._drafters:
             drafter.clear()
 
     def close(self) -> None:
-        """Free the draft model."""
-        if self._model is not None:
-            self._model.close()
+        """Free the drafters."""
+        for drafter in self._paid:
+            drafter.close()
 
     # -- helpers ------------------------------------------------------------------------------------------------
 
@@ -377,19 +418,19 @@ class Speculator:
         """Return how many tokens may be drafted: no more than can be used."""
         return min(MAX_DRAFT, chain.sequence.n_left(self._n_ctx) - 1)
 
-    def _late(self, model: DraftModel, sequences: list[Sequence]) -> float:
-        """Return this step's part of the seconds that the draft model needs to read what it has not read yet."""
-        n_behind = sum(model.n_behind(sequence) - 1 for sequence in sequences)
+    def _late(self, drafter: PaidDrafter, sequences: list[Sequence]) -> float:
+        """Return this step's part of the seconds that a drafter needs to read what it has not read yet."""
+        n_behind = sum(drafter.n_behind(sequence) - 1 for sequence in sequences)
         if n_behind <= 0:
             return 0.0
         longest = max(min(self._usual_reply - s.n_generated, s.n_left(self._n_ctx)) for s in sequences)
         n_steps = max(1.0, longest / _TOKENS_PER_STEP)
-        return model.catch_up_seconds(n_behind) / n_steps
+        return drafter.catch_up_seconds(n_behind) / n_steps
 
     def _extend(self, drafter: Drafter, chains: list[Chain]) -> None:
         began = self._clock()
         self._extend_all(drafter, chains)
-        if drafter is self._model:
+        if drafter is not self._lookup:
             self._seconds_at_risk += self._clock() - began
 
     def _extend_all(self, drafter: Drafter, chains: list[Chain]) -> None:
@@ -401,12 +442,13 @@ class Speculator:
             # A fixed depth is one also where it is hopeless.
             chain.is_done = self._fixed_depth is None and chain.probability < _HOPELESS
 
-    def _promise(self, chain: Chain, rate: float, step_seconds: Callable[[int], float], n_rows: int) -> float:
-        """Return what the draft model can be expected to be worth on a sequence, in tokens."""
-        assert self._model is not None
-        late = self._late(self._model, [chain.sequence])
+    def _promise(
+        self, drafter: PaidDrafter, chain: Chain, rate: float, step_seconds: Callable[[int], float], n_rows: int
+    ) -> float:
+        """Return what a drafter can be expected to be worth on a sequence, in tokens."""
+        late = self._late(drafter, [chain.sequence])
         candidates = [Candidate(1.0, chain.acceptance.mean)]
-        return another_round(candidates, n_rows, rate, step_seconds, self._model.round_seconds, MAX_DRAFT, late).worth
+        return another_round(candidates, n_rows, rate, step_seconds, drafter.round_seconds, MAX_DRAFT, late).worth
 
     def _worth(self, chain: Chain, rate: float, step_seconds: Callable[[int], float], n_rows: int) -> float:
         count = best_cut(chain.reach, n_rows, rate, step_seconds)

@@ -79,6 +79,6 @@ class OracleDrafter(RandomDrafter):
 
 def use_drafter(engine: Engine, drafter: Any, depth: int | None = None) -> Speculator:
     """Let ``drafter`` draft for an engine: always ``depth`` tokens, or as many as pay."""
-    speculator = Speculator(engine.cost, n_ctx=engine.n_ctx, draft_model=drafter, fixed_depth=depth)
+    speculator = Speculator(engine.cost, n_ctx=engine.n_ctx, paid=(drafter,), fixed_depth=depth)
     engine._speculator = speculator
     return speculator
