@@ -144,11 +144,11 @@ def test_what_was_measured_is_used_again_and_nonsense_is_measured_anew(
     monkeypatch.setattr("core.measurements.cores_are_shared", lambda: False)
     calibrations: list[float] = []
 
-    def counted(*arguments: Any) -> Calibration:
+    def counted(*arguments: Any, **options: Any) -> Calibration:
         calibrations.append(1)
-        return calibrate(*arguments)
+        return calibrate(*arguments, **options)
 
-    monkeypatch.setattr("core.loading.calibrate", counted)
+    monkeypatch.setattr("core.calibration.calibrate", counted)
     path = tmp_path / "measured.json"
 
     def load() -> int:
