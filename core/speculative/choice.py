@@ -7,6 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from core.errors import BrokenLogits
+from core.guidance.guide import GrammarLost
 from core.llama.candidates import Candidates
 from core.sequence import Sequence
 from core.speculative.drafter import Guess
@@ -46,7 +48,10 @@ class Chooser:
             probability = 1.0 / float(np.exp(logits - top).sum())
         else:
             weights = np.exp(logits - top)
-            token = sampler.choose(logits, position, self._candidates)
+            try:
+                token = sampler.choose(logits, position, self._candidates)
+            except (BrokenLogits, GrammarLost):
+                return None  # the drafting model cannot say what is allowed; the target may
             probability = float(weights[token]) / float(weights.sum())
         evidence = int(np.searchsorted(_EDGES, probability))
         return Guess(token, evidence if sampler.params.is_greedy else len(_MIDDLES) + evidence)
