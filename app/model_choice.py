@@ -33,11 +33,28 @@ def catalog() -> Catalog:
 
 def find_model(name: str) -> ModelEntry:
     """Return the model that ``name`` stands for; raises UnknownModel or UnusableModel."""
+    entry = _find(name)
+    if entry.problem:
+        raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
+    return entry
+
+
+def find_draft(name: str) -> ModelEntry:
+    """Return the model or the drafting head that ``name`` stands for; raises UnknownModel or UnusableModel.
+
+    Whether a head belongs to the model is seen when both are loaded.
+    """
+    entry = _find(name)
+    is_head = entry.facts is not None and entry.facts.is_head
+    if entry.problem and not is_head:
+        raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
+    return entry
+
+
+def _find(name: str) -> ModelEntry:
     models = catalog()
     entry = models.find(name)
     if entry is None:
         names = ", ".join(entry.name for entry in models.entries() if entry.problem is None)
         raise UnknownModel(f"There is no model called {name!r}. Models: {names}. A path to a .gguf file works as well.")
-    if entry.problem:
-        raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
     return entry

@@ -151,7 +151,8 @@ class Stage:
         speculator = None
         if not way.is_plain:
             lookup = Lookup() if way.with_lookup else None
-            speculator = Speculator(cost, n_ctx=base.n_ctx, lookup=lookup, draft_model=draft, fixed_depth=way.depth)
+            paid = (draft,) if draft is not None else ()
+            speculator = Speculator(cost, n_ctx=base.n_ctx, lookup=lookup, paid=paid, fixed_depth=way.depth)
         engine = Engine(
             base._model,
             base.vocab,
@@ -169,13 +170,21 @@ class Stage:
     def _fresh_draft(self) -> DraftModel:
         speculator = self._engine._speculator
         assert speculator is not None
-        draft = speculator._model
-        assert draft is not None
+        draft = speculator._paid[0]
+        assert isinstance(draft, DraftModel)
         assert self._draft_facts is not None
         cost = CostModel(draft.cost.snapshot())
         reads = ReadCost.of(self._draft_facts, "f16")
-        n_branches = draft._branches.count
-        return DraftModel(draft._model, draft._context, cost, n_slots=self._n_slots, n_branches=n_branches, reads=reads)
+        n_branches, n_vocab = draft._branches.count, self._engine._context.n_vocab
+        return DraftModel(
+            draft._model,
+            draft._context,
+            cost,
+            n_slots=self._n_slots,
+            n_branches=n_branches,
+            n_vocab=n_vocab,
+            reads=reads,
+        )
 
     def close(self) -> None:
         """Free the models."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Callable
 
 import numpy as np
 
-from core.cost_model import Calibration
+from core.cost_model import Calibration, CostModel
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
+from core.measurements import Measurements
+
+_log = logging.getLogger(__name__)
 
 # Narrow widths matter most: that is where drafting decides. Wider ones are measured while time is left.
 _WIDTHS = (1, 4, 2, 8, 16, 3, 6, 12, 64, 5, 9, 32, 24, 128)
@@ -17,14 +22,36 @@ _REPEATS = 3
 _FILL = 256
 
 
-def calibrate(context: Context, n_ubatch: int, budget: float = _BUDGET_SECONDS) -> Calibration:
+def cost_model_of(
+    context: Context, n_ubatch: int, measured: Measurements, key: str, make_batch: Callable[[int], Batch] = Batch
+) -> CostModel:
+    """Return the cost model of a context from what was measured before under ``key``, or measure now."""
+    known = measured.recall(key)
+    try:
+        if known is not None:
+            seconds = {int(rows): float(took) for rows, took in known["seconds"].items()}
+            return CostModel(Calibration(seconds, float(known["kv_seconds"])))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        _log.warning("A kept calibration could not be read")
+    calibration = calibrate(context, n_ubatch, make_batch=make_batch)
+    measured.keep(key, {"seconds": dict(calibration.seconds), "kv_seconds": calibration.kv_seconds})
+    return CostModel(calibration)
+
+
+def calibrate(
+    context: Context,
+    n_ubatch: int,
+    budget: float = _BUDGET_SECONDS,
+    make_batch: Callable[[int], Batch] = Batch,
+) -> Calibration:
     """Return measured step times of an empty context, which is empty again afterwards.
 
-    One and four rows are always measured, further widths while ``budget`` (seconds) lasts.
+    One and four rows are always measured, further widths while ``budget`` (seconds) lasts. ``make_batch`` makes a
+    batch of a capacity: rows of heads carry a state.
     """
     widest = min(context.n_outputs, n_ubatch, context.n_cells // 2)
     limit = min(n_ubatch, context.n_cells // 2)
-    batch = Batch(max(limit, 1))
+    batch = make_batch(max(limit, 1))
     deadline = time.perf_counter() + budget
     seconds: dict[int, float] = {}
     _run(context, batch, 1, 0, widest)

@@ -294,7 +294,7 @@ class Engine:
         return done, self._runner.seconds - before
 
     def _read(self, done: Plan, decode_seconds: float, draft_seconds: float) -> Reading:
-        draft_bytes = self._speculator.take_bytes_read() if self._speculator is not None else 0
+        draft_bytes = self._speculator.evaluated(done) if self._speculator is not None else 0
         return self.meter.read(done, decode_seconds, draft_seconds, draft_bytes)
 
     def _commit(self, shares: Plan, chains: dict[str, Chain], reading: Reading, events: list[RequestEvent]) -> Yield:

@@ -6,6 +6,7 @@ SlipstreamError
 │   └── PromptTooLong
 ├── BrokenLogits     the model computed what no token can be chosen from
 ├── LoadFailed       a model that did not load
+│   ├── DraftRefused
 │   └── ModelDoesNotFit
 └── EngineUnavailable  no engine is there to take a request
 """
@@ -63,6 +64,10 @@ class BrokenLogits(SlipstreamError):
 
 class LoadFailed(SlipstreamError):
     """A model that did not load; the text gives llama.cpp's reason where there is one."""
+
+
+class DraftRefused(LoadFailed):
+    """A draft model or head that cannot draft for the model, or that did not load."""
 
 
 class ModelDoesNotFit(LoadFailed):

@@ -11,7 +11,8 @@ class LoadedModel:
 
     ``n_ctx`` is the context length of one request, ``n_cells`` the KV cells that all requests share.
     ``chat_template`` is the GGUF's jinja source, or None. ``bos``/``eos`` are the texts of these tokens ("" if none).
-    ``fim`` holds the texts of the fill-in-the-middle prefix, suffix and middle tokens, or None.
+    ``fim`` holds the texts of the fill-in-the-middle prefix, suffix and middle tokens, or None. ``notices`` are
+    sentences about what is there and cannot be used.
     """
 
     path: str
@@ -33,3 +34,4 @@ class LoadedModel:
     eos: str
     fim: tuple[str, str, str] | None
     load_seconds: float
+    notices: tuple[str, ...] = ()

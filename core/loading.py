@@ -5,19 +5,22 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 
 from core.bandwidth import remembered
-from core.calibration import calibrate
-from core.cost_model import Calibration, CostModel
+from core.calibration import cost_model_of
+from core.cost_model import CostModel
 from core.engine import Engine
-from core.errors import LoadFailed, ModelDoesNotFit
+from core.errors import DraftRefused, LoadFailed, ModelDoesNotFit
+from core.head_loading import Target, eagle_head, is_eagle, mtp_head, wants_mtp, why_left_out
+from core.llama import heads
 from core.llama.batch import Batch
 from core.llama.context import Context
 from core.llama.devices import Device, list_devices
+from core.llama.heads import HeadKind
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.loaded_model import LoadedModel
@@ -28,6 +31,7 @@ from core.options import EngineOptions
 from core.rollback import Rollback, choose_rollback, n_snapshots
 from core.sizing import ContextSize, choose_context
 from core.speculative.draft_model import MOST_SHADOWED, DraftModel
+from core.speculative.drafter import PaidDrafter
 from core.speculative.lookup import Lookup
 from core.speculative.speculator import MAX_DRAFT, Speculator
 from core.speculative.vocab_match import why_not
@@ -60,17 +64,26 @@ def load_engine(
     facts = _read_facts(options.model_path)
     gpus = _usable_gpus(options)
     n_gpu_layers, size = _fit(facts, options, gpus)
+    notices = why_left_out(facts, options)
     model = Model(
         options.model_path,
         n_gpu_layers=n_gpu_layers,
         mmap=options.mmap,
         mlock=options.mlock,
         devices=options.devices,
+        load_mtp=wants_mtp(facts, options),
         progress=_never_stop(progress),
     )
     try:
         measured = Measurements(cache_folder / "measured.json" if cache_folder else None)
-        engine, threads = _build(model, facts, options, size, n_gpu_layers, measured)
+        try:
+            engine, threads = _build(model, facts, options, size, n_gpu_layers, measured)
+        except DraftRefused as error:
+            if options.must_draft:
+                raise
+            notices += (error.message,)
+            without = replace(options, draft_path=None)
+            engine, threads = _build(model, facts, without, size, n_gpu_layers, measured)
         engine.meter.peak = _known_peak(cache_folder) if not n_gpu_layers else None
     except BaseException:
         model.close()
@@ -95,6 +108,7 @@ def load_engine(
         eos=engine.vocab.end_text,
         fim=engine.vocab.fill_in_the_middle,
         load_seconds=time.perf_counter() - began,
+        notices=notices,
     )
     return engine, loaded
 
@@ -215,9 +229,10 @@ def _build(
         context.set_threads(threads.decode, threads.few, threads.many)
         conditions = (options.devices, options.flash_attention, options.kv_type, options.n_ubatch)
         key = _key(options.model_path, model, n_gpu_layers, threads, *conditions)
-        cost = _cost_model(context, options.n_ubatch, measured, key)
+        cost = cost_model_of(context, options.n_ubatch, measured, key)
         rollback = choose_rollback(context, cost, is_recurrent=model.is_recurrent)
-        speculator = _speculator(vocab, cost, rollback, options, size, threads, n_gpu_layers, measured)
+        target = Target(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured)
+        speculator = _speculator(target, cost, rollback)
     except BaseException:
         context.close()
         raise
@@ -262,54 +277,61 @@ def _n_branches(options: EngineOptions, model: Model) -> int:
     return min(_MOST_BRANCHES, options.n_batch - options.n_slots)
 
 
-def _speculator(
-    vocab: Vocab,
-    cost: CostModel,
-    rollback: Rollback,
-    options: EngineOptions,
-    size: ContextSize,
-    threads: ThreadChoice,
-    n_gpu_layers: int,
-    measured: Measurements,
-) -> Speculator | None:
-    """Return the drafters that the options ask for; a draft model of another vocabulary is refused."""
+def _speculator(target: Target, cost: CostModel, rollback: Rollback) -> Speculator | None:
+    """Return the drafters that the options ask for; a draft that does not fit the model is refused."""
+    options = target.options
     if options.speculation == "off":
         return None
-    draft = None
-    if options.draft_path is not None:
-        draft = _load_draft(vocab, options, size, threads, n_gpu_layers, measured)
+    paid: list[PaidDrafter] = []
+    try:
+        if options.draft_path is not None:
+            paid += _named_draft(target, options.draft_path)
+        if wants_mtp(target.facts, options):
+            paid.append(mtp_head(target))
+    except BaseException:
+        for drafter in paid:
+            drafter.close()
+        raise
     lookup = Lookup() if options.speculation != "draft" else None
     return Speculator(
         cost,
-        n_ctx=size.n_ctx,
+        n_ctx=target.size.n_ctx,
         lookup=lookup,
-        draft_model=draft,
+        paid=paid,
         fixed_depth=options.draft_depth,
         width=options.draft_width,
         rollback=rollback,
     )
 
 
-def _load_draft(
-    vocab: Vocab,
-    options: EngineOptions,
-    size: ContextSize,
-    threads: ThreadChoice,
-    n_gpu_layers: int,
-    measured: Measurements,
-) -> DraftModel:
-    assert options.draft_path is not None
-    facts = _read_facts(options.draft_path)
-    model = Model(options.draft_path, n_gpu_layers=n_gpu_layers, mmap=options.mmap, devices=options.devices)
+def _named_draft(target: Target, path: str) -> list[PaidDrafter]:
+    """Return the drafter in the file ``path``, none where this build of llama.cpp cannot run it."""
     try:
-        reason = why_not(vocab, Vocab(model))
+        if not is_eagle(path):
+            return [_load_draft(target, path)]
+        return [eagle_head(target, path)] if heads.why_unavailable(HeadKind.EAGLE3) is None else []
+    except LoadFailed as error:
+        raise DraftRefused(error.message) from error
+
+
+def _load_draft(target: Target, path: str) -> DraftModel:
+    options, threads, n_gpu_layers = target.options, target.threads, target.n_gpu_layers
+    facts = _read_facts(path)
+    if facts.weight_bytes > target.facts.weight_bytes:
+        raise LoadFailed(
+            f"{path} ({_megabytes(facts)}) is larger than {options.model_path} ({_megabytes(target.facts)}), "
+            "so drafting with it only costs time: choose a smaller draft model."
+        )
+    model = Model(path, n_gpu_layers=n_gpu_layers, mmap=options.mmap, devices=options.devices)
+    try:
+        reason = why_not(target.vocab, Vocab(model))
         if reason:
-            raise LoadFailed(f"{options.draft_path} cannot draft for {options.model_path}. {reason}")
+            raise LoadFailed(f"{path} cannot draft for {options.model_path}. {reason}")
         n_branches = _n_branches(options, model)
         n_outputs = max(options.n_slots + n_branches, MOST_SHADOWED)
         context = Context(
             model,
-            n_cells=size.n_cells,
+            n_cells=target.size.n_cells,
             n_sequences=options.n_slots + n_branches,
             n_outputs=n_outputs,
             n_batch=max(options.n_ubatch, n_outputs),
@@ -321,24 +343,21 @@ def _load_draft(
     except BaseException:
         model.close()
         raise
-    key = _key(options.draft_path, model, n_gpu_layers, threads, "draft", options.n_ubatch)
-    cost = _cost_model(context, options.n_ubatch, measured, key)
-    reads = ReadCost.of(facts, "f16")
-    return DraftModel(model, context, cost, n_slots=options.n_slots, n_branches=n_branches, reads=reads)
+    key = _key(path, model, n_gpu_layers, threads, "draft", options.n_ubatch)
+    cost = cost_model_of(context, options.n_ubatch, target.measured, key)
+    return DraftModel(
+        model,
+        context,
+        cost,
+        n_slots=options.n_slots,
+        n_branches=n_branches,
+        n_vocab=target.context.n_vocab,
+        reads=ReadCost.of(facts, "f16"),
+    )
 
 
-def _cost_model(context: Context, n_ubatch: int, measured: Measurements, key: str) -> CostModel:
-    """Return the cost model of a context from what was measured before, or measure now."""
-    known = measured.recall(key)
-    try:
-        if known is not None:
-            seconds = {int(rows): float(took) for rows, took in known["seconds"].items()}
-            return CostModel(Calibration(seconds, float(known["kv_seconds"])))
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        _log.warning("A kept calibration could not be read")
-    calibration = calibrate(context, n_ubatch)
-    measured.keep(key, {"seconds": dict(calibration.seconds), "kv_seconds": calibration.kv_seconds})
-    return CostModel(calibration)
+def _megabytes(facts: ModelFacts) -> str:
+    return f"{facts.weight_bytes / 1e6:,.1f} MB"
 
 
 def _key(path: str, model: Model, *parts: object) -> str:

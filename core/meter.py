@@ -34,8 +34,14 @@ class ReadCost:
     @classmethod
     def of(cls, facts: ModelFacts, kv_type: str) -> ReadCost:
         """Return the cost of a model with a KV cache of ``kv_type``."""
-        cell = facts.kv_bytes_per_token(kv_type, kv_type)
+        cell = facts.kv_bytes_per_token(kv_type, kv_type) - facts.mtp_kv_bytes_per_token(kv_type, kv_type)
         return cls(facts.active_weights, cell, facts.state_elements * STATE_BYTES)
+
+    @classmethod
+    def of_mtp_head(cls, facts: ModelFacts, kv_type: str) -> ReadCost:
+        """Return the cost of the first prediction head of a model."""
+        cell = facts.mtp_kv_bytes_per_token(kv_type, kv_type) // max(facts.n_mtp_layers, 1)
+        return cls(facts.mtp_weights, cell)
 
     def step(self, n_rows: int, n_cells: int, n_sequences: int = 1) -> int:
         """Return the bytes of a step; ``n_cells`` counts the cells of each sequence once, however many rows it has."""

@@ -22,10 +22,12 @@ class EngineOptions:
 
     ``n_ctx`` is the context length of one request in tokens, ``n_cells`` the KV cells that all slots share
     (at least ``n_ctx``), ``n_slots`` how many requests run at once. ``n_gpu_layers`` None offloads all that fit.
-    ``speculation`` auto drafts with lookups and, where ``draft_path`` names one, with a draft model; "draft" with the
-    draft model alone; off never. ``draft_depth`` switches the judgement off: always so many tokens (to compare with).
+    ``speculation`` auto drafts with lookups, with the prediction heads in the model's file, and with what
+    ``draft_path`` names: a small model or an EAGLE-3 head; "draft" with that alone (or with the heads, where none is
+    named); off never. ``draft_depth`` switches the judgement off: always so many tokens (to compare with).
     ``draft_width`` is the most choices that are drafted for one place: 1 drafts chains, more draft trees. With a
     ``draft_depth`` it is always so many.
+    A draft that cannot be loaded is an error; with ``must_draft`` false the model is loaded without it, and says so.
     ``devices`` names llama.cpp devices (as ``doctor`` lists them); empty means all GPUs, else the CPU.
     """
 
@@ -44,6 +46,7 @@ class EngineOptions:
     devices: tuple[str, ...] = ()
     speculation: Speculation = "auto"
     draft_path: str | None = None
+    must_draft: bool = True
     draft_depth: int | None = None
     draft_width: int | None = None
 

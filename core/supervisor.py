@@ -353,6 +353,9 @@ class Supervisor:
             state = replace(state, phase=Phase.RESTARTING, problem=self._state.problem)
         self._publish(state)
         if state.phase is Phase.READY and self._process is not None:
+            assert self._options is not None
+            # It has worked: from now on a draft that is gone must not cost the model.
+            self._options = replace(self._options, must_draft=False)
             self._process.ready_at = time.monotonic()
             waiting, self._queued = self._queued, {}
             self._live.update(waiting)

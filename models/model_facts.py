@@ -70,7 +70,9 @@ class ModelFacts:
     """One model. Sizes are bytes; ``n_bytes`` is the size on disk of all its files, ``weight_bytes`` of its tensors.
 
     ``n_layers`` counts the layers that answer (no multi-token prediction heads). ``caches`` has one item per layer
-    that keeps keys and values, ``state_elements`` counts the recurrent state of one sequence (F32).
+    that keeps keys and values, those of prediction heads last; ``state_elements`` counts the recurrent state of one
+    sequence (F32). ``n_mtp_layers`` counts the prediction heads whose weights are in the file, and ``mtp_weights`` is
+    what one of them reads.
     ``problem`` says why the model cannot be used here, or is None.
     """
 
@@ -84,8 +86,10 @@ class ModelFacts:
     n_bytes: int
     weight_bytes: int
     active_weights: WeightBytes
+    mtp_weights: WeightBytes
     n_ctx_train: int
     n_layers: int
+    n_mtp_layers: int
     n_embd: int
     n_ff: int
     n_ff_expert: int
@@ -110,8 +114,22 @@ class ModelFacts:
 
     def kv_bytes_per_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
         """Bytes that one token takes in the KV cache, with ggml type names such as "f16" or "q8_0"."""
-        k, v = BY_NAME[type_k.lower()], BY_NAME[type_v.lower()]
-        return sum(k.bytes_for(cache.n_k) + v.bytes_for(cache.n_v) for cache in self.caches)
+        return _cache_bytes(self.caches, type_k, type_v)
+
+    @property
+    def is_head(self) -> bool:
+        """True for a file that drafts with the hidden states of a model in another file."""
+        return self.architecture in architectures.DRAFT_HEADS
+
+    def mtp_kv_bytes_per_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
+        """Bytes of these that belong to the prediction heads."""
+        first = len(self.caches) - self.n_mtp_layers
+        return _cache_bytes(self.caches[first:], type_k, type_v) if self.n_mtp_layers else 0
+
+
+def _cache_bytes(caches: Iterable[LayerCache], type_k: str, type_v: str) -> int:
+    k, v = BY_NAME[type_k.lower()], BY_NAME[type_v.lower()]
+    return sum(k.bytes_for(cache.n_k) + v.bytes_for(cache.n_v) for cache in caches)
 
 
 def read_model(path: Path) -> ModelFacts:
@@ -166,8 +184,10 @@ class _Facts:
             n_bytes=sum(part.file_bytes for part in headers),
             weight_bytes=sum(tensor.n_bytes for tensor in self.tensors),
             active_weights=self._active(lambda tensor: tensor.n_bytes),
+            mtp_weights=self._active_in_first_head(),
             n_ctx_train=self.number("context_length"),
             n_layers=self.n_layers,
+            n_mtp_layers=self._n_mtp_layers(),
             n_embd=self.n_embd,
             n_ff=max(self.per_layer("feed_forward_length", (0,), _MAX_LENGTH), default=0),
             n_ff_expert=max(self.per_layer("expert_feed_forward_length", (0,), _MAX_LENGTH), default=0),
@@ -252,6 +272,30 @@ class _Facts:
                 experts += measure(tensor)
             else:
                 shared += measure(tensor)
+        return WeightBytes(shared, experts, max(1, self.n_experts), self.n_experts_used)
+
+    def _n_mtp_layers(self) -> int:
+        """Prediction heads, if their weights are there: many files say that the model has some and leave them out."""
+        names = {tensor.name for tensor in self.tensors}
+        heads = range(self.n_layers, self.n_blocks)
+        return len(heads) if all(f"blk.{block}.nextn.eh_proj.weight" in names for block in heads) else 0
+
+    def _active_in_first_head(self) -> WeightBytes:
+        """Bytes that the first prediction head reads for a token: its block and the output."""
+        shared = experts = 0
+        sizes = {tensor.name: tensor.n_bytes for tensor in self.tensors}
+        if not self._n_mtp_layers():
+            return WeightBytes(0, 0, 1, 0)
+        prefix = f"blk.{self.n_layers}."
+        for name, size in sizes.items():
+            if not name.startswith(prefix) or name.endswith("nextn.embed_tokens.weight"):
+                continue
+            if self.n_experts and _EXPERTS.search(name):
+                experts += size
+            else:
+                shared += size
+        if f"{prefix}nextn.shared_head_head.weight" not in sizes:
+            shared += sizes.get("output.weight", sizes.get("token_embd.weight", 0))
         return WeightBytes(shared, experts, max(1, self.n_experts), self.n_experts_used)
 
     def _active_params(self) -> int:

@@ -32,7 +32,11 @@ class EngineChoice:
     mlock: Annotated[bool, _option("--mlock", help="Keep the model in memory, never in swap.")] = False
     draft: Annotated[
         str | None,
-        _option("--draft", metavar="NAME", help="Small model of the same vocabulary that drafts for this one."),
+        _option(
+            "--draft",
+            metavar="NAME",
+            help="Small model of the same vocabulary or EAGLE-3 head that drafts for it.",
+        ),
     ] = None
     speculation: Annotated[
         Speculation, _option("--speculation", help="Draft where it pays; off never drafts, draft: without lookups.")

@@ -38,7 +38,9 @@ def verify(
     ] = None,
     draft: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Model that drafts for it; if left out, what follows is looked up."),
+        typer.Option(
+            metavar="NAME", help="Model or EAGLE-3 head that drafts for it; if left out, what follows is looked up."
+        ),
     ] = None,
     lookup_only: Annotated[bool, typer.Option("--lookup-only", help="Use no draft model.")] = False,
     prompts: Annotated[

@@ -92,6 +92,7 @@ def llama_facts(code: int, output: str, errors: str) -> LlamaFacts:
             features=tuple(fields["features"]),
             can_offload=bool(fields["can_offload"]),
             devices=tuple(DeviceFacts(**device) for device in fields["devices"]),
+            heads=dict(fields["heads"]),
         )
     except (ValueError, KeyError, TypeError):
         reason = (errors.strip().splitlines() or [f"exit code {code}"])[-1]

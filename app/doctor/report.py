@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +36,17 @@ class DeviceFacts:
 
 @dataclass(frozen=True, slots=True)
 class LlamaFacts:
-    """llama.cpp as it is installed; ``problem`` says why nothing is known."""
+    """llama.cpp as it is installed; ``problem`` says why nothing is known.
+
+    ``heads`` says of each kind of drafting head why this build cannot run it, or None.
+    """
 
     package: str | None = None
     version: str | None = None
     features: tuple[str, ...] = ()
     can_offload: bool = False
     devices: tuple[DeviceFacts, ...] = ()
+    heads: Mapping[str, str | None] = field(default_factory=dict)
     problem: str | None = None
 
 

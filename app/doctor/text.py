@@ -61,6 +61,8 @@ def _llama(report: Report) -> Iterator[Line]:
         yield "GPU", "layers can be offloaded" if llama.can_offload else "this build computes on the CPU only"
     for device in llama.devices:
         yield _device(device)
+    for kind, problem in llama.heads.items():
+        yield "drafting", f"{kind} heads: {problem or 'can be used'}"
     yield "self-test", "failed, see below" if report.selftest else "passed"
 
 

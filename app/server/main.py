@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from app import discovery
 from app.exit_codes import ExitCode
-from app.model_choice import catalog, find_model
+from app.model_choice import catalog, find_draft, find_model
 from app.paths import cache_folder, log_folder, starter_folder
 from app.server.engine_bridge import EngineBridge
 from app.server.listening_socket import PortTaken, listen
@@ -53,7 +53,7 @@ def run_server(settings: ServerSettings) -> int:
 def _run(settings: ServerSettings, listening: socket.socket) -> int:
     try:
         entry = _entry(settings.model)
-        draft = find_model(settings.draft) if settings.draft is not None else None
+        draft = find_draft(settings.draft) if settings.draft is not None else None
     except SlipstreamError as error:
         print(error.message, file=sys.stderr)
         return ExitCode.MODEL

@@ -75,6 +75,8 @@ class ModelHost:
         self.engine, self.bridge, self.catalog = engine, bridge, catalog
         # Draft models by the path of the model that they draft for: another vocabulary would not do.
         self._drafts: dict[Path, Path] = {}
+        # Models that have run with theirs: a draft that is gone since must not cost the model.
+        self._drafted: set[Path] = set()
         self._settings = settings
         self._entry: Entry | None = None
         # Names under which requests have asked for it: a look into the catalogue reads folders.
@@ -95,7 +97,9 @@ class ModelHost:
         self._state, self._awaits_loading = EngineState(Phase.LOADING), True
         # Not on the event loop: it waits until the memory of the model before is free.
         draft = self._drafts.get(entry.path)
-        options = self._settings.engine_options(str(entry.path), str(draft) if draft else None)
+        options = self._settings.engine_options(
+            str(entry.path), str(draft) if draft else None, must_draft=entry.path not in self._drafted
+        )
         self._loader.submit(self._load, options)
 
     def pair(self, entry: Entry, draft: Entry) -> None:
@@ -271,7 +275,12 @@ class ModelHost:
         self._awaits_loading = False
         self._state = state
         if state.model is not None:
+            if state.model != self._model:
+                for notice in state.model.notices:
+                    _log.warning("%s", notice)
             self._model = state.model
+            if self._entry is not None:
+                self._drafted.add(self._entry.path)
         self._wake()
         if state.phase is Phase.FAILED:
             _log.error("%s could not be loaded: %s", self.name, state.problem)

@@ -64,7 +64,9 @@ class ServerSettings:
         except ValueError:
             return False
 
-    def engine_options(self, model_path: str, draft_path: str | None = None) -> EngineOptions:
+    def engine_options(
+        self, model_path: str, draft_path: str | None = None, *, must_draft: bool = True
+    ) -> EngineOptions:
         """Return the engine's options for a model file and its draft model; raises BadOption."""
         return EngineOptions(
             model_path=model_path,
@@ -78,5 +80,6 @@ class ServerSettings:
             mlock=self.mlock,
             devices=self.devices,
             draft_path=draft_path,
+            must_draft=must_draft,
             speculation=self.speculation,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.model_choice import find_model
+from app.model_choice import find_draft, find_model
 from app.paths import starter_folder
 from core.errors import BadOption
 
@@ -26,7 +26,7 @@ class Pair:
 def choose_pair(model: str | None, draft: str | None, *, is_lookup_only: bool) -> Pair:
     """Return the models that are named; the bundled model, where it is meant, comes with the bundled draft model.
 
-    Raises UnknownModel, UnusableModel, and BadOption for a draft model that is larger than the model.
+    Raises UnknownModel, UnusableModel, and BadOption where both a draft and lookups alone are asked for.
     """
     if draft is not None and is_lookup_only:
         raise BadOption("--draft names a draft model and --lookup-only uses none: leave out one of them.")
@@ -34,13 +34,7 @@ def choose_pair(model: str | None, draft: str | None, *, is_lookup_only: bool) -
     if is_lookup_only:
         return Pair(target, None)
     if draft is not None:
-        drafter = find_model(draft)
-        if drafter.n_bytes > target.n_bytes:
-            raise BadOption(
-                f"{drafter.name} ({drafter.n_bytes / 1e6:,.0f} MB) is larger than {target.name} "
-                f"({target.n_bytes / 1e6:,.0f} MB), so drafting with it only costs time: choose a smaller draft model."
-            )
-        return Pair(target, drafter)
+        return Pair(target, find_draft(draft))
     if target.path.resolve() == (starter_folder() / STARTER).resolve():
         return Pair(target, find_model(str(starter_folder() / STARTER_DRAFT)))
     return Pair(target, None)

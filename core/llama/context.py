@@ -76,11 +76,15 @@ class Context:
         flash_attention: FlashAttention = "auto",
         kv_type: KvType = "f16",
         n_snapshots: int = 0,
+        is_mtp: bool = False,
+        target: Context | None = None,
     ) -> None:
         """Allocate the cache and the compute buffers; raises LoadFailed when llama.cpp refuses.
 
         ``n_outputs`` is the most rows of one batch whose logits are wanted; llama.cpp aborts beyond it.
-        ``n_snapshots`` asks for the running states after the latest rows of each sequence (``n_rs_seq``).
+        ``n_snapshots`` asks for the running states after the latest rows of each sequence (``n_rs_seq``). ``is_mtp``
+        runs the model's prediction layers instead of those that answer. A head that has no embeddings of its own
+        uses those of ``target``.
         """
         params = L.llama_context_default_params()
         params.n_ctx = n_cells
@@ -93,6 +97,10 @@ class Context:
         params.n_threads_batch = n_threads
         params.flash_attn_type = _FLASH_ATTENTION[flash_attention]
         params.type_k = params.type_v = _GGML_TYPES[kv_type]
+        if is_mtp:
+            params.ctx_type = L.LLAMA_CONTEXT_TYPE_MTP
+        if target is not None:
+            params.ctx_other = target.c
         # One stream: rows of any sequences share a graph, whatever their order and lengths.
         params.kv_unified = True
         params.no_perf = True
@@ -105,6 +113,7 @@ class Context:
         self.n_cells = int(L.llama_n_ctx(self._context))
         self.n_batch = int(L.llama_n_batch(self._context))
         self.n_snapshots = int(L.llama_n_rs_seq(self._context))
+        self.n_ubatch = int(L.llama_n_ubatch(self._context))
         self.n_outputs = n_outputs
         self._logits_address = 0
         self._logits = np.empty((0, self.n_vocab), np.float32)

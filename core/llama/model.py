@@ -28,13 +28,18 @@ class Model:
         mmap: bool = True,
         mlock: bool = False,
         devices: tuple[str, ...] = (),
+        load_mtp: bool = False,
         progress: Progress | None = None,
     ) -> None:
-        """Load ``path``; -1 GPU layers means all. Raises LoadFailed, or BadOption for an unknown device."""
+        """Load ``path``; -1 GPU layers means all. Raises LoadFailed, or BadOption for an unknown device.
+
+        ``load_mtp`` loads the layers that predict further tokens, too.
+        """
         start_backend()
         params = L.llama_model_default_params()
         params.n_gpu_layers = n_gpu_layers
         params.load_mode = _load_mode(mmap, mlock)
+        params.load_mtp = load_mtp
         handles = _device_array(devices)
         if handles is not None:
             params.devices = ctypes.cast(handles, ctypes.c_void_p)

@@ -9,19 +9,24 @@ from importlib.metadata import PackageNotFoundError, version
 
 from core.errors import SlipstreamError
 from core.llama.devices import Device, list_devices
+from core.llama.heads import HeadKind, why_unavailable
 from core.llama.library import L
 from core.llama.log import silence
 
 
 @dataclass(frozen=True, slots=True)
 class LlamaSystem:
-    """Version of the bindings, version of llama.cpp, features it was compiled with, and devices."""
+    """Version of the bindings, version of llama.cpp, features it was compiled with, and devices.
+
+    ``heads`` says of each kind of drafting head why it cannot be used, or None.
+    """
 
     package: str
     version: str
     features: tuple[str, ...]
     can_offload: bool
     devices: tuple[Device, ...]
+    heads: dict[str, str | None]
 
 
 def describe() -> LlamaSystem:
@@ -38,6 +43,7 @@ def describe() -> LlamaSystem:
         features=tuple(part.removesuffix(" = 1") for part in parts if part and not part.endswith("= 0")),
         can_offload=bool(L.llama_supports_gpu_offload()),
         devices=list_devices(),
+        heads={kind.value: why_unavailable(kind) for kind in HeadKind},
     )
 
 

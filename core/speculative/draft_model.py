@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from collections.abc import Sequence as Series
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from core.branches import Branches
 from core.cost_model import CostModel
 from core.draft import PENDING
 from core.llama.batch import Batch
-from core.llama.candidates import Candidates
 from core.llama.context import Context, DecodeStatus
 from core.llama.model import Model
 from core.meter import ReadCost
 from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable
+from core.speculative.choice import PRIORS_BY_RANK, Chooser
 from core.speculative.drafter import Chain, Guess, Observation
-from core.speculative.tree import Tree
+from core.speculative.tree import Tip, Tree
 from core.token_buffer import TokenBuffer
 
-# Evidence is the probability that the draft model gives its own token.
-_EDGES = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.997])
-_MIDDLES = (0.03, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.93, 0.965, 0.985, 0.99, 0.995)
-_N_BINS = len(_MIDDLES)
-_TRUST = 0.9
-_N_RANKS = 3
 # While catching up, this many of the latest tokens are compared with what the draft would have said.
 MOST_SHADOWED = 32
-
-
-class Tip(NamedTuple):
-    """Where to draft on: behind a node of a chain, -1 being the pending token."""
-
-    chain: Chain
-    node: int
 
 
 class _Lane:
@@ -55,11 +39,7 @@ class _Lane:
 
 
 class DraftModel:
-    """Drafts with a second model in a context of its own; its cache keeps the longest common prefix of each slot.
-
-    Draft tokens are chosen with the request's own sampler and the same keyed noise as the target's, so that the two
-    models tend to draw the same token also at temperatures above 0.
-    """
+    """Drafts with a second model in a context of its own; its cache keeps the longest common prefix of each slot."""
 
     name = "draft"
 
@@ -71,18 +51,16 @@ class DraftModel:
         *,
         n_slots: int,
         n_branches: int = 0,
+        n_vocab: int,
         reads: ReadCost | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Take over ``model`` and ``context`` (``close`` frees them); ``cost`` is that of the context's decodes.
 
-        The context has ``n_slots`` sequences, and ``n_branches`` more for trees. ``reads`` says what a decode reads,
-        for the meter.
+        The context has ``n_slots`` sequences, and ``n_branches`` more for trees. ``n_vocab`` is the size of the
+        target's vocabulary. ``reads`` says what a decode reads, for the meter.
         """
-        priors = tuple(middle * _TRUST for middle in _MIDDLES)
-        # Sampled tokens have bins of their own: agreement means something else there. So have second choices, and those
-        # behind them.
-        self.table = AcceptanceTable(priors * 2 * _N_RANKS)
+        self.table = AcceptanceTable(PRIORS_BY_RANK)
         self.most_tips = context.n_outputs
         self.cost = cost
         self._model = model
@@ -93,7 +71,7 @@ class DraftModel:
         self._branches = Branches(context, n_slots, n_branches)
         self._lanes = tuple(_Lane() for _ in range(n_slots))
         self._batch = Batch(context.n_batch)
-        self._candidates = Candidates(context.n_vocab)
+        self._chooser = Chooser(n_vocab)
         self._observations: list[Observation] = []
 
     def admit(self, sequence: Sequence) -> None:
@@ -149,8 +127,9 @@ class DraftModel:
         self._count(sum(_position(tip) for tip in tips), len(tips))
         self._context.synchronize()
         logits = iter(self._context.logits(n_rows))
+        choose = self._chooser.choose
         found = [
-            self._choose(tip.chain.sequence, next(logits), _position(tip), width, _ahead(tip)) if is_placed else ()
+            choose(tip.chain.sequence, next(logits), _position(tip), width, _ahead(tip)) if is_placed else ()
             for tip, is_placed in zip(tips, placed, strict=True)
         ]
         self.cost.observe(rows + n_rows, 0, self._clock() - began)
@@ -247,7 +226,7 @@ class DraftModel:
         self._context.synchronize()
         logits = self._context.logits(len(judged))
         for position, row in zip(judged, logits, strict=True):
-            guesses = self._choose(sequence, row, position + 1)
+            guesses = self._chooser.choose(sequence, row, position + 1)
             if not guesses:
                 continue
             guess = guesses[0]
@@ -287,44 +266,6 @@ class DraftModel:
         branch = self._branches.fork(slot, source, position)
         lane.forks[branch] = before
         return branch
-
-    def _choose(
-        self,
-        sequence: Sequence,
-        logits: npt.NDArray[np.float32],
-        position: int,
-        count: int = 1,
-        ahead: Series[int] | None = None,
-    ) -> tuple[Guess, ...]:
-        """Return what the draft model says next, likeliest first; nothing where its numbers are none.
-
-        ``ahead`` are the tokens drafted so far; None where the sequence went on from here already.
-        """
-        sampler = sequence.sampler
-        if not math.isfinite(logits.max()):
-            return ()
-        if sampler.is_plain_greedy:
-            token = int(logits.argmax())
-            top = float(logits[token])
-            total = float(np.exp(logits - top).sum())
-            chances = [(token, 1.0 / total)]
-            while len(chances) < count:
-                logits[token] = -math.inf
-                token = int(logits.argmax())
-                chances.append((token, math.exp(float(logits[token]) - top) / total))
-        else:
-            top = float(logits.max())
-            weights = np.exp(logits - top)
-            total = float(weights.sum())
-            tokens = sampler.guess(logits, position, self._candidates, count, ahead)
-            chances = [(token, float(weights[token]) / total) for token in tokens]
-        first_bin = 0 if sampler.params.is_greedy else _N_BINS
-        return tuple(
-            [
-                Guess(token, first_bin + 2 * _N_BINS * min(rank, _N_RANKS - 1) + int(np.searchsorted(_EDGES, chance)))
-                for rank, (token, chance) in enumerate(chances)
-            ]
-        )
 
     def _cut(self, slot: int, lane: _Lane, size: int) -> None:
         self._branches.trim(slot, size)

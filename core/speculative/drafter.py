@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Series
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from core.draft import PENDING, Draft
+from core.planner import Plan
 from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable, SequenceAcceptance
 
@@ -46,6 +47,36 @@ class Drafter(Protocol):
 
     def take_observations(self) -> list[Observation]:
         """Return what was learnt in passing, once."""
+
+
+class PaidDrafter(Drafter, Protocol):
+    """A drafter that takes time, which must be worth it."""
+
+    def n_behind(self, sequence: Sequence) -> int:
+        """Return how many tokens of a sequence it has not read."""
+
+    def round_seconds(self, n_chains: int) -> float:
+        """Return the expected seconds of a round, in which each chain grows by a token."""
+
+    def catch_up_seconds(self, n_behind: int) -> float:
+        """Return the expected seconds of reading ``n_behind`` tokens."""
+
+    def shadow(self, sequence: Sequence) -> None:
+        """Read what a sequence has said since, and note how often the drafter would have been right."""
+
+    def take_bytes_read(self) -> int:
+        """Return the bytes that were read since this was last asked."""
+
+    def close(self) -> None:
+        """Free what the drafter holds."""
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    """A drafter that feeds on what the target computes."""
+
+    def evaluated(self, shares: Plan) -> None:
+        """The target has evaluated ``shares``, whose rows came in this order; nothing is committed yet."""
 
 
 @dataclass(slots=True)

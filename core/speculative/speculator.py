@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from collections.abc import Sequence as Series
 from dataclasses import dataclass, field
 
 from core.cost_model import CostModel
 from core.draft import PENDING
 from core.options import MAX_DRAFT_DEPTH
+from core.planner import Plan
 from core.rollback import Checkpoints, Rollback
 from core.sequence import Sequence
 from core.speculative.acceptance import SequenceAcceptance
 from core.speculative.depth import Candidate, another_round, best_cut, charged
-from core.speculative.draft_model import DraftFailed, DraftModel, Tip
-from core.speculative.drafter import Chain, Drafter
+from core.speculative.draft_model import DraftFailed
+from core.speculative.drafter import Chain, Drafter, PaidDrafter, Watcher
 from core.speculative.lookup import Lookup
 from core.speculative.purse import Purse
-from core.speculative.tree import Tree
+from core.speculative.tree import Forker, Tip, Tree
 
 MAX_DRAFT = MAX_DRAFT_DEPTH
 # A chain whose chance has sunk below this cannot pay in any step.
@@ -32,7 +34,7 @@ _START_MEAN = 0.6
 _CAUTION = 1.3
 # So many plain steps may be lost on trying a drafter out before anything was won.
 _CREDIT_STEPS = 2.0
-# What reading a sequence costs the draft model is spread over the steps that are likely still to come: a reply of
+# What reading a sequence costs a drafter is spread over the steps that are likely still to come: a reply of
 # usual length, at so many tokens a step.
 _USUAL_REPLY, _REPLY_WEIGHT = 128.0, 0.1
 _TOKENS_PER_STEP = 3.0
@@ -45,14 +47,22 @@ _SIBLING_MEAN = 0.1
 
 
 @dataclass(slots=True)
+class _Trial:
+    """When a paid drafter was last tried on a sequence, by the count of its verified tokens."""
+
+    tried_at: int = 0
+    interval: int = _FIRST_PROBE
+    is_new: bool = False
+
+
+@dataclass(slots=True)
 class _Record:
-    """What speculation knows of one sequence."""
+    """What speculation knows of one sequence; acceptance and trials are by drafter."""
 
     acceptance: dict[str, SequenceAcceptance]
+    trials: dict[str, _Trial]
     siblings: SequenceAcceptance = field(default_factory=lambda: SequenceAcceptance(_SIBLING_MEAN))
-    since_probe: int = 0
-    probe_interval: int = _FIRST_PROBE
-    was_probed: bool = False
+    n_verified: int = 0
     rest: int = 0
     rest_length: int = 0
 
@@ -80,10 +90,11 @@ class DraftStats:
 class Speculator:
     """Chooses drafter and depth by what they are worth beyond plain decoding, from measured times and acceptance.
 
-    ``fixed_depth`` switches the judgement off: always so many tokens of the draft model (or of the lookup where there
-    is none). It is there to be compared with. ``width`` is how many next tokens the draft model proposes at each place,
-    more than one making trees; None where that is decided as well. With a fixed depth, a tree has that trunk and as
-    many of the likeliest other nodes as make ``width`` at each depth.
+    A lookup costs nothing; ``paid`` drafters must promise more than it has found. ``fixed_depth`` switches the
+    judgement off: always so many tokens of the first paid drafter (or of the lookup where there is none). It is there
+    to be compared with. ``width`` is how many next tokens a draft model proposes at each place, more than one making
+    trees; None where that is decided as well. With a fixed depth, a tree has that trunk and as many of the likeliest
+    other nodes as make ``width`` at each depth.
     """
 
     def __init__(
@@ -92,7 +103,7 @@ class Speculator:
         *,
         n_ctx: int,
         lookup: Lookup | None = None,
-        draft_model: DraftModel | None = None,
+        paid: Series[PaidDrafter] = (),
         fixed_depth: int | None = None,
         width: int | None = None,
         rollback: Rollback | None = None,
@@ -107,7 +118,9 @@ class Speculator:
         self._cost = cost
         self._n_ctx = n_ctx
         self._lookup = lookup
-        self._model = draft_model
+        self._paid = tuple(paid)
+        self._forker = next((drafter for drafter in self._paid if isinstance(drafter, Forker)), None)
+        self._watchers = tuple(drafter for drafter in self._paid if isinstance(drafter, Watcher))
         self._fixed_depth = fixed_depth
         self._width = width
         # A fixed depth is one also where it is hopeless.
@@ -118,14 +131,14 @@ class Speculator:
         # Where going back is free, it is not asked for what it costs.
         self._checkpoints = rollback if isinstance(rollback, Checkpoints) else None
         self._clock = clock
-        self._drafters: tuple[Drafter, ...] = tuple(d for d in (lookup, draft_model) if d is not None)
+        self._drafters: tuple[Drafter, ...] = (lookup, *paid) if lookup is not None else self._paid
         self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
         self._records: dict[str, _Record] = {}
         self._speedup = 1.0
         self._seconds_drafting = 0.0
         self._seconds_at_risk = 0.0
         self._usual_reply = _USUAL_REPLY
-        self._probe_chance = _PROBE_CHANCE
+        self._probe_chance = {drafter.name: _PROBE_CHANCE for drafter in self._paid}
         self._cut_away: dict[str, Chain] = {}
 
     # -- sequences ----------------------------------------------------------------------------------------------
@@ -133,7 +146,7 @@ class Speculator:
     def admit(self, sequence: Sequence) -> None:
         """A sequence will decode from now on."""
         acceptance = {name: SequenceAcceptance(mean) for name, mean in self._means.items()}
-        self._records[sequence.id] = _Record(acceptance)
+        self._records[sequence.id] = _Record(acceptance, {drafter.name: _Trial() for drafter in self._paid})
         for drafter in self._drafters:
             drafter.admit(sequence)
 
@@ -168,8 +181,8 @@ class Speculator:
         """
         began = self._clock()
         self._n_branches, self._branch_seconds = n_branches, branch_seconds
-        if self._model is not None and self._has_forked:
-            self._model.drop_forks()
+        if self._forker is not None and self._has_forked:
+            self._forker.drop_forks()
             self._has_forked = False
         self._seconds_at_risk = 0.0
         try:
@@ -189,10 +202,10 @@ class Speculator:
 
     def _draft_fixed(self, decoding: list[Sequence], room: int) -> list[Chain]:
         assert self._fixed_depth is not None
-        drafter: Drafter | None = self._model or self._lookup
+        drafter: Drafter | None = self._paid[0] if self._paid else self._lookup
         if drafter is None or not self._fixed_depth:
             return []
-        width = self._width or 1 if drafter is self._model and self._n_branches else 1
+        width = self._width or 1 if drafter is self._forker and self._n_branches else 1
         room_each = room // max(len(decoding), 1)
         depth = min(self._fixed_depth, room_each)
         if width > 1:
@@ -227,7 +240,7 @@ class Speculator:
         return [Tip(tree, node) for node in nodes[:width]]
 
     def _draft_what_pays(self, decoding: list[Sequence], n_rows: int, kv: int, room: int) -> list[Chain]:
-        awake = [sequence for sequence in decoding if self._is_awake(sequence)]
+        awake = [sequence for sequence in decoding if self._is_awake(sequence)] if self._paid else []
         chains = self._look_up(decoding, room)
         if not awake and not chains:
             return []
@@ -241,15 +254,13 @@ class Speculator:
         if not self.purse.may_risk(0.0):
             # What was believed to pay has not: from here on only what is clearly worth it.
             rate *= _CAUTION
-        if self._model is not None:
-            chains = self._draft_by_model(self._model, awake, chains, n_rows, rate, step_seconds, room)
+        if awake:
+            chains = self._draft_at_a_price(awake, chains, n_rows, rate, step_seconds, room)
         self._cut_to_what_pays(chains, n_rows, rate, step_seconds, room)
         return chains
 
     def _is_awake(self, sequence: Sequence) -> bool:
         """Return whether to think about paid drafting for a sequence in this step."""
-        if self._model is None:
-            return False
         record = self._records[sequence.id]
         record.rest -= record.rest > 0
         return not record.rest
@@ -265,9 +276,8 @@ class Speculator:
                 self._extend(self._lookup, [chain])
         return [chain for chain in chains if chain.tokens]
 
-    def _draft_by_model(
+    def _draft_at_a_price(
         self,
-        model: DraftModel,
         awake: list[Sequence],
         found: list[Chain],
         n_rows: int,
@@ -275,42 +285,62 @@ class Speculator:
         step_seconds: Callable[[int], float],
         room: int,
     ) -> list[Chain]:
-        """Let the draft model work where it promises more than what was found, round by round while that pays."""
+        """Let the drafter work that promises most, where that is more than what was found, for as long as it pays."""
         by_id = {chain.sequence.id: chain for chain in found}
+        chosen: dict[str, list[Chain]] = {drafter.name: [] for drafter in self._paid}
         width = self._width_worth_trying(n_rows, rate, step_seconds) if awake and self._n_branches else 1
-        chains = []
         for sequence in awake:
-            chain = self._chain(sequence, model) if width == 1 else self._tree(sequence)
-            promise = self._promise(chain, rate, step_seconds, n_rows)
-            self._judge_promise(self._records[sequence.id], promise)
+            chain, promise = self._most_promising(sequence, rate, step_seconds, n_rows)
             rival = by_id.get(sequence.id)
             if promise > (self._worth(rival, rate, step_seconds, n_rows) if rival is not None else 0.0):
-                chains.append(chain)
-        chosen = {chain.sequence.id for chain in chains}
-        n_found_rows = sum(len(chain.tokens) for chain in found if chain.sequence.id not in chosen)
-        self._probe(model, awake)
-        rows_left = room - n_found_rows
-        if width == 1:
-            self._run_rounds(model, chains, n_rows + n_found_rows, rate, step_seconds, rows_left)
-        else:
-            trees = [chain for chain in chains if isinstance(chain, Tree)]
-            self._grow_trees(model, trees, n_rows + n_found_rows, rate, step_seconds, rows_left, width)
-        drafted = {chain.sequence.id for chain in chains if chain.tokens}
-        return [chain for chain in found if chain.sequence.id not in drafted] + [c for c in chains if c.tokens]
+                forks = width > 1 and chain.drafter is self._forker
+                chosen[chain.drafter.name].append(self._tree(sequence) if forks else chain)
+        given_up = {chain.sequence.id for chains in chosen.values() for chain in chains}
+        n_taken = sum(len(chain.tokens) for chain in found if chain.sequence.id not in given_up)
+        drafted = []
+        for drafter in self._paid:
+            self._probe(drafter, awake)
+            chains = chosen[drafter.name]
+            if width > 1 and drafter is self._forker:
+                trees = [chain for chain in chains if isinstance(chain, Tree)]
+                self._grow_trees(trees, n_rows + n_taken, rate, step_seconds, room - n_taken, width)
+            else:
+                self._run_rounds(drafter, chains, n_rows + n_taken, rate, step_seconds, room - n_taken)
+            drafted += [chain for chain in chains if chain.tokens]
+            n_taken += sum(len(chain.tokens) for chain in chains)
+        replaced = {chain.sequence.id for chain in drafted}
+        return [chain for chain in found if chain.sequence.id not in replaced] + drafted
 
-    def _judge_promise(self, record: _Record, promise: float) -> None:
-        if record.was_probed:
-            record.was_probed = False
-            chance = self._probe_chance + _CHANCE_WEIGHT * (float(promise > 0.0) - self._probe_chance)
-            self._probe_chance = max(chance, _LEAST_CHANCE)
-        if promise > 0.0:
+    def _most_promising(
+        self, sequence: Sequence, rate: float, step_seconds: Callable[[int], float], n_rows: int
+    ) -> tuple[Chain, float]:
+        """Return an empty chain of the paid drafter that promises most on a sequence, and what it promises."""
+        record = self._records[sequence.id]
+        best: tuple[Chain, float] | None = None
+        for drafter in self._paid:
+            chain = self._chain(sequence, drafter)
+            promise = self._promise(drafter, chain, rate, step_seconds, n_rows)
+            trial = record.trials[drafter.name]
+            if trial.is_new:
+                self._judge_trial(trial, drafter.name, promise)
+            if best is None or promise > best[1]:
+                best = chain, promise
+        assert best is not None
+        if best[1] > 0.0:
             record.wake()
         else:
             record.tire()
+        return best
+
+    def _judge_trial(self, trial: _Trial, name: str, promise: float) -> None:
+        trial.is_new = False
+        chance = self._probe_chance[name]
+        chance += _CHANCE_WEIGHT * (float(promise > 0.0) - chance)
+        self._probe_chance[name] = max(chance, _LEAST_CHANCE)
 
     def _run_rounds(
         self,
-        model: DraftModel,
+        drafter: PaidDrafter,
         chains: list[Chain],
         n_rows: int,
         rate: float,
@@ -326,17 +356,16 @@ class Speculator:
                 n_rows + n_drafted,
                 rate,
                 step_seconds,
-                model.round_seconds,
+                drafter.round_seconds,
                 room - n_drafted,
-                self._late(model, [chain.sequence for chain in live if not chain.tokens]),
+                self._late(drafter, [chain.sequence for chain in live if not chain.tokens]),
             )
             if not outlook.n_chains:
                 return
-            self._extend(model, live[: outlook.n_chains])
+            self._extend(drafter, live[: outlook.n_chains])
 
     def _grow_trees(
         self,
-        model: DraftModel,
         trees: list[Tree],
         n_rows: int,
         rate: float,
@@ -345,6 +374,8 @@ class Speculator:
         width: int,
     ) -> None:
         """Let trees grow where it promises most, by as many places in each round as pay; as ``_run_rounds`` does."""
+        forker = self._forker
+        assert forker is not None
         for _ in range(MAX_DRAFT):
             tips = [Tip(tree, node) for tree in trees for node in self._open_tips(tree)]
             tips.sort(key=lambda tip: -tip.chain.reach_of(tip.node) * tip.chain.acceptance.mean)
@@ -355,9 +386,9 @@ class Speculator:
                 n_rows + n_drafted,
                 rate,
                 step_seconds,
-                model.round_seconds,
+                forker.round_seconds,
                 room - n_drafted,
-                self._late(model, [tree.sequence for tree, node in tips if node == PENDING]),
+                self._late(forker, [tree.sequence for tree, node in tips if node == PENDING]),
             )
             if not outlook.n_chains:
                 return
@@ -375,21 +406,23 @@ class Speculator:
         price = rate * (row_seconds + self._branch_seconds)
         return _WIDEST if price < _SECOND_CHANCE else 1
 
-    def _probe(self, model: DraftModel, awake: list[Sequence]) -> None:
-        """Let the draft model read along now and then where it is not used, to learn whether it would pay."""
+    def _probe(self, drafter: PaidDrafter, awake: list[Sequence]) -> None:
+        """Let a drafter read along now and then where it is not used, to learn whether it would pay."""
         for sequence in awake:
             record = self._records[sequence.id]
-            if record.since_probe < record.probe_interval:
+            trial = record.trials[drafter.name]
+            if record.n_verified - trial.tried_at < trial.interval:
                 continue
-            if not self.purse.may_risk(model.catch_up_seconds(model.n_behind(sequence)), self._probe_chance):
+            seconds = drafter.catch_up_seconds(drafter.n_behind(sequence))
+            if not self.purse.may_risk(seconds, self._probe_chance[drafter.name]):
                 continue
             began = self._clock()
-            model.shadow(sequence)
+            drafter.shadow(sequence)
             self._seconds_at_risk += self._clock() - began
-            record.since_probe = 0
-            record.was_probed = True
+            trial.tried_at = record.n_verified
+            trial.is_new = True
             record.wake()
-            record.probe_interval = min(record.probe_interval * 2, _LONGEST_PROBE)
+            trial.interval = min(trial.interval * 2, _LONGEST_PROBE)
 
     def _cut_to_what_pays(
         self,
@@ -451,6 +484,21 @@ class Speculator:
 
     # -- after a step -------------------------------------------------------------------------------------------
 
+    def evaluated(self, shares: Plan) -> int:
+        """The target has evaluated ``shares``: drafters that feed on it take what they need.
+
+        Returns the bytes that all drafters have read since the step before.
+        """
+        if self._watchers:
+            began = self._clock()
+            for watcher in self._watchers:
+                watcher.evaluated(shares)
+            # No risk: it costs the same whatever is drafted.
+            self._seconds_drafting += self._clock() - began
+        if not self._seconds_at_risk:
+            return 0  # none has worked
+        return sum([drafter.take_bytes_read() for drafter in self._paid])
+
     def verified(self, sequence: Sequence, chain: Chain | None, tokens: list[int], n_accepted: int) -> None:
         """Learn from a step: ``tokens`` came, of which the first ``n_accepted`` were the chain's."""
         record = self._records.get(sequence.id)
@@ -461,14 +509,13 @@ class Speculator:
             chain.learn(tokens, n_accepted)
             self._count(chain, n_accepted)
             own_lookup = min(n_accepted + 1, len(chain.tokens)) if chain.drafter is self._lookup else 0
-            record.since_probe = 0 if chain.drafter is self._model else record.since_probe + len(tokens)
-            if chain.drafter is self._model:
-                record.probe_interval = _FIRST_PROBE
-        else:
-            record.since_probe += len(tokens)
-        if isinstance(chain, Tree) and self._model is not None:
+        record.n_verified += len(tokens)
+        if chain is not None and chain.drafter is not self._lookup:
+            trial = record.trials[chain.drafter.name]
+            trial.tried_at, trial.interval = record.n_verified, _FIRST_PROBE
+        if isinstance(chain, Tree) and self._forker is not None:
             began = self._clock()
-            self._model.settle(sequence)
+            self._forker.settle(sequence)
             self.branched(self._clock() - began)
         self._judge_unverified(chain or self._cut_away.get(sequence.id), tokens, n_accepted)
         if self._lookup is not None:
@@ -478,7 +525,7 @@ class Speculator:
         """Learn from the first token that was drafted but not verified, where the target's own is known."""
         if isinstance(chain, Tree) and not chain.kept_nodes:
             chain.learn(tokens, n_accepted)
-        if chain is None or chain.next is None or chain.drafter is not self._model:
+        if chain is None or chain.next is None or chain.drafter is self._lookup:
             return
         if n_accepted < len(chain.tokens) or len(tokens) <= n_accepted:
             return
@@ -516,19 +563,15 @@ class Speculator:
         for depth in range(n_accepted):
             self.stats.accepted_at[depth] += 1
 
-    def take_bytes_read(self) -> int:
-        """Return the bytes that the draft model has read since this was last asked."""
-        return self._model.take_bytes_read() if self._model is not None else 0
-
     def forget_texts(self) -> None:
         """Drop what drafters keep of texts; what was learnt of acceptance stays."""
         for drafter in self._drafters:
             drafter.clear()
 
     def close(self) -> None:
-        """Free the draft model."""
-        if self._model is not None:
-            self._model.close()
+        """Free the drafters."""
+        for drafter in self._paid:
+            drafter.close()
 
     # -- helpers ------------------------------------------------------------------------------------------------
 
@@ -536,27 +579,27 @@ class Speculator:
         return Chain(sequence, drafter, self._records[sequence.id].acceptance[drafter.name])
 
     def _tree(self, sequence: Sequence) -> Tree:
-        assert self._model is not None
+        assert self._forker is not None
         record = self._records[sequence.id]
-        return Tree(sequence, self._model, record.acceptance[self._model.name], siblings=record.siblings)
+        return Tree(sequence, self._forker, record.acceptance[self._forker.name], siblings=record.siblings)
 
     def _limit(self, chain: Chain) -> int:
         """Return how many tokens may be drafted: no more than can be used."""
         return min(self._most, chain.sequence.n_left(self._n_ctx) - 1)
 
-    def _late(self, model: DraftModel, sequences: list[Sequence]) -> float:
-        """Return this step's part of the seconds that the draft model needs to read what it has not read yet."""
-        n_behind = sum(model.n_behind(sequence) - 1 for sequence in sequences)
+    def _late(self, drafter: PaidDrafter, sequences: list[Sequence]) -> float:
+        """Return this step's part of the seconds that a drafter needs to read what it has not read yet."""
+        n_behind = sum(drafter.n_behind(sequence) - 1 for sequence in sequences)
         if n_behind <= 0:
             return 0.0
         longest = max(min(self._usual_reply - s.n_generated, s.n_left(self._n_ctx)) for s in sequences)
         n_steps = max(1.0, longest / _TOKENS_PER_STEP)
-        return model.catch_up_seconds(n_behind) / n_steps
+        return drafter.catch_up_seconds(n_behind) / n_steps
 
     def _extend(self, drafter: Drafter, chains: list[Chain]) -> None:
         began = self._clock()
         self._extend_all(drafter, chains)
-        if drafter is self._model:
+        if drafter is not self._lookup:
             self._seconds_at_risk += self._clock() - began
 
     def _extend_all(self, drafter: Drafter, chains: list[Chain]) -> None:
@@ -575,21 +618,22 @@ class Speculator:
         """Let the draft model draft on at ``tips``, with ``width`` choices at each."""
         if not tips:
             return
-        assert self._model is not None
+        assert self._forker is not None
         began = self._clock()
         self._has_forked = True
-        tips = tips[: self._model.most_tips]
-        for (tree, node), guesses in zip(tips, self._model.grow(tips, width), strict=True):
+        tips = tips[: self._forker.most_tips]
+        for (tree, node), guesses in zip(tips, self._forker.grow(tips, width), strict=True):
             assert isinstance(tree, Tree)
             tree.grow(node, guesses, self._least_reach)
         self._seconds_at_risk += self._clock() - began
 
-    def _promise(self, chain: Chain, rate: float, step_seconds: Callable[[int], float], n_rows: int) -> float:
-        """Return what the draft model can be expected to be worth on a sequence, in tokens."""
-        assert self._model is not None
-        late = self._late(self._model, [chain.sequence])
+    def _promise(
+        self, drafter: PaidDrafter, chain: Chain, rate: float, step_seconds: Callable[[int], float], n_rows: int
+    ) -> float:
+        """Return what a drafter can be expected to be worth on a sequence, in tokens."""
+        late = self._late(drafter, [chain.sequence])
         candidates = [Candidate(1.0, chain.acceptance.mean, self._loss(chain, rate))]
-        return another_round(candidates, n_rows, rate, step_seconds, self._model.round_seconds, MAX_DRAFT, late).worth
+        return another_round(candidates, n_rows, rate, step_seconds, drafter.round_seconds, MAX_DRAFT, late).worth
 
     def _worth(self, chain: Chain, rate: float, step_seconds: Callable[[int], float], n_rows: int) -> float:
         gains = self._gains(chain, rate)

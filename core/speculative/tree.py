@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Series
 from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from core.draft import PENDING, Draft
+from core.sequence import Sequence
 from core.speculative.acceptance import SequenceAcceptance
-from core.speculative.drafter import Chain, Guess
+from core.speculative.drafter import Chain, Guess, PaidDrafter
 from core.tree_shape import TreeShape
 
 _SMALLEST_CHANCE = 1e-4
@@ -107,3 +109,26 @@ class Tree(Chain):
 
     def _learner(self, rank: int) -> SequenceAcceptance:
         return self.siblings if rank else self.acceptance
+
+
+class Tip(NamedTuple):
+    """Where to draft on: behind a node of a chain, -1 being the pending token."""
+
+    chain: Chain
+    node: int
+
+
+@runtime_checkable
+class Forker(PaidDrafter, Protocol):
+    """A drafter that can propose several next tokens for one place and go on behind each of them."""
+
+    most_tips: int
+
+    def grow(self, tips: Series[Tip], width: int) -> list[tuple[Guess, ...]]:
+        """Return the ``width`` best next tokens for each tip; at most ``most_tips`` at a time."""
+
+    def settle(self, sequence: Sequence) -> None:
+        """Keep of a sequence's branches what has become part of it."""
+
+    def drop_forks(self) -> None:
+        """Free the branches of sequences that were not settled."""

@@ -21,6 +21,7 @@ LLAMA = {
     "features": ["AVX2"],
     "can_offload": False,
     "devices": [{"name": "CPU", "description": "A chip", "kind": "cpu", "free": 5, "total": 8}],
+    "heads": {"mtp": None, "eagle3": "This build of llama.cpp lacks a function."},
 }
 GOOD = Report(
     system=SystemFacts(
@@ -50,6 +51,8 @@ def test_a_healthy_machine_gets_no_advice() -> None:
     assert "All is well." in text
     assert "20.0 GB/s of memory reads with 2 threads (just measured)" in text
     assert "CPU: A chip (cpu)" in text
+    assert "mtp heads: can be used" in text
+    assert "eagle3 heads: This build of llama.cpp lacks a function." in text
 
 
 def test_each_problem_has_its_advice() -> None:

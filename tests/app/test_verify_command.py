@@ -156,7 +156,7 @@ def test_a_model_without_a_template_continues_the_built_in_prompts_as_they_are(
     verify: Verify, prompts: Path, tmp_path: Path
 ) -> None:
     entries = [entry for entry in gguf_factory.metadata_of(EMBER) if entry.key != "tokenizer.chat_template"]
-    reader = gguf_factory._reader(EMBER)
+    reader = gguf_factory.reader_of(EMBER)
     tensors = list(gguf_factory._tensors(reader, gguf_factory.Recipe()))
     model = gguf_factory.write(tmp_path / "bare.gguf", entries, tensors)
     code, out, _ = verify("--model", str(model), "--max-tokens", "2", "--seeds", "0", "--json")
@@ -249,7 +249,7 @@ def test_a_template_that_refuses_the_messages_is_named(verify: Verify, tmp_path:
         gguf_factory.replace(entry, value=source) if entry.key == "tokenizer.chat_template" else entry
         for entry in gguf_factory.metadata_of(EMBER)
     ]
-    tensors = list(gguf_factory._tensors(gguf_factory._reader(EMBER), gguf_factory.Recipe()))
+    tensors = list(gguf_factory._tensors(gguf_factory.reader_of(EMBER), gguf_factory.Recipe()))
     model = gguf_factory.write(tmp_path / "mute.gguf", entries, tensors)
     code, _, err = verify("--model", str(model))
     assert code == ExitCode.USAGE
@@ -272,10 +272,15 @@ def test_a_draft_of_another_vocabulary_is_refused_with_the_reason(verify: Verify
     assert "It has 20,000 tokens and the model 4,096" in err
 
 
+def test_a_draft_larger_than_its_model_is_refused_with_both_sizes(verify: Verify) -> None:
+    code, _, err = verify("--model", "ember-draft-q8_0", "--draft", "ember-q8_0")
+    assert code == ExitCode.MODEL
+    assert re.search(r"\(12\.\d MB\) is larger than .*\(1\.\d MB\), so drafting", " ".join(err.split()))
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--model", "ember-draft-q8_0", "--draft", "ember-q8_0"), "is larger than ember-draft-q8_0"),
         (("--draft", "ember-draft-q8_0", "--lookup-only"), "leave out one of them"),
         (("--max-tokens", "0"), "0 is not in the range"),
         (("--seeds", "-1"), "-1 is not in the range"),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import pytest
 
 from core.calibration import calibrate
 from core.cost_model import Calibration
-from core.errors import BadOption, LoadFailed, ModelDoesNotFit
+from core.errors import BadOption, DraftRefused, LoadFailed, ModelDoesNotFit
 from core.events import EngineState, Phase
 from core.loading import load_engine
 from core.measurements import physical_cores
@@ -20,6 +23,7 @@ from tests.support import gguf_factory
 from tests.support.broken_gguf import BROKEN, UNUSABLE, Broken, Unusable, giant
 from tests.support.engines import (
     EMBER,
+    EMBER_DRAFT,
     GREEDY_WITH_LOGPROBS,
     assert_same_up_to_a_near_tie,
     chat,
@@ -144,11 +148,11 @@ def test_what_was_measured_is_used_again_and_nonsense_is_measured_anew(
     monkeypatch.setattr("core.measurements.cores_are_shared", lambda: False)
     calibrations: list[float] = []
 
-    def counted(*arguments: Any) -> Calibration:
+    def counted(*arguments: Any, **options: Any) -> Calibration:
         calibrations.append(1)
-        return calibrate(*arguments)
+        return calibrate(*arguments, **options)
 
-    monkeypatch.setattr("core.loading.calibrate", counted)
+    monkeypatch.setattr("core.calibration.calibrate", counted)
     path = tmp_path / "measured.json"
 
     def load() -> int:
@@ -179,3 +183,46 @@ def test_threads_that_cannot_be_are_chosen_anew(
     engine, loaded = load_engine(EngineOptions(str(EMBER), n_slots=1, n_ctx=128), cache_folder=tmp_path)
     engine.close()
     assert 1 <= loaded.n_threads <= physical_cores()
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(EMBER_DRAFT.read_bytes()[:200_000])
+
+
+def larger(path: Path) -> None:
+    shutil.copy(gguf_factory.cached(gguf_factory.Recipe(n_layers=16)), path)
+
+
+def absent(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [(truncated, "is incomplete"), (larger, "is larger than"), (absent, "There is no file")],
+)
+def test_a_draft_that_cannot_be_is_refused_and_costs_nothing_once_it_has_worked(
+    spoil: Callable[[Path], None], says: str, tmp_path: Path
+) -> None:
+    draft = tmp_path / "draft.gguf"
+    spoil(draft)
+    options = EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, draft_path=str(draft))
+    with pytest.raises(DraftRefused, match=says):
+        load_engine(options, cache_folder=None)
+    engine, loaded = load_engine(replace(options, must_draft=False), cache_folder=None)
+    assert complete(engine, QUESTION, max_tokens=3)[1].failure is None
+    engine.close()
+    (notice,) = loaded.notices
+    assert says in notice
+
+
+def test_a_draft_that_is_deleted_while_it_drafts_goes_on(tmp_path: Path) -> None:
+    draft = tmp_path / "draft.gguf"
+    shutil.copy(EMBER_DRAFT, draft)
+    with open_engine(draft_path=str(draft), draft_depth=3) as engine:
+        expected, _, _ = complete(engine, QUESTION, max_tokens=20)
+        draft.unlink()
+        engine.forget_texts()
+        found, ended, _ = complete(engine, QUESTION, max_tokens=20)
+        assert (found, ended.failure) == (expected, None)
+        assert ended.receipt.n_drafted

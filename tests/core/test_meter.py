@@ -106,7 +106,7 @@ class TestBytes:
             engine.step()
             speculator = engine._speculator
             assert speculator is not None
-            speculator.take_bytes_read()
+            speculator.evaluated(())
             drafted_before = engine.stats.n_drafted
             seen: list[int] = []
             read = engine.meter.read

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -261,3 +263,19 @@ def test_a_closed_supervisor_can_load_again(office: Office) -> None:
     assert office.supervisor.state.phase is Phase.EMPTY
     office.supervisor.load(options())
     office.supervisor.wait_ready(20)
+
+
+def test_a_draft_that_was_deleted_does_not_cost_the_model_when_its_engine_starts_again(
+    office: Office, tmp_path: Path
+) -> None:
+    draft = tmp_path / "draft.gguf"
+    shutil.copy(EMBER_DRAFT, draft)
+    office.supervisor.load(replace(options(), draft_path=str(draft)))
+    assert office.supervisor.wait_ready(20).notices == ()
+    draft.unlink()
+    pid = office.supervisor.engine_pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    office.wait(lambda: office.supervisor.engine_pid not in (pid, None))
+    (notice,) = office.supervisor.wait_ready(20).notices
+    assert "draft.gguf" in notice

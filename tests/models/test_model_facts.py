@@ -137,6 +137,18 @@ def test_prediction_heads_are_no_layers_and_are_not_read():
     assert facts.n_params == 808
 
 
+def test_prediction_heads_count_where_all_their_weights_are_in_the_file():
+    numbers = {"block_count": 3, "nextn_predict_layers": 2, "embedding_length": 8, "attention.head_count": 1}
+    shapes: Shapes = {"token_embd.weight": (8, 10), "blk.1.attn_k.weight": (8,), "blk.2.attn_k.weight": (8,)}
+    shapes["blk.1.nextn.eh_proj.weight"] = (16, 8)
+    assert facts_of("glm4moe", numbers, shapes).n_mtp_layers == 0
+    shapes["blk.2.nextn.eh_proj.weight"] = (16, 8)
+    facts = facts_of("glm4moe", numbers, shapes)
+    assert facts.n_mtp_layers == 2
+    # One head: its block, and the embeddings as its output.
+    assert facts.mtp_weights.read_by(1) == (8 + 16 * 8 + 8 * 10) * 4
+
+
 def test_without_a_file_type_the_tensors_name_the_quantisation():
     assert facts_of("llama", {"block_count": 1}).quantisation == "F32"
 

@@ -93,7 +93,7 @@ def use_drafter(engine: Engine, drafter: Any, depth: int | None = None, width: i
     speculator = Speculator(
         engine.cost,
         n_ctx=engine.n_ctx,
-        draft_model=drafter,
+        paid=(drafter,),
         fixed_depth=depth,
         width=width,
         rollback=engine._rollback,

@@ -82,8 +82,13 @@ def big_vocab_ember(path: Path, n_vocab: int = 150_000, source: Path = EMBER, n_
 
 def cached(recipe: Recipe) -> Path:
     """The model of ``recipe`` in the project's cache folder, made when it is not there yet."""
+    return cached_file(recipe.name, lambda path: make(path, recipe))
+
+
+def cached_file(name: str, make_file: Callable[[Path], Path]) -> Path:
+    """The file ``name`` in the project's cache folder, made by ``make_file`` when it is not there yet."""
     folder = CACHE / _cache_key()
-    path = folder / recipe.name
+    path = folder / name
     if not path.exists():
         for old in CACHE.glob("*"):
             if old != folder:
@@ -91,13 +96,13 @@ def cached(recipe: Recipe) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(dir=folder, suffix=".partial")
         os.close(handle)
-        os.replace(make(Path(partial), recipe), path)
+        os.replace(make_file(Path(partial)), path)
     return path
 
 
 def make(path: Path, recipe: Recipe) -> Path:
     """Write the model of ``recipe`` to ``path``; streams, so that it needs little memory."""
-    reader = _reader(recipe.source)
+    reader = reader_of(recipe.source)
     tensors = list(_tensors(reader, recipe))
     write(path, _metadata(reader, recipe), tensors)
     return path
@@ -151,13 +156,14 @@ def write(path: Path, entries: list[Entry], tensors: list[Tensor], with_data: bo
     return path
 
 
-def metadata_of(source: Path) -> list[Entry]:
-    """All metadata of a model, ready to be changed and written again."""
-    return _metadata(_reader(source), Recipe(source=source))
+def metadata_of(source: Path, n_vocab: int | None = None) -> list[Entry]:
+    """All metadata of a model, ready to be changed and written again; with more tokens where ``n_vocab`` says so."""
+    return _metadata(reader_of(source), Recipe(source=source, n_vocab=n_vocab))
 
 
 @functools.cache
-def _reader(source: Path) -> gguf.GGUFReader:
+def reader_of(source: Path) -> gguf.GGUFReader:
+    """The opened file of a model."""
     return gguf.GGUFReader(source)
 
 
@@ -271,5 +277,6 @@ def _router(layer: int, n_embd: int, n_experts: int) -> Tensor:
 
 
 def _cache_key() -> str:
-    content = Path(__file__).read_bytes() + b"".join(path.read_bytes() for path in (EMBER, EMBER_DRAFT))
+    makers = sorted(Path(__file__).parent.glob("*_factory.py"))
+    content = b"".join(path.read_bytes() for path in (*makers, EMBER, EMBER_DRAFT))
     return hashlib.sha256(content).hexdigest()[:16]

@@ -75,11 +75,11 @@ def test_a_draft_that_cannot_be_is_refused(arguments: list[str], code: int, word
 
 def test_a_draft_of_another_vocabulary_is_refused_with_the_reason() -> None:
     other = gguf_factory.cached(gguf_factory.Recipe(n_vocab=20_000))
-    with ServerProcess(["--draft", str(other)]) as server:
+    with ServerProcess(["--model", str(other), "--draft", "ember-draft-q8_0"]) as server:
         server.wait_listening()
         with pytest.raises(HTTPError) as caught:
             ask(server)
-        reason = "It has 20,000 tokens and the model 4,096."
+        reason = "It has 4,096 tokens and the model 20,000."
         assert caught.value.code == 503
         assert reason in json.load(caught.value)["error"]["message"]
         assert reason in state(server)["problem"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,17 @@ def test_calls_wait_until_the_model_is_loaded_and_then_run_side_by_side():
         await asyncio.gather(*calls)
 
     play(scenario)
+
+
+def test_what_a_loaded_model_cannot_use_is_said_once(caplog):
+    async def scenario(stage):
+        model = replace(loaded("a.gguf"), notices=("Its heads are not used.",))
+        for phase in (Phase.LOADING, Phase.READY, Phase.READY):
+            stage.engine.tell(EngineState(phase, model if phase is Phase.READY else None))
+        await settle()
+
+    play(scenario)
+    assert caplog.messages == ["Its heads are not used."]
 
 
 def test_another_model_waits_for_running_calls_and_later_calls_wait_behind_it():

@@ -14,9 +14,9 @@ from core.intake import Prepared
 from core.request import Request
 from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable
-from core.speculative.draft_model import Tip
 from core.speculative.drafter import Chain, Guess
 from core.speculative.speculator import Speculator
+from core.speculative.tree import Tip
 from tests.support.drafters import RandomDrafter
 
 GPU = Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130})
@@ -49,7 +49,7 @@ def drafts_on(
     speculator = Speculator(
         CostModel(calibration),
         n_ctx=512,
-        draft_model=Opinionated(),  # type: ignore[arg-type]
+        paid=(Opinionated(),),  # type: ignore[arg-type]
         width=width,
     )
     sequences = []

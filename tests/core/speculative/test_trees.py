@@ -22,10 +22,10 @@ from core.loading import _MOST_BRANCHES
 from core.options import MAX_SLOTS, EngineOptions
 from core.planner import Plan, Share
 from core.sampling_params import SamplingParams
-from core.speculative.draft_model import DraftModel, Tip
+from core.speculative.draft_model import DraftModel
 from core.speculative.drafter import Chain, Guess
 from core.speculative.speculator import Speculator
-from core.speculative.tree import Tree
+from core.speculative.tree import Tip, Tree
 from core.tree_shape import TreeShape
 from tests.support.chi_square import assert_same_distribution, third_tokens
 from tests.support.drafters import RandomDrafter, use_drafter
@@ -98,7 +98,7 @@ def assert_sound_cache(engine: Engine) -> None:
 def assert_sound_draft(engine: Engine) -> None:
     """Hold that no branch of the draft model's has anything once all texts have ended."""
     assert engine._speculator is not None
-    model = engine._speculator._model
+    model = engine._speculator._forker
     assert isinstance(model, DraftModel)
     assert model._branches.n_free == model._branches.count > 0
     n_slots = len(engine._slots)
@@ -110,7 +110,7 @@ def step_by_step(engine: Engine, ledger: Ledger) -> Ledger:
         ledger.add(engine.step())
         assert_sound_cache(engine)
     assert engine._speculator is not None
-    if isinstance(engine._speculator._model, DraftModel):
+    if isinstance(engine._speculator._forker, DraftModel):
         assert_sound_draft(engine)
     return ledger
 
@@ -476,7 +476,7 @@ def test_behind_a_fork_the_draft_model_says_what_it_says_behind_the_same_text(sa
         assert speculator is not None
         submit(engine, "only", FOX, max_tokens=300, sampling=sampling)
         engine.step()
-        sequence, model = engine._roster.running[0], speculator._model
+        sequence, model = engine._roster.running[0], speculator._forker
         assert isinstance(model, DraftModel)
         tree = speculator._tree(sequence)
         assert isinstance(tree, Tree)
@@ -509,7 +509,7 @@ def test_what_was_accepted_in_a_fork_need_not_be_read_again() -> None:
         assert speculator is not None
         submit(engine, "only", FOX, max_tokens=300)
         engine.step()
-        sequence, model = engine._roster.running[0], speculator._model
+        sequence, model = engine._roster.running[0], speculator._forker
         assert isinstance(model, DraftModel)
         tree = speculator._tree(sequence)
         assert isinstance(tree, Tree)

@@ -1,0 +1,164 @@
+"""What drafting heads need beyond llama.h: hidden states of the target, and contexts that run on them.
+
+llama.cpp exports these functions from llama-ext.h as C++ symbols, whose names depend on the compiler. Each is looked
+up by itself, so that a library without one of them only lacks the heads that need it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from core.llama.batch import Batch
+from core.llama.context import Context, DecodeStatus
+from core.llama.library import L, quick
+from core.llama.model import Model
+
+_FLOAT_P = ctypes.POINTER(ctypes.c_float)
+_INT32_P = ctypes.POINTER(ctypes.c_int32)
+Rows = npt.NDArray[np.float32]
+
+
+class HeadKind(StrEnum):
+    """Heads that draft from the target's hidden states."""
+
+    MTP = "mtp"
+    EAGLE3 = "eagle3"
+
+
+def _find(name: str, mangled: str, result: Any, *arguments: Any) -> Callable[..., Any] | None:
+    """Return a function of llama-ext.h, None where this library lacks it."""
+    for symbol in (name, f"_Z{len(name)}{name}{mangled}"):
+        function = getattr(quick, symbol, None)
+        if function is not None:
+            function.restype, function.argtypes = result, list(arguments)
+            return function  # type: ignore[no-any-return]
+    return None
+
+
+_CONTEXT = ctypes.c_void_p
+_set_hidden = _find("llama_set_embeddings_nextn", "P13llama_contextbb", None, _CONTEXT, ctypes.c_bool, ctypes.c_bool)
+_get_hidden = _find("llama_get_embeddings_nextn", "P13llama_context", ctypes.c_void_p, _CONTEXT)
+_set_layer_input = _find(
+    "llama_set_embeddings_layer_inp", "P13llama_contextjb", None, _CONTEXT, ctypes.c_uint32, ctypes.c_bool
+)
+_get_layer_input = _find(
+    "llama_get_embeddings_layer_inp", "P13llama_contextj", ctypes.c_void_p, _CONTEXT, ctypes.c_uint32
+)
+_target_layers = _find("llama_model_target_layer_ids", "PK11llama_model", _INT32_P, ctypes.c_void_p)
+_n_target_layers = _find("llama_model_target_layer_ids_n", "PK11llama_model", ctypes.c_uint32, ctypes.c_void_p)
+
+_NEEDED: dict[HeadKind, dict[str, object]] = {
+    HeadKind.MTP: {
+        "llama_set_embeddings_nextn": _set_hidden,
+        "llama_get_embeddings_nextn": _get_hidden,
+    },
+    HeadKind.EAGLE3: {
+        "llama_set_embeddings_nextn": _set_hidden,
+        "llama_get_embeddings_nextn": _get_hidden,
+        "llama_set_embeddings_layer_inp": _set_layer_input,
+        "llama_get_embeddings_layer_inp": _get_layer_input,
+        "llama_model_target_layer_ids": _target_layers,
+        "llama_model_target_layer_ids_n": _n_target_layers,
+    },
+}
+
+
+def why_unavailable(kind: HeadKind) -> str | None:
+    """Return why this build of llama.cpp cannot run heads of a kind, as a sentence, or None where it can."""
+    missing = [name for name, function in _NEEDED[kind].items() if function is None]
+    return f"This build of llama.cpp lacks {', '.join(missing)}." if missing else None
+
+
+def hidden_width(model: Model) -> int:
+    """Return the width of the hidden states that a model hands out (``llama_model_n_embd_out``)."""
+    return int(L.llama_model_n_embd_out(model.c))
+
+
+def embedding_width(model: Model) -> int:
+    """Return the width of a model's layers (``llama_model_n_embd``)."""
+    return int(L.llama_model_n_embd(model.c))
+
+
+def n_mtp_layers(model: Model) -> int:
+    """Return how many prediction layers a model has (``llama_model_n_layer_nextn``)."""
+    return int(L.llama_model_n_layer_nextn(model.c))
+
+
+def target_layers(model: Model) -> tuple[int, ...]:
+    """Return the target's layers whose inputs an EAGLE-3 head reads."""
+    assert _target_layers is not None
+    assert _n_target_layers is not None
+    ids = _target_layers(model.c)
+    return tuple(int(ids[index]) for index in range(_n_target_layers(model.c)))
+
+
+def export_hidden(context: Context, *, of_outputs_only: bool) -> None:
+    """Let a context keep the hidden state of each row, or only of those whose logits are wanted."""
+    assert _set_hidden is not None
+    _set_hidden(context.c, True, of_outputs_only)
+
+
+def hidden(context: Context, n_rows: int, width: int) -> Rows:
+    """Return the last batch's hidden states, shape (n_rows, width), valid until the next decode.
+
+    Call ``synchronize`` first: waiting here would keep other threads from running.
+    """
+    assert _get_hidden is not None
+    return _rows(_get_hidden(context.c), n_rows, width)
+
+
+def export_layer_input(context: Context, layer: int) -> None:
+    """Let a context keep what goes into a layer, for each row. The layer must exist, or the process aborts."""
+    assert _set_layer_input is not None
+    _set_layer_input(context.c, layer, True)
+
+
+def layer_input(context: Context, layer: int, n_rows: int, width: int) -> Rows:
+    """Return what went into a layer in the last batch, shape (n_rows, width), valid until the next decode."""
+    assert _get_layer_input is not None
+    return _rows(_get_layer_input(context.c, layer), n_rows, width)
+
+
+def _rows(address: int | None, n_rows: int, width: int) -> Rows:
+    assert address, "the context hands out no hidden states"
+    buffer = (ctypes.c_float * (n_rows * width)).from_address(address)
+    return np.ndarray((n_rows, width), np.float32, buffer=memoryview(buffer))
+
+
+class StateBatch(Batch):
+    """A batch whose rows carry a hidden state beside their token: ``states`` has shape (capacity, width)."""
+
+    def __init__(self, capacity: int, width: int) -> None:
+        """Make room for ``capacity`` rows with states of ``width`` numbers, at first 0."""
+        super().__init__(capacity)
+        self.states = np.zeros((capacity, width), np.float32)
+        self._c.embd = self.states.ctypes.data_as(_FLOAT_P)
+
+
+class FeatureBatch(StateBatch):
+    """A batch of states without tokens, for an encoder."""
+
+    def __init__(self, capacity: int, width: int) -> None:
+        """Make room for ``capacity`` states of ``width`` numbers."""
+        super().__init__(capacity, width)
+        self._c.token = None
+
+    def fill(self, states: Rows, position: int) -> None:
+        """Take ``states`` of shape (n, width). The encoder ignores positions, but they must follow the cache's."""
+        self.clear()
+        for row in range(len(states)):
+            self.add(0, position + row, 0)
+        self.states[: len(states)] = states
+
+
+def encode(context: Context, batch: FeatureBatch) -> DecodeStatus:
+    """Run a head's encoder (``llama_encode``); its result is what ``hidden`` returns next."""
+    code = L.llama_encode(context.c, batch.c)
+    context.synchronize()
+    return DecodeStatus.OK if code == 0 else DecodeStatus(code)

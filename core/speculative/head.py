@@ -1,0 +1,356 @@
+"""A head drafts from the target's own hidden states: what is common to MTP and EAGLE-3."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from core.cost_model import CostModel
+from core.llama import heads
+from core.llama.context import Context, DecodeStatus
+from core.llama.heads import Rows, StateBatch
+from core.meter import ReadCost
+from core.planner import Plan
+from core.sequence import Sequence
+from core.speculative.acceptance import AcceptanceTable
+from core.speculative.choice import PRIORS, Chooser
+from core.speculative.draft_model import DraftFailed
+from core.speculative.drafter import Chain, Guess, Observation
+from core.speculative.hidden_window import HiddenWindow
+from core.token_buffer import TokenBuffer
+
+# While catching up, this many of the latest tokens are compared with what the head would have said.
+_MOST_SHADOWED = 16
+# Rows of one batch whose logits may be wanted.
+MOST_OUTPUTS = 32
+
+
+class _Lane:
+    """What a head knows of one slot: states of the target, and the tokens [first, end) that it has read with them.
+
+    ``state`` is the head's own hidden state after its last token.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.window = HiddenWindow(width)
+        self.read = TokenBuffer(np.empty(0, np.int32))
+        self.first = 0
+        self.state = np.empty(0, np.float32)
+
+    def forget(self) -> None:
+        """Nothing is in the head's cache any more."""
+        self.read.truncate(0)
+        self.first = 0
+
+
+class _Span(NamedTuple):
+    """Tokens [start, end) of a sequence to read; each needs the target's state one position before it.
+
+    ``is_fresh`` where they do not continue what the head has read.
+    """
+
+    sequence: Sequence
+    lane: _Lane
+    start: int
+    end: int
+    is_fresh: bool
+
+    @property
+    def n_rows(self) -> int:
+        return self.end - self.start
+
+    def split(self, place: int) -> tuple[_Span, _Span]:
+        """Return the tokens before ``place`` and those from there on."""
+        place = min(max(place, self.start), self.end)
+        rest = self._replace(start=place, is_fresh=self.is_fresh and place == self.start)
+        return self._replace(end=place), rest
+
+
+class Head(ABC):
+    """Drafts with a head in a context of its own, fed with the target's hidden states, for all sequences at once.
+
+    It reads pairs: a token and the target's state before it. A drafted token is paired with the head's own state
+    instead; once it is accepted it is read again with the target's (as common/speculative.cpp does). What the head
+    has read with true states is kept by longest common prefix.
+    """
+
+    name: str
+
+    def __init__(
+        self,
+        context: Context,
+        target: Context,
+        cost: CostModel,
+        *,
+        n_slots: int,
+        state_width: int,
+        feature_width: int,
+        first_position: int,
+        reads: ReadCost | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Take over ``context`` (``close`` frees it); ``target`` is lent.
+
+        The target hands out features of ``feature_width`` numbers, from which states of ``state_width`` are made.
+        ``first_position`` is where the head puts the token at position 0.
+        """
+        # What comes after a token of the target's and what comes after one of its own are different questions.
+        self.table = AcceptanceTable(PRIORS * 2)
+        self.cost = cost
+        self._context = context
+        self._target = target
+        self._clock = clock
+        self._reads = reads
+        self._bytes_read = 0
+        self._shift = first_position
+        self._state_width = state_width
+        self._lanes = tuple(_Lane(feature_width) for _ in range(n_slots))
+        self._batch = StateBatch(context.n_batch, state_width)
+        self._chooser = Chooser(target.n_vocab)
+        self._observations: list[Observation] = []
+        heads.export_hidden(context, of_outputs_only=True)
+
+    @abstractmethod
+    def _features(self, n_rows: int) -> tuple[Rows, ...]:
+        """Return the features of the target's last batch, as parts that lie side by side."""
+
+    @abstractmethod
+    def _states(self, features: Rows) -> Rows:
+        """Return what the head makes of features: shape (n, state_width)."""
+
+    # -- what the target does -----------------------------------------------------------------------------------
+
+    def evaluated(self, shares: Plan) -> None:
+        """Keep the states of the rows that the target has just evaluated, for those who may be drafted for."""
+        if not any(share.sequence.request.speculates for share in shares):
+            return
+        self._target.synchronize()
+        parts = self._features(sum(share.n_rows + len(share.draft) for share in shares))
+        row = 0
+        for sequence, n_rows, draft, shape in shares:
+            tokens, past = sequence.tokens.view, sequence.n_past
+            end = row + n_rows + len(draft)
+            if not sequence.request.speculates:
+                row = end
+                continue
+            evaluated = tokens[past : past + n_rows]
+            # Of a tree, only the rows before its first fork follow each other for certain.
+            if draft and shape is None:
+                evaluated = np.concatenate((evaluated, np.array(draft, np.int32)))
+            rows = slice(row, row + len(evaluated))
+            self._lane(sequence).window.take(tokens[:past], evaluated, tuple(part[rows] for part in parts))
+            row = end
+
+    def admit(self, sequence: Sequence) -> None:  # noqa: B027 (a deliberate nothing)
+        """Do nothing yet: what was evaluated is read when drafting first pays."""
+
+    def forget(self, sequence: Sequence) -> None:  # noqa: B027
+        """Keep the cache: the next turn of the conversation begins with it."""
+
+    def clear(self) -> None:
+        """Forget what every slot holds."""
+        self._context.clear()
+        for lane in self._lanes:
+            lane.forget()
+
+    # -- what it costs ------------------------------------------------------------------------------------------
+
+    def n_behind(self, sequence: Sequence) -> int:
+        """Return how many tokens are to be read before the next one can be drafted."""
+        span = self._unread(sequence)
+        return span.n_rows if span is not None else 1
+
+    def round_seconds(self, n_chains: int) -> float:
+        """Return the expected seconds of a round."""
+        return self.cost.time(n_chains)
+
+    def catch_up_seconds(self, n_behind: int) -> float:
+        """Return the expected seconds of reading ``n_behind`` tokens."""
+        return self.cost.time(n_behind)
+
+    def take_bytes_read(self) -> int:
+        """Return the bytes that were read since this was last asked."""
+        taken, self._bytes_read = self._bytes_read, 0
+        return taken
+
+    # -- drafting -----------------------------------------------------------------------------------------------
+
+    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+        """Return the head's next token for each chain; None where the target's states were not kept."""
+        began = self._clock()
+        n_rows = 0
+        spans = {id(chain): self._unread(chain.sequence) for chain in chains if not chain.tokens}
+        ready = [chain for chain in chains if chain.tokens or spans[id(chain)] is not None]
+        if not ready:
+            return [None] * len(chains)
+        new = [span for span in spans.values() if span is not None]
+        if sum(span.n_rows for span in new) + len(ready) - len(new) > self._context.n_outputs:
+            parts = [span.split(span.end - 1) for span in new]
+            n_rows += sum(self._read(before) for before, _ in parts)
+            new = [last for _, last in parts]
+        by_sequence = {span.sequence.id: span for span in new}
+        states = self._states_of(new)
+        self._batch.clear()
+        rows = {}
+        for chain in ready:
+            span = by_sequence.get(chain.sequence.id)
+            if span is not None and not chain.tokens:
+                self._add_span(span, states)
+            else:
+                self._add_drafted(chain)
+            rows[id(chain)] = self._batch.n_tokens - 1
+        n_rows += self._batch.n_tokens
+        logits, own = self._decode(sum(chain.position for chain in ready), len(ready))
+        guesses: list[Guess | None] = []
+        for chain in chains:
+            row = rows.get(id(chain))
+            if row is None:
+                guesses.append(None)
+                continue
+            self._lane(chain.sequence).state = own[row].copy()
+            found = self._chooser.choose(chain.sequence, logits[row], chain.position, ahead=chain.tokens)
+            guess = found[0] if found else None
+            guesses.append(self._deeper(guess) if chain.tokens else guess)
+        self.cost.observe(n_rows, 0, self._clock() - began)
+        return guesses
+
+    def shadow(self, sequence: Sequence) -> None:
+        """Read what a sequence has said since, and note how often the head would have been right. Drafts nothing."""
+        span = self._unread(sequence)
+        if span is None or span.n_rows < 2:
+            return
+        began = self._clock()
+        known, _ = span.split(span.end - 1)
+        first_judged = max(sequence.n_prompt - 1, known.end - min(_MOST_SHADOWED, self._context.n_outputs))
+        before, judged = known.split(first_judged)
+        self._read(before)
+        if judged.n_rows:
+            self._judge(judged)
+        self.cost.observe(known.n_rows, 0, self._clock() - began)
+
+    def take_observations(self) -> list[Observation]:
+        """Return what reading along has shown."""
+        taken, self._observations = self._observations, []
+        return taken
+
+    def close(self) -> None:
+        """Free the context."""
+        self._context.close()
+
+    # -- helpers ------------------------------------------------------------------------------------------------
+
+    def _lane(self, sequence: Sequence) -> _Lane:
+        assert sequence.slot is not None
+        return self._lanes[sequence.slot.id]
+
+    def _unread(self, sequence: Sequence) -> _Span | None:
+        """Return the tokens to read before one can be drafted, the last included; None where states are missing."""
+        lane, tokens = self._lane(sequence), sequence.tokens.view
+        known = lane.window.known(tokens[:-1])
+        if known.stop < len(tokens) - 1 or not known:
+            return None
+        held = min(lane.read.common_prefix(tokens), len(tokens) - 1)
+        is_fresh = held <= lane.first or held <= known.start
+        return _Span(sequence, lane, known.start + 1 if is_fresh else held, len(tokens), is_fresh)
+
+    def _states_of(self, spans: list[_Span]) -> dict[str, Rows]:
+        """Return the states that go with the tokens of spans, by sequence."""
+        if not spans:
+            return {}
+        features = [span.lane.window.rows(span.start - 1, span.end - 1) for span in spans]
+        states = self._states(np.concatenate(features) if len(features) > 1 else features[0])
+        ends = np.cumsum([span.n_rows for span in spans])
+        return {
+            span.sequence.id: states[end - span.n_rows : end] for span, end in zip(spans, ends.tolist(), strict=True)
+        }
+
+    def _add_span(self, span: _Span, states: dict[str, Rows]) -> None:
+        """Add rows for a span, all of whose logits are wanted.
+
+        Either all rows of a batch are outputs or none: some graphs hand out the first rows instead of the chosen ones.
+        """
+        self._make_way(span)
+        slot = span.sequence.slot
+        assert slot is not None
+        row = self._batch.n_tokens
+        tokens = span.sequence.tokens.view[span.start : span.end]
+        for offset, token in enumerate(tokens.tolist()):
+            self._batch.add(token, span.start + offset + self._shift, slot.id)
+        self._batch.states[row : row + span.n_rows] = states[span.sequence.id]
+        span.lane.read.extend(tokens)
+
+    def _add_drafted(self, chain: Chain) -> None:
+        """Add the row of a token that the head has drafted itself."""
+        slot = chain.sequence.slot
+        assert slot is not None
+        row = self._batch.n_tokens
+        self._batch.add(chain.tokens[-1], chain.position - 1 + self._shift, slot.id)
+        self._batch.states[row] = self._lane(chain.sequence).state
+
+    def _make_way(self, span: _Span) -> None:
+        """Drop what the head's cache holds from the span's start on: drafted tokens, and what was rejected."""
+        slot, lane = span.sequence.slot, span.lane
+        assert slot is not None
+        if not span.is_fresh and self._context.remove(slot.id, span.start + self._shift):
+            lane.read.truncate(span.start)
+            return
+        self._context.remove(slot.id, 0)
+        lane.read = TokenBuffer(span.sequence.tokens.view[: span.start])
+        lane.first = span.start
+
+    def _read(self, span: _Span) -> int:
+        """Read a span without asking for logits; return how many rows that took."""
+        rest = span
+        while rest.n_rows:
+            part, rest = rest.split(rest.start + self._batch.capacity)
+            states = self._states_of([part])[span.sequence.id]
+            self._make_way(part)
+            slot = span.sequence.slot
+            assert slot is not None
+            tokens = span.sequence.tokens.view[part.start : part.end]
+            self._batch.clear()
+            self._batch.add_run(tokens, part.start + self._shift, slot.id, want_last=False)
+            self._batch.states[: part.n_rows] = states
+            if self._context.decode(self._batch) is not DecodeStatus.OK:
+                self._fail()
+            span.lane.read.extend(tokens)
+            self._count(part.end, 1)
+        return span.n_rows
+
+    def _judge(self, span: _Span) -> None:
+        """Read a span and compare what the head says after each token with what came."""
+        sequence = span.sequence
+        states = self._states_of([span])
+        self._batch.clear()
+        self._add_span(span, states)
+        logits, _ = self._decode(span.end, 1)
+        for row, position in enumerate(range(span.start + 1, span.end + 1)):
+            for guess in self._chooser.choose(sequence, logits[row], position):
+                was_right = guess.token == int(sequence.tokens.view[position])
+                self._observations.append(Observation(sequence.id, guess.evidence, was_right))
+
+    def _decode(self, n_cells: int, n_sequences: int) -> tuple[Rows, Rows]:
+        """Evaluate the batch, all of whose rows are outputs; return their logits and the head's own states."""
+        if self._context.decode(self._batch) is not DecodeStatus.OK:
+            self._fail()
+        self._count(n_cells, n_sequences)
+        self._context.synchronize()
+        n_rows = self._batch.n_tokens
+        return self._context.logits(n_rows), heads.hidden(self._context, n_rows, self._state_width)
+
+    def _fail(self) -> None:
+        """After a failed decode nothing is known of the cache."""
+        self.clear()
+        raise DraftFailed
+
+    def _count(self, n_cells: int, n_sequences: int) -> None:
+        if self._reads is not None:
+            self._bytes_read += self._reads.step(self._batch.n_tokens, n_cells, n_sequences)
+
+    @staticmethod
+    def _deeper(guess: Guess | None) -> Guess | None:
+        return guess and Guess(guess.token, guess.evidence + len(PRIORS))
