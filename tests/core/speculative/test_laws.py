@@ -185,6 +185,6 @@ def test_a_useless_drafter_is_soon_left_alone(drafting: Engine) -> None:
 
 def test_a_draft_of_another_vocabulary_is_refused_with_the_reason() -> None:
     other = gguf_factory.cached(gguf_factory.Recipe(n_vocab=20_000))
-    options = EngineOptions(str(EMBER), draft_path=str(other))
-    with pytest.raises(LoadFailed, match=r"cannot draft for .* It has 20,000 tokens and the model 4,096"):
+    options = EngineOptions(str(other), draft_path=str(EMBER))
+    with pytest.raises(LoadFailed, match=r"cannot draft for .* It has 4,096 tokens and the model 20,000"):
         load_engine(options, cache_folder=None)
