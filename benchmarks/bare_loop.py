@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from core.engine import Engine
 from core.llama.batch import Batch
@@ -18,10 +21,9 @@ class BareLoop:
 
     def __init__(self, engine: Engine, *, n_sequences: int, n_threads: int) -> None:
         theirs = engine._context
-        self._vocab = engine.vocab
         self._batch = Batch(theirs.n_batch)
         self.tokens = np.zeros(0, np.int64)
-        self._position = 0
+        self._positions: list[int] = []
         self._context = Context(
             engine._model,
             n_cells=theirs.n_cells,
@@ -32,26 +34,25 @@ class BareLoop:
             n_threads=n_threads,
         )
 
-    def start(self, prompt: str, n_sequences: int) -> None:
-        """Forget everything and read ``prompt`` into ``n_sequences`` sequences."""
+    def start(self, texts: Sequence[npt.NDArray[np.int32]]) -> None:
+        """Forget everything and read these tokens, one text into each sequence."""
         self._context.clear()
-        tokens = self._vocab.tokenize(prompt)
-        self.tokens = np.zeros(n_sequences, np.int64)
-        for sequence in range(n_sequences):
+        self.tokens = np.zeros(len(texts), np.int64)
+        for sequence, tokens in enumerate(texts):
             self._batch.clear()
             self._batch.add_run(tokens, 0, sequence, want_last=True)
             self._decode()
             self.tokens[sequence] = self._context.logits(1)[0].argmax()
-        self._position = len(tokens)
+        self._positions = [len(tokens) for tokens in texts]
 
     def step(self) -> None:
         """Decode one token of every sequence."""
         self._batch.clear()
-        for sequence, token in enumerate(self.tokens):
-            self._batch.add(int(token), self._position, sequence)
+        for sequence, (token, position) in enumerate(zip(self.tokens, self._positions, strict=True)):
+            self._batch.add(int(token), position, sequence)
         self._decode()
         self.tokens = self._context.logits(len(self.tokens)).argmax(axis=1)
-        self._position += 1
+        self._positions = [position + 1 for position in self._positions]
 
     def _decode(self) -> None:
         assert self._context.decode(self._batch) is DecodeStatus.OK

@@ -12,6 +12,9 @@ from core.openmp import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: the same for both sides, and what the engine process uses
 
+import numpy as np
+import numpy.typing as npt
+
 from app.server_process import ServerProcess
 from benchmarks.bare_loop import BareLoop
 from benchmarks.http_load import run_load
@@ -52,6 +55,11 @@ class EngineLoop:
         while self._engine.n_waiting or any(not sequence.n_generated for sequence in running):
             self._engine.step()
 
+    @property
+    def texts(self) -> list[npt.NDArray[np.int32]]:
+        """The tokens that are in the cache, of each request."""
+        return [sequence.tokens.view[: sequence.n_past] for sequence in self._engine._roster.running]
+
     def step(self) -> None:
         """Run one step of the engine."""
         self._engine.step()
@@ -74,8 +82,10 @@ def measure_width(engine: Engine, bare: BareLoop, n_sequences: int, n_steps: int
     per_sitting = max(1, _SITTING // n_steps)
     for turn in range(rounds):
         if turn % per_sitting == 0:
+            mine.start(PROMPT, n_sequences)
+            # From where the engine stands: requests that came together did not begin to decode together.
+            bare.start(mine.texts)
             for contender in contenders:
-                contender.start(PROMPT, n_sequences)
                 for _ in range(_STEPS_WARM):
                     contender.step()
         stats = engine.stats

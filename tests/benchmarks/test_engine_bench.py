@@ -15,7 +15,7 @@ def test_the_bare_loop_says_what_the_engine_says() -> None:
     with open_engine(n_threads=2, speculation="off") as engine:
         text, _, _ = complete(engine, PROMPT, max_tokens=9, sampling=GREEDY)
         bare = BareLoop(engine, n_sequences=2, n_threads=2)
-        bare.start(PROMPT, 2)
+        bare.start([engine.vocab.tokenize(PROMPT)] * 2)
         tokens = [bare.tokens[0]]
         for _ in range(8):
             bare.step()
@@ -23,6 +23,18 @@ def test_the_bare_loop_says_what_the_engine_says() -> None:
             tokens.append(bare.tokens[0])
         bare.close()
         assert b"".join(engine.vocab.pieces[token] for token in tokens).decode() == text
+
+
+def test_the_bare_loop_goes_on_where_the_engine_stands() -> None:
+    with open_engine(n_threads=2, n_slots=4, speculation="off") as engine:
+        loop, bare = EngineLoop(engine), BareLoop(engine, n_sequences=4, n_threads=2)
+        loop.start(PROMPT, 3)
+        bare.start(loop.texts)
+        for _ in range(5):
+            assert bare.tokens.tolist() == [sequence.tokens.last for sequence in engine._roster.running]
+            loop.step()
+            bare.step()
+        bare.close()
 
 
 def test_the_engines_turn_leaves_nothing_behind() -> None:
