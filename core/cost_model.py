@@ -73,18 +73,19 @@ class CostModel:
         expected = self.time(rows, kv)
         # On a logarithmic scale, twice as slow and twice as fast weigh the same, and one hiccup does little.
         error = math.log(min(max(seconds / expected, 1 / _OUTLIER), _OUTLIER))
-        self._drift *= math.exp(_DRIFT_RATE * error)
+        # The steps are so small that 1 + x is as good as its exponential.
+        self._drift *= 1.0 + _DRIFT_RATE * error
         share = self._kv_seconds * kv * self._drift / expected
         if share > 0:
-            self._kv_seconds *= math.exp(_KV_RATE * share * error)
+            self._kv_seconds *= 1.0 + _KV_RATE * share * error
         if rows <= _FINE_ROWS:
-            self._base[rows] *= math.exp(_ENTRY_RATE * error)
+            self._base[rows] *= 1.0 + _ENTRY_RATE * error
             if rows in _ANCHORS:
                 self._wide[rows] = self._base[rows]
             return
         wide = [width for width in self._wide if width > _FINE_ROWS]
         if wide:
-            self._wide[min(wide, key=lambda width: abs(width - rows))] *= math.exp(_ENTRY_RATE * error)
+            self._wide[min(wide, key=lambda width: abs(width - rows))] *= 1.0 + _ENTRY_RATE * error
         else:
             self._wide[rows] = max(seconds / self._drift - self._kv_seconds * kv, self._base[_FINE_ROWS])
 

@@ -327,31 +327,30 @@ class Engine:
         logits = self._context.logits(sum([n_outputs for _, n_outputs in outputs]))
         is_greedy = any(share.sequence.sampler.is_plain_greedy for share, _ in outputs)
         greedy = logits.argmax(axis=1).tolist() if is_greedy else None
-        row = 0
+        first = 0
         for share, n_outputs in outputs:
-            rows = slice(row, row + n_outputs)
-            row = rows.stop
             try:
-                best = greedy[rows] if greedy is not None else None
-                self._verify(share, logits[rows], best, chains, reading, events, now)
+                self._verify(share, logits, first, greedy, chains, reading, events, now)
             except (BrokenLogits, GrammarLost) as error:
                 assert share.sequence.slot is not None
                 self._branches.trim(share.sequence.slot.id, 0)
                 self._slots.clear(share.sequence.slot)  # nobody may go on from what it holds
                 failure = Failure(FailureKind.INTERNAL, error.message)
                 self._end(share.sequence, FinishReason.FAILED, events, now, failure)
+            first += n_outputs
 
     def _verify(
         self,
         share: Share,
         logits: npt.NDArray[np.float32],
+        first: int,
         greedy: list[int] | None,
         chains: dict[str, Chain],
         reading: Reading,
         events: list[RequestEvent],
         now: float,
     ) -> None:
-        """Sample a sequence's rows along the drafted tokens that agree (sample-and-match).
+        """Sample a sequence's rows, from row ``first`` on, along the drafted tokens that agree (sample-and-match).
 
         Each token is the target's own sample given the tokens before it, so the text is distributed as without
         drafts, whatever was drafted.
@@ -362,10 +361,18 @@ class Engine:
             self._speculator.admit(sequence)
         reason = FinishReason.LENGTH if sequence.is_exhausted else None
         draft, shape = share.draft, share.shape
+        is_plain = sequence.sampler.is_plain_greedy
+        logprobs: tuple[TokenLogprob, ...]
         tokens: list[int] = []
         n_accepted = n_sampled = row = 0
         while reason is None:
-            token, logprobs = self._choose(sequence, logits[row], greedy[row] if greedy is not None else -1)
+            if is_plain:
+                assert greedy is not None
+                token, logprobs = greedy[first + row], ()
+                if not math.isfinite(logits.item(first + row, token)):
+                    raise BrokenLogits
+            else:
+                token, logprobs = self._choose(sequence, logits[first + row])
             n_sampled += 1
             reason = self._take(sequence, token, logprobs, events, now)
             if token in self.vocab.end_tokens:
@@ -413,15 +420,9 @@ class Engine:
         if self._speculator is not None:
             self._speculator.branched(self._branches.take_seconds())
 
-    def _choose(
-        self, sequence: Sequence, logits: npt.NDArray[np.float32], best: int
-    ) -> tuple[int, tuple[TokenLogprob, ...]]:
+    def _choose(self, sequence: Sequence, logits: npt.NDArray[np.float32]) -> tuple[int, tuple[TokenLogprob, ...]]:
         """Return a sequence's next token and its log probabilities if they were asked for."""
         sampler = sequence.sampler
-        if sampler.is_plain_greedy:
-            if not math.isfinite(logits[best]):
-                raise BrokenLogits
-            return best, ()
         raw = logits.copy() if sampler.params.logprobs else logits
         token = sampler.choose(logits, len(sequence.tokens), self._candidates)
         sampler.accept(token, logits)
