@@ -12,6 +12,8 @@ _ANCHORS = (32, _FINE_ROWS)
 # A single step may be slow for reasons of its own: it moves the estimate by at most this factor's share.
 _OUTLIER = 3.0
 _ENTRY_RATE = 0.08
+# A width that has not been seen for so many steps learns twice as fast from the next one, up to the highest rate.
+_STALE_STEPS, _HIGHEST_RATE = 16, 0.3
 _DRIFT_RATE = 0.03
 _KV_RATE = 0.02
 # No step takes longer, in seconds.
@@ -49,6 +51,8 @@ class CostModel:
         """Begin with measured times; those between measured widths are interpolated."""
         self._kv_seconds = calibration.kv_seconds
         self._drift = 1.0
+        self._n_observed = 0
+        self._seen_at = [0] * (_FINE_ROWS + 1)
         known = calibration.seconds
         self._base = [0.0] + [_interpolate(known, rows) for rows in range(1, _FINE_ROWS + 1)]
         # Wider steps lie on lines that begin at the last fine entries.
@@ -66,6 +70,10 @@ class CostModel:
         """Return the seconds that ``more`` rows add to a step of ``rows`` rows."""
         return self.time(rows + more, kv) - self.time(rows, kv)
 
+    def age(self, rows: int) -> int:
+        """Return how many steps were observed since one of ``rows`` rows; 0 for widths that are not kept one by one."""
+        return self._n_observed - self._seen_at[rows] if rows <= _FINE_ROWS else 0
+
     def observe(self, rows: int, kv: int, seconds: float) -> None:
         """Learn from a step that took ``seconds``."""
         if rows <= 0 or seconds <= 0:
@@ -78,8 +86,11 @@ class CostModel:
         share = self._kv_seconds * kv * self._drift / expected
         if share > 0:
             self._kv_seconds *= 1.0 + _KV_RATE * share * error
+        self._n_observed += 1
         if rows <= _FINE_ROWS:
-            self._base[rows] *= 1.0 + _ENTRY_RATE * error
+            rate = _ENTRY_RATE * (1.0 + (self._n_observed - self._seen_at[rows]) / _STALE_STEPS)
+            self._base[rows] *= 1.0 + min(rate, _HIGHEST_RATE) * error
+            self._seen_at[rows] = self._n_observed
             if rows in _ANCHORS:
                 self._wide[rows] = self._base[rows]
             return

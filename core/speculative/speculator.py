@@ -38,6 +38,8 @@ _CREDIT_STEPS = 2.0
 # usual length, at so many tokens a step.
 _USUAL_REPLY, _REPLY_WEIGHT = 128.0, 0.1
 _TOKENS_PER_STEP = 3.0
+# What drafts are measured against must be known: after so many steps without a plain one, one is made.
+_CONTROL_STEPS = 40
 # How many next tokens are asked for at each place where forks may pay, and how likely others than the first choice are
 # at best: where a row (the mean of the next so many) is worth more than that, they are not asked for.
 _WIDEST, _SECOND_CHANCE, _WIDE_LOOK = 3, 0.25, 8
@@ -240,6 +242,8 @@ class Speculator:
         return [Tip(tree, node) for node in nodes[:width]]
 
     def _draft_what_pays(self, decoding: list[Sequence], n_rows: int, kv: int, room: int) -> list[Chain]:
+        if self._cost.age(n_rows) > _CONTROL_STEPS:
+            return []
         awake = [sequence for sequence in decoding if self._is_awake(sequence)] if self._paid else []
         chains = self._look_up(decoding, room)
         if not awake and not chains:

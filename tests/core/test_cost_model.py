@@ -100,3 +100,17 @@ def test_an_impossible_calibration_is_refused(seconds: dict[int, float]) -> None
 def test_an_impossible_slope_is_refused(kv_seconds: float) -> None:
     with pytest.raises(ValueError, match="calibration"):
         Calibration({1: 1.0}, kv_seconds)
+
+
+def test_a_width_that_was_long_unseen_is_corrected_in_a_few_steps() -> None:
+    model = CostModel(CPU)
+    true = CPU.seconds[4] / 2
+    for _ in range(6):
+        for _ in range(40):
+            model.observe(8, 0, CPU.seconds[8])
+        assert model.age(4) >= 40
+        model.observe(4, 0, true)
+        assert model.age(4) == 0
+    assert model.time(4) == pytest.approx(true, rel=0.2)
+    assert model.time(8) == pytest.approx(CPU.seconds[8], rel=0.05)
+    assert model.age(1000) == 0

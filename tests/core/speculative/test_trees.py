@@ -402,10 +402,10 @@ def test_numbers_that_are_none_in_a_tree_end_only_their_request(plain: Engine) -
         choose: Callable[..., Any] = engine._choose
         n_choices = iter(range(1_000))
 
-        def broken(sequence: Any, logits: Any, best: int) -> Any:
+        def broken(sequence: Any, logits: Any) -> Any:
             if sequence.id == "0" and next(n_choices) == 5:
                 raise BrokenLogits
-            return choose(sequence, logits, best)
+            return choose(sequence, logits)
 
         engine._choose = broken  # type: ignore[method-assign]
         for index in range(3):
