@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from core.errors import BadRequest
 from core.guidance.constraint import Constraint
+from core.lane import Lane
 from core.sampling_params import SamplingParams
 
 MAX_STOP_STRINGS = 64
@@ -20,7 +21,7 @@ class Request:
     ``max_tokens`` None means until the model stops or the context is full; 0 evaluates the prompt only.
     ``stop`` strings end the text before their first occurrence. ``speculates`` False decodes plainly, on an engine that
     drafts for others: nothing is drafted for this request, and the drafters learn nothing from it. ``constraint`` is
-    what the reply must look like; None leaves it free.
+    what the reply must look like; None leaves it free. ``lane`` says who goes first.
     """
 
     id: str
@@ -30,6 +31,7 @@ class Request:
     sampling: SamplingParams = field(default_factory=SamplingParams)
     speculates: bool = True
     constraint: Constraint | None = None
+    lane: Lane = Lane.STANDARD
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.max_tokens < 0:

@@ -76,7 +76,7 @@ class ChatCall:
         """Hold the model while the call runs; give it with the engine's requests."""
         body = self.body
         limit, top_logprobs = body.token_limit, body.n_top_logprobs
-        params, constraint = list(body.sampling(top_logprobs)), body.constraint
+        params, constraint, lane = list(body.sampling(top_logprobs)), body.constraint, body.wanted_speed.lane
         async with self.host.lease(body.model) as model:
             body.check(model)
             if body.reasoning_effort is not None and "reasoning_effort" not in (model.chat_template or ""):
@@ -85,7 +85,7 @@ class ChatCall:
             stop = body.stop_strings
             yield (
                 model,
-                [Request(new_id("chat"), prompt, limit, stop, one, constraint=constraint) for one in params],
+                [Request(new_id("chat"), prompt, limit, stop, one, constraint=constraint, lane=lane) for one in params],
             )
 
     def _identity(self, kind: str, model: LoadedModel) -> Identity:

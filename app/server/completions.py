@@ -69,14 +69,15 @@ class CompletionCall:
         """Hold the model while the call runs; give it with the engine's requests, choices of a prompt together."""
         body = self.body
         self._check()
-        params, constraint = list(body.sampling(body.logprobs)), body.constraint
+        params, limit, stop = list(body.sampling(body.logprobs)), body.token_limit, body.stop_strings
+        constraint, lane = body.constraint, body.wanted_speed.lane
         async with self.host.lease(body.model) as model:
             body.check(model)
             prompts = [self._around(prompt, model) for prompt in body.prompts]
             yield (
                 model,
                 [
-                    Request(new_id("text"), prompt, body.token_limit, body.stop_strings, one, constraint=constraint)
+                    Request(new_id("text"), prompt, limit, stop, one, constraint=constraint, lane=lane)
                     for prompt in prompts
                     for one in params
                 ],

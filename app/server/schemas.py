@@ -3,8 +3,7 @@
 A field that is not listed here is refused with its name, and so is a value that would not be honoured. These
 fields are taken and change nothing, since they do not speak of the text to generate: ``user``,
 ``safety_identifier``, ``metadata``, ``prompt_cache_key``, ``prompt_cache_retention``; ``store`` only when false,
-``service_tier`` only as auto or default, ``modalities`` only as text, ``best_of`` only as 1. Null means the default
-everywhere.
+``modalities`` only as text, ``best_of`` only as 1. Null means the default everywhere.
 
 Zero tokens: as at OpenAI, a chat must allow at least one token; a text completion may ask for none, which
 evaluates the prompt (and warms the prefix cache) and answers with an empty text. A text completion without
@@ -21,6 +20,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from app.server.body import Body
 from app.server.constraints import JsonSchema, ResponseFormat, grammar_of, tool_calls, written
+from app.server.speed import Speed, wanted_speed
 from core.errors import BadRequest
 from core.guidance.constraint import Constraint
 from core.loaded_model import LoadedModel
@@ -95,7 +95,8 @@ class GenerationBody(Body):
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
     store: Literal[False] | None = None
-    service_tier: Literal["auto", "default"] | None = None
+    speed: str | None = None
+    service_tier: str | None = None
 
     @field_validator("logit_bias")
     @classmethod
@@ -130,6 +131,11 @@ class GenerationBody(Body):
     def includes_usage(self) -> bool:
         """True where a stream ends with a chunk that has the usage."""
         return self.stream_options is not None and bool(self.stream_options.include_usage)
+
+    @property
+    def wanted_speed(self) -> Speed:
+        """How soon the reply is wanted. Raises BadRequest."""
+        return wanted_speed(self.speed, self.service_tier)
 
     @property
     def constraint(self) -> Constraint | None:
