@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import itertools
-import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from core.branches import Branches
+from core.committer import Committer
 from core.cost_model import CostModel
-from core.errors import BrokenLogits, SlipstreamError
-from core.events import Ended, Failure, FailureKind, FinishReason, RequestEvent, Started, Token, TokenLogprob
-from core.guidance.guide import GrammarLost
+from core.endings import Endings
+from core.errors import SlipstreamError
+from core.events import Ended, Failure, FailureKind, FinishReason, RequestEvent, Started
 from core.intake import Intake, Prepared
-from core.llama.candidates import Candidates
 from core.llama.context import Context
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.meter import Meter, Occupancy, Reading
-from core.planner import Plan, Share, plan, prefill_chunk
-from core.receipt import Receipt
+from core.planner import Plan, plan, prefill_chunk
 from core.request import Request
 from core.rollback import MOST_REPLAYED, Rollback, choose_rollback
 from core.roster import Roster
@@ -35,35 +31,7 @@ from core.slots import SlotTable
 from core.snapshot import Snapshot
 from core.speculative.drafter import Chain
 from core.speculative.speculator import Speculator
-from core.tree_shape import TreeShape
-
-
-@dataclass(slots=True)
-class StepStats:
-    """What the steps did since the start, and where the time went: seconds in all, in the target's decode, drafting."""
-
-    n_steps: int = 0
-    n_tokens: int = 0
-    n_sampled: int = 0
-    n_drafted: int = 0
-    n_accepted: int = 0
-    total: float = 0.0
-    decode: float = 0.0
-    draft: float = 0.0
-
-    @property
-    def own(self) -> float:
-        """Seconds of our own Python in planning and committing."""
-        return self.total - self.decode - self.draft
-
-
-class Yield(NamedTuple):
-    """What a step brought. ``n_sampled`` counts end-of-generation tokens too, ``n_tokens`` does not."""
-
-    n_tokens: int
-    n_sampled: int
-    n_drafted: int
-    n_accepted: int
+from core.step_stats import StepStats, Yield
 
 
 class Engine:
@@ -100,7 +68,6 @@ class Engine:
         self._intake = Intake(model, vocab, n_ctx)
         self._context = context
         self._clock = clock
-        self._candidates = Candidates(vocab.n_tokens)
         self._slots = SlotTable(context, n_slots, can_cut=not model.is_recurrent)
         self._roster = Roster(self._slots)
         self._branches = Branches(context, n_slots, n_branches, clock)
@@ -108,6 +75,18 @@ class Engine:
         self._n_ubatch = n_ubatch
         self._rollback = rollback or choose_rollback(context, cost, is_recurrent=model.is_recurrent)
         self._speculator = speculator
+        self._endings = Endings(self._roster, self._branches, meter, speculator)
+        self._committer = Committer(
+            vocab,
+            context,
+            self._slots,
+            self._branches,
+            self._rollback,
+            self._endings,
+            self.stats,
+            speculator,
+            n_ctx=n_ctx,
+        )
         self._order = itertools.count()
         self._cancelled: set[str] = set()
 
@@ -138,6 +117,12 @@ class Engine:
         """End a request at the next step; unknown ids are ignored."""
         if request_id in self._roster:
             self._cancelled.add(request_id)
+
+    def speculate_with(self, speculator: Speculator) -> None:
+        """Draft with ``speculator`` from now on, in place of the one there was, which is closed."""
+        if self._speculator is not None:
+            self._speculator.close()
+        self._speculator = self._endings.speculator = self._committer.speculator = speculator
 
     def forget_texts(self) -> None:
         """Drop what idle slots and drafters keep of earlier texts, so that a text seen before is as new as any."""
@@ -203,7 +188,9 @@ class Engine:
         if done:
             reading = self._read(done, decode_seconds, draft_seconds)
             speculates = any(share.sequence.request.speculates for share in done)
-            self._learn(reading, self._commit(done, chains, reading, events), began, speculates)
+            self._learn(
+                reading, self._committer.commit(done, chains, reading, events, self._clock()), began, speculates
+            )
         stats = self.stats
         stats.n_steps += 1
         stats.decode += decode_seconds
@@ -271,7 +258,9 @@ class Engine:
 
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
         while self._cancelled:
-            self._end(self._roster[self._cancelled.pop()], FinishReason.CANCELLED, events, now)
+            request_id = self._cancelled.pop()
+            if request_id in self._roster:
+                self._endings.end(self._roster[request_id], FinishReason.CANCELLED, events, now)
 
     def _admit(self, events: list[RequestEvent], now: float) -> None:
         """Give slots to waiting requests."""
@@ -287,7 +276,7 @@ class Engine:
 
         def fail(sequence: Sequence, message: str) -> None:
             failure = Failure(FailureKind.INTERNAL, message)
-            self._end(sequence, FinishReason.FAILED, events, self._clock(), failure)
+            self._endings.end(sequence, FinishReason.FAILED, events, self._clock(), failure)
 
         before = self._runner.seconds
         done = self._runner.run(todo, fail)
@@ -296,196 +285,6 @@ class Engine:
     def _read(self, done: Plan, decode_seconds: float, draft_seconds: float) -> Reading:
         draft_bytes = self._speculator.evaluated(done) if self._speculator is not None else 0
         return self.meter.read(done, decode_seconds, draft_seconds, draft_bytes)
-
-    def _commit(self, shares: Plan, chains: dict[str, Chain], reading: Reading, events: list[RequestEvent]) -> Yield:
-        """Count the evaluated rows, sample where a prompt or token is complete, and say so."""
-        now = self._clock()
-        stats = self.stats
-        before = stats.n_tokens, stats.n_sampled, stats.n_drafted, stats.n_accepted
-        outputs = [(share, 1 + len(share.draft)) for share in shares if share.wants_output]
-        for share in shares:
-            share.sequence.n_past += share.n_rows
-            assert share.sequence.slot is not None
-            share.sequence.slot.n_resident = share.sequence.n_past
-        if outputs:
-            self._sample(outputs, chains, reading, events, now)
-        return Yield(
-            stats.n_tokens - before[0],
-            stats.n_sampled - before[1],
-            stats.n_drafted - before[2],
-            stats.n_accepted - before[3],
-        )
-
-    def _sample(
-        self,
-        outputs: list[tuple[Share, int]],
-        chains: dict[str, Chain],
-        reading: Reading,
-        events: list[RequestEvent],
-        now: float,
-    ) -> None:
-        logits = self._context.logits(sum([n_outputs for _, n_outputs in outputs]))
-        is_greedy = any(share.sequence.sampler.is_plain_greedy for share, _ in outputs)
-        greedy = logits.argmax(axis=1).tolist() if is_greedy else None
-        first = 0
-        for share, n_outputs in outputs:
-            try:
-                self._verify(share, logits, first, greedy, chains, reading, events, now)
-            except (BrokenLogits, GrammarLost) as error:
-                assert share.sequence.slot is not None
-                self._branches.trim(share.sequence.slot.id, 0)
-                self._slots.clear(share.sequence.slot)  # nobody may go on from what it holds
-                failure = Failure(FailureKind.INTERNAL, error.message)
-                self._end(share.sequence, FinishReason.FAILED, events, now, failure)
-            first += n_outputs
-
-    def _verify(
-        self,
-        share: Share,
-        logits: npt.NDArray[np.float32],
-        first: int,
-        greedy: list[int] | None,
-        chains: dict[str, Chain],
-        reading: Reading,
-        events: list[RequestEvent],
-        now: float,
-    ) -> None:
-        """Sample a sequence's rows, from row ``first`` on, along the drafted tokens that agree (sample-and-match).
-
-        Each token is the target's own sample given the tokens before it, so the text is distributed as without
-        drafts, whatever was drafted.
-        """
-        sequence, slot = share.sequence, share.sequence.slot
-        assert slot is not None
-        if self._speculator is not None and sequence.request.speculates and not sequence.n_generated:
-            self._speculator.admit(sequence)
-        reason = FinishReason.LENGTH if sequence.is_exhausted else None
-        draft, shape = share.draft, share.shape
-        is_plain = sequence.sampler.is_plain_greedy
-        logprobs: tuple[TokenLogprob, ...]
-        tokens: list[int] = []
-        n_accepted = n_sampled = row = 0
-        while reason is None:
-            if is_plain:
-                assert greedy is not None
-                token, logprobs = greedy[first + row], ()
-                if not math.isfinite(logits.item(first + row, token)):
-                    raise BrokenLogits
-            else:
-                token, logprobs = self._choose(sequence, logits[first + row])
-            n_sampled += 1
-            reason = self._take(sequence, token, logprobs, events, now)
-            if token in self.vocab.end_tokens:
-                break
-            tokens.append(token)
-            if shape is not None:
-                following = shape.follow(draft, row, token)
-            else:
-                following = row + 1 if row < len(draft) and token == draft[row] else 0
-            if not following:
-                break
-            row = following
-            n_accepted += 1
-            sequence.n_past += 1
-        is_decoding = share.n_rows == 1 + sequence.n_replay
-        sequence.n_replay = 0
-        if shape is not None:
-            self._keep_path(shape, row, slot.id, sequence.n_past)
-        elif n_accepted < len(draft):
-            n_held = self._rollback.keep(slot.id, sequence.n_past)
-            sequence.n_replay = sequence.n_past - n_held if n_held else 0
-            sequence.n_past = n_held
-        slot.n_resident = sequence.n_past
-        sequence.n_drafted += len(draft)
-        sequence.n_accepted += n_accepted
-        self.stats.n_sampled += n_sampled
-        self.stats.n_drafted += len(draft)
-        self.stats.n_accepted += n_accepted
-        self.stats.n_tokens += len(tokens)
-        if is_decoding:
-            reading.book(sequence.account, n_sampled)
-        if self._speculator is not None:
-            self._speculator.verified(sequence, chains.get(sequence.id) if draft else None, tokens, n_accepted)
-        if reason is not None:
-            self._end(sequence, reason, events, now)
-
-    def _keep_path(self, shape: TreeShape, row: int, slot: int, n_past: int) -> None:
-        """Let a slot hold the way of a tree that ends in ``row``, which makes ``n_past`` positions, and no other."""
-        start = n_past - shape.n_off_leaf_0(row)
-        self._context.remove(slot, start)
-        if start < n_past:
-            branch = self._branches.lent_to(slot)[shape.leaves_below[row][0] - 1]
-            self._context.copy(branch, slot, n_past, start)
-        self._branches.release(slot, n_past - 1 - shape.depths[row])
-        if self._speculator is not None:
-            self._speculator.branched(self._branches.take_seconds())
-
-    def _choose(self, sequence: Sequence, logits: npt.NDArray[np.float32]) -> tuple[int, tuple[TokenLogprob, ...]]:
-        """Return a sequence's next token and its log probabilities if they were asked for."""
-        sampler = sequence.sampler
-        raw = logits.copy() if sampler.params.logprobs else logits
-        token = sampler.choose(logits, len(sequence.tokens), self._candidates)
-        sampler.accept(token, logits)
-        return token, (sampler.logprobs(raw, token),) if sampler.params.logprobs else ()
-
-    def _take(
-        self,
-        sequence: Sequence,
-        token: int,
-        logprobs: tuple[TokenLogprob, ...],
-        events: list[RequestEvent],
-        now: float,
-    ) -> FinishReason | None:
-        """Add a token to its sequence and pass on its text; return why the sequence ends with it, if it does."""
-        if not sequence.first_token_at:
-            sequence.first_token_at = now
-        sequence.last_token_at = now
-        if token in self.vocab.end_tokens:
-            return FinishReason.STOP
-        sequence.tokens.append(token)
-        sequence.n_generated += 1
-        sequence.n_unreported += 1
-        text = sequence.text.feed(self.vocab.pieces[token])
-        if text or logprobs:
-            events.append(Token(sequence.id, text, sequence.n_unreported, logprobs))
-            sequence.n_unreported = 0
-        if sequence.text.stop is not None:
-            return FinishReason.STOP
-        if sequence.request.constraint is not None and sequence.sampler.is_over:
-            return FinishReason.STOP
-        if sequence.is_exhausted or sequence.tokens.size >= self.n_ctx:
-            return FinishReason.LENGTH
-        return None
-
-    # -- ends --------------------------------------------------------------------------------------------------
-
-    def _end(
-        self,
-        sequence: Sequence,
-        reason: FinishReason,
-        events: list[RequestEvent],
-        now: float,
-        failure: Failure | None = None,
-    ) -> None:
-        if self._speculator is not None:
-            self._speculator.forget(sequence)
-        if sequence.slot is not None:
-            self._branches.trim(sequence.slot.id, 0)
-        self._roster.remove(sequence)
-        self._cancelled.discard(sequence.id)
-        text = sequence.text.flush()
-        events.append(Ended(sequence.id, reason, text, sequence.text.stop, failure, self._receipt(sequence, now)))
-        sequence.sampler.close()
-
-    def _receipt(self, sequence: Sequence, now: float) -> Receipt:
-        account = sequence.account
-        share = self.meter.share_of_peak(account.bytes_per_second)
-        return replace(
-            sequence.receipt(now),
-            bytes_per_token=account.bytes_per_token,
-            peak_share=None if self.meter.is_in_cache else share,
-            speedup=account.speedup,
-        )
 
     def _learn(self, reading: Reading, gain: Yield, began: float, speculates: bool) -> None:
         """Let cost model, speculation and meter learn from a step."""

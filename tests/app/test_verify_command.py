@@ -18,7 +18,7 @@ from app import cli
 from app.exit_codes import ExitCode
 from app.verify import prompt_file
 from app.verify.prompt_file import BUILT_IN, BadPromptFile, read_prompts
-from core.engine import Engine
+from core.committer import Committer
 from core.errors import BadOption
 from tests.support import gguf_factory, recurrent_factory
 from tests.support.engines import EMBER, EMBER_DRAFT, chat
@@ -124,13 +124,13 @@ def test_where_nothing_is_drafted_nothing_is_claimed(verify: Verify, tmp_path: P
 def test_a_changed_text_has_an_exit_code_of_its_own(
     verify: Verify, prompts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = Engine._take
+    take = Committer._take
 
-    def take_wrongly(engine: Engine, sequence: Any, token: int, *rest: Any) -> Any:
+    def take_wrongly(committer: Committer, sequence: Any, token: int, *rest: Any) -> Any:
         is_wrong = sequence.request.speculates and sequence.n_generated == 3
-        return take(engine, sequence, 77 if is_wrong else token, *rest)
+        return take(committer, sequence, 77 if is_wrong else token, *rest)
 
-    monkeypatch.setattr(Engine, "_take", take_wrongly)
+    monkeypatch.setattr(Committer, "_take", take_wrongly)
     words = ("--prompts", str(prompts), "--max-tokens", "10")
     code, out, _ = verify(*words, "--json")
     assert code == ExitCode.TEXT_CHANGED

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.committer import Committer
 from core.engine import Engine
 from core.errors import SlipstreamError
 from core.near_tie import FAR, NEAR_TIE
@@ -174,13 +175,13 @@ def test_a_useless_draft_changes_nothing(engine: Engine) -> None:
 
 
 def test_an_engine_that_takes_a_wrong_token_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    take = Engine._take
+    take = Committer._take
 
-    def take_wrongly(engine: Engine, sequence: Any, token: int, *rest: Any) -> Any:
+    def take_wrongly(committer: Committer, sequence: Any, token: int, *rest: Any) -> Any:
         is_wrong = sequence.request.speculates and sequence.n_generated == 6
-        return take(engine, sequence, 77 if is_wrong else token, *rest)
+        return take(committer, sequence, 77 if is_wrong else token, *rest)
 
-    monkeypatch.setattr(Engine, "_take", take_wrongly)
+    monkeypatch.setattr(Committer, "_take", take_wrongly)
     with open_engine(n_slots=1, n_ctx=256) as engine:
         found = run(engine, FOX)
     assert [difference.position for difference in found.differences] == [6, 6]
@@ -213,7 +214,7 @@ def test_a_prompt_is_as_new_in_each_mode_as_in_the_first() -> None:
 
 
 def test_a_request_that_fails_ends_the_verification(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "_choose", _broken)
+    monkeypatch.setattr(engine._committer, "_choose", _broken)
     with pytest.raises(SlipstreamError, match="values that are not numbers"):
         run(engine, FOX, modes=(SAMPLED,))
     assert engine.is_idle

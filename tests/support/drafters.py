@@ -98,7 +98,5 @@ def use_drafter(engine: Engine, drafter: Any, depth: int | None = None, width: i
         width=width,
         rollback=engine._rollback,
     )
-    if engine._speculator is not None:
-        engine._speculator.close()
-    engine._speculator = speculator
+    engine.speculate_with(speculator)
     return speculator

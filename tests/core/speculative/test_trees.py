@@ -399,7 +399,7 @@ def test_the_rows_of_a_tree_say_what_each_path_says_alone() -> None:
 
 def test_numbers_that_are_none_in_a_tree_end_only_their_request(plain: Engine) -> None:
     with open_tree_engine() as engine:
-        choose: Callable[..., Any] = engine._choose
+        choose: Callable[..., Any] = engine._committer._choose
         n_choices = iter(range(1_000))
 
         def broken(sequence: Any, logits: Any) -> Any:
@@ -407,7 +407,7 @@ def test_numbers_that_are_none_in_a_tree_end_only_their_request(plain: Engine) -
                 raise BrokenLogits
             return choose(sequence, logits)
 
-        engine._choose = broken  # type: ignore[method-assign]
+        engine._committer._choose = broken  # type: ignore[method-assign]
         for index in range(3):
             submit(engine, str(index), PROMPTS[index], max_tokens=20, sampling=GREEDY_WITH_LOGPROBS)
         ledger = step_by_step(engine, Ledger())

@@ -1,0 +1,52 @@
+"""How a request leaves the engine: its slot, its drafts and its sampler are given back, and its end is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from core.branches import Branches
+from core.events import Ended, Failure, FinishReason, RequestEvent
+from core.meter import Meter
+from core.receipt import Receipt
+from core.roster import Roster
+from core.sequence import Sequence
+from core.speculative.speculator import Speculator
+
+
+class Endings:
+    """Ends requests, each once."""
+
+    def __init__(self, roster: Roster, branches: Branches, meter: Meter, speculator: Speculator | None) -> None:
+        """Take requests off ``roster`` and out of ``branches`` and ``speculator``; ``meter`` knows the peak."""
+        self.speculator = speculator
+        self._roster = roster
+        self._branches = branches
+        self._meter = meter
+
+    def end(
+        self,
+        sequence: Sequence,
+        reason: FinishReason,
+        events: list[RequestEvent],
+        now: float,
+        failure: Failure | None = None,
+    ) -> None:
+        """Free what a request holds and append its end to ``events``; ``now`` is on the engine's clock."""
+        if self.speculator is not None:
+            self.speculator.forget(sequence)
+        if sequence.slot is not None:
+            self._branches.trim(sequence.slot.id, 0)
+        self._roster.remove(sequence)
+        text = sequence.text.flush()
+        events.append(Ended(sequence.id, reason, text, sequence.text.stop, failure, self._receipt(sequence, now)))
+        sequence.sampler.close()
+
+    def _receipt(self, sequence: Sequence, now: float) -> Receipt:
+        account = sequence.account
+        share = self._meter.share_of_peak(account.bytes_per_second)
+        return replace(
+            sequence.receipt(now),
+            bytes_per_token=account.bytes_per_token,
+            peak_share=None if self._meter.is_in_cache else share,
+            speedup=account.speedup,
+        )
