@@ -152,7 +152,14 @@ class Stage:
         if not way.is_plain:
             lookup = Lookup() if way.with_lookup else None
             paid = (draft,) if draft is not None else ()
-            speculator = Speculator(cost, n_ctx=base.n_ctx, lookup=lookup, paid=paid, fixed_depth=way.depth)
+            speculator = Speculator(
+                cost,
+                n_ctx=base.n_ctx,
+                lookup=lookup,
+                paid=paid,
+                fixed_depth=way.depth,
+                end_tokens=base.vocab.end_tokens,
+            )
         engine = Engine(
             base._model,
             base.vocab,

@@ -301,6 +301,7 @@ def _speculator(target: Target, cost: CostModel, rollback: Rollback) -> Speculat
         fixed_depth=options.draft_depth,
         width=options.draft_width,
         rollback=rollback,
+        end_tokens=target.vocab.end_tokens,
     )
 
 

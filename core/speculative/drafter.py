@@ -84,7 +84,7 @@ class Chain:
     """Tokens drafted for one sequence in one step.
 
     ``probability`` is the chance that all of them are accepted, by the tables; ``reach`` holds that chance after each.
-    ``next`` is the first token that was drafted but is not verified: whether it was right will be known all the same.
+    ``next`` is the first token that was proposed but is not verified: whether it was right will be known all the same.
     """
 
     sequence: Sequence
@@ -143,6 +143,11 @@ class Chain:
         self.evidence.append(guess.evidence)
         self.rates.append(rate)
         self.reach.append(self.probability * self.acceptance.expect(guess.evidence, rate))
+
+    def stop(self, guess: Guess | None) -> None:
+        """Grow no further: nothing is proposed, or a ``guess`` that need not be verified."""
+        self.next = guess
+        self.is_done = True
 
     def truncate(self, size: int) -> None:
         """Keep the first ``size`` tokens."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from collections.abc import Sequence as Series
 from dataclasses import dataclass, field
 
@@ -109,11 +109,13 @@ class Speculator:
         fixed_depth: int | None = None,
         width: int | None = None,
         rollback: Rollback | None = None,
+        end_tokens: Collection[int] = (),
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """``cost`` is the target's, ``n_ctx`` the longest a sequence may get.
 
         ``rollback`` takes rejected tokens back: it bounds the depth, and what it costs is charged. None: free.
+        ``end_tokens`` end a text: nothing is drafted beyond one.
         """
         self.stats = DraftStats()
         self.purse = Purse(_CREDIT_STEPS * cost.time(1))
@@ -132,6 +134,7 @@ class Speculator:
         self._most = min(MAX_DRAFT, rollback.reach) if rollback is not None else MAX_DRAFT
         # Where going back is free, it is not asked for what it costs.
         self._checkpoints = rollback if isinstance(rollback, Checkpoints) else None
+        self._end_tokens = end_tokens
         self._clock = clock
         self._drafters: tuple[Drafter, ...] = (lookup, *paid) if lookup is not None else self._paid
         self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
@@ -310,7 +313,7 @@ class Speculator:
                 self._grow_trees(trees, n_rows + n_taken, rate, step_seconds, room - n_taken, width)
             else:
                 self._run_rounds(drafter, chains, n_rows + n_taken, rate, step_seconds, room - n_taken)
-            drafted += [chain for chain in chains if chain.tokens]
+            drafted += [chain for chain in chains if chain.tokens or (chain.next and chain.sequence.id not in by_id)]
             n_taken += sum(len(chain.tokens) for chain in chains)
         replaced = {chain.sequence.id for chain in drafted}
         return [chain for chain in found if chain.sequence.id not in replaced] + drafted
@@ -608,8 +611,9 @@ class Speculator:
 
     def _extend_all(self, drafter: Drafter, chains: list[Chain]) -> None:
         for chain, guess in zip(chains, drafter.extend(chains), strict=True):
-            if guess is None:
-                chain.is_done = True
+            # Behind the end there is nothing; the end itself comes with the row before it.
+            if guess is None or guess.token in self._end_tokens:
+                chain.stop(guess)
                 continue
             guide = chain.sequence.sampler.guide
             if guide is not None and guide.n_allowed([*chain.tokens, guess.token]) <= len(chain.tokens):
@@ -628,7 +632,7 @@ class Speculator:
         tips = tips[: self._forker.most_tips]
         for (tree, node), guesses in zip(tips, self._forker.grow(tips, width), strict=True):
             assert isinstance(tree, Tree)
-            tree.grow(node, guesses, self._least_reach)
+            tree.grow(node, guesses, self._least_reach, self._end_tokens)
         self._seconds_at_risk += self._clock() - began
 
     def _promise(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from collections.abc import Sequence as Series
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -63,8 +64,11 @@ class Tree(Chain):
             node = self.parents[node]
         return path[::-1]
 
-    def grow(self, node: int, guesses: Series[Guess], least_reach: float) -> None:
-        """Put what was proposed behind a node; what has less than ``least_reach`` of a chance grows no further."""
+    def grow(self, node: int, guesses: Series[Guess], least_reach: float, end_tokens: Collection[int] = ()) -> None:
+        """Put what was proposed behind a node, but for ``end_tokens``.
+
+        What has less than ``least_reach`` of a chance grows no further.
+        """
         self.open_tips.remove(node)
         self.n_places += 1
         is_trunk = node == (self.trunk[-1] if self.trunk else PENDING)
@@ -74,6 +78,10 @@ class Tree(Chain):
             # Only one of the siblings can be right.
             chance = max(min(self._learner(rank).expect(guess.evidence, rate), left), _SMALLEST_CHANCE)
             left -= chance
+            if guess.token in end_tokens:
+                if not self.tokens and not rank:
+                    self.next = guess
+                continue
             child = len(self.tokens)
             self.tokens.append(guess.token)
             self.evidence.append(guess.evidence)

@@ -10,14 +10,32 @@ import pytest
 
 from benchmarks import prompts
 from benchmarks.contenders import ADAPTIVE, AUTO, PLAIN, Stage, fixed
-from benchmarks.draft import Sample, draft_path, ratios_to_plain, rows_of, summarise, turns, ways_with
+from benchmarks.draft import (
+    Sample,
+    against_best_fixed,
+    draft_path,
+    ratios_to_plain,
+    rows_of,
+    summarise,
+    turns,
+    ways_with,
+)
 from tests.support.gguf_factory import EMBER, EMBER_DRAFT
 
 PNG = b"\x89PNG\r\n"
 
 
-def row(draft: str, kind: str, way: str, vs_plain: float, depth: int | None = None) -> dict[str, Any]:
-    return {"draft": draft, "kind": kind, "way": way, "depth": depth, "vs_plain": vs_plain}
+def row(
+    draft: str, kind: str, way: str, vs_plain: float, depth: int | None = None, vs_best: float | None = None
+) -> dict[str, Any]:
+    return {
+        "draft": draft,
+        "kind": kind,
+        "way": way,
+        "depth": depth,
+        "vs_plain": vs_plain,
+        **({"vs_best_fixed": vs_best} if way == "adaptive" else {}),
+    }
 
 
 def test_plain_decoding_begins_and_ends_a_round_and_comes_every_few_turns() -> None:
@@ -47,9 +65,9 @@ def test_rows_are_medians_and_acceptance_is_over_all_prompts() -> None:
 def test_the_summary_takes_what_its_names_say() -> None:
     rows = [
         row("perfect", "story", "plain", 1.0, 0),
-        row("perfect", "story", "adaptive", 1.9),
+        row("perfect", "story", "adaptive", 1.9, vs_best=0.95),
         row("perfect", "story", "depth 5", 2.0, 5),
-        row("realistic", "story", "adaptive", 1.5),
+        row("realistic", "story", "adaptive", 1.5, vs_best=1.25),
         row("realistic", "story", "depth 2", 1.2, 2),
         row("realistic", "code", "plain", 1.0, 0),
         row("realistic", "code", "adaptive", 0.96),
@@ -71,6 +89,20 @@ def test_the_summary_takes_what_its_names_say() -> None:
         "trees_vs_chains_min": 0.9796,
         "lookup_speedup_copy": 1.8,
     }
+
+
+def test_the_best_depth_is_chosen_on_other_prompts_than_it_is_compared_on() -> None:
+    speeds = {ADAPTIVE: (1.5, 1.5, 1.5, 1.5), fixed(2): (2.0, 1.0, 2.0, 1.0), fixed(4): (1.0, 2.0, 1.0, 2.0)}
+    samples = [
+        Sample("perfect", "copy", way, 10, ratio, round=round_)
+        for way, ratios in speeds.items()
+        for round_, ratio in enumerate(ratios)
+    ]
+    assert against_best_fixed(samples, "perfect", "copy", ADAPTIVE) == 1.5
+    assert against_best_fixed(samples[::4], "perfect", "copy", ADAPTIVE) == 0.75, "one prompt: the best in hindsight"
+    samples += [Sample("perfect", "copy", PLAIN, 10, 1.8, round=round_) for round_ in range(4)]
+    assert against_best_fixed(samples, "perfect", "copy", ADAPTIVE) == 1.5
+    assert against_best_fixed(samples, "random", "copy", ADAPTIVE) is None
 
 
 def test_what_was_not_measured_is_none() -> None:

@@ -97,6 +97,7 @@ def use_drafter(engine: Engine, drafter: Any, depth: int | None = None, width: i
         fixed_depth=depth,
         width=width,
         rollback=engine._rollback,
+        end_tokens=engine.vocab.end_tokens,
     )
     engine.speculate_with(speculator)
     return speculator

@@ -11,7 +11,10 @@ from core.errors import LoadFailed
 from core.events import FinishReason
 from core.loading import load_engine
 from core.options import EngineOptions
+from core.request import Request
 from core.sampling_params import SamplingParams
+from core.speculative.drafter import Chain, Guess
+from core.speculative.tree import Tip
 from tests.support import gguf_factory
 from tests.support.chi_square import assert_same_distribution, third_tokens
 from tests.support.drafters import OracleDrafter, RandomDrafter, use_drafter
@@ -188,3 +191,42 @@ def test_a_draft_of_another_vocabulary_is_refused_with_the_reason() -> None:
     options = EngineOptions(str(other), draft_path=str(EMBER))
     with pytest.raises(LoadFailed, match=r"cannot draft for .* It has 4,096 tokens and the model 20,000"):
         load_engine(options, cache_folder=None)
+
+
+def short_text(engine: Engine) -> tuple[str, list[int], list[tuple[int, float]]]:
+    """Return a prompt whose reply ends on its own, its tokens with some that follow the end, and the reply."""
+    prompt = chat("Repeat this: One windy day, Zoe walked to the garden all alone.")
+    _, ended, ledger = complete(engine, prompt, max_tokens=60, sampling=GREEDY_WITH_LOGPROBS)
+    assert ended.reason is FinishReason.STOP
+    reply = greedy_tokens(ledger, "only")
+    before = engine.tokenize(Request("prompt", prompt)).tolist()
+    return prompt, [*before, *[token for token, _ in reply], min(engine.vocab.end_tokens), *[5] * 20], reply
+
+
+@pytest.mark.parametrize("depth", [3, 12, None])
+def test_nothing_is_drafted_beyond_the_end_of_a_text(plain: Engine, drafting: Engine, depth: int | None) -> None:
+    prompt, text, reply = short_text(plain)
+    speculator = use_drafter(drafting, OracleDrafter(4096, text, wrong_every=10_000), depth)
+    _, _, ledger = complete(drafting, prompt, max_tokens=60, sampling=GREEDY_WITH_LOGPROBS)
+    assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), reply)
+    assert speculator.stats.n_drafted == speculator.stats.n_accepted > 5
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_drafter_that_sees_the_end_everywhere_changes_no_text_and_is_found_out(
+    plain: Engine, drafting: Engine, width: int
+) -> None:
+    class Pessimist(RandomDrafter):
+        def extend(self, chains: list[Chain]) -> list[Guess | None]:
+            return [Guess(min(plain.vocab.end_tokens), 0) for _ in chains]
+
+        def grow(self, tips: list[Tip], width: int) -> list[tuple[Guess, ...]]:
+            return [(Guess(min(plain.vocab.end_tokens), 0),) for _ in tips]
+
+    drafter = Pessimist(4096)
+    before = drafter.table.rate(0)
+    speculator = use_drafter(drafting, drafter, width=width)
+    _, _, ledger = complete(drafting, FOX, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
+    assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), expected(plain, FOX, 30))
+    assert speculator.stats.n_drafted == 0
+    assert drafter.table.rate(0) < 0.6 * before
