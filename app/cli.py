@@ -20,7 +20,9 @@ _CODES: tuple[tuple[type[SlipstreamError], ExitCode], ...] = (
 )
 # What these commands do not know goes to the program behind them.
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
-_EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code.value:>3}  {code.meaning}" for code in ExitCode)
+_EPILOG = "./slipstream setup [--fresh] sets Slipstream up again.\n\n\b\nExit codes:\n" + "\n".join(
+    f"  {code.value:>3}  {code.meaning}" for code in ExitCode
+)
 
 
 def build(*, is_pretty: bool) -> typer.Typer:

@@ -29,6 +29,7 @@ from core.sampling_params import MAX_TOP_LOGPROBS, SamplingParams
 MAX_CHOICES = 128
 DEFAULT_COMPLETION_TOKENS = 16
 _MAX_TOKEN_DIGITS = 10
+_LARGEST_SEED, _SEEDS = 2**64 - 1, 2**64
 
 
 def _is_text(text: str) -> str:
@@ -174,7 +175,8 @@ class GenerationBody(Body):
             values |= {"logprobs": True, "top_logprobs": top_logprobs}
         for i in range(self.n_choices):
             if self.seed is not None:
-                values["seed"] = self.seed + i
+                seed = self.seed + i
+                values["seed"] = seed if seed <= _LARGEST_SEED else seed - _SEEDS
             yield SamplingParams(**values)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import importlib
 import json
+import signal
 import struct
 import sys
 from collections.abc import Callable
@@ -21,6 +22,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 MAX_MEMORY = 1 << 29
 MAX_OPEN_FILES = 3
+# Whoever waits for an answer gives up much sooner; this ends a template that loops when nobody is left to do so.
+LONGEST_RENDERING = 60
 MAX_TEMPLATES = 8
 LATE_IMPORTS = ("encodings.unicode_escape", "jinja2.constants", "jinja2.debug", "pprint", "textwrap")
 LENGTH = struct.Struct(">I")
@@ -225,11 +228,20 @@ def give_up_rights() -> None:
             continue
 
 
+def _end_process_in(seconds: int) -> None:
+    """Let the system end this process after so many seconds; 0 takes that back."""
+    if hasattr(signal, "alarm"):
+        signal.alarm(seconds)
+
+
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer frames until the input ends."""
     renderer = Renderer()
     while len(head := source.read(LENGTH.size)) == LENGTH.size:
-        answer = renderer.answer(json.loads(source.read(LENGTH.unpack(head)[0])))
+        request = json.loads(source.read(LENGTH.unpack(head)[0]))
+        _end_process_in(LONGEST_RENDERING)
+        answer = renderer.answer(request)
+        _end_process_in(0)
         try:
             body = json.dumps(answer).encode()
         except MemoryError:

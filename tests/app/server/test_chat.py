@@ -116,6 +116,12 @@ def test_n_choices_are_streamed_by_index(server):
         assert "".join(choice.delta.content or "" for choice in mine)
 
 
+def test_the_choices_after_the_largest_seed_go_on_from_the_smallest(server):
+    answer = server.chat(n=2, temperature=1.0, seed=2**64 - 1)
+    first, zero = (server.chat(temperature=1.0, seed=seed).choices[0].message.content for seed in (2**64 - 1, 0))
+    assert [choice.message.content for choice in answer.choices] == [first, zero]
+
+
 def test_a_seed_gives_the_same_text_again_and_another_seed_another(server):
     first, again, other = (server.chat(temperature=1.2, seed=seed).choices[0].message.content for seed in (5, 5, 6))
     assert first == again != other

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
 from app.server.chat_template import TemplateFailed, TemplateRenderer
-from app.server.template_process import ChatTemplate, make_environment
+from app.server.template_process import LENGTH, ChatTemplate, make_environment
 from core.errors import BadRequest
 from tests.support.scripted_engine import loaded
 
@@ -180,3 +183,21 @@ def test_half_a_surrogate_pair_in_a_tool_does_not_reach_the_engine():
     source = "{% for tool in tools or () %}{{ tool | tojson }}{% endfor %}"
     tools = json.loads('[{"type": "function", "function": {"name": "f", "description": "\\ud800"}}]')
     assert "?" in run(source, tools=tools)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="this system has no alarm signals")
+def test_a_template_that_loops_ends_although_nobody_is_left_to_kill_it():
+    source = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+    body = json.dumps({"source": source, "max_chars": 100, "variables": {"messages": []}}).encode()
+    program = (
+        "import sys; import app.server.template_process as t; t.LONGEST_RENDERING = 1;"
+        "t.serve(sys.stdin.buffer, sys.stdout.buffer)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        input=LENGTH.pack(len(body)) + body,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGALRM
