@@ -34,7 +34,7 @@ def use_clock(engine: Engine, clock: JumpyClock) -> None:
     engine._clock = runner._clock = clock
     speculator = engine._speculator
     assert speculator is not None
-    speculator._clock = clock
+    speculator._clock = speculator._growth.clock = clock
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,0 +1,193 @@
+"""Lets drafts grow: round by round, each as long as it pays or to a given depth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from core.draft import PENDING
+from core.options import MAX_DRAFT_DEPTH
+from core.rollback import Checkpoints
+from core.sequence import Sequence
+from core.speculative.depth import Candidate, another_round, charged
+from core.speculative.drafter import Chain, Drafter, PaidDrafter
+from core.speculative.lookup import Lookup
+from core.speculative.prices import Prices
+from core.speculative.tree import Forker, Tip, Tree
+
+# What reading a sequence costs a drafter is spread over the steps that are likely still to come: a reply of
+# usual length, at so many tokens a step.
+_USUAL_REPLY, _REPLY_WEIGHT = 128.0, 0.1
+_TOKENS_PER_STEP = 3.0
+# So many places off the trunks are considered for drafting on.
+_MOST_SIDE_TIPS = 8
+
+
+class Growth:
+    """Asks drafters for tokens and puts them behind drafts.
+
+    ``seconds_at_risk`` is what paid drafters took since it was last set to 0.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_ctx: int,
+        most: int,
+        least_reach: float,
+        end_tokens: Collection[int],
+        forker: Forker | None,
+        checkpoints: Checkpoints | None,
+        clock: Callable[[], float],
+    ) -> None:
+        """Drafts get ``most`` tokens and texts ``n_ctx``; a draft whose chance is below ``least_reach`` has grown up.
+
+        Nothing is drafted beyond one of ``end_tokens``. ``checkpoints`` is asked what rejections cost, None: nothing.
+        """
+        self.seconds_at_risk = 0.0
+        self.clock = clock
+        self._n_ctx = n_ctx
+        self._most = most
+        self._least_reach = least_reach
+        self._end_tokens = end_tokens
+        self._forker = forker
+        self._checkpoints = checkpoints
+        self._has_forked = False
+        self._usual_reply = _USUAL_REPLY
+
+    @property
+    def has_forked(self) -> bool:
+        """True where trees have grown since the last ``drop_forks``."""
+        return self._has_forked
+
+    def drop_forks(self) -> None:
+        """Let the draft model forget the branches of the trees that grew."""
+        if self._forker is not None and self._has_forked:
+            self._forker.drop_forks()
+            self._has_forked = False
+
+    def reply_ended(self, n_generated: int) -> None:
+        """Learn how long replies usually are."""
+        self._usual_reply += _REPLY_WEIGHT * (n_generated - self._usual_reply)
+
+    def limit(self, chain: Chain) -> int:
+        """Return how many tokens may be drafted: no more than can be used."""
+        return min(self._most, chain.sequence.n_left(self._n_ctx) - 1)
+
+    # -- by what pays -------------------------------------------------------------------------------------------
+
+    def promise(self, drafter: PaidDrafter, chain: Chain, prices: Prices) -> float:
+        """Return what a drafter can be expected to be worth on a sequence, in tokens."""
+        late = self._late(drafter, [chain.sequence])
+        candidates = [Candidate(1.0, chain.acceptance.mean, self._loss(chain, prices.rate))]
+        return another_round(
+            candidates, prices.n_rows, prices.rate, prices.step_seconds, drafter.round_seconds, MAX_DRAFT_DEPTH, late
+        ).worth
+
+    def gains(self, chain: Chain, rate: float) -> list[float]:
+        """Return what verifying each token of a chain promises, in tokens."""
+        checkpoints, n_replay = self._checkpoints, chain.sequence.n_replay
+        if checkpoints is None:
+            return chain.reach
+        first = 0.0 if n_replay else rate * checkpoints.mark_seconds
+        return charged(chain.reach, first, lambda depth: rate * checkpoints.loss(n_replay + depth))
+
+    def grow_chains(self, drafter: PaidDrafter, chains: list[Chain], prices: Prices) -> None:
+        """Let chains grow where it promises most, by as many tokens in each round as pay."""
+        for _ in range(MAX_DRAFT_DEPTH):
+            live = [chain for chain in chains if not chain.is_done and len(chain.tokens) < self.limit(chain)]
+            live.sort(key=lambda chain: -chain.probability * chain.acceptance.mean)
+            n_drafted = sum(len(chain.tokens) for chain in chains)
+            outlook = another_round(
+                [Candidate(chain.probability, chain.acceptance.mean, self._loss(chain, prices.rate)) for chain in live],
+                prices.n_rows + n_drafted,
+                prices.rate,
+                prices.step_seconds,
+                drafter.round_seconds,
+                prices.room - n_drafted,
+                self._late(drafter, [chain.sequence for chain in live if not chain.tokens]),
+            )
+            if not outlook.n_chains:
+                return
+            self.extend(drafter, live[: outlook.n_chains])
+
+    def grow_trees(self, trees: list[Tree], prices: Prices, width: int) -> None:
+        """Let trees grow where it promises most, by as many places in each round as pay."""
+        forker = self._forker
+        assert forker is not None
+        for _ in range(MAX_DRAFT_DEPTH):
+            tips = [Tip(tree, node) for tree in trees for node in self._open_tips(tree)]
+            tips.sort(key=lambda tip: -tip.chain.reach_of(tip.node) * tip.chain.acceptance.mean)
+            del tips[len(trees) + _MOST_SIDE_TIPS :]
+            n_drafted = sum(tree.n_places for tree in trees)
+            outlook = another_round(
+                [Candidate(tree.reach_of(node), tree.acceptance.mean) for tree, node in tips],
+                prices.n_rows + n_drafted,
+                prices.rate,
+                prices.step_seconds,
+                forker.round_seconds,
+                prices.room - n_drafted,
+                self._late(forker, [tree.sequence for tree, node in tips if node == PENDING]),
+            )
+            if not outlook.n_chains:
+                return
+            self.grow(tips[: outlook.n_chains], width)
+
+    def _open_tips(self, tree: Tree) -> list[int]:
+        limit = self.limit(tree) - 1
+        return [node for node in tree.tips if tree.depth_of(node) < limit]
+
+    def _late(self, drafter: PaidDrafter, sequences: list[Sequence]) -> float:
+        """Return this step's part of the seconds that a drafter needs to read what it has not read yet."""
+        n_behind = sum(drafter.n_behind(sequence) - 1 for sequence in sequences)
+        if n_behind <= 0:
+            return 0.0
+        longest = max(min(self._usual_reply - s.n_generated, s.n_left(self._n_ctx)) for s in sequences)
+        n_steps = max(1.0, longest / _TOKENS_PER_STEP)
+        return drafter.catch_up_seconds(n_behind) / n_steps
+
+    def _loss(self, chain: Chain, rate: float) -> float:
+        """Return what it costs, in tokens, if the next token of a chain is rejected."""
+        if self._checkpoints is None:
+            return 0.0
+        return rate * self._checkpoints.loss(chain.sequence.n_replay + len(chain.tokens) + 1)
+
+    # -- by a token ---------------------------------------------------------------------------------------------
+
+    def look_up(self, lookup: Lookup, chains: list[Chain], room: int) -> None:
+        """Let chains grow by all that was found, which costs next to nothing."""
+        for chain in chains:
+            limit = min(self.limit(chain), room)
+            while not chain.is_done and len(chain.tokens) < limit:
+                self._extend_all(lookup, [chain])
+
+    def extend(self, drafter: Drafter, chains: list[Chain]) -> None:
+        """Let each chain grow by a token, at the expense of the drafter's time."""
+        began = self.clock()
+        self._extend_all(drafter, chains)
+        self.seconds_at_risk += self.clock() - began
+
+    def _extend_all(self, drafter: Drafter, chains: list[Chain]) -> None:
+        for chain, guess in zip(chains, drafter.extend(chains), strict=True):
+            # Behind the end there is nothing; the end itself comes with the row before it.
+            if guess is None or guess.token in self._end_tokens:
+                chain.stop(guess)
+                continue
+            guide = chain.sequence.sampler.guide
+            if guide is not None and guide.n_allowed([*chain.tokens, guess.token]) <= len(chain.tokens):
+                chain.is_done = True  # what the grammar forbids need not be verified
+                continue
+            chain.add(guess)
+            chain.is_done = chain.probability < self._least_reach
+
+    def grow(self, tips: list[Tip], width: int) -> None:
+        """Let the draft model draft on at ``tips``, with ``width`` choices at each."""
+        if not tips:
+            return
+        assert self._forker is not None
+        began = self.clock()
+        self._has_forked = True
+        tips = tips[: self._forker.most_tips]
+        for (tree, node), guesses in zip(tips, self._forker.grow(tips, width), strict=True):
+            assert isinstance(tree, Tree)
+            tree.grow(node, guesses, self._least_reach, self._end_tokens)
+        self.seconds_at_risk += self.clock() - began

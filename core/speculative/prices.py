@@ -1,0 +1,22 @@
+"""What drafting costs in the next step, and what its time is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Prices(NamedTuple):
+    """A step has ``n_rows`` rows anyway and room for ``room`` more; ``step_seconds`` predicts its time by its rows.
+
+    ``rate`` is what a second is worth elsewhere, in tokens.
+    """
+
+    n_rows: int
+    rate: float
+    step_seconds: Callable[[int], float]
+    room: int
+
+    def beside(self, n_taken: int) -> Prices:
+        """Return the prices of a step in which so many further rows are taken."""
+        return self._replace(n_rows=self.n_rows + n_taken, room=self.room - n_taken)

@@ -1,0 +1,77 @@
+"""Which of the drafted tokens are verified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.draft import PENDING
+from core.speculative.depth import best_cut
+from core.speculative.drafter import Chain
+from core.speculative.prices import Prices
+from core.speculative.tree import Tree
+
+
+def keep_what_pays(
+    chains: list[Chain],
+    prices: Prices,
+    gains_of: Callable[[Chain], list[float]],
+    *,
+    has_forked: bool,
+    n_branches: int,
+    branch_seconds: float,
+) -> None:
+    """Keep the drafted tokens whose verification pays, over all chains together.
+
+    ``gains_of`` says what verifying each token of a chain promises, in tokens. Of trees (``has_forked``), each leaf but
+    one takes one of ``n_branches``, which costs ``branch_seconds``.
+    """
+    tokens = sorted(
+        (
+            (reach, -node, chain, gain)
+            for chain in chains
+            for node, (reach, gain) in enumerate(zip(chain.reach, gains_of(chain), strict=True))
+        ),
+        key=lambda entry: (-entry[0], -entry[1]),
+    )[: max(prices.room, 0)]
+    if not has_forked:
+        count = best_cut([gain for _, _, _, gain in tokens], prices.n_rows, prices.rate, prices.step_seconds)
+        sizes: dict[int, int] = {}
+        for _, _, chain, _ in tokens[:count]:
+            sizes[id(chain)] = sizes.get(id(chain), 0) + 1
+        for chain in chains:
+            chain.truncate(sizes.get(id(chain), 0))
+        return
+    nodes = branching([(chain, -node) for _, node, chain, _ in tokens], n_branches, prices.rate * branch_seconds)
+    count = best_cut([worth for worth, _, _ in nodes], prices.n_rows, prices.rate, prices.step_seconds)
+    keep(chains, [(chain, node) for _, chain, node in nodes[:count]])
+
+
+def branching(nodes: list[tuple[Chain, int]], n_branches: int, price: float) -> list[tuple[float, Chain, int]]:
+    """Return the nodes that can be verified together, and what each is worth in tokens without its row.
+
+    Every leaf of a tree but one takes a branch, which costs ``price`` (tokens). ``nodes`` come with all that lead
+    up to them before them, and so do those that are returned. There are ``n_branches``.
+    """
+    left = n_branches
+    placed: set[tuple[int, int]] = {(id(chain), PENDING) for chain, _ in nodes}
+    grown: set[tuple[int, int]] = set()
+    possible = []
+    for chain, node in nodes:
+        parent = id(chain), chain.parents[node] if isinstance(chain, Tree) else node - 1
+        reach, forks = chain.reach[node], parent in grown
+        if parent not in placed or (forks and (not left or reach <= price)):
+            continue
+        left -= forks
+        grown.add(parent)
+        placed.add((id(chain), node))
+        possible.append((reach - price if forks else reach, chain, node))
+    return possible
+
+
+def keep(chains: list[Chain], nodes: list[tuple[Chain, int]]) -> None:
+    """Let the chains keep these of their nodes."""
+    kept: dict[int, list[int]] = {}
+    for chain, node in nodes:
+        kept.setdefault(id(chain), []).append(node)
+    for chain in chains:
+        chain.keep(kept.get(id(chain), ()))
