@@ -17,7 +17,7 @@ def grow_chains_to(depth: int, growth: Growth, drafter: Drafter, chains: list[Ch
 
 
 def grow_trees_to(depth: int, growth: Growth, trees: list[Tree], width: int, room_each: int, n_branches: int) -> None:
-    """Let all trees grow to ``depth``: their trunks, and of the others the likeliest, ``width`` at each depth in all."""
+    """Let all trees grow to ``depth``: their trunks, and the likeliest others, in all ``width`` at each depth."""
     for level in range(depth):
         growth.grow([tip for tree in trees for tip in _widest(growth, tree, level, width)], width)
     nodes: list[tuple[Chain, int]] = []
