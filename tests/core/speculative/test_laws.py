@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from core.cost_model import Calibration, CostModel
 from core.engine import Engine
 from core.errors import LoadFailed
 from core.events import FinishReason
@@ -226,6 +227,7 @@ def test_a_drafter_that_sees_the_end_everywhere_changes_no_text_and_is_found_out
     drafter = Pessimist(4096)
     before = drafter.table.rate(0)
     speculator = use_drafter(drafting, drafter, width=width)
+    speculator._cost = CostModel(Calibration({1: 0.01, 64: 0.0101}))  # drafts are worth a try
     _, _, ledger = complete(drafting, FOX, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
     assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), expected(plain, FOX, 30))
     assert speculator.stats.n_drafted == 0
