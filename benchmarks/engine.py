@@ -70,8 +70,7 @@ class EngineLoop:
             self._engine.cancel(name)
         if self._names:
             self._engine.step()
-        while self._engine._slots.drop_idle():
-            pass
+        self._engine.forget_texts()
 
 
 def measure_width(engine: Engine, bare: BareLoop, n_sequences: int, n_steps: int, rounds: int) -> Row:
@@ -116,8 +115,7 @@ def _seconds(contender: EngineLoop | BareLoop, n_steps: int) -> float:
 
 def engine_load(engine: Engine, n_clients: int, n_tokens: int) -> float:
     """Return tokens/s of ``n_clients`` whole requests, prefill included, without HTTP."""
-    while engine._slots.drop_idle():
-        pass
+    engine.forget_texts()
     began = time.perf_counter()
     for index in range(n_clients):
         request = Request(f"r{index}", _prompt(index), n_tokens, sampling=GREEDY)
