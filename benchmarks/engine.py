@@ -137,7 +137,7 @@ def measure_http(model: Path, engine: Engine, n_threads: int, n_tokens: int, rou
     """Return rows of HTTP beside the engine at 1 and 16 clients, in turns."""
     rows: list[Row] = []
     arguments = ["--model", str(model), "--parallel", "16", "--ctx", str(N_CTX), "--threads", str(n_threads)]
-    arguments += ["--speculation", "off"]  # plain against plain
+    arguments += ["--speculation", "off", "--cache-disk", "0"]  # plain against plain
     with ServerProcess(arguments) as server:
         url = server.wait_listening()
         for n_clients in (1, 16):

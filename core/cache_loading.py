@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from pathlib import Path
 
 from core.cache.cache_folder import FOLDER, CacheFolder
@@ -24,6 +25,7 @@ from models.split_files import parts
 _log = logging.getLogger(__name__)
 # Unless it is said otherwise, texts may take this share of the memory that is free once the model is loaded.
 _RAM_SHARE, _MOST_RAM = 0.25, 8 << 30
+_DISK_SHARE, _MOST_DISK = 0.05, 8 << 30
 # One piece is so large that moving it delays a step by a few milliseconds at most.
 _PIECE_BYTES, _FEWEST_TOKENS, _MOST_TOKENS = 8 << 20, 32, 256
 
@@ -41,7 +43,7 @@ def make_slots(
     """Return the slots of a context; ``spare`` is the sequence id behind all that are in use."""
     tree = RadixTree()
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
-    disk = _disk(options, n_gpu_layers, cache_folder) if options.cache_disk and cache_folder is not None else None
+    disk = _disk(options, n_gpu_layers, cache_folder) if options.cache_disk != 0 and cache_folder is not None else None
     store = HostStore(tree, ram_limit=ram_limit, disk=disk) if ram_limit or disk is not None else None
     per_token = max(facts.kv_bytes_per_token(options.kv_type, options.kv_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _PIECE_BYTES // per_token))
@@ -65,4 +67,13 @@ def _disk(options: EngineOptions, n_gpu_layers: int, cache_folder: Path) -> Disk
     except OSError as error:
         _log.warning("Texts are not kept on disk: %s cannot be read again: %s", options.model_path, error)
         return None
-    return DiskTier(CacheFolder(cache_folder / FOLDER, key, options.cache_disk))
+    limit = _disk_limit(cache_folder) if options.cache_disk is None else options.cache_disk
+    return DiskTier(CacheFolder(cache_folder / FOLDER, key, limit))
+
+
+def _disk_limit(cache_folder: Path) -> int:
+    """Return how many bytes texts may take on the disk of a folder, unless it is said otherwise."""
+    existing = next((path for path in (cache_folder, *cache_folder.parents) if path.exists()), None)
+    if existing is None:
+        return 0
+    return min(int(shutil.disk_usage(existing).total * _DISK_SHARE), _MOST_DISK)

@@ -29,7 +29,8 @@ class EngineOptions:
     ``draft_depth`` it is always so many.
     A draft that cannot be loaded is an error; with ``must_draft`` false the model is loaded without it, and says so.
     ``cache_ram`` bounds the bytes of host memory that keep texts which the KV cache has no room for; None takes a share
-    of what is free, 0 keeps none. ``cache_disk`` bounds those on disk, where texts survive a restart; 0 writes none.
+    of what is free, 0 keeps none. ``cache_disk`` bounds those on disk, where texts survive a restart; None takes a
+    share of the disk, 0 writes none.
     ``devices`` names llama.cpp devices (as ``doctor`` lists them); empty means all GPUs, else the CPU.
     """
 
@@ -52,7 +53,7 @@ class EngineOptions:
     draft_depth: int | None = None
     draft_width: int | None = None
     cache_ram: int | None = None
-    cache_disk: int = 0
+    cache_disk: int | None = 0
 
     def __post_init__(self) -> None:
         if not self.model_path:
