@@ -21,7 +21,7 @@ from core.llama.context import Context
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.meter import Meter, Occupancy, Reading
-from core.planner import Plan, plan, prefill_chunk
+from core.planner import Plan, plan, prefill_chunk, stop_at_stops
 from core.request import Request
 from core.rollback import MOST_REPLAYED, Rollback, choose_rollback
 from core.roster import Roster
@@ -187,6 +187,8 @@ class Engine:
         chains, draft_seconds = self._draft(decoding, chunk)
         drafts = {request_id: chain.draft for request_id, chain in chains.items()}
         todo = plan(running, self._runner.capacity, chunk, drafts)
+        if len(decoding) < len(running):
+            todo = stop_at_stops(todo)
         if not todo:
             if self._roster.waiting:
                 self._slots.wait_for_reads(_LONGEST_WAIT)

@@ -22,6 +22,8 @@ from core.token_buffer import TokenBuffer
 _KEEP_SHARE = 0.5
 # Fewer tokens are not worth a piece of their own.
 _LEAST_SAVED = 16
+# Where a running state is kept while a prompt is read.
+_FIRST_CHECKPOINT, _BEFORE_END = 512, 8
 # A request waits for another one, or for the disk, if that saves so many tokens.
 _LEAST_AWAITED = 32
 
@@ -44,6 +46,7 @@ class Slot:
     """One sequence id. ``resident`` are the tokens of which the first ``n_resident`` are in the cache.
 
     ``start``, ``end`` and ``node`` say where its text is in the tree. ``n_tenants`` counts the requests it has had.
+    At the positions in ``stops`` others wait to share what is there, or a running state is to be saved.
     """
 
     id: int
@@ -55,6 +58,12 @@ class Slot:
     start: int = 0
     end: int = 0
     node: Node | None = None
+    stops: set[int] = field(default_factory=set)
+
+    @property
+    def next_stop(self) -> int | None:
+        """The position up to which the prompt should be evaluated next, because something is done there."""
+        return min((stop for stop in self.stops if stop > self.n_resident), default=None)
 
     @property
     def text(self) -> Tokens:
@@ -69,6 +78,20 @@ class Divergence:
     position: int
     stored: tuple[int, ...]
     prompt: tuple[int, ...]
+
+
+def _checkpoints(n_prompt: int) -> set[int]:
+    """Return where to keep the running state of a prompt.
+
+    Just before its end, because the next turn may word the last tokens in another way; and after 512 tokens, 1,024
+    and so on, for texts that part earlier: twice as far apart each time, since a state may hold all tokens before it.
+    """
+    stops = {n_prompt - _BEFORE_END} if n_prompt >= 2 * _BEFORE_END else set()
+    position = _FIRST_CHECKPOINT
+    while position < n_prompt - _BEFORE_END:
+        stops.add(position)
+        position *= 2
+    return stops
 
 
 class SlotTable:
@@ -150,6 +173,7 @@ class SlotTable:
         n_known = max([n_held, *[link.end for link in links]])
         leader, n_coming = self._leader(match)
         if leader is not None and n_coming - n_known >= _LEAST_AWAITED:
+            leader.stops.add(n_coming)
             return Following(leader, n_coming)
         missing = [link.segment for link in links if link.segment.blob is None]
         if not missing or isinstance(earlier, Reading) or n_known - n_held < _LEAST_AWAITED:
@@ -184,6 +208,7 @@ class SlotTable:
         for link, blob in loads:
             if not self._load(link, blob, target):
                 break
+        target.stops = set() if self.can_cut or self._store is None else _checkpoints(tokens.size)
         self.n_hits += target.n_resident
         self._tree.put(target, tokens.view)
         return target, target.n_resident
@@ -238,23 +263,35 @@ class SlotTable:
             self._store.clear()
 
     def after_step(self, rent: float) -> None:
-        """A step took ``rent`` seconds longer because of idle texts: where that adds up, one of them leaves.
+        """A step took ``rent`` seconds longer because of idle texts: where that adds up, they leave, the oldest first.
 
-        One piece is saved in a step, so that nobody waits for long.
+        At most one piece is saved in a step, so that nobody waits for long.
         """
-        slot = self._oldest_idle()
-        if slot is None:
-            self._rent.settle()
-            return
+        if self._store is not None:
+            self._store.hush(True)
+        if not self.can_cut:
+            self._save_states()
         self._rent.pay(rent)
-        if self._rent.is_due(self._price(slot)) and not self._save_piece(slot):
+        while (slot := self._oldest_idle()) is not None:
+            price = self._price(slot)
+            if not self._rent.is_due(price) or self._save_piece(slot):
+                return
             self._drop(slot)
-            self._rent.settle()
+            self._rent.settle(price)
+        self._rent.reset()
+
+    def _save_states(self) -> None:
+        """Keep the running states of prompts that have come to where theirs are kept."""
+        for slot in self._slots:
+            if not slot.is_free and slot.n_resident in slot.stops:
+                slot.stops.discard(slot.n_resident)
+                self._save_piece(slot)
 
     def tidy(self) -> bool:
         """Nobody needs the device: copy a piece of what only it holds; return whether something was done."""
         if self._store is None:
             return False
+        self._store.hush(False)
         self._store.poll()
         for slot in sorted(self._slots, key=lambda one: -one.last_used):
             if slot.is_free and slot.n_resident and self._save_piece(slot):

@@ -18,6 +18,8 @@ __all__ = ["DiskTier", "Event", "Found", "Lost", "Piece", "Read", "Written"]
 _log = logging.getLogger(__name__)
 # What may wait to be written; more is dropped.
 _MOST_QUEUED = 128 << 20
+# While requests are at work, which need the cores, each write waits so many seconds.
+_LONGEST_DELAY = 2.0
 # After a failure the disk is left alone for so many seconds.
 _PAUSE = 30.0
 
@@ -65,6 +67,8 @@ class DiskTier:
         self._is_open = self._is_closed = self._has_complained = False
         self._ready_at = 0.0
         self._news = threading.Event()
+        self._is_quiet = threading.Event()
+        self._is_quiet.set()
         self._n_busy = 1
         self._threads = [
             threading.Thread(target=self._work_reads, name="cache-reader", daemon=True),
@@ -87,6 +91,11 @@ class DiskTier:
     def is_busy(self) -> bool:
         """True while there is something to be done or to be told."""
         return self._n_busy > 0 or not self._events.empty()
+
+    def hush(self, is_working: bool) -> None:
+        """Requests are at work, or are not any more: what can wait to be written does."""
+        if is_working is self._is_quiet.is_set():
+            (self._is_quiet.clear if is_working else self._is_quiet.set)()
 
     def write(self, piece: Piece, blob: Blob) -> bool:
         """Write a piece some time, and say ``Written`` or ``Lost``; False where it will not be written."""
@@ -121,6 +130,7 @@ class DiskTier:
     def close(self) -> None:
         """End the threads after what they are at; what waits to be written is dropped."""
         self._is_closed = True
+        self._is_quiet.set()
         self._reads.put(None)
         self._writes.put(None)
         for thread in self._threads:
@@ -146,6 +156,7 @@ class DiskTier:
             job()
 
     def _write(self, piece: Piece, blob: Blob) -> None:
+        self._is_quiet.wait(_LONGEST_DELAY)
         event: Event = Lost(piece.id)
         if self._clock() >= self._ready_at:
             try:

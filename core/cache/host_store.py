@@ -179,6 +179,11 @@ class HostStore:
             self._disk.wait(seconds)
             self.poll()
 
+    def hush(self, is_working: bool) -> None:
+        """Requests are at work, or are not any more."""
+        if self._disk is not None:
+            self._disk.hush(is_working)
+
     def close(self) -> None:
         """End the disk's threads."""
         if self._disk is not None:

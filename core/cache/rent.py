@@ -23,6 +23,10 @@ class Rent:
         """Return whether as much as ``price`` was paid."""
         return self.paid > price
 
-    def settle(self) -> None:
-        """It was bought, or is not there any more."""
+    def settle(self, price: float) -> None:
+        """One was bought."""
+        self.paid = max(0.0, self.paid - price)
+
+    def reset(self) -> None:
+        """Nothing is left to pay for."""
         self.paid = 0.0

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from core.engine import Engine
 from core.sampling_params import SamplingParams
+from tests.support import recurrent_factory
 from tests.support.engines import (
     FOX,
     GREEDY_WITH_LOGPROBS,
@@ -32,6 +38,12 @@ def tidy(engine: Engine) -> None:
     """Let an idle engine do what it does when there is time."""
     while engine.tidy() == 0.0:
         engine.check_integrity()
+
+
+def settle(engine: Engine) -> None:
+    """Let it wait for its disk, too."""
+    while (pause := engine.tidy()) is not None:
+        time.sleep(pause)
 
 
 def cached(engine: Engine, prompt: tuple[int, ...] | str, **fields: object) -> int:
@@ -188,3 +200,66 @@ def test_idle_texts_leave_when_they_have_cost_as_much_as_getting_them_back() -> 
         engine.cancel("long")
         run(engine)
         assert cached(engine, words(700)) == 699
+
+
+@pytest.mark.parametrize("make", [recurrent_factory.mamba, recurrent_factory.lfm2])
+def test_a_running_state_is_found_again_where_the_next_turn_parts(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    """The reply is worded in another way when it comes back: the state before the end of the prompt serves."""
+    path = make(tmp_path / "model.gguf")
+    prompt = words(600)
+    with open_engine(path, n_slots=2, n_ctx=1024, speculation="off", cache_ram=0) as engine:
+        next_turn = prompt + words(30, 1)
+        _, _, ledger = complete(engine, next_turn, max_tokens=16, sampling=GREEDY_WITH_LOGPROBS)
+        wanted = greedy_tokens(ledger, "only")
+    with open_engine(path, n_slots=2, n_ctx=1024, speculation="off") as engine:
+        assert cached(engine, prompt, max_tokens=20) == 0
+        _, ended, ledger = complete(engine, next_turn, max_tokens=16, sampling=GREEDY_WITH_LOGPROBS)
+        assert ended.receipt.n_cached == 592
+        assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
+        assert cached(engine, prompt[:550] + words(30, 2)) == 512
+
+
+@pytest.mark.parametrize("make", [recurrent_factory.mamba, recurrent_factory.lfm2])
+def test_running_states_survive_a_restart(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    path = make(tmp_path / "model.gguf")
+    options = {"n_slots": 2, "n_ctx": 1024, "speculation": "off", "cache_folder": tmp_path, "cache_disk": 1 << 30}
+    prompt = words(300)
+    with open_engine(path, **options) as engine:
+        _, _, ledger = complete(engine, prompt, max_tokens=16, sampling=GREEDY_WITH_LOGPROBS)
+        settle(engine)
+    with open_engine(path, **options) as engine:
+        settle(engine)
+        _, ended, again = complete(engine, prompt, max_tokens=16, sampling=GREEDY_WITH_LOGPROBS)
+        assert ended.receipt.n_cached == 292
+    assert_same_up_to_a_near_tie(greedy_tokens(again, "only"), greedy_tokens(ledger, "only"))
+
+
+@pytest.mark.parametrize("cache_ram", [0, 300_000, None])
+def test_under_memory_pressure_every_request_that_could_ever_fit_completes(cache_ram: int | None) -> None:
+    rng = random.Random(7)
+    shared = words(60)
+    with open_engine(n_slots=6, n_ctx=256, n_cells=256, n_batch=64, n_ubatch=64, cache_ram=cache_ram) as engine:
+        ledger = Ledger()
+        for index in range(24):
+            own = words(rng.randrange(1, 120), index)
+            submit(engine, str(index), shared * rng.randrange(2) + own, max_tokens=rng.randrange(1, 70))
+            for _ in range(rng.randrange(6)):
+                ledger.add(engine.step())
+            if index % 7 == 3:
+                engine.cancel(str(index))
+        run(engine, ledger)
+    assert len(ledger.ended) == 24
+    assert not [ended.failure for ended in ledger.ended.values() if ended.failure is not None]
+
+
+def test_a_prompt_that_parts_from_a_stored_text_says_where(tmp_path: Path) -> None:
+    with open_engine(n_slots=2, n_ctx=256, speculation="off") as engine:
+        first, other = chat("Tell me a story about a fox."), chat("Tell me a story about a bear.")
+        assert complete(engine, first, max_tokens=4)[1].receipt.cache_miss is None
+        receipt = complete(engine, other, max_tokens=4)[1].receipt
+        assert receipt.cache_miss is not None
+        assert receipt.cache_miss.position == receipt.n_cached
+        assert receipt.cache_miss.stored.startswith(" fox.")
+        assert receipt.cache_miss.prompt.startswith(" bear.")
+        assert complete(engine, first, max_tokens=4)[1].receipt.cache_miss is None
+        assert complete(engine, words(30), max_tokens=1)[1].receipt.cache_miss is None
