@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from app import __version__
-from app.commands import bench, chat, desktop, doctor, models, serve, test, verify
+from app.commands import bench, cache, chat, desktop, doctor, models, serve, test, verify
 from app.exit_codes import ExitCode
 from core.errors import BadOption, BadRequest, LoadFailed, SlipstreamError
 
@@ -43,6 +43,7 @@ def build(*, is_pretty: bool) -> typer.Typer:
     app.add_typer(models.build(), name="models")
     app.command()(doctor.doctor)
     app.command()(verify.verify)
+    app.command()(cache.cache)
     app.command(context_settings=_PASS_ON)(bench.bench)
     app.command()(desktop.desktop)
     app.command(context_settings=_PASS_ON)(test.test)

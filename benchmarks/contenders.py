@@ -110,8 +110,7 @@ class Contender:
 
     def _take_over(self) -> None:
         """Empty the cache that the others have used."""
-        while self._engine._slots.drop_idle():
-            pass
+        self._engine._slots.forget_idle()
         self._engine._context.clear()
         if self._draft is not None:
             self._draft.clear()

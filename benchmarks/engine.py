@@ -70,8 +70,7 @@ class EngineLoop:
             self._engine.cancel(name)
         if self._names:
             self._engine.step()
-        while self._engine._slots.drop_idle():
-            pass
+        self._engine.forget_texts()
 
 
 def measure_width(engine: Engine, bare: BareLoop, n_sequences: int, n_steps: int, rounds: int) -> Row:
@@ -116,8 +115,7 @@ def _seconds(contender: EngineLoop | BareLoop, n_steps: int) -> float:
 
 def engine_load(engine: Engine, n_clients: int, n_tokens: int) -> float:
     """Return tokens/s of ``n_clients`` whole requests, prefill included, without HTTP."""
-    while engine._slots.drop_idle():
-        pass
+    engine.forget_texts()
     began = time.perf_counter()
     for index in range(n_clients):
         request = Request(f"r{index}", _prompt(index), n_tokens, sampling=GREEDY)
@@ -139,7 +137,7 @@ def measure_http(model: Path, engine: Engine, n_threads: int, n_tokens: int, rou
     """Return rows of HTTP beside the engine at 1 and 16 clients, in turns."""
     rows: list[Row] = []
     arguments = ["--model", str(model), "--parallel", "16", "--ctx", str(N_CTX), "--threads", str(n_threads)]
-    arguments += ["--speculation", "off"]  # plain against plain
+    arguments += ["--speculation", "off", "--cache-disk", "0"]  # plain against plain
     with ServerProcess(arguments) as server:
         url = server.wait_listening()
         for n_clients in (1, 16):

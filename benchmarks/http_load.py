@@ -12,11 +12,13 @@ from urllib.parse import urlsplit
 
 @dataclass(frozen=True)
 class Reply:
-    """One streamed completion: seconds to its first text and to its end, tokens by the server's count."""
+    """One streamed completion: seconds to its first text and to its end, tokens by the server's count, its text."""
 
     ttft: float
     total: float
     n_tokens: int
+    text: str = ""
+    n_cached: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ async def _one(
     )
     began = time.perf_counter()
     writer.write(head.encode() + content)
-    first, n_tokens = 0.0, 0
+    first = 0.0
+    lines: list[bytes] = []
     status = await reader.readline()
     if b" 200 " not in status:
         raise RuntimeError(f"the server answered {status!r}: {(await reader.read())[:500]!r}")
@@ -77,11 +80,16 @@ async def _one(
         if not line.startswith(b"data: {"):
             continue
         first = first or time.perf_counter() - began
-        # Only the last chunks are worth parsing: a client of an editor would parse all, here the server is measured.
-        if b'"timings"' in line:
-            n_tokens = _count(json.loads(line[6:]))
+        lines.append(line)
+    total = time.perf_counter() - began
     writer.close()
-    return Reply(first, time.perf_counter() - began, n_tokens)
+    # Not while it comes: a client of an editor would parse it, but here the server is measured.
+    chunks = [json.loads(line[6:]) for line in lines]
+    text = "".join(chunk["choices"][0].get("text", "") for chunk in chunks if chunk["choices"])
+    last = next((chunk for chunk in reversed(chunks) if "timings" in chunk), None)
+    if last is None:
+        return Reply(first, total, 0, text)
+    return Reply(first, total, _count(last), text, last["timings"].get("cached_tokens", 0))
 
 
 def _count(chunk: dict[str, Any]) -> int:

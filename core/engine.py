@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.branches import Branches
+from core.cache_miss import CacheMiss
 from core.committer import Committer
 from core.cost_model import CostModel
 from core.endings import Endings
@@ -20,18 +21,23 @@ from core.llama.context import Context
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.meter import Meter, Occupancy, Reading
-from core.planner import Plan, plan, prefill_chunk
+from core.planner import Plan, plan, prefill_chunk, stop_at_stops
 from core.request import Request
 from core.rollback import MOST_REPLAYED, Rollback, choose_rollback
 from core.roster import Roster
 from core.runner import Runner
 from core.sampling_params import SamplingParams
 from core.sequence import Sequence
-from core.slots import SlotTable
+from core.slots import Divergence, SlotTable
 from core.snapshot import Snapshot
 from core.speculative.drafter import Chain
 from core.speculative.speculator import Speculator
 from core.step_stats import StepStats, Yield
+
+# Seconds that a step waits for the disk where nobody can go on.
+_LONGEST_WAIT = 0.01
+# Seconds after which an idle engine asks how far the disk is.
+_TIDY_PAUSE = 0.05
 
 
 class Engine:
@@ -46,7 +52,7 @@ class Engine:
         cost: CostModel,
         meter: Meter,
         n_ctx: int,
-        n_slots: int,
+        slots: SlotTable,
         n_branches: int = 0,
         n_ubatch: int = 512,
         rollback: Rollback | None = None,
@@ -56,7 +62,7 @@ class Engine:
         """Take over ``model``, ``context`` and ``speculator``: ``close`` frees them.
 
         ``cost`` predicts the context's step times and learns from each; ``meter`` takes a reading of each. ``n_ctx``
-        bounds each request. The context's sequences are ``n_slots`` and behind them ``n_branches`` for drafted trees.
+        bounds each request. The context's sequences are ``slots`` and behind them ``n_branches`` for drafted trees.
         ``rollback`` None chooses what the context allows.
         """
         self.cost = cost
@@ -68,9 +74,9 @@ class Engine:
         self._intake = Intake(model, vocab, n_ctx)
         self._context = context
         self._clock = clock
-        self._slots = SlotTable(context, n_slots, can_cut=not model.is_recurrent)
-        self._roster = Roster(self._slots)
-        self._branches = Branches(context, n_slots, n_branches, clock)
+        self._slots = slots
+        self._roster = Roster(slots)
+        self._branches = Branches(context, len(slots), n_branches, clock)
         self._runner = Runner(context, self._roster, self._branches, clock)
         self._n_ubatch = n_ubatch
         self._rollback = rollback or choose_rollback(context, cost, is_recurrent=model.is_recurrent)
@@ -125,9 +131,8 @@ class Engine:
         self._speculator = self._endings.speculator = self._committer.speculator = speculator
 
     def forget_texts(self) -> None:
-        """Drop what idle slots and drafters keep of earlier texts, so that a text seen before is as new as any."""
-        while self._slots.drop_idle():
-            pass
+        """Drop what cache and drafters keep of earlier texts, on disk too: a text seen before is as new as any."""
+        self._slots.forget_idle()
         if self._speculator is not None:
             self._speculator.forget_texts()
 
@@ -182,7 +187,11 @@ class Engine:
         chains, draft_seconds = self._draft(decoding, chunk)
         drafts = {request_id: chain.draft for request_id, chain in chains.items()}
         todo = plan(running, self._runner.capacity, chunk, drafts)
+        if len(decoding) < len(running):
+            todo = stop_at_stops(todo)
         if not todo:
+            if self._roster.waiting:
+                self._slots.wait_for_reads(_LONGEST_WAIT)
             return events
         done, decode_seconds = self._run(todo, events)
         if done:
@@ -198,12 +207,32 @@ class Engine:
         stats.total += self._clock() - began
         return events
 
+    def tidy(self) -> float | None:
+        """Use a moment without work to bring texts to safety; return in how many seconds to call again, None: never."""
+        if self._slots.tidy():
+            return 0.0
+        return _TIDY_PAUSE if self._slots.is_writing else None
+
+    def check_integrity(self) -> None:
+        """Raise AssertionError where the cache contradicts itself, or llama.cpp; for tests."""
+        self._slots.check()
+
     def take_snapshot(self) -> Snapshot | None:
         """Return what the last second was like, where it is time to say so again."""
         now = self._clock()
         if not self.meter.is_due(now, self.is_idle):
             return None
-        occupancy = Occupancy(self.n_running, self.n_waiting, self._slots.n_resident, self._context.n_cells)
+        slots, store = self._slots, self._slots.store
+        occupancy = Occupancy(
+            self.n_running,
+            self.n_waiting,
+            slots.n_resident,
+            self._context.n_cells,
+            slots.n_idle,
+            slots.n_hits,
+            store.n_ram_bytes if store is not None else 0,
+            store.n_disk_bytes if store is not None else 0,
+        )
         if self._speculator is None:
             return self.meter.snapshot(now, self.is_idle, occupancy)
         totals = self._speculator.stats
@@ -269,7 +298,18 @@ class Engine:
                 sequence.was_started = True
                 sequence.started_at = now
                 sequence.n_cached = sequence.n_past
+                sequence.cache_miss = self._cache_miss(sequence.divergence)
                 events.append(Started(sequence.id, sequence.n_prompt, sequence.n_cached))
+
+    def _cache_miss(self, divergence: Divergence | None) -> CacheMiss | None:
+        if divergence is None:
+            return None
+        pieces = self.vocab.pieces
+        stored, prompt = (
+            b"".join([pieces[token] for token in tokens]).decode("utf-8", "replace")
+            for tokens in (divergence.stored, divergence.prompt)
+        )
+        return CacheMiss(divergence.position, stored, prompt)
 
     def _run(self, todo: Plan, events: list[RequestEvent]) -> tuple[Plan, float]:
         """Return what was evaluated and the seconds inside ``llama_decode``."""
@@ -292,6 +332,10 @@ class Engine:
         if self._speculator is not None and speculates and not reading.n_prefill:
             self._speculator.step_done(reading.n_sequences, gain.n_sampled, reading.plain, reading.decode)
         self.meter.record(reading, began, self._clock(), gain.n_sampled, gain.n_drafted, gain.n_accepted)
+        # Rows attend to all cells in use, also to those of texts that are not theirs.
+        idle_kv = reading.n_rows * self._slots.n_idle
+        rows, kv = reading.n_rows, reading.kv
+        self._slots.after_step(self.cost.time(rows, kv + idle_kv) - self.cost.time(rows, kv) if idle_kv else 0.0)
 
     def close(self) -> None:
         """Free samplers, context and model, in this order."""
@@ -299,5 +343,6 @@ class Engine:
             sequence.sampler.close()
         if self._speculator is not None:
             self._speculator.close()
+        self._slots.close()
         self._context.close()
         self._model.close()

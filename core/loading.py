@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from core.bandwidth import remembered
+from core.cache_loading import make_slots
 from core.calibration import cost_model_of
 from core.cost_model import CostModel
 from core.engine import Engine
@@ -77,13 +78,13 @@ def load_engine(
     try:
         measured = Measurements(cache_folder / "measured.json" if cache_folder else None)
         try:
-            engine, threads = _build(model, facts, options, size, n_gpu_layers, measured)
+            engine, threads = _build(model, facts, options, size, n_gpu_layers, measured, cache_folder)
         except DraftRefused as error:
             if options.must_draft:
                 raise
             notices += (error.message,)
             without = replace(options, draft_path=None)
-            engine, threads = _build(model, facts, without, size, n_gpu_layers, measured)
+            engine, threads = _build(model, facts, without, size, n_gpu_layers, measured, cache_folder)
         engine.meter.peak = _known_peak(cache_folder) if not n_gpu_layers else None
     except BaseException:
         model.close()
@@ -206,6 +207,7 @@ def _build(
     size: ContextSize,
     n_gpu_layers: int,
     measured: Measurements,
+    cache_folder: Path | None,
 ) -> tuple[Engine, ThreadChoice]:
     if not model.can_generate or model.has_encoder:
         raise LoadFailed(f"{options.model_path} is not a model that continues text, so Slipstream cannot run it.")
@@ -215,7 +217,8 @@ def _build(
     context = Context(
         model,
         n_cells=size.n_cells,
-        n_sequences=options.n_slots + n_branches,
+        # One more, through which pieces of the others are saved and loaded.
+        n_sequences=options.n_slots + n_branches + (not model.is_recurrent),
         n_outputs=_n_outputs(options, n_branches),
         n_batch=options.n_batch,
         n_ubatch=options.n_ubatch,
@@ -243,7 +246,9 @@ def _build(
         cost=cost,
         meter=_meter(facts, cost, options, n_gpu_layers),
         n_ctx=size.n_ctx,
-        n_slots=options.n_slots,
+        slots=make_slots(
+            context, model, facts, options, cost, options.n_slots + n_branches, n_gpu_layers, cache_folder
+        ),
         n_branches=n_branches,
         n_ubatch=n_ubatch,
         rollback=rollback,
@@ -262,12 +267,12 @@ def _n_snapshots(facts: ModelFacts, options: EngineOptions, n_ubatch: int) -> in
 def _n_outputs(options: EngineOptions, n_branches: int) -> int:
     """Return how many rows of a step may want logits: one for each slot, and those of drafted tokens.
 
-    llama.cpp wants at least one for each sequence of a context.
+    llama.cpp wants at least one for each sequence of a context, and there is one more of those.
     """
     if options.speculation == "off":
-        return options.n_slots
+        return options.n_slots + 1
     most = min(options.n_slots * (1 + MAX_DRAFT), max(_MOST_OUTPUTS, 2 * options.n_slots), options.n_batch)
-    return max(most, options.n_slots + n_branches)
+    return max(most, options.n_slots + n_branches + 1)
 
 
 def _n_branches(options: EngineOptions, model: Model) -> int:

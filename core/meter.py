@@ -87,12 +87,16 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """Requests and cells in use."""
+    """Requests, cells in use, and what the prefix cache has: see ``Snapshot``."""
 
     n_active: int
     n_waiting: int
     n_cells_used: int
     n_cells: int
+    n_idle_cells: int = 0
+    n_hit_tokens: int = 0
+    cache_ram_bytes: int = 0
+    cache_disk_bytes: int = 0
 
 
 class Meter:
@@ -180,6 +184,10 @@ class Meter:
             n_waiting=occupancy.n_waiting,
             n_cells_used=min(occupancy.n_cells_used, occupancy.n_cells),
             n_cells=occupancy.n_cells,
+            n_idle_cells=min(occupancy.n_idle_cells, occupancy.n_cells),
+            n_hit_tokens=occupancy.n_hit_tokens,
+            cache_ram_bytes=occupancy.cache_ram_bytes,
+            cache_disk_bytes=occupancy.cache_disk_bytes,
             n_drafted=sum(step.n_drafted for step in steps),
             n_accepted=sum(step.n_accepted for step in steps),
             drafted_at=tuple(drafted_at),

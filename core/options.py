@@ -28,6 +28,9 @@ class EngineOptions:
     ``draft_width`` is the most choices that are drafted for one place: 1 drafts chains, more draft trees. With a
     ``draft_depth`` it is always so many.
     A draft that cannot be loaded is an error; with ``must_draft`` false the model is loaded without it, and says so.
+    ``cache_ram`` bounds the bytes of host memory that keep texts which the KV cache has no room for; None takes a share
+    of what is free, 0 keeps none. ``cache_disk`` bounds those on disk, where texts survive a restart; None takes a
+    share of the disk, 0 writes none.
     ``devices`` names llama.cpp devices (as ``doctor`` lists them); empty means all GPUs, else the CPU.
     """
 
@@ -49,6 +52,8 @@ class EngineOptions:
     must_draft: bool = True
     draft_depth: int | None = None
     draft_width: int | None = None
+    cache_ram: int | None = None
+    cache_disk: int | None = 0
 
     def __post_init__(self) -> None:
         if not self.model_path:
@@ -57,6 +62,8 @@ class EngineOptions:
         _at_least("number of KV cells", self.n_cells, 16)
         _at_least("number of threads", self.n_threads, 1)
         _at_least("number of GPU layers", self.n_gpu_layers, 0)
+        _at_least("cache in RAM in bytes", self.cache_ram, 0)
+        _at_least("cache on disk in bytes", self.cache_disk, 0)
         if self.n_threads is not None and self.n_threads > MAX_THREADS:
             raise BadOption(f"The number of threads must be at most {MAX_THREADS}, not {self.n_threads}.")
         if not 1 <= self.n_slots <= MAX_SLOTS:

@@ -79,6 +79,19 @@ def _prefill(prefilling: list[Sequence], room: int) -> Iterable[Share]:
     return ([Share(first, n_first)] if n_first else []) + shares
 
 
+def stop_at_stops(shares: Plan) -> Plan:
+    """Return the plan without the prefill rows beyond the next stop of each sequence (see ``Slot.stops``)."""
+    stopped = []
+    for share in shares:
+        sequence = share.sequence
+        if sequence.is_prefilling and sequence.slot is not None and sequence.slot.stops:
+            stop = sequence.slot.next_stop
+            if stop is not None and stop - sequence.n_past < share.n_rows:
+                share = Share(sequence, stop - sequence.n_past)
+        stopped.append(share)
+    return tuple(stopped)
+
+
 def drop_drafts(shares: Plan) -> Plan:
     """Return the plan without drafted tokens."""
     return tuple(share._replace(draft=(), shape=None) for share in shares)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from core.cache_miss import CacheMiss
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
@@ -12,7 +14,8 @@ class Receipt:
     ``ttft`` is the time to the first token (0 where none came); ``prefill`` the time from the first prefill step
     to the first token; ``decode`` the time from the first token to the last. ``bytes_per_token`` is what was read for
     each decoded token (0 where it is not known), ``peak_share`` that rate as a share of the measured bandwidth, with
-    all requests that ran beside it. ``speedup`` compares with plain decoding by the cost model.
+    all requests that ran beside it. ``speedup`` compares with plain decoding by the cost model. ``cache_miss`` is None
+    where the prompt goes on from what is stored, or begins like nothing that is.
     """
 
     n_prompt: int = 0
@@ -29,6 +32,7 @@ class Receipt:
     bytes_per_token: float = 0.0
     peak_share: float | None = None
     speedup: float = 1.0
+    cache_miss: CacheMiss | None = None
 
     @property
     def prefill_rate(self) -> float:

@@ -37,13 +37,29 @@ class Roster:
         self.waiting.append(sequence)
 
     def place_next(self) -> Sequence | None:
-        """Give a slot to whoever waits longest; None where nobody waits or nobody may join."""
+        """Give a slot to whoever waits longest and may be placed; None where nobody can be, or nobody may join."""
         if not self.waiting or not self.slots.has_free or (self._is_short_of_memory and self.running):
             return None
-        sequence = self.waiting.popleft()
-        sequence.slot, sequence.n_past = self.slots.take(sequence.tokens)
+        sequence = next((one for one in self.waiting if not self._is_held(one)), None)
+        if sequence is None:
+            return None
+        self.waiting.remove(sequence)
+        if not sequence.was_started:
+            sequence.divergence = self.slots.divergence(sequence.tokens)
+        sequence.slot, sequence.n_past = self.slots.take(sequence.tokens, sequence.hold)
+        sequence.hold = None
         self.running.append(sequence)
         return sequence
+
+    def _is_held(self, sequence: Sequence) -> bool:
+        """Return whether a request should wait for something that saves it computing; others may overtake it."""
+        if sequence.hold is not None and not sequence.hold.is_over:
+            return True
+        hold = self.slots.hold(sequence.tokens, sequence.hold)
+        if hold is None:
+            return False  # what it has waited for still says what the disk has read
+        sequence.hold = hold
+        return True
 
     def remove(self, sequence: Sequence) -> None:
         """A request ends."""
@@ -59,6 +75,7 @@ class Roster:
     def push_back(self, sequence: Sequence) -> None:
         """Take a running request's cells; it keeps its tokens and goes on from them when others have ended."""
         assert sequence.slot is not None
+        self.slots.save(sequence.slot)
         self.slots.clear(sequence.slot)
         self.slots.release(sequence.slot)
         sequence.slot = None

@@ -111,8 +111,8 @@ class Runner:
                 self._branches.release(share.sequence.slot.id, share.sequence.n_past)
 
     def _make_room(self, shares: Plan, fail: Fail) -> Plan:
-        """No KV cells were free: forget an idle slot, else drop drafts, prefill less, push back the latest request."""
-        if self._roster.slots.drop_idle():
+        """No KV cells were free: spill an idle slot, else drop drafts, prefill less, push back the latest request."""
+        if self._roster.slots.spill_idle():
             return shares
         if has_drafts(shares):
             return drop_drafts(shares)

@@ -10,8 +10,10 @@ from core.text_stream import TextStream
 from core.token_buffer import TokenBuffer
 
 if TYPE_CHECKING:
+    from core.cache.hold import Hold
+    from core.cache_miss import CacheMiss
     from core.intake import Prepared
-    from core.slots import Slot
+    from core.slots import Divergence, Slot
 
 
 class Sequence:
@@ -39,6 +41,9 @@ class Sequence:
         self.sampler = prepared.sampler
         self.text = TextStream(request.stop)
         self.slot: Slot | None = None
+        self.hold: Hold | None = None
+        self.divergence: Divergence | None = None
+        self.cache_miss: CacheMiss | None = None
         self.was_started = False
         self.n_unreported = 0
         self.submitted_at = submitted_at
@@ -89,4 +94,5 @@ class Sequence:
             decode=self.last_token_at - first if first else 0.0,
             total=now - self.submitted_at,
             seed=self.sampler.seed,
+            cache_miss=self.cache_miss,
         )

@@ -1,18 +1,31 @@
-"""Sequence ids of the KV cache and the tokens that each of them holds."""
+"""Sequence ids of the KV cache, the tokens that each of them holds, and where a prompt finds its beginning."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from core.cache.hold import Following, Hold, Reading
+from core.cache.host_store import HostStore, Link
+from core.cache.mover import Mover
+from core.cache.radix import Match, Node, RadixTree, Tokens
+from core.cache.rent import Rent
+from core.cache.segment import Blob, Segment
 from core.token_buffer import TokenBuffer
 
 # A free slot is cut back to the common prefix only if that keeps at least this share of what it holds;
 # otherwise the prefix is copied, and the longer conversation stays for its next turn.
 _KEEP_SHARE = 0.5
+# Fewer tokens are not worth a piece of their own.
+_LEAST_SAVED = 16
+# Where a running state is kept while a prompt is read.
+_FIRST_CHECKPOINT, _BEFORE_END = 512, 8
+# A request waits for another one, or for the disk, if that saves so many tokens.
+_LEAST_AWAITED = 32
 
 
 class CacheMemory(Protocol):
@@ -24,30 +37,111 @@ class CacheMemory(Protocol):
     def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
         """Share positions [start, end)."""
 
+    def last_position(self, sequence: int) -> int:
+        """Return the highest position held, -1 where there is none."""
+
 
 @dataclass(eq=False)
 class Slot:
-    """One sequence id. ``resident`` are the tokens whose keys and values are in the cache."""
+    """One sequence id. ``resident`` are the tokens of which the first ``n_resident`` are in the cache.
+
+    ``start``, ``end`` and ``node`` say where its text is in the tree. ``n_tenants`` counts the requests it has had.
+    At the positions in ``stops`` others wait to share what is there, or a running state is to be saved.
+    """
 
     id: int
     resident: TokenBuffer = field(default_factory=lambda: TokenBuffer(np.empty(0, np.int32)))
     n_resident: int = 0
     is_free: bool = True
     last_used: int = 0
+    n_tenants: int = 0
+    start: int = 0
+    end: int = 0
+    node: Node | None = None
+    stops: set[int] = field(default_factory=set)
+
+    @property
+    def next_stop(self) -> int | None:
+        """The position up to which the prompt should be evaluated next, because something is done there."""
+        return min((stop for stop in self.stops if stop > self.n_resident), default=None)
+
+    @property
+    def text(self) -> Tokens:
+        """The tokens that are in the cache."""
+        return self.resident.view[: self.n_resident]
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Where a prompt parts from a stored text: after ``position`` tokens that are alike."""
+
+    position: int
+    stored: tuple[int, ...]
+    prompt: tuple[int, ...]
+
+
+def _checkpoints(n_prompt: int) -> set[int]:
+    """Return where to keep the running state of a prompt.
+
+    Just before its end, because the next turn may word the last tokens in another way; and after 512 tokens, 1,024
+    and so on, for texts that part earlier: twice as far apart each time, since a state may hold all tokens before it.
+    """
+    stops = {n_prompt - _BEFORE_END} if n_prompt >= 2 * _BEFORE_END else set()
+    position = _FIRST_CHECKPOINT
+    while position < n_prompt - _BEFORE_END:
+        stops.add(position)
+        position *= 2
+    return stops
 
 
 class SlotTable:
-    """Gives each running request a slot, preferring one that already holds the beginning of its prompt."""
+    """Gives each running request a slot, with as much of its prompt as is known.
 
-    def __init__(self, memory: CacheMemory, n_slots: int, *, can_cut: bool = True) -> None:
-        """``can_cut`` False is for models with a running state: what they hold can be extended but not shortened."""
+    A prefix that another slot holds is shared with it, whether that one is idle or at work: no data is moved. What only
+    the ``store`` holds is loaded. What idle slots hold goes to the store before its room is used for something else.
+    """
+
+    def __init__(
+        self,
+        memory: CacheMemory,
+        n_slots: int,
+        *,
+        can_cut: bool = True,
+        tree: RadixTree | None = None,
+        store: HostStore | None = None,
+        mover: Mover | None = None,
+        segment_size: int = 256,
+        prefill_seconds: Callable[[int], float] = lambda n_tokens: 0.0,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """``can_cut`` False is for models with a running state: what they hold can be extended but not shortened.
+
+        ``store`` knows its texts by ``tree``, and needs a ``mover``, which moves at most ``segment_size`` tokens at
+        once. ``prefill_seconds`` says how long computing some tokens takes.
+        """
         self._memory = memory
         self._slots = tuple(Slot(index) for index in range(n_slots))
         self.can_cut = can_cut
-        self._clock = 0
+        self.n_hits = 0
+        self._tree = tree or RadixTree()
+        self._store = store
+        self._mover = mover
+        self._segment_size = segment_size
+        self._prefill_seconds = prefill_seconds
+        self._ticks = 0
+        self._clock = clock
+        self._rent = Rent()
+        self._reading: list[Reading] = []
+        if store is not None:
+            store.on_read = self._on_read
 
     def __len__(self) -> int:
         return len(self._slots)
+
+    @property
+    def store(self) -> HostStore | None:
+        """Where texts go that leave the device; None where there is no such place."""
+        return self._store
 
     @property
     def has_free(self) -> bool:
@@ -59,47 +153,219 @@ class SlotTable:
         """Tokens held by all slots; shared cells count for each."""
         return sum(slot.n_resident for slot in self._slots)
 
-    def take(self, tokens: TokenBuffer) -> tuple[Slot, int]:
+    @property
+    def n_idle(self) -> int:
+        """Tokens held by slots that nobody uses."""
+        return sum(slot.n_resident for slot in self._slots if slot.is_free)
+
+    # -- requests -----------------------------------------------------------------------------------------------
+
+    def hold(self, tokens: TokenBuffer, earlier: Hold | None = None) -> Hold | None:
+        """Return what a request with ``tokens`` should wait for; None: it can be placed now.
+
+        ``earlier`` is what it has waited for: the disk is asked once.
+        """
+        if self._store is not None:
+            self._store.poll()
+        match = self._match(tokens)
+        _, n_held = self._best_slot(match)
+        links = self._links(match, n_held)
+        n_known = max([n_held, *[link.end for link in links]])
+        leader, n_coming = self._leader(match)
+        if leader is not None and n_coming - n_known >= _LEAST_AWAITED:
+            leader.stops.add(n_coming)
+            return Following(leader, n_coming)
+        missing = [link.segment for link in links if link.segment.blob is None]
+        if not missing or isinstance(earlier, Reading) or n_known - n_held < _LEAST_AWAITED:
+            return None
+        assert self._store is not None
+        reading = Reading(missing, self._clock() + self._prefill_seconds(n_known - n_held), self._clock)
+        self._reading = [one for one in self._reading if not one.is_over] + [reading]
+        for segment in missing:
+            self._store.read(segment)
+        return reading
+
+    def take(self, tokens: TokenBuffer, hold: Hold | None = None) -> tuple[Slot, int]:
         """Occupy a free slot for ``tokens``; return it and how many of its tokens are in the cache already.
 
-        At least one token is left to evaluate, since its logits are needed.
+        At least one token is left to evaluate, since its logits are needed. ``hold`` is what the request waited for.
         """
-        wanted = tokens.view[:-1]
-        source, n_shared = self._longest_prefix(wanted)
+        match = self._match(tokens)
+        source, n_shared = self._best_slot(match)
+        read = hold.blobs if isinstance(hold, Reading) else {}
+        loads = self._loads(self._links(match, n_shared), read)
+        if loads and not self.can_cut:
+            source, n_shared = None, 0
         target = self._target(source, n_shared)
+        if target.n_resident - (n_shared if target is source else 0) >= _LEAST_SAVED:
+            self._save(target)
+        self._forget_place(target)
         n_kept = self._share(source, target, n_shared) if source is not None else self._cut(target, 0)
         target.is_free = False
+        target.n_tenants += 1
         target.resident = tokens
         target.n_resident = n_kept
-        return target, n_kept
+        for link, blob in loads:
+            if not self._load(link, blob, target):
+                break
+        target.stops = set() if self.can_cut or self._store is None else _checkpoints(tokens.size)
+        self.n_hits += target.n_resident
+        self._tree.put(target, tokens.view)
+        return target, target.n_resident
+
+    def divergence(self, tokens: TokenBuffer, n_most: int = 8) -> Divergence | None:
+        """Return where ``tokens`` first differ from what is stored, with up to ``n_most`` tokens of each.
+
+        None where nothing begins alike, or where they just go on from what is stored.
+        """
+        match = self._match(tokens)
+        other = match.other_way(n_most)
+        if other is None or match.size >= len(tokens) - 1:
+            return None
+        own = tokens.view[match.size : match.size + n_most]
+        return Divergence(match.size, tuple(other.tolist()), tuple(own.tolist()))
 
     def release(self, slot: Slot) -> None:
         """Let the slot be taken again; what it holds stays until the room is needed."""
-        self._clock += 1
+        self._ticks += 1
         slot.is_free = True
-        slot.last_used = self._clock
+        slot.last_used = self._ticks
+        self._forget_place(slot)
+        if slot.n_resident:
+            self._tree.put(slot, slot.text)
 
     def clear(self, slot: Slot) -> None:
         """Drop everything a slot holds."""
         self._cut(slot, 0)
 
-    def drop_idle(self) -> bool:
-        """Make room by dropping what the free slot that was used longest ago holds; False where there is none."""
-        idle = [slot for slot in self._slots if slot.is_free and slot.n_resident]
-        if not idle:
+    def save(self, slot: Slot) -> None:
+        """Keep in the store what a slot holds, which is about to be dropped."""
+        self._save(slot)
+
+    # -- idle texts -----------------------------------------------------------------------------------------------
+
+    def spill_idle(self) -> bool:
+        """Make room: the free slot used longest ago gives what it holds to the store; False where there is none."""
+        slot = self._oldest_idle()
+        if slot is None:
             return False
-        self._cut(min(idle, key=lambda slot: slot.last_used), 0)
+        self._save(slot)
+        self._drop(slot)
         return True
 
-    def _longest_prefix(self, wanted: npt.NDArray[np.int32]) -> tuple[Slot | None, int]:
-        best, n_best = None, 0
+    def forget_idle(self) -> None:
+        """Drop what free slots hold and all that is stored."""
         for slot in self._slots:
-            size = min(slot.resident.common_prefix(wanted), slot.n_resident)
-            if not self.can_cut and (size < slot.n_resident or not slot.is_free):
+            if slot.is_free and slot.n_resident:
+                self._drop(slot)
+        if self._store is not None:
+            self._store.poll()
+            self._store.clear()
+
+    def after_step(self, rent: float) -> None:
+        """A step took ``rent`` seconds longer because of idle texts: where that adds up, they leave, the oldest first.
+
+        At most one piece is saved in a step, so that nobody waits for long.
+        """
+        if self._store is not None:
+            self._store.hush(True)
+        if not self.can_cut:
+            self._save_states()
+        self._rent.pay(rent)
+        while (slot := self._oldest_idle()) is not None:
+            price = self._price(slot)
+            if not self._rent.is_due(price) or self._save_piece(slot):
+                return
+            self._drop(slot)
+            self._rent.settle(price)
+        self._rent.reset()
+
+    def _save_states(self) -> None:
+        """Keep the running states of prompts that have come to where theirs are kept."""
+        for slot in self._slots:
+            if not slot.is_free and slot.n_resident in slot.stops:
+                slot.stops.discard(slot.n_resident)
+                self._save_piece(slot)
+
+    def tidy(self) -> bool:
+        """Nobody needs the device: copy a piece of what only it holds; return whether something was done."""
+        if self._store is None:
+            return False
+        self._store.hush(False)
+        self._store.poll()
+        for slot in sorted(self._slots, key=lambda one: -one.last_used):
+            if slot.is_free and slot.n_resident and self._save_piece(slot):
+                return True
+        return self._store.write_behind()
+
+    @property
+    def is_writing(self) -> bool:
+        """True while the disk has something to do or to say."""
+        return self._store is not None and self._store.is_writing
+
+    def wait_for_reads(self, seconds: float) -> None:
+        """Wait until the disk has read something, at most so long."""
+        if self._store is not None:
+            self._store.wait(seconds)
+
+    def _price(self, slot: Slot) -> float:
+        """Return the seconds it takes to save what a slot holds, and to get it back."""
+        if self._store is None or self._mover is None:
+            return self._prefill_seconds(slot.n_resident)
+        return slot.n_resident * (self._mover.save_seconds + self._mover.load_seconds)
+
+    def _oldest_idle(self) -> Slot | None:
+        idle = [slot for slot in self._slots if slot.is_free and slot.n_resident]
+        return min(idle, key=lambda slot: slot.last_used) if idle else None
+
+    # -- finding --------------------------------------------------------------------------------------------------
+
+    def _match(self, tokens: TokenBuffer) -> Match:
+        """Return what is known of a prompt but for its last token."""
+        for slot in self._slots:
+            if not slot.is_free and slot.node is not None and slot.resident.size > slot.end:
+                self._tree.extend(slot, slot.resident.view)
+        return self._tree.match(tokens.view[:-1])
+
+    def _best_slot(self, match: Match) -> tuple[Slot | None, int]:
+        """Return the slot that holds most of a text, and how much; a free one among equals."""
+        best, n_best = None, 0
+        for place, end in match.reaches().items():
+            if not isinstance(place, Slot):
                 continue
-            if size > n_best or (size == n_best and size and best is not None and slot.is_free and not best.is_free):
-                best, n_best = slot, size
+            size = min(end, place.n_resident)
+            if not self.can_cut and (size < place.n_resident or not place.is_free):
+                continue
+            if size > n_best or (size == n_best and size and best is not None and place.is_free and not best.is_free):
+                best, n_best = place, size
         return best, n_best
+
+    def _leader(self, match: Match) -> tuple[Slot | None, int]:
+        """Return the request at work that will hold most of a text, and how much; a running state is not shared."""
+        best, n_best = None, 0
+        for place, end in match.reaches().items() if self.can_cut else ():
+            if isinstance(place, Slot) and not place.is_free and end > n_best:
+                best, n_best = place, end
+        return best, n_best
+
+    def _links(self, match: Match, start: int) -> list[Link]:
+        return self._store.chain(match, start) if self._store is not None else []
+
+    def _loads(self, links: list[Link], read: dict[Segment, Blob]) -> list[tuple[Link, Blob]]:
+        """Return the links whose bytes are here, up to the first whose are not."""
+        loads = []
+        for link in links:
+            blob = link.segment.blob if link.segment.blob is not None else read.get(link.segment)
+            if blob is None:
+                break
+            loads.append((link, blob))
+        if self._store is not None:
+            self._store.used([link for link, _ in loads])
+        return loads
+
+    def _on_read(self, segment: Segment, blob: Blob | None) -> None:
+        for reading in self._reading:
+            reading.arrived(segment, blob)
 
     def _target(self, source: Slot | None, n_shared: int) -> Slot:
         free = [slot for slot in self._slots if slot.is_free]
@@ -109,12 +375,52 @@ class SlotTable:
         is_reused = n_shared >= _KEEP_SHARE * source.n_resident or oldest.n_resident > 0 or oldest is source
         return source if is_reused or not self.can_cut else oldest
 
+    # -- moving ---------------------------------------------------------------------------------------------------
+
+    def _save(self, slot: Slot) -> None:
+        while self._save_piece(slot):
+            pass
+
+    def _save_piece(self, slot: Slot) -> bool:
+        """Keep the next piece of what a slot holds in the store; False where all is kept, or nothing more can be."""
+        if self._store is None or self._mover is None or slot.n_resident < _LEAST_SAVED:
+            return False
+        links = self._store.chain(self._tree.match(slot.text), 0)
+        n_saved = links[-1].end if links else 0
+        if slot.n_resident - n_saved < _LEAST_SAVED:
+            return False
+        if not self.can_cut:
+            blob = self._mover.save_whole(slot.id, slot.n_resident)
+            return blob is not None and self._store.add(slot.text, 0, None, blob, is_whole=True)
+        end = min(n_saved + self._segment_size, slot.n_resident)
+        blob = self._mover.save(slot.id, n_saved, end)
+        parent = links[-1].segment if links else None
+        return blob is not None and self._store.add(slot.text[:end], n_saved, parent, blob)
+
+    def _load(self, link: Link, blob: Blob, target: Slot) -> bool:
+        """Load a piece behind what a slot holds; idle texts make room for it."""
+        assert self._mover is not None
+        while True:
+            if link.segment.is_whole:
+                is_loaded = self._mover.load_whole(blob, target.id, link.end)
+            else:
+                is_loaded = self._mover.load(blob, target.id, target.n_resident, link.end)
+            if is_loaded:
+                target.n_resident = link.end
+                return True
+            if not self.spill_idle():
+                return False
+
     def _share(self, source: Slot, target: Slot, n_shared: int) -> int:
         if target is source:
             return self._cut(target, n_shared)
         self._cut(target, 0)
         self._memory.copy(source.id, target.id, n_shared)
         return n_shared
+
+    def _drop(self, slot: Slot) -> None:
+        self._forget_place(slot)
+        self._cut(slot, 0)
 
     def _cut(self, slot: Slot, size: int) -> int:
         """Shorten what a slot holds to ``size`` tokens; return what is left."""
@@ -123,3 +429,30 @@ class SlotTable:
             size = 0
         slot.n_resident = min(size, slot.n_resident)
         return slot.n_resident
+
+    def _forget_place(self, slot: Slot) -> None:
+        if slot.node is not None:
+            self._tree.remove(slot)
+
+    def close(self) -> None:
+        """End what the store does on threads of its own."""
+        if self._store is not None:
+            self._store.close()
+
+    def check(self) -> None:
+        """Raise AssertionError where tree, slots, store and the cells contradict each other; for tests."""
+        self._tree.check()
+        for slot in self._slots:
+            assert self._memory.last_position(slot.id) + 1 == slot.n_resident, f"slot {slot.id} holds something else"
+            assert slot.n_resident <= slot.resident.size
+            if slot.node is None:
+                assert slot.is_free
+                assert not slot.n_resident
+                continue
+            assert slot.end <= slot.resident.size
+            assert slot.n_resident <= slot.end or not slot.is_free
+            match = self._tree.match(slot.resident.view[: slot.end])
+            assert match.size == slot.end
+            assert match.path[-1] is slot.node, "the tree has another text for a slot"
+        if self._store is not None:
+            self._store.check()

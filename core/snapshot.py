@@ -23,7 +23,9 @@ class Snapshot:
     measured bandwidth (None where it is not known) and ``peak_share`` at most 1. ``is_in_cache`` says that the model
     is so small that the processor's cache may hold it, and memory is not what is read. ``drafted_at[d]`` counts
     tokens drafted at depth d since the model was loaded, ``accepted_at[d]`` those of them that were accepted;
-    ``n_drafted`` and ``n_accepted`` are of the last second. ``speedup`` compares with plain decoding by the cost
+    ``n_drafted`` and ``n_accepted`` are of the last second. ``n_idle_cells`` hold texts that no running request uses,
+    ``cache_ram_bytes`` and ``cache_disk_bytes`` are what is stored of texts beside that; ``n_hit_tokens`` counts prompt
+    tokens that were found somewhere, since the model was loaded. ``speedup`` compares with plain decoding by the cost
     model, ``seconds_saved`` adds up since loading.
     """
 
@@ -39,6 +41,10 @@ class Snapshot:
     n_waiting: int = 0
     n_cells_used: int = 0
     n_cells: int = 0
+    n_idle_cells: int = 0
+    n_hit_tokens: int = 0
+    cache_ram_bytes: int = 0
+    cache_disk_bytes: int = 0
     n_drafted: int = 0
     n_accepted: int = 0
     drafted_at: tuple[int, ...] = ()

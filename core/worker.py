@@ -80,13 +80,16 @@ class Worker:
 
     def _take_commands(self) -> None:
         """Apply what has arrived, waiting only where there is nothing else to do."""
-        wait = self._engine.is_idle
+        timeout: float | None = 0.0
+        if self._engine.is_idle:
+            # Nobody to work for: texts are brought to safety, a piece at a time.
+            timeout = self._engine.tidy()
         while True:
             try:
-                command = self._inbox.get(block=wait)
+                command = self._inbox.get(block=timeout != 0.0, timeout=timeout)
             except queue.Empty:
                 return
-            wait = False
+            timeout = 0.0
             if isinstance(command, Cancel):
                 self._engine.cancel(command.request_id)
             else:

@@ -41,6 +41,14 @@ class EngineChoice:
     speculation: Annotated[
         Speculation, _option("--speculation", help="Draft where it pays; off never drafts, draft: without lookups.")
     ] = "auto"
+    cache_ram: Annotated[
+        str | None,
+        _option("--cache-ram", metavar="SIZE", help="Memory that keeps texts to go on from, as 4G."),
+    ] = None
+    cache_disk: Annotated[
+        str | None,
+        _option("--cache-disk", metavar="SIZE", help="Disk space for the same, as 8G; 0 writes nothing."),
+    ] = None
     devices: Annotated[
         list[str] | None,
         _option("--device", metavar="NAME", help="Use this device, as doctor names it; may be given more than once."),
@@ -74,6 +82,7 @@ def serve(
 
     Clients use the address with /v1 behind it, as http://127.0.0.1:8642/v1, and any model name that models lists.
     """
+    from app.byte_size import parse_size
     from app.server.settings import ServerSettings
 
     settings = ServerSettings(
@@ -90,6 +99,8 @@ def serve(
         mlock=engine.mlock,
         draft=engine.draft,
         speculation=engine.speculation,
+        cache_ram=None if engine.cache_ram is None else parse_size(engine.cache_ram, "--cache-ram"),
+        cache_disk=None if engine.cache_disk is None else parse_size(engine.cache_disk, "--cache-disk"),
         devices=tuple(engine.devices or ()),
         api_key=api_key,
         announce=announce,

@@ -123,15 +123,22 @@ def check_bandwidth(measure_again: bool = False) -> BandwidthFacts:
 
 def check_folders() -> tuple[FolderFacts, ...]:
     """See which folders can be written."""
+    from core.cache import cache_folder
+
+    prefixes = paths.cache_folder() / cache_folder.FOLDER
     folders = {
         "data": paths.data_folder(),
         "models": paths.models_folder(),
         "config": paths.config_folder(),
         "cache": paths.cache_folder(),
+        "prefixes": prefixes,
         "log": paths.log_folder(),
         "runtime": paths.runtime_folder(),
     }
-    return tuple(FolderFacts(purpose, str(path), write_problem(path)) for purpose, path in folders.items())
+    sizes = {"prefixes": cache_folder.size(paths.cache_folder())}
+    return tuple(
+        FolderFacts(purpose, str(path), write_problem(path), sizes.get(purpose)) for purpose, path in folders.items()
+    )
 
 
 def write_problem(folder: Path) -> str | None:

@@ -62,11 +62,12 @@ class BandwidthFacts:
 
 @dataclass(frozen=True, slots=True)
 class FolderFacts:
-    """A folder of the app; ``problem`` says why it cannot be written."""
+    """A folder of the app; ``problem`` says why it cannot be written. ``n_bytes`` is given where it may grow."""
 
     purpose: str
     path: str
     problem: str | None = None
+    n_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

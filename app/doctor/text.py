@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from app.byte_size import show_size
 from app.doctor.advice import advice
 from app.doctor.report import DeviceFacts, FolderFacts, Report, ServerFacts
 
@@ -72,7 +73,8 @@ def _device(device: DeviceFacts) -> Line:
 
 
 def _folder(folder: FolderFacts) -> Line:
-    return folder.purpose, f"{folder.path}  ({folder.problem or 'writable'})"
+    held = "" if folder.n_bytes is None else f", {show_size(folder.n_bytes)}"
+    return folder.purpose, f"{folder.path}  ({folder.problem or 'writable'}{held})"
 
 
 def _server(server: ServerFacts) -> Line:

@@ -36,6 +36,8 @@ class ServerSettings:
     devices: tuple[str, ...] = ()
     draft: str | None = None
     speculation: Speculation = "auto"
+    cache_ram: int | None = None
+    cache_disk: int | None = None
     api_key: str | None = None
     announce: bool = False
     exit_with_stdin: bool = False
@@ -82,4 +84,6 @@ class ServerSettings:
             draft_path=draft_path,
             must_draft=must_draft,
             speculation=self.speculation,
+            cache_ram=self.cache_ram,
+            cache_disk=self.cache_disk,
         )

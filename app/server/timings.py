@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from core.receipt import Receipt
@@ -20,7 +21,10 @@ def usage(receipts: Sequence[Receipt], n_prompts: int = 1) -> dict[str, Any]:
         "prompt_tokens": n_prompt,
         "completion_tokens": n_generated,
         "total_tokens": n_prompt + n_generated,
-        "prompt_tokens_details": {"cached_tokens": sum(receipt.n_cached for receipt in firsts)},
+        "prompt_tokens_details": {
+            "cached_tokens": sum(receipt.n_cached for receipt in firsts),
+            "cache_miss": cache_miss(firsts),
+        },
     }
 
 
@@ -30,7 +34,8 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
     Several choices run side by side: the first token of any, the longest times, and the tokens of all.
     ``bytes_per_token`` is what was read for each decoded token, ``peak_share`` the rate of reading as a share of this
     machine's measured bandwidth (null where that is not known or does not matter), ``speedup`` is over plain decoding
-    by the cost model.
+    by the cost model. ``cache_miss`` says after how many tokens a stored text and the prompt first differ, and how each
+    goes on; null where the prompt goes on from what is stored or nothing like it is known.
     """
     prefill = max(receipt.prefill for receipt in receipts)
     decode = max(receipt.decode for receipt in receipts)
@@ -48,6 +53,7 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
         "decode_tokens": n_decode,
         "decode_per_second": round(n_after_first / decode, 2) if decode > 0 else 0.0,
         "cached_tokens": sum(receipt.n_cached for receipt in receipts),
+        "cache_miss": cache_miss(receipts),
         "drafted_tokens": sum(receipt.n_drafted for receipt in receipts),
         "accepted_tokens": sum(receipt.n_accepted for receipt in receipts),
         "bytes_per_token": round(_mean(receipts, [receipt.bytes_per_token for receipt in receipts])),
@@ -55,6 +61,12 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
         "speedup": round(_mean(receipts, [receipt.speedup for receipt in receipts]) or 1.0, 3),
         "seed": receipts[0].seed,
     }
+
+
+def cache_miss(receipts: Sequence[Receipt]) -> dict[str, Any] | None:
+    """Return where the first prompt that did so parted from a stored text; None where none did."""
+    found = next((receipt.cache_miss for receipt in receipts if receipt.cache_miss is not None), None)
+    return asdict(found) if found is not None else None
 
 
 def _mean(receipts: Sequence[Receipt], values: Sequence[float]) -> float:

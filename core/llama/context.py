@@ -193,6 +193,26 @@ class Context:
         done = L.llama_state_seq_set_data_ext(self._context, pointer, size, sequence, _RUNNING_STATE_ON_DEVICE)
         return int(done) == size
 
+    def read_cells(self, sequence: int) -> npt.NDArray[np.uint8] | None:
+        """Return all that a sequence holds, as bytes in host memory (``llama_state_seq_get_data_ext``); None: nothing.
+
+        What was evaluated last is waited for.
+        """
+        size = L.llama_state_seq_get_size_ext(self._context, sequence, 0)
+        blob = np.empty(size, np.uint8)
+        pointer = blob.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+        done = L.llama_state_seq_get_data_ext(self._context, pointer, size, sequence, 0)
+        return blob if done == size > 0 else None
+
+    def write_cells(self, sequence: int, blob: npt.NDArray[np.uint8]) -> bool:
+        """Let a sequence hold what ``read_cells`` returned, and nothing else; False where there are no cells for it.
+
+        Bytes that are not from the same model and options can end the process.
+        """
+        size = len(blob)
+        pointer = blob.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+        return int(L.llama_state_seq_set_data_ext(self._context, pointer, size, sequence, 0)) == size
+
     def clear(self) -> None:
         """Forget every sequence."""
         L.llama_memory_clear(L.llama_get_memory(self._context), False)

@@ -39,12 +39,17 @@ def describe() -> LlamaSystem:
     parts = (part.strip() for part in info.replace(":", "|").split("|"))
     return LlamaSystem(
         package=package,
-        version=_text(L.llama_version()),
+        version=llama_version(),
         features=tuple(part.removesuffix(" = 1") for part in parts if part and not part.endswith("= 0")),
         can_offload=bool(L.llama_supports_gpu_offload()),
         devices=list_devices(),
         heads={kind.value: why_unavailable(kind) for kind in HeadKind},
     )
+
+
+def llama_version() -> str:
+    """Return the version of llama.cpp."""
+    return _text(L.llama_version())
 
 
 def _text(value: object) -> str:

@@ -134,8 +134,7 @@ def test_a_cancelled_request_ends_within_one_step_and_frees_its_cells(engine: En
         assert victim in ledger.ended
         run(engine, ledger)
         assert set(ledger.ended) == {str(index) for index in range(len(PROMPTS))}
-    while engine._slots.drop_idle():
-        pass
+    engine.forget_texts()
     assert [engine._context.last_position(slot) for slot in range(8)] == [-1] * 8
 
 

@@ -278,10 +278,13 @@ def test_a_cancel_between_drafted_steps_leaves_the_state_right(target: Target) -
     assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), wanted)
 
 
-def test_a_conversation_goes_on_from_the_state_it_left_and_another_starts_anew(target: Target) -> None:
+@pytest.mark.parametrize("cache_ram", [0, None])
+def test_a_conversation_goes_on_from_the_state_it_left_and_another_starts_anew(
+    target: Target, cache_ram: int | None
+) -> None:
     """The first turn ends where drafts were rejected: what it leaves must be the state of what was said, or nothing."""
     found: dict[tuple[int, ...], list[tuple[int, float]]] = {}
-    with target.open(n_slots=1) as engine:
+    with target.open(n_slots=1, cache_ram=cache_ram) as engine:
         use_drafter(engine, RandomDrafter(4096), 4)
         first = engine.vocab.tokenize(FOX).tolist()
         for n in (3, 5, 8):
@@ -292,7 +295,8 @@ def test_a_conversation_goes_on_from_the_state_it_left_and_another_starts_anew(t
                 prompts = {"next turn": (*said, 77), "parts late": (*said[:-3], 77, 78), "another text": (*said[::-1],)}
                 prompt = prompts[kind]
                 _, ended, ledger = complete(engine, prompt, max_tokens=12, sampling=GREEDY_WITH_LOGPROBS)
-                assert (ended.receipt.n_cached > 0) is (kind == "next turn")
+                # In RAM there may be an earlier state of the text.
+                assert (ended.receipt.n_cached > 0) is (kind == "next turn") or cache_ram is None
                 found[prompt] = greedy_tokens(ledger, "only")
     with open_engine(target.path, n_slots=1, n_ctx=512, speculation="off") as plain:
         for prompt, tokens in found.items():

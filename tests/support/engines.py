@@ -30,11 +30,19 @@ FOX = chat("Tell me a story about a fox.")
 
 @contextmanager
 def open_engine(path: Path = EMBER, *, cache_folder: Path | None = None, **options: Any) -> Iterator[Engine]:
-    """Load a model in this process and close it afterwards."""
+    """Load a model in this process and close it afterwards; its cache is looked through after each step."""
     from core.llama import log
 
     log.silence()
     engine, _ = load_engine(EngineOptions(str(path), **{"n_threads": 1, **options}), cache_folder=cache_folder)
+    step = engine.step
+
+    def checked_step() -> list[RequestEvent]:
+        events = step()
+        engine.check_integrity()
+        return events
+
+    engine.step = checked_step  # type: ignore[method-assign]
     try:
         yield engine
     finally:

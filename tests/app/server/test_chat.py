@@ -40,7 +40,7 @@ def test_a_chat_is_answered_with_text_usage_and_timings(server):
     timings = answer.timings
     assert set(timings) == {
         "ttft_ms", "prefill_ms", "decode_ms", "total_ms", "queued_ms", "prefill_tokens", "prefill_per_second",
-        "decode_tokens", "decode_per_second", "cached_tokens", "drafted_tokens", "accepted_tokens",
+        "decode_tokens", "decode_per_second", "cached_tokens", "cache_miss", "drafted_tokens", "accepted_tokens",
         "bytes_per_token", "peak_share", "speedup", "seed",
     }  # fmt: skip
     assert timings["decode_tokens"] == 24
@@ -214,6 +214,17 @@ def test_tokens_of_an_earlier_answer_come_from_the_cache(server):
     again = server.chat("A prompt that nobody else sends: twelve wooden boats.")
     assert again.usage.prompt_tokens_details.cached_tokens > 0
     assert again.timings["cached_tokens"] == again.usage.prompt_tokens_details.cached_tokens
+    assert again.timings["cache_miss"] is None
+
+
+def test_a_prompt_that_parts_from_an_earlier_one_is_told_where(server):
+    server.chat("A prompt that nobody else sends: thirteen wooden boats.")
+    other = server.chat("A prompt that nobody else sends: thirteen golden coins.")
+    miss = other.timings["cache_miss"]
+    assert miss["position"] == other.timings["cached_tokens"]
+    assert "boats" in miss["stored"]
+    assert "coins" in miss["prompt"]
+    assert other.usage.prompt_tokens_details.cache_miss == miss
 
 
 USER = [{"role": "user", "content": "Hi"}]

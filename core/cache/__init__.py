@@ -1,0 +1,1 @@
+"""The prefix cache: texts whose keys and values are kept, on the device, in RAM and on disk."""

@@ -1,0 +1,60 @@
+"""Which of many things to give up first: those that save least for their size, and were of use longest ago. Pure."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class GreedyDual(Generic[T]):
+    """Greedy-Dual-Size-Frequency (Cherkasova, HP Labs report HPL-98-69R1, 1998).
+
+    A thing's priority is its worth when it was last of use, on top of an age that rises to the priority of whatever
+    is given up. So what is of no use any more sinks below what comes, whatever it was worth.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._age = 0.0
+        self._order = itertools.count()
+        self._priorities: dict[T, tuple[float, int]] = {}
+        self._heap: list[tuple[float, int, T]] = []
+
+    def __len__(self) -> int:
+        return len(self._priorities)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._priorities
+
+    def touch(self, item: T, worth: float) -> None:
+        """``item`` is new or of use again."""
+        entry = self._age + worth, next(self._order)
+        self._priorities[item] = entry
+        heapq.heappush(self._heap, (*entry, item))
+
+    def forget(self, item: T) -> None:
+        """``item`` is gone for a reason of its own."""
+        self._priorities.pop(item, None)
+
+    def give_up(self, may_go: Callable[[T], bool]) -> T | None:
+        """Forget the thing of least priority among those that may go, and return it; None where none may."""
+        kept = []
+        found = None
+        while self._heap:
+            entry = heapq.heappop(self._heap)
+            priority, order, item = entry
+            if self._priorities.get(item) != (priority, order):
+                continue  # it was touched or forgotten since
+            if may_go(item):
+                self._age = max(self._age, priority)
+                del self._priorities[item]
+                found = item
+                break
+            kept.append(entry)
+        for entry in kept:
+            heapq.heappush(self._heap, entry)
+        return found

@@ -1,0 +1,199 @@
+"""A radix tree over token ids: which stored texts begin like this one, and where their pieces are. Pure."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Tokens = npt.NDArray[np.int32]
+
+
+class Place(Protocol):
+    """Something that holds positions [start, end) of one text; ``node`` is where that text ends in the tree."""
+
+    start: int
+    end: int
+    node: Node | None
+
+
+class Node:
+    """An edge and its lower end: positions [start, end) of every text that passes through.
+
+    ``places`` are those that hold some of these positions, ``n_ends`` how many of them end here.
+    """
+
+    __slots__ = ("children", "n_ends", "parent", "places", "start", "tokens")
+
+    def __init__(self, parent: Node | None, start: int, tokens: Tokens) -> None:
+        self.parent = parent
+        self.start = start
+        self.tokens = tokens
+        self.children: dict[int, Node] = {}
+        self.places: dict[Place, None] = {}
+        self.n_ends = 0
+
+    @property
+    def end(self) -> int:
+        """The number of tokens from the root to the lower end."""
+        return self.start + len(self.tokens)
+
+
+class Match:
+    """How far a text is known: its first ``size`` tokens lead down ``path``."""
+
+    __slots__ = ("path", "size")
+
+    def __init__(self, path: list[Node], size: int) -> None:
+        self.path = path
+        self.size = size
+
+    def reaches(self) -> dict[Place, int]:
+        """Return the places that hold something of the text, each with the position up to which it agrees."""
+        reaches: dict[Place, int] = {}
+        for node in self.path:
+            end = min(node.end, self.size)
+            for place in node.places:
+                if place.start < end:
+                    reaches[place] = end
+        return reaches
+
+    def other_way(self, n_most: int) -> Tokens | None:
+        """Return up to ``n_most`` tokens with which a stored text goes on where this one leaves it; None where none."""
+        if not self.path:
+            return None
+        last = self.path[-1]
+        if self.size < last.end:
+            return last.tokens[self.size - last.start :][:n_most]
+        if last.n_ends or not last.children:
+            return None
+        return next(reversed(last.children.values())).tokens[:n_most]
+
+
+class RadixTree:
+    """Texts by their common beginnings. Edges are as long as they can be: a node branches, or a place ends there."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.root = Node(None, 0, np.empty(0, np.int32))
+
+    def match(self, tokens: Tokens) -> Match:
+        """Return the longest known beginning of ``tokens``, in time proportional to its length."""
+        node, size, path = self.root, 0, []
+        while size < len(tokens):
+            child = node.children.get(int(tokens[size]))
+            if child is None:
+                break
+            size += common_prefix(child.tokens, tokens[size:])
+            path.append(child)
+            node = child
+            if size < child.end:
+                break
+        return Match(path, size)
+
+    def put(self, place: Place, tokens: Tokens) -> None:
+        """Say that ``place``, which was nowhere, holds positions from ``place.start`` to the end of ``tokens``."""
+        node = self._grow(self.root, tokens)
+        place.node, place.end = node, len(tokens)
+        node.n_ends += 1
+        while node.parent is not None and node.end > place.start:
+            node.places[place] = None
+            node = node.parent
+
+    def extend(self, place: Place, tokens: Tokens) -> None:
+        """The text of ``place`` goes on: it is now ``tokens``, which begin with what it was."""
+        old = place.node
+        assert old is not None
+        if len(tokens) == place.end:
+            return
+        node = self._grow(old, tokens[old.end :])
+        place.node, place.end = node, len(tokens)
+        node.n_ends += 1
+        old.n_ends -= 1
+        while node is not old:
+            node.places[place] = None
+            assert node.parent is not None
+            node = node.parent
+        self._tidy(old)
+
+    def remove(self, place: Place) -> None:
+        """Forget a place, and the texts that only it held."""
+        node = place.node
+        assert node is not None
+        place.node = None
+        node.n_ends -= 1
+        above: Node | None = node
+        while above is not None and above.parent is not None and above.end > place.start:
+            del above.places[place]
+            above = above.parent
+        self._tidy(node)
+
+    def _grow(self, node: Node, tokens: Tokens) -> Node:
+        """Return the node that ``tokens`` lead to from the lower end of ``node``; what is not there is made."""
+        while len(tokens):
+            child = node.children.get(int(tokens[0]))
+            if child is None:
+                child = Node(node, node.end, tokens.copy())
+                node.children[int(tokens[0])] = child
+                return child
+            size = common_prefix(child.tokens, tokens)
+            if size < len(child.tokens):
+                child = self._split(child, size)
+            node, tokens = child, tokens[size:]
+        return node
+
+    def _split(self, node: Node, size: int) -> Node:
+        """Cut an edge after ``size`` tokens; return the upper part. Places that pass keep their lower node."""
+        assert node.parent is not None
+        upper = Node(node.parent, node.start, node.tokens[:size])
+        node.parent.children[int(upper.tokens[0])] = upper
+        node.tokens = node.tokens[size:]
+        node.start += size
+        node.parent = upper
+        upper.children[int(node.tokens[0])] = node
+        upper.places = {place: None for place in node.places if place.start < upper.end}
+        return upper
+
+    def _tidy(self, node: Node) -> None:
+        """Drop nodes that nothing passes, and join edges where nothing ends or branches."""
+        while node.parent is not None and not node.n_ends and not node.children:
+            del node.parent.children[int(node.tokens[0])]
+            node = node.parent
+        if node.parent is not None and not node.n_ends and len(node.children) == 1:
+            (child,) = node.children.values()
+            child.tokens = np.concatenate((node.tokens, child.tokens))
+            child.start = node.start
+            child.parent = node.parent
+            node.parent.children[int(child.tokens[0])] = child
+
+    def check(self) -> None:
+        """Raise AssertionError where the tree contradicts itself; for tests."""
+        stack = [self.root]
+        while stack:
+            node = stack.pop()
+            ends = [place for place in node.places if place.node is node]
+            if node is not self.root:
+                assert len(node.tokens), "an edge without tokens"
+                assert node.n_ends == len(ends), f"{len(ends)} places end here, not {node.n_ends}"
+                assert node.n_ends or len(node.children) > 1, "nothing ends or branches here"
+                assert all(place.start < node.end for place in node.places), "a place begins behind its node"
+                assert all(place.end == node.end for place in ends)
+            for token, child in node.children.items():
+                assert child.parent is node
+                assert child.start == node.end
+                assert int(child.tokens[0]) == token
+                passing = {place for place in child.places if place.start < node.end}
+                assert node is self.root or passing <= set(node.places), "a place that passes is not known above"
+                assert all(place in child.places for place in passing)
+                stack.append(child)
+            below = {place for child in node.children.values() for place in child.places}
+            assert node is self.root or all(place in below or place.node is node for place in node.places)
+
+
+def common_prefix(some: Tokens, other: Tokens) -> int:
+    """Return how many tokens at the start are equal."""
+    size = min(len(some), len(other))
+    differs = some[:size] != other[:size]
+    first = int(differs.argmax()) if size else 0
+    return first if size and differs[first] else size

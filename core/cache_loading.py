@@ -1,0 +1,79 @@
+"""Gives an engine its slots, and the places where texts go that leave the device."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+from core.cache.cache_folder import FOLDER, CacheFolder
+from core.cache.disk_tier import DiskTier
+from core.cache.host_store import HostStore
+from core.cache.model_key import model_key
+from core.cache.mover import Mover
+from core.cache.radix import RadixTree
+from core.cost_model import CostModel
+from core.llama.context import Context
+from core.llama.model import Model
+from core.llama.system import llama_version
+from core.options import EngineOptions
+from core.slots import SlotTable
+from models.memory import free_memory
+from models.model_facts import ModelFacts
+from models.split_files import parts
+
+_log = logging.getLogger(__name__)
+# Unless it is said otherwise, texts may take this share of the memory that is free once the model is loaded.
+_RAM_SHARE, _MOST_RAM = 0.25, 8 << 30
+_DISK_SHARE, _MOST_DISK = 0.05, 8 << 30
+# One piece is so large that moving it delays a step by a few milliseconds at most.
+_PIECE_BYTES, _FEWEST_TOKENS, _MOST_TOKENS = 8 << 20, 32, 256
+
+
+def make_slots(
+    context: Context,
+    model: Model,
+    facts: ModelFacts,
+    options: EngineOptions,
+    cost: CostModel,
+    spare: int,
+    n_gpu_layers: int,
+    cache_folder: Path | None,
+) -> SlotTable:
+    """Return the slots of a context; ``spare`` is the sequence id behind all that are in use."""
+    tree = RadixTree()
+    ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
+    disk = _disk(options, n_gpu_layers, cache_folder) if options.cache_disk != 0 and cache_folder is not None else None
+    store = HostStore(tree, ram_limit=ram_limit, disk=disk) if ram_limit or disk is not None else None
+    per_token = max(facts.kv_bytes_per_token(options.kv_type, options.kv_type), 1)
+    size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _PIECE_BYTES // per_token))
+    n_wide = min(options.n_ubatch, context.n_batch)
+    return SlotTable(
+        context,
+        options.n_slots,
+        can_cut=not model.is_recurrent,
+        tree=tree,
+        store=store,
+        mover=Mover(context, spare) if store is not None else None,
+        segment_size=size,
+        prefill_seconds=lambda n_tokens: cost.time(n_wide) * n_tokens / n_wide,
+    )
+
+
+def _disk(options: EngineOptions, n_gpu_layers: int, cache_folder: Path) -> DiskTier | None:
+    conditions = (options.kv_type, options.flash_attention, n_gpu_layers, options.devices, llama_version())
+    try:
+        key = model_key(parts(Path(options.model_path)), *conditions)
+    except OSError as error:
+        _log.warning("Texts are not kept on disk: %s cannot be read again: %s", options.model_path, error)
+        return None
+    limit = _disk_limit(cache_folder) if options.cache_disk is None else options.cache_disk
+    return DiskTier(CacheFolder(cache_folder / FOLDER, key, limit))
+
+
+def _disk_limit(cache_folder: Path) -> int:
+    """Return how many bytes texts may take on the disk of a folder, unless it is said otherwise."""
+    existing = next((path for path in (cache_folder, *cache_folder.parents) if path.exists()), None)
+    if existing is None:
+        return 0
+    return min(int(shutil.disk_usage(existing).total * _DISK_SHARE), _MOST_DISK)

@@ -1,0 +1,265 @@
+"""Texts on the device, in RAM and on disk, with a real model: what comes back is what was there."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.engine import Engine
+from core.sampling_params import SamplingParams
+from tests.support import recurrent_factory
+from tests.support.engines import (
+    FOX,
+    GREEDY_WITH_LOGPROBS,
+    Ledger,
+    assert_same_up_to_a_near_tie,
+    chat,
+    complete,
+    greedy_tokens,
+    open_engine,
+    run,
+    submit,
+)
+
+ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
+
+
+def words(n: int, seed: int = 0) -> tuple[int, ...]:
+    """Return token ids that look like nothing else."""
+    return tuple(np.random.default_rng(seed).integers(20, 4000, n).tolist())
+
+
+def tidy(engine: Engine) -> None:
+    """Let an idle engine do what it does when there is time."""
+    while engine.tidy() == 0.0:
+        engine.check_integrity()
+
+
+def settle(engine: Engine) -> None:
+    """Let it wait for its disk, too."""
+    while (pause := engine.tidy()) is not None:
+        time.sleep(pause)
+
+
+def cached(engine: Engine, prompt: tuple[int, ...] | str, **fields: object) -> int:
+    """Run a request; return how many of its tokens were in the cache."""
+    _, ended, _ = complete(engine, prompt, **{"max_tokens": 2, **fields})
+    return ended.receipt.n_cached
+
+
+def test_a_text_that_left_the_device_comes_back_from_ram() -> None:
+    with open_engine(n_slots=2, n_ctx=1024, speculation="off") as engine:
+        first = words(400)
+        assert cached(engine, first) == 0
+        while engine._slots.spill_idle():
+            pass
+        assert engine._slots.n_resident == 0
+        assert cached(engine, first) == 399
+        assert cached(engine, first[:300] + words(50, 1)) == 300
+
+
+def test_what_comes_back_gives_the_same_tokens() -> None:
+    prompt = words(350)
+    with open_engine(n_slots=2, n_ctx=512, speculation="off") as engine:
+        _, _, ledger = complete(engine, prompt, max_tokens=24, sampling=GREEDY_WITH_LOGPROBS)
+        while engine._slots.spill_idle():
+            pass
+        _, ended, again = complete(engine, prompt, max_tokens=24, sampling=GREEDY_WITH_LOGPROBS)
+        assert ended.receipt.n_cached == 349
+    assert_same_up_to_a_near_tie(greedy_tokens(again, "only"), greedy_tokens(ledger, "only"))
+
+
+def test_a_common_beginning_is_stored_once() -> None:
+    shared = words(300)
+    with open_engine(n_slots=2, n_ctx=512, speculation="off") as engine:
+        for seed in range(1, 5):
+            cached(engine, shared + words(40, seed))
+            tidy(engine)
+        store = engine._slots.store
+        assert store is not None
+        per_token = store.n_ram_bytes / (300 + 4 * 41)
+        assert 4620 <= per_token < 4640
+
+
+def test_a_text_that_another_pushed_out_of_its_slot_is_still_known() -> None:
+    with open_engine(n_slots=1, n_ctx=512, speculation="off") as engine:
+        texts = [words(100, seed) for seed in range(5)]
+        for text in texts:
+            assert cached(engine, text) == 0
+        for text in texts:
+            assert cached(engine, text) == 99
+
+
+def test_ram_keeps_to_its_limit_and_the_end_of_a_text_goes_before_its_beginning() -> None:
+    with open_engine(n_slots=1, n_ctx=1024, speculation="off", cache_ram=2_000_000) as engine:
+        for seed in range(6):
+            cached(engine, words(300, seed))
+            store = engine._slots.store
+            assert store is not None
+            assert store.n_ram_bytes <= 2_000_000
+        assert cached(engine, words(300, 5)) == 299
+        assert cached(engine, words(300, 4)) >= 256
+
+
+def test_without_a_store_texts_are_dropped() -> None:
+    with open_engine(n_slots=1, n_ctx=512, speculation="off", cache_ram=0) as engine:
+        assert engine._slots.store is None
+        text = words(100)
+        cached(engine, text)
+        cached(engine, words(100, 1))
+        assert cached(engine, text) == 0
+
+
+def test_requests_that_come_together_compute_what_they_share_once() -> None:
+    shared = words(600)
+    with open_engine(n_slots=8, n_ctx=1024, speculation="off") as engine:
+        for index in range(8):
+            submit(engine, str(index), shared + words(20, index), max_tokens=4)
+        before = engine._runner.n_rows
+        ledger = run(engine)
+        n_rows = engine._runner.n_rows - before
+        assert sorted(started.n_cached for started in ledger.started.values()) == [0, *[600] * 7]
+        assert n_rows == 600 + 8 * 20 + 8 * 3
+
+
+def test_a_follower_goes_on_alone_when_its_leader_leaves() -> None:
+    shared = words(600)
+    with open_engine(n_slots=4, n_ctx=1024, n_batch=64, n_ubatch=64, speculation="off") as engine:
+        for index in range(3):
+            submit(engine, str(index), shared + words(20, index), max_tokens=4)
+        ledger = Ledger()
+        for _ in range(3):
+            ledger.add(engine.step())
+        assert engine.n_running == 1
+        engine.cancel("0")
+        run(engine, ledger)
+        counts = [ledger.started[str(index)].n_cached for index in range(3)]
+        assert counts[0] == 0
+        assert 0 < counts[1] < 600
+        assert counts[2] == 600
+
+
+def test_others_overtake_a_follower() -> None:
+    shared = words(600)
+    with open_engine(n_slots=2, n_ctx=1024, n_batch=64, n_ubatch=64, speculation="off") as engine:
+        submit(engine, "leader", shared + words(20, 1), max_tokens=2)
+        submit(engine, "follower", shared + words(20, 2), max_tokens=2)
+        submit(engine, "other", FOX, max_tokens=2)
+        ledger = Ledger()
+        for _ in range(3):
+            ledger.add(engine.step())
+        assert {"leader", "other"} == set(ledger.started)
+        run(engine, ledger)
+        assert ledger.started["follower"].n_cached == 600
+
+
+def test_a_request_that_was_pushed_back_goes_on_without_computing_its_text_again() -> None:
+    with open_engine(n_slots=3, n_ctx=256, n_cells=256, n_batch=64, n_ubatch=64, speculation="off") as engine:
+        for index in range(3):
+            submit(engine, str(index), words(80, index), max_tokens=60, sampling=ENDLESS)
+        ledger = run(engine)
+        assert len(ledger.ended) == 3
+        assert all(ended.receipt.n_generated == 60 for ended in ledger.ended.values())
+        assert engine._runner.n_rows < 3 * (80 + 60) + 3 * 80, "texts were computed again"
+
+
+@pytest.mark.parametrize("cache_ram", [0, 400_000, None])
+def test_texts_do_not_depend_on_what_is_cached(cache_ram: int | None) -> None:
+    prompts = [chat("Tell me a story about a fox."), chat("Tell me a story about a bear."), chat("Who are you?")]
+    with open_engine(n_slots=2, n_ctx=256, speculation="off", cache_ram=0) as engine:
+        expected = []
+        for prompt in prompts:
+            engine.forget_texts()
+            _, _, ledger = complete(engine, prompt, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
+            expected.append(greedy_tokens(ledger, "only"))
+    with open_engine(n_slots=2, n_ctx=256, n_cells=256, speculation="off", cache_ram=cache_ram) as engine:
+        for turn in range(3):
+            for index, prompt in enumerate(prompts):
+                submit(engine, f"{turn} {index}", prompt, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
+            ledger = run(engine)
+            for index, tokens in enumerate(expected):
+                assert_same_up_to_a_near_tie(greedy_tokens(ledger, f"{turn} {index}"), tokens)
+
+
+def test_idle_texts_leave_when_they_have_cost_as_much_as_getting_them_back() -> None:
+    with open_engine(n_slots=2, n_ctx=1024, speculation="off") as engine:
+        cached(engine, words(700))
+        submit(engine, "long", FOX, max_tokens=300, sampling=ENDLESS)
+        for _ in range(4):
+            engine.step()
+        assert engine._slots.n_idle > 690
+        engine._slots._price = lambda slot: -1.0  # type: ignore[method-assign]
+        for _ in range(6):
+            engine.step()
+        assert engine._slots.n_idle == 0
+        engine.cancel("long")
+        run(engine)
+        assert cached(engine, words(700)) == 699
+
+
+@pytest.mark.parametrize("make", [recurrent_factory.mamba, recurrent_factory.lfm2])
+def test_a_running_state_is_found_again_where_the_next_turn_parts(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    """The reply is worded in another way when it comes back: the state before the end of the prompt serves."""
+    path = make(tmp_path / "model.gguf")
+    prompt = words(600)
+    with open_engine(path, n_slots=2, n_ctx=1024, speculation="off", cache_ram=0) as engine:
+        next_turn = prompt + words(30, 1)
+        _, _, ledger = complete(engine, next_turn, max_tokens=16, sampling=GREEDY_WITH_LOGPROBS)
+        wanted = greedy_tokens(ledger, "only")
+    with open_engine(path, n_slots=2, n_ctx=1024, speculation="off") as engine:
+        assert cached(engine, prompt, max_tokens=20) == 0
+        _, ended, ledger = complete(engine, next_turn, max_tokens=16, sampling=GREEDY_WITH_LOGPROBS)
+        assert ended.receipt.n_cached == 592
+        assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
+        assert cached(engine, prompt[:550] + words(30, 2)) == 512
+
+
+@pytest.mark.parametrize("make", [recurrent_factory.mamba, recurrent_factory.lfm2])
+def test_running_states_survive_a_restart(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    path = make(tmp_path / "model.gguf")
+    options = {"n_slots": 2, "n_ctx": 1024, "speculation": "off", "cache_folder": tmp_path, "cache_disk": 1 << 30}
+    prompt = words(300)
+    with open_engine(path, **options) as engine:
+        _, _, ledger = complete(engine, prompt, max_tokens=16, sampling=GREEDY_WITH_LOGPROBS)
+        settle(engine)
+    with open_engine(path, **options) as engine:
+        settle(engine)
+        _, ended, again = complete(engine, prompt, max_tokens=16, sampling=GREEDY_WITH_LOGPROBS)
+        assert ended.receipt.n_cached == 292
+    assert_same_up_to_a_near_tie(greedy_tokens(again, "only"), greedy_tokens(ledger, "only"))
+
+
+@pytest.mark.parametrize("cache_ram", [0, 300_000, None])
+def test_under_memory_pressure_every_request_that_could_ever_fit_completes(cache_ram: int | None) -> None:
+    rng = random.Random(7)
+    shared = words(60)
+    with open_engine(n_slots=6, n_ctx=256, n_cells=256, n_batch=64, n_ubatch=64, cache_ram=cache_ram) as engine:
+        ledger = Ledger()
+        for index in range(24):
+            own = words(rng.randrange(1, 120), index)
+            submit(engine, str(index), shared * rng.randrange(2) + own, max_tokens=rng.randrange(1, 70))
+            for _ in range(rng.randrange(6)):
+                ledger.add(engine.step())
+            if index % 7 == 3:
+                engine.cancel(str(index))
+        run(engine, ledger)
+    assert len(ledger.ended) == 24
+    assert not [ended.failure for ended in ledger.ended.values() if ended.failure is not None]
+
+
+def test_a_prompt_that_parts_from_a_stored_text_says_where(tmp_path: Path) -> None:
+    with open_engine(n_slots=2, n_ctx=256, speculation="off") as engine:
+        first, other = chat("Tell me a story about a fox."), chat("Tell me a story about a bear.")
+        assert complete(engine, first, max_tokens=4)[1].receipt.cache_miss is None
+        receipt = complete(engine, other, max_tokens=4)[1].receipt
+        assert receipt.cache_miss is not None
+        assert receipt.cache_miss.position == receipt.n_cached
+        assert receipt.cache_miss.stored.startswith(" fox.")
+        assert receipt.cache_miss.prompt.startswith(" bear.")
+        assert complete(engine, first, max_tokens=4)[1].receipt.cache_miss is None
+        assert complete(engine, words(30), max_tokens=1)[1].receipt.cache_miss is None
