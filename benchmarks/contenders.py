@@ -17,6 +17,7 @@ from core.options import EngineOptions
 from core.receipt import Receipt
 from core.request import Request
 from core.sampling_params import SamplingParams
+from core.slots import SlotTable
 from core.speculative.draft_model import DraftModel
 from core.speculative.lookup import Lookup
 from core.speculative.speculator import Speculator
@@ -166,7 +167,7 @@ class Stage:
             cost=cost,
             meter=Meter(cost, ReadCost.of(self._facts, "f16")),
             n_ctx=base.n_ctx,
-            n_slots=self._n_slots,
+            slots=SlotTable(base._context, self._n_slots),
             n_branches=base._branches.count if way.with_trees else 0,
             n_ubatch=base._n_ubatch,
             speculator=speculator,
