@@ -46,6 +46,8 @@ class Way:
 
 
 PLAIN = Way("plain")
+# Plain decoding again: what it differs from plain decoding by is noise.
+CONTROL = Way("control")
 ADAPTIVE = Way("adaptive", with_draft=True, with_trees=True)
 CHAINS = Way("chains", with_draft=True)
 LOOKUP = Way("lookup", with_lookup=True)

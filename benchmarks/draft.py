@@ -11,7 +11,8 @@ calibrated and warmed by one prompt of each kind that is not measured. Plain dec
 ratio is to plain decoding of the same prompt just before and after, so that a drifting machine favours nobody.
 
 The best fixed depth is chosen on one half of the prompts and compared on the other, both ways round: chosen and
-compared on the same noisy samples, the luckiest of many depths would win against any that is as good.
+compared on the same noisy samples, the luckiest of many depths would win against any that is as good. One of the ways,
+the control, is plain decoding: how far it is from plain decoding says how much of any ratio is noise.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from core.openmp import WAITING
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import plots, prompts
-from benchmarks.contenders import ADAPTIVE, AUTO, CHAINS, LOOKUP, PLAIN, Contender, Stage, Way, fixed
+from benchmarks.contenders import ADAPTIVE, AUTO, CHAINS, CONTROL, LOOKUP, PLAIN, Contender, Stage, Way, fixed
 from benchmarks.report import Report, Row, median, run_bench, say
 from core.measurements import physical_cores
 from core.options import MAX_DRAFT_DEPTH
@@ -69,9 +70,9 @@ def draft_path(name: str) -> Path | None:
 def ways_with(draft: str, depths: Sequence[int]) -> tuple[Way, ...]:
     """Return the ways to decode that are measured with a draft; depth 0 is plain decoding."""
     if draft == "none":
-        return (LOOKUP,)
+        return (LOOKUP, CONTROL)
     swept = tuple(fixed(depth) for depth in depths if depth) if draft in _SWEPT else ()
-    return (ADAPTIVE, *((CHAINS,) if draft in _BRANCHING else ()), AUTO, *swept)
+    return (ADAPTIVE, *((CHAINS,) if draft in _BRANCHING else ()), AUTO, *swept, CONTROL)
 
 
 def turns(ways: Sequence[Way], round_: int) -> list[Way]:
@@ -86,7 +87,7 @@ def turns(ways: Sequence[Way], round_: int) -> list[Way]:
 
 def ratios_to_plain(order: Sequence[Way], rates: Sequence[float]) -> list[float]:
     """Return each turn's rate over the rate of plain decoding at that moment: on a line between the nearest two."""
-    plain = [index for index, way in enumerate(order) if way.is_plain]
+    plain = [index for index, way in enumerate(order) if way == PLAIN]
     ratios = []
     for index, rate in enumerate(rates):
         before = max(place for place in plain if place <= index)
@@ -148,7 +149,7 @@ def against_best_fixed(samples: Sequence[Sample], draft: str, kind: str, way: Wa
     """
     cell = [sample for sample in samples if (sample.draft, sample.kind) == (draft, kind)]
     rounds = sorted({sample.round for sample in cell})
-    fixed_ways = {sample.way for sample in cell if sample.way.is_plain or sample.way.depth is not None}
+    fixed_ways = {sample.way for sample in cell if sample.way == PLAIN or sample.way.depth is not None}
     if draft not in _SWEPT or not fixed_ways:
         return None
     ratios = []
@@ -182,12 +183,14 @@ def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
     """Return the promises' numbers; None where nothing was measured for one."""
     ratio = {(row["draft"], row["kind"], row["way"]): row["vs_plain"] for row in rows}
     decided = [row["vs_plain"] for row in rows if row["depth"] is None]
+    control = [row["vs_plain"] for row in rows if row["way"] == CONTROL.name]
     against_best = [row["vs_best_fixed"] for row in rows if row.get("vs_best_fixed") is not None]
     trees = [
         ratio[draft, kind, ADAPTIVE.name] / chains for (draft, kind, way), chains in ratio.items() if way == CHAINS.name
     ]
     return {
         "draft_vs_plain_min": min(decided, default=None),
+        "control_vs_plain_min": min(control, default=None),
         **{
             f"draft_speedup_{kind}": ratio.get(("realistic", kind, ADAPTIVE.name))
             for kind in ("story", "code", "rename")

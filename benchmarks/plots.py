@@ -105,7 +105,9 @@ def _draw_kind(axis: Any, kind: str, rows: Sequence[Row], top: float) -> None:
     labels = []
     for draft, colour in _COLOURS.items():
         mine = [row for row in rows if row["draft"] == draft]
-        swept = sorted((row["depth"], row["vs_plain"]) for row in mine if row["depth"] is not None)
+        swept = sorted(
+            (row["depth"], row["vs_plain"]) for row in mine if row["depth"] is not None and row["way"] != "control"
+        )
         if len(swept) > 1:
             axis.plot(
                 *zip(*swept, strict=True), "o-", color=colour, alpha=0.45, linewidth=1, markersize=4, clip_on=False

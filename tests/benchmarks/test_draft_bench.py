@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks import prompts
-from benchmarks.contenders import ADAPTIVE, AUTO, PLAIN, Stage, fixed
+from benchmarks.contenders import ADAPTIVE, AUTO, CONTROL, PLAIN, Stage, fixed
 from benchmarks.draft import (
     Sample,
     against_best_fixed,
@@ -47,10 +47,10 @@ def test_plain_decoding_begins_and_ends_a_round_and_comes_every_few_turns() -> N
 
 
 def test_a_machine_that_slows_down_bends_no_ratio() -> None:
-    order = [PLAIN, ADAPTIVE, fixed(1), PLAIN]
-    seconds = [1.0, 1.1, 1.2, 1.3]
-    rates = [1 / seconds[0], 2 / seconds[1], 0.5 / seconds[2], 1 / seconds[3]]
-    assert ratios_to_plain(order, rates) == pytest.approx([1.0, 2.0, 0.5, 1.0])
+    order = [PLAIN, ADAPTIVE, fixed(1), CONTROL, PLAIN]
+    seconds = [1.0, 1.1, 1.2, 1.3, 1.4]
+    rates = [1 / seconds[0], 2 / seconds[1], 0.5 / seconds[2], 0.9 / seconds[3], 1 / seconds[4]]
+    assert ratios_to_plain(order, rates) == pytest.approx([1.0, 2.0, 0.5, 0.9, 1.0])
 
 
 def test_rows_are_medians_and_acceptance_is_over_all_prompts() -> None:
@@ -78,9 +78,12 @@ def test_the_summary_takes_what_its_names_say() -> None:
         row("random", "story", "adaptive", 0.98),
         row("random", "copy", "auto", 0.95),
         row("none", "copy", "lookup", 1.8),
+        row("none", "copy", "control", 0.93, 0),
+        row("none", "story", "control", 1.02, 0),
     ]
     assert summarise(rows) == {
         "draft_vs_plain_min": 0.95,
+        "control_vs_plain_min": 0.93,
         "draft_speedup_story": 1.5,
         "draft_speedup_code": 0.96,
         "draft_speedup_rename": 1.6,
@@ -110,9 +113,9 @@ def test_what_was_not_measured_is_none() -> None:
 
 
 def test_only_drafts_that_can_be_right_are_swept() -> None:
-    assert [way.depth for way in ways_with("perfect", [0, 2])] == [None, None, 2]
-    assert [way.depth for way in ways_with("random", [0, 2])] == [None, None]
-    assert [way.name for way in ways_with("realistic", [2])] == ["adaptive", "chains", "auto", "depth 2"]
+    assert [way.depth for way in ways_with("perfect", [0, 2])] == [None, None, 2, None]
+    assert [way.depth for way in ways_with("random", [0, 2])] == [None, None, None]
+    assert [way.name for way in ways_with("realistic", [2])] == ["adaptive", "chains", "auto", "depth 2", "control"]
 
 
 def test_shuffled_weights_are_as_large_as_the_draft_and_always_wrong() -> None:
