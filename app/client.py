@@ -93,6 +93,12 @@ class Client:
         self._parts, self._port = parts, _port(parts)
         self._api_key, self._timeout = api_key, timeout
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every request carries."""
+        key = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
+        return {"Content-Type": "application/json", **key}
+
     def state(self) -> ServerState:
         """Return where the server stands."""
         fields = self._json("GET", "/slipstream/state")
@@ -135,15 +141,12 @@ class Client:
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, is_patient: bool = False
     ) -> Iterator[http.client.HTTPResponse]:
         """Send a request and hand out the response; ``is_patient`` waits for it as long as it takes."""
-        headers = {"Content-Type": "application/json"}
-        if self._api_key:
-            headers["Authorization"] = f"Bearer {self._api_key}"
         data = None if body is None else json.dumps(body).encode()
         with closing(self._connection()) as connection:
             try:
                 connection.connect()
                 connection.sock.settimeout(None if is_patient else self._timeout)
-                connection.request(method, path, data, headers)
+                connection.request(method, path, data, self.headers)
                 response = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
                 raise ServerUnreachable(
