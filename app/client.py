@@ -63,7 +63,14 @@ class Named:
     model: str
 
 
-ReplyEvent = TextDelta | Finished | Usage | Named
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a reply is that is thought over first: the server's object of that name."""
+
+    fields: Mapping[str, Any]
+
+
+ReplyEvent = TextDelta | Finished | Usage | Named | Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +204,8 @@ def _chunk_events(chunk: Mapping[str, Any]) -> Iterator[ReplyEvent]:
             yield TextDelta(text)
         if choice.get("finish_reason"):
             yield Finished(choice["finish_reason"], chunk.get("timings") or {})
+    if isinstance(progress := chunk.get("progress"), dict):
+        yield Progress(progress)
     if chunk.get("usage"):
         yield Usage(chunk["usage"])
 
