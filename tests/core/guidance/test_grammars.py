@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 
 from core.errors import BadRequest
@@ -118,7 +117,7 @@ def test_an_unknown_kind_is_refused_with_those_there_are() -> None:
 def test_each_guide_begins_anew(grammars: Grammars, vocab: Vocab) -> None:
     constraint = Constraint("regex", "(ab)+")
     first = grammars.guide(constraint)
-    first.accept(first.allowed()[0])
+    first.accept(int(first.allowed().argmax()))
     second = grammars.guide(constraint)
     assert matches(second, vocab, "ab")
 
@@ -127,11 +126,10 @@ def test_what_is_allowed_agrees_with_what_is_listed(grammars: Grammars, vocab: V
     guide = grammars.guide(Constraint("json_schema", '{"type": "object"}'))
     for token in tokens_of(vocab, '{"name": "Ot'):
         listed = guide.allowed()
-        assert np.all(np.diff(listed) > 0)
-        assert token in listed
-        allowed = set(listed.tolist())
+        assert listed.shape == (vocab.n_tokens,)
+        assert listed[token]
         for other in range(0, vocab.n_tokens, 7):
-            assert guide.allows(other) == (other in allowed)
+            assert guide.allows(other) == listed[other]
         guide.accept(token)
     assert not guide.is_over
 
