@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from app import __version__
-from app.commands import bench, cache, chat, desktop, doctor, models, serve, test, verify
+from app.commands import batch, bench, cache, chat, desktop, doctor, models, serve, test, verify
 from app.exit_codes import ExitCode
 from core.errors import BadOption, BadRequest, LoadFailed, SlipstreamError
 
@@ -40,6 +40,7 @@ def build(*, is_pretty: bool) -> typer.Typer:
     app.callback(invoke_without_command=True)(_start)
     app.command()(chat.chat)
     app.command()(serve.serve)
+    app.command()(batch.batch)
     app.add_typer(models.build(), name="models")
     app.command()(doctor.doctor)
     app.command()(verify.verify)

@@ -63,7 +63,14 @@ class Named:
     model: str
 
 
-ReplyEvent = TextDelta | Finished | Usage | Named
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a reply is that is thought over first: the server's object of that name."""
+
+    fields: Mapping[str, Any]
+
+
+ReplyEvent = TextDelta | Finished | Usage | Named | Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +99,12 @@ class Client:
         self.url = f"{parts.scheme}://{parts.netloc}"
         self._parts, self._port = parts, _port(parts)
         self._api_key, self._timeout = api_key, timeout
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every request carries."""
+        key = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
+        return {"Content-Type": "application/json", **key}
 
     def state(self) -> ServerState:
         """Return where the server stands."""
@@ -135,15 +148,12 @@ class Client:
         self, method: str, path: str, body: Mapping[str, Any] | None = None, *, is_patient: bool = False
     ) -> Iterator[http.client.HTTPResponse]:
         """Send a request and hand out the response; ``is_patient`` waits for it as long as it takes."""
-        headers = {"Content-Type": "application/json"}
-        if self._api_key:
-            headers["Authorization"] = f"Bearer {self._api_key}"
         data = None if body is None else json.dumps(body).encode()
         with closing(self._connection()) as connection:
             try:
                 connection.connect()
                 connection.sock.settimeout(None if is_patient else self._timeout)
-                connection.request(method, path, data, headers)
+                connection.request(method, path, data, self.headers)
                 response = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
                 raise ServerUnreachable(
@@ -194,6 +204,8 @@ def _chunk_events(chunk: Mapping[str, Any]) -> Iterator[ReplyEvent]:
             yield TextDelta(text)
         if choice.get("finish_reason"):
             yield Finished(choice["finish_reason"], chunk.get("timings") or {})
+    if isinstance(progress := chunk.get("progress"), dict):
+        yield Progress(progress)
     if chunk.get("usage"):
         yield Usage(chunk["usage"])
 

@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     MODEL = 6
     UNREACHABLE = 7
     TEXT_CHANGED = 8
+    LINES_FAILED = 9
     INTERRUPTED = 130
 
     @property
@@ -35,5 +36,6 @@ _MEANINGS = {
     ExitCode.MODEL: "the model is unknown or cannot be loaded",
     ExitCode.UNREACHABLE: "no server answers at that address",
     ExitCode.TEXT_CHANGED: "drafting changed a text by more than rounding",
+    ExitCode.LINES_FAILED: "some lines of the batch failed; the output says why",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }

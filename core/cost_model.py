@@ -66,6 +66,17 @@ class CostModel:
         base = self._base[rows] if rows <= _FINE_ROWS else _interpolate(self._wide, rows)
         return (base + self._kv_seconds * kv) * self._drift
 
+    def widest(self, factor: float, kv_per_row: int, limit: int) -> int:
+        """Return the most rows, up to ``limit``, that take at most ``factor`` times the time of one.
+
+        Each row attends to ``kv_per_row`` cached tokens. A wider step is not considered behind one that takes longer.
+        """
+        longest = factor * self.time(1, kv_per_row)
+        rows = 1
+        while rows < limit and self.time(rows + 1, (rows + 1) * kv_per_row) <= longest:
+            rows += 1
+        return rows
+
     def extra(self, rows: int, more: int, kv: int = 0) -> float:
         """Return the seconds that ``more`` rows add to a step of ``rows`` rows."""
         return self.time(rows + more, kv) - self.time(rows, kv)

@@ -17,6 +17,8 @@ _WINDOW_SECONDS = 1.0
 _SNAPSHOT_SECONDS = 0.1
 # A limit is named where it accounts for at least this share of a step.
 _LIMITING = 0.5
+# Rows are called cheap while a step takes at most so many times the time of one row; nobody asks about more of them.
+_CHEAP, _MOST_CHEAP = 1.75, 16
 STATE_BYTES = 4
 
 
@@ -110,6 +112,7 @@ class Meter:
         self._reads = reads
         self._steps: deque[_Step] = deque()
         self._saved = 0.0
+        self._kv_per_row = 0
         self._published_at = float("-inf")
         self._was_idle = True
 
@@ -142,6 +145,8 @@ class Meter:
     ) -> None:
         """Keep a step for a second: it brought ``n_tokens``."""
         steps = self._steps
+        self._was_idle = False
+        self._kv_per_row = reading.kv // reading.n_rows
         steps.append(_Step(began, ended, reading, n_tokens, n_drafted, n_accepted))
         while steps[0].ended < ended - _WINDOW_SECONDS:
             steps.popleft()
@@ -194,6 +199,7 @@ class Meter:
             accepted_at=tuple(accepted_at),
             speedup=_speedup(steps),
             seconds_saved=self._saved,
+            cheap_rows=self._cost.widest(_CHEAP, self._kv_per_row, _MOST_CHEAP),
         )
 
     def share_of_peak(self, bytes_per_second: float) -> float | None:

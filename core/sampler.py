@@ -28,6 +28,8 @@ _SMALLEST_MIN_P = 1e-6
 _LOWEST_TEMPERATURE = 1e-30
 # Up to this many biases are quicker added one by one than by numpy.
 _FEW_BIASES = 8
+# What no logit comes near; added to the logits of what a grammar forbids.
+_EXCLUDED, _HALF_EXCLUDED = np.float32(-3e38), np.float32(-1.5e38)
 _XTC_STREAM = 1
 _CHOICE_STREAM = 2
 
@@ -125,7 +127,7 @@ class Sampler:
         if self.params.is_greedy and self._chain.is_empty:
             token = best
         elif self._can_skip_unlikely:
-            token = self._choose_among(np.flatnonzero(logits >= logits[best] - _UNLIKELY), logits, position, candidates)
+            token = self._choose_likely(best, logits, position, candidates)
         else:
             candidates.fill(logits)
             token = self._choose_candidate(position, candidates)
@@ -136,13 +138,21 @@ class Sampler:
         return self._choose_allowed(guide, logits, position, candidates)
 
     def _choose_allowed(self, guide: Guide, logits: Logits, position: int, candidates: Candidates) -> int:
-        allowed = guide.allowed()
-        allowed = allowed[np.isfinite(logits[allowed])]
-        if not len(allowed):
+        # Arithmetic over the whole vocabulary: whatever picks out or branches takes up to ten times as long.
+        masked = np.logical_not(guide.allowed()).astype(np.float32)
+        masked *= _EXCLUDED
+        masked += logits
+        logits, best = masked, int(masked.argmax())
+        if logits[best] <= _HALF_EXCLUDED:
             raise GrammarLost("what it allows is excluded by other parameters")
         if self.params.is_greedy and self._chain.is_empty:
-            return int(allowed[int(logits[allowed].argmax())])
-        return self._choose_among(allowed, logits, position, candidates)
+            return best
+        if self._can_skip_unlikely:
+            return self._choose_likely(best, logits, position, candidates)
+        return self._choose_among(np.flatnonzero(logits > _HALF_EXCLUDED), logits, position, candidates)
+
+    def _choose_likely(self, best: int, logits: Logits, position: int, candidates: Candidates) -> int:
+        return self._choose_among(np.flatnonzero(logits >= logits[best] - _UNLIKELY), logits, position, candidates)
 
     def _choose_among(
         self, tokens: npt.NDArray[np.int64], logits: Logits, position: int, candidates: Candidates

@@ -26,7 +26,8 @@ class Snapshot:
     ``n_drafted`` and ``n_accepted`` are of the last second. ``n_idle_cells`` hold texts that no running request uses,
     ``cache_ram_bytes`` and ``cache_disk_bytes`` are what is stored of texts beside that; ``n_hit_tokens`` counts prompt
     tokens that were found somewhere, since the model was loaded. ``speedup`` compares with plain decoding by the cost
-    model, ``seconds_saved`` adds up since loading.
+    model, ``seconds_saved`` adds up since loading. ``cheap_rows`` are the rows that a step can have for at most 1.75
+    times the time of one, by the cost model.
     """
 
     is_idle: bool = True
@@ -51,6 +52,7 @@ class Snapshot:
     accepted_at: tuple[int, ...] = ()
     speedup: float = 1.0
     seconds_saved: float = 0.0
+    cheap_rows: int = 1
 
     @property
     def acceptance(self) -> float | None:

@@ -26,16 +26,21 @@ _LIVE_PHASES = frozenset({"ready", "loading", "restarting"})
 
 @dataclass(frozen=True, slots=True)
 class ChatTarget:
-    """A server that is ready. ``model`` is the name to put into requests, None for whatever it has loaded."""
+    """A server that is ready. ``model`` is the name to put into requests, None for whatever it has loaded.
+
+    ``state`` is None for a server of another kind. ``is_own`` says that it was started for this call.
+    """
 
     client: Client
     model: str | None = None
     greeting: str = ""
+    state: ServerState | None = None
+    is_own: bool = False
 
 
 @contextmanager
-def chat_server(choice: ServerChoice, line: LoadingLine) -> Iterator[ChatTarget]:
-    """Hand out a server whose model is ready; one of our own ends with the block.
+def chat_server(choice: ServerChoice, line: LoadingLine, *, n_slots: int = 1) -> Iterator[ChatTarget]:
+    """Hand out a server whose model is ready; one of our own, with ``n_slots``, ends with the block.
 
     Raises LoadFailed, UnknownModel, ServerUnreachable or ServerStartFailed.
     """
@@ -43,9 +48,9 @@ def chat_server(choice: ServerChoice, line: LoadingLine) -> Iterator[ChatTarget]
         yield _named_server(choice.url, choice, line)
     elif (client := _usable_server(choice.model)) is not None:
         state = wait_ready(client, line)
-        yield ChatTarget(client, state.model if choice.model else None, _greeting(state, client.url))
+        yield ChatTarget(client, state.model if choice.model else None, _greeting(state, client.url), state)
     else:
-        with ServerProcess(_own_options(choice.model)) as process:
+        with ServerProcess(_own_options(choice.model, n_slots)) as process:
             yield _own_server(process, line)
 
 
@@ -81,7 +86,7 @@ def _named_server(url: str, choice: ServerChoice, line: LoadingLine) -> ChatTarg
         if refusal.status != 404:  # an OpenAI-style server of another kind has no such state
             raise
         return ChatTarget(client, choice.model, f"Connected to {client.url}. /help lists the commands.")
-    return ChatTarget(client, choice.model, _greeting(state, client.url))
+    return ChatTarget(client, choice.model, _greeting(state, client.url), state)
 
 
 def _usable_server(model: str | None) -> Client | None:
@@ -116,9 +121,9 @@ def _name(model: str) -> str:
     return find_model(model).name
 
 
-def _own_options(model: str | None) -> list[str]:
+def _own_options(model: str | None, n_slots: int) -> list[str]:
     chosen = [] if model is None else ["--model", str(Path(find_model(model).path).resolve())]
-    return ["--parallel", "1", *chosen]
+    return ["--parallel", str(n_slots), *chosen]
 
 
 def _own_server(process: ServerProcess, line: LoadingLine) -> ChatTarget:
@@ -131,7 +136,8 @@ def _own_server(process: ServerProcess, line: LoadingLine) -> ChatTarget:
         if process.exit_code is not None:
             raise process.failure()
 
-    return ChatTarget(client, None, _greeting(wait_ready(client, line, check), None))
+    state = wait_ready(client, line, check)
+    return ChatTarget(client, None, _greeting(state, None), state, is_own=True)
 
 
 def _greeting(state: ServerState, url: str | None) -> str:

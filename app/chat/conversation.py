@@ -6,19 +6,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+_DEEP_SLOTS = 4
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerSettings:
-    """How replies are made: sampling fields of a request, ``max_tokens`` and stop strings."""
+    """How replies are made: sampling fields of a request, ``max_tokens``, stop strings and ``speed``."""
 
     sampling: Mapping[str, Any] = field(default_factory=dict)
     max_tokens: int | None = None
     stop: Sequence[str] = ()
+    speed: str | None = None
+
+    @property
+    def n_slots(self) -> int:
+        """How many slots a server needs that answers only this: the drafts of a deep reply run side by side."""
+        return _DEEP_SLOTS if self.speed == "deep" else 1
 
     def fields(self) -> dict[str, Any]:
         """Return these as fields of a request."""
         limit = {} if self.max_tokens is None else {"max_tokens": self.max_tokens}
-        return {**self.sampling, **limit, **({"stop": list(self.stop)} if self.stop else {})}
+        speed = {} if self.speed is None else {"speed": self.speed}
+        return {**self.sampling, **limit, **speed, **({"stop": list(self.stop)} if self.stop else {})}
 
 
 class Conversation:

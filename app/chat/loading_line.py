@@ -28,6 +28,13 @@ class LoadingLine:
             self._stream.flush()
             self._shown = text
 
+    def note(self, text: str) -> None:
+        """Show ``text``, or nothing any more where it is empty."""
+        if text:
+            self.show(text)
+        else:
+            self.clear()
+
     def clear(self) -> None:
         """Remove the line; the next ``show`` begins a new wait."""
         if self._shown:

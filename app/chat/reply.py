@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from app.client import Finished, Named, ReplyEvent, TextDelta, Usage
+from app.client import Finished, Named, Progress, ReplyEvent, TextDelta, Usage
 
 
 class Reply:
@@ -23,11 +23,23 @@ class Reply:
         """What has come so far."""
         return "".join(self._parts)
 
-    def collect(self, events: Iterable[ReplyEvent], show: Callable[[str], None]) -> None:
-        """Take events until they end, and hand each piece of text to ``show`` as it comes."""
+    def collect(
+        self,
+        events: Iterable[ReplyEvent],
+        show: Callable[[str], None],
+        show_progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Take events until they end, and hand each piece of text to ``show`` as it comes.
+
+        ``show_progress`` gets a line about a reply that is thought over first, and "" when that is over.
+        """
         for event in events:
             match event:
+                case Progress(fields):
+                    show_progress(progress_line(fields))
                 case TextDelta(text):
+                    if not self._parts:
+                        show_progress("")
                     self._parts.append(text)
                     show(text)
                 case Finished(reason, timings):
@@ -61,9 +73,23 @@ class Reply:
         if drafted := int(timings.get("drafted_tokens") or 0):
             parts.append(f"{int(timings.get('accepted_tokens') or 0):,} of {drafted:,} drafts accepted")
             parts.append(f"{timings.get('speedup') or 1.0:.1f}× plain")
+        if deep := timings.get("deep"):
+            n_drafts = int(deep.get("drafts") or 0)
+            parts.append(f"from {n_drafts} drafts" if n_drafts > 1 else f"no drafts: {deep.get('reason')}")
         if self.finish_reason == "length":
             parts.append("cut at the token limit")
         return " · ".join(parts)
+
+
+def progress_line(fields: Mapping[str, Any]) -> str:
+    """Return one line about how far a deep reply is."""
+    stage, n_drafts = str(fields.get("stage") or "working"), int(fields.get("drafts") or 0)
+    if stage == "plain":
+        return f"Answering without drafts: {fields.get('reason') or 'there is no room for them'}."
+    n_done = f" ({int(fields.get('drafts_done') or 0)} of {n_drafts} drafts)" if stage == "drafting" else ""
+    return (
+        f"{stage.capitalize()}{n_done}: {int(fields.get('tokens') or 0):,} tokens in {fields.get('seconds') or 0:.1f} s"
+    )
 
 
 def _count(timings: dict[str, Any], name: str) -> str:

@@ -69,7 +69,7 @@ class TerminalChat:
         reply = Reply()
         self._conversation.ask(prompt)
         try:
-            reply.collect(self._client.stream_chat(self._conversation.body()), _print)
+            reply.collect(self._client.stream_chat(self._conversation.body()), _print, LoadingLine(sys.stderr).note)
             _print("\n")
             _say(f"[{reply.receipt()}]")
         except KeyboardInterrupt:

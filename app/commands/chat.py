@@ -11,12 +11,16 @@ import typer
 from app.chat.sampling_options import SamplingOptions
 from app.chat.server_choice import ServerChoice
 from app.option_group import with_groups
+from core.errors import BadRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from app.chat.conversation import Conversation
     from app.chat.reply import Reply
+
+# As in app/server/speed.py, which is slow to import.
+SPEEDS = ("standard", "fast", "batch", "deep")
 
 
 @with_groups
@@ -34,6 +38,12 @@ def chat(
     stop: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="Text that ends the reply; may be given more than once.")
     ] = None,
+    speed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEED", help=f"{', '.join(SPEEDS[:-1])} or {SPEEDS[-1]}: how soon, or how well, it is answered."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: the reply and its figures.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No receipt on stderr.")] = False,
     sampling: SamplingOptions,
@@ -50,7 +60,9 @@ def chat(
     from app.chat.conversation import AnswerSettings, Conversation
     from app.chat.prompt import checked, read_prompt
 
-    settings = AnswerSettings(sampling.fields(), max_tokens, tuple(stop or ()))
+    if speed is not None and speed not in SPEEDS:
+        raise BadRequest(f"--speed must be one of {', '.join(SPEEDS)}, not {speed!r}.")
+    settings = AnswerSettings(sampling.fields(), max_tokens, tuple(stop or ()), speed)
     conversation = Conversation(settings, system=checked(system) if system else None)
     prompt = read_prompt(words or ())
     if prompt is None:
@@ -67,10 +79,11 @@ def _answer(conversation: Conversation, choice: ServerChoice, *, as_json: bool, 
     from app.chat.reply import Reply
 
     reply = Reply()
-    with chat_server(choice, LoadingLine(sys.stderr)) as target:
+    with chat_server(choice, LoadingLine(sys.stderr), n_slots=conversation.settings.n_slots) as target:
         conversation.model = target.model
         show = _ignore if as_json else _writer()
-        reply.collect(target.client.stream_chat(conversation.body()), show)
+        note = _ignore if quiet else LoadingLine(sys.stderr).note
+        reply.collect(target.client.stream_chat(conversation.body()), show, note)
         # Before the server is ended: who waits for the reply need not wait for that.
         _finish(reply, as_json=as_json, quiet=quiet)
 
@@ -107,6 +120,6 @@ def _converse(conversation: Conversation, choice: ServerChoice) -> None:
     from app.chat.terminal import TerminalChat
     from app.paths import data_folder
 
-    with chat_server(choice, LoadingLine(sys.stderr)) as target:
+    with chat_server(choice, LoadingLine(sys.stderr), n_slots=conversation.settings.n_slots) as target:
         conversation.model = target.model
         TerminalChat(target.client, conversation, data_folder() / "prompt_history").run(target.greeting)

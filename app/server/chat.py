@@ -13,17 +13,20 @@ from fastapi.responses import JSONResponse, Response
 
 from app.server.chat_template import TemplateRenderer
 from app.server.connection import while_connected
+from app.server.deep import DeepReply, Progress, check_deep
 from app.server.generation import News, generate, new_id, receipts_in_order
 from app.server.identity import Identity, fingerprint
 from app.server.logprobs import chat_logprobs
 from app.server.model_host import ModelHost
 from app.server.schemas import ChatCompletionBody
+from app.server.speed import Speed
 from app.server.sse import DONE, EventStream, encode_event, encode_text
 from app.server.timings import timings, usage
 from app.server.tool_calls import ToolCall, ToolCallParser
 from core.errors import BadRequest
 from core.events import Ended, FinishReason
 from core.loaded_model import LoadedModel
+from core.receipt import Receipt
 from core.request import Request
 
 
@@ -46,7 +49,13 @@ class ChatCall:
     async def answer(self) -> dict[str, Any]:
         """Return the chat.completion object."""
         async with self._begun() as (model, requests):
-            reply = ChatReply(self.body, self._identity("chat.completion", model))
+            deep = self._deep(model, requests)
+            reply = ChatReply(self.body, self._identity("chat.completion", model), deep)
+            if deep is not None:
+                async with aclosing(deep.think()) as thinking:
+                    async for _ in thinking:
+                        pass
+                requests = [deep.answer]
             async with aclosing(
                 generate(self.host.bridge, requests, streams=False, prompt_field="messages")
             ) as batches:
@@ -58,9 +67,18 @@ class ChatCall:
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield the chunks as server-sent events."""
         async with self._begun() as (model, requests):
-            reply = ChatReply(self.body, self._identity("chat.completion.chunk", model))
+            deep = self._deep(model, requests)
+            reply = ChatReply(self.body, self._identity("chat.completion.chunk", model), deep)
+            chunks = reply.opening()
+            if deep is not None:
+                async with aclosing(deep.think()) as thinking:
+                    async for progress in thinking:
+                        chunks += reply.progress(progress)
+                        if not deep.plan.is_plain:  # the engine may still refuse what is answered plainly
+                            yield chunks
+                            chunks = b""
+                requests = [deep.answer]
             async with aclosing(generate(self.host.bridge, requests, streams=True, prompt_field="messages")) as batches:
-                chunks = reply.opening()
                 async for batch in batches:
                     for news in batch:
                         chunks += reply.chunks(news)
@@ -77,6 +95,8 @@ class ChatCall:
         body = self.body
         limit, top_logprobs = body.token_limit, body.n_top_logprobs
         params, constraint, lane = list(body.sampling(top_logprobs)), body.constraint, body.wanted_speed.lane
+        if body.wanted_speed is Speed.DEEP:
+            check_deep(body)
         async with self.host.lease(body.model) as model:
             body.check(model)
             if body.reasoning_effort is not None and "reasoning_effort" not in (model.chat_template or ""):
@@ -87,6 +107,11 @@ class ChatCall:
                 model,
                 [Request(new_id("chat"), prompt, limit, stop, one, constraint=constraint, lane=lane) for one in params],
             )
+
+    def _deep(self, model: LoadedModel, requests: list[Request]) -> DeepReply | None:
+        if self.body.wanted_speed is not Speed.DEEP:
+            return None
+        return DeepReply(self.body, requests[0], self.host.bridge, self.renderer, model)
 
     def _identity(self, kind: str, model: LoadedModel) -> Identity:
         return Identity(new_id("chatcmpl"), kind, self.host.name, fingerprint(model))
@@ -121,8 +146,9 @@ class Choice:
 class ChatReply:
     """Puts the choices of one call into OpenAI's shapes."""
 
-    def __init__(self, body: ChatCompletionBody, identity: Identity) -> None:
+    def __init__(self, body: ChatCompletionBody, identity: Identity, deep: DeepReply | None = None) -> None:
         self._identity = identity
+        self._deep = deep
         self._is_single_call = body.parallel_tool_calls is False
         self._has_logprobs = bool(body.logprobs)
         self._includes_usage = body.includes_usage
@@ -165,12 +191,16 @@ class ChatReply:
             }
             for index, choice in enumerate(self._choices)
         ]
-        return self._identity.head() | {"choices": choices, "usage": usage(receipts), "timings": timings(receipts)}
+        return self._identity.head() | {"choices": choices, **self._cost(receipts)}
 
     def opening(self) -> bytes:
         """Return the chunks that say who speaks."""
         delta = {"role": "assistant", "content": ""}
         return b"".join(self._chunk(index, delta) for index in range(len(self._choices)))
+
+    def progress(self, progress: Progress) -> bytes:
+        """Return the chunk that says how far a deep reply is; clients that do not know it see an empty delta."""
+        return self._chunk(0, {}, progress=progress.wire())
 
     def chunks(self, news: News) -> bytes:
         """Return the chunks for what is new of a choice."""
@@ -196,17 +226,26 @@ class ChatReply:
     def _last(self, index: int, end: Ended) -> bytes:
         choice = self._choices[index]
         choice.end = end
-        return self._chunk(index, {}, finish_reason=choice.finish_reason, timings=timings([end.receipt]))
+        return self._chunk(index, {}, finish_reason=choice.finish_reason, timings=self._timings([end.receipt]))
 
     def closing(self) -> bytes:
         """Return the end of the stream."""
         if not self._includes_usage:
             return DONE
-        receipts = self._receipts()
-        last = {"choices": [], "usage": usage(receipts), "timings": timings(receipts)}
+        last = {"choices": [], **self._cost(self._receipts())}
         return encode_event(self._identity.head() | last) + DONE
 
-    def _receipts(self) -> list[Any]:
+    def _cost(self, receipts: list[Receipt]) -> dict[str, Any]:
+        counted = usage(receipts)
+        return {
+            "usage": self._deep.usage(counted) if self._deep is not None else counted,
+            "timings": self._timings(receipts),
+        }
+
+    def _timings(self, receipts: list[Receipt]) -> dict[str, Any]:
+        return timings(receipts) | (self._deep.timings(receipts[0]) if self._deep is not None else {})
+
+    def _receipts(self) -> list[Receipt]:
         return receipts_in_order({i: choice.end for i, choice in enumerate(self._choices) if choice.end is not None})
 
     def _chunk(

@@ -17,6 +17,7 @@ from app.server.identity import Identity, fingerprint
 from app.server.logprobs import text_logprobs
 from app.server.model_host import ModelHost
 from app.server.schemas import MAX_CHOICES, CompletionBody
+from app.server.speed import Speed
 from app.server.sse import DONE, EventStream, encode_event, encode_text
 from app.server.timings import timings, usage
 from core.errors import BadRequest
@@ -85,6 +86,8 @@ class CompletionCall:
 
     def _check(self) -> None:
         body = self.body
+        if body.wanted_speed is Speed.DEEP:
+            raise BadRequest("speed deep is for chats: send messages to /v1/chat/completions.", param="speed")
         n_requests = len(body.prompts) * body.n_choices
         if not 1 <= n_requests <= MAX_CHOICES:
             raise BadRequest(f"prompts times n must be between 1 and {MAX_CHOICES}, not {n_requests}.", param="prompt")

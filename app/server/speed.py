@@ -14,11 +14,12 @@ class Speed(StrEnum):
     STANDARD = "standard"
     FAST = "fast"
     BATCH = "batch"
+    DEEP = "deep"
 
     @property
     def lane(self) -> Lane:
         """The engine's lane."""
-        return Lane(self.value)
+        return Lane.STANDARD if self is Speed.DEEP else Lane(self.value)
 
 
 _TIERS = {

@@ -46,13 +46,14 @@ class Guide:
             return None
         return Guide(matcher, self._n_vocab)
 
-    def allowed(self) -> npt.NDArray[np.int64]:
-        """Return the ids of all tokens that may come next, in ascending order, at least one. Raises GrammarLost."""
-        mask = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
-        ids = np.flatnonzero(np.unpackbits(mask, count=self._n_vocab, bitorder="little"))
-        if not len(ids) or self._matcher.is_error():
+    def allowed(self) -> npt.NDArray[np.bool_]:
+        """Return which tokens may come next, shape (n_vocab,), at least one. Raises GrammarLost."""
+        bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
+        # One byte for each token, 0 or 1: as good as truth values, with which numpy is quicker.
+        mask = np.unpackbits(bits, count=self._n_vocab, bitorder="little").view(np.bool_)
+        if self._matcher.is_error() or not mask.any():
             raise GrammarLost(self._matcher.get_error())
-        return ids
+        return mask
 
     def forced(self) -> list[int]:
         """Return the tokens that must come next whatever is sampled, empty where there is a choice."""

@@ -32,14 +32,14 @@ def _home(home: Path) -> None:
 def test_the_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--help"]) == ExitCode.OK
     text = capsys.readouterr().out
-    for command in ("chat", "serve", "models", "doctor", "verify", "bench", "desktop", "test"):
+    for command in ("chat", "serve", "batch", "models", "doctor", "verify", "bench", "desktop", "test"):
         assert f"\n  {command} " in text
     for code in ExitCode:
         assert f"{code.value:>3}  {code.meaning}" in text
 
 
 @pytest.mark.parametrize(
-    "command", ["chat", "serve", "models", "models list", "models show", "doctor", "verify", "bench", "test"]
+    "command", ["chat", "serve", "batch", "models", "models list", "models show", "doctor", "verify", "bench", "test"]
 )
 @pytest.mark.parametrize("is_pretty", [False, True])
 def test_each_command_explains_itself(command: str, is_pretty: bool, capsys: pytest.CaptureFixture[str]) -> None:
@@ -298,3 +298,37 @@ def test_benchmarks_are_listed_and_run(capfd: pytest.CaptureFixture[str]) -> Non
     assert "usage: slipstream bench start" in capfd.readouterr().out
     assert cli.main(["bench", "start", "--nonsense"]) == ExitCode.USAGE
     assert "--nonsense" in capfd.readouterr().err
+
+
+def test_a_deep_reply_says_how_it_came_about(fake: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["chat", "hi", "--url", fake.url, "--speed", "deep"]) == ExitCode.OK
+    assert fake.requests[0]["speed"] == "deep"
+    capsys.readouterr()
+    assert cli.main(["chat", "hi", "--url", fake.url, "--speed", "warp"]) == ExitCode.USAGE
+    assert "standard, fast, batch, deep, not 'warp'" in capsys.readouterr().err
+
+
+def test_progress_of_a_deep_reply_is_a_line_that_goes_away() -> None:
+    from app.chat.loading_line import LoadingLine
+    from app.chat.reply import Reply
+    from app.client import Finished, Progress, TextDelta
+
+    terminal = Terminal()
+    deep = {"drafts": 4, "drafts_done": 1, "tokens": 85, "seconds": 1.26}
+    events = [
+        Progress({"stage": "drafting", **deep}),
+        Progress({"stage": "refining", **deep}),
+        Progress({"stage": "plain", "reason": "no slot is free"}),
+        TextDelta("Hi"),
+        Finished("stop", TIMINGS | {"deep": {"drafts": 4}}),
+    ]
+    reply = Reply()
+    reply.collect(events, lambda _: None, LoadingLine(terminal, 0).note)
+    shown = terminal.getvalue()
+    assert "Drafting (1 of 4 drafts): 85 tokens in 1.3 s" in shown
+    assert "Refining: 85 tokens" in shown
+    assert "Answering without drafts: no slot is free." in shown
+    assert shown.endswith("\r\x1b[K")
+    assert "from 4 drafts" in reply.receipt()
+    reply.collect([Finished("stop", TIMINGS | {"deep": {"drafts": 1, "reason": "no slot"}})], lambda _: None)
+    assert "no drafts: no slot" in reply.receipt()

@@ -114,3 +114,19 @@ def test_a_width_that_was_long_unseen_is_corrected_in_a_few_steps() -> None:
     assert model.time(4) == pytest.approx(true, rel=0.2)
     assert model.time(8) == pytest.approx(CPU.seconds[8], rel=0.05)
     assert model.age(1000) == 0
+
+
+def test_the_widest_step_that_is_nearly_free() -> None:
+    flat = CostModel(Calibration({1: 0.010, 8: 0.011, 16: 0.030}))
+    assert flat.widest(1.75, 0, 16) in (9, 10, 11)
+    assert flat.widest(1.75, 0, 4) == 4
+    linear = CostModel(Calibration({1: 0.010, 16: 0.160}))
+    assert linear.widest(1.75, 0, 16) == 1
+    reading = CostModel(Calibration({1: 0.010, 16: 0.0101}, kv_seconds=1e-5))
+    assert reading.widest(1.75, 0, 16) == 16
+    assert reading.widest(1.75, 3_000, 16) < 3, "what each row reads of the cache is not shared"
+
+
+def test_a_cliff_ends_what_is_nearly_free() -> None:
+    cliff = CostModel(Calibration({1: 0.010, 8: 0.011, 9: 0.030, 10: 0.012, 16: 0.012}))
+    assert cliff.widest(1.75, 0, 16) == 8

@@ -189,7 +189,7 @@ class TestSnapshot:
         published = [now / 100 for now in range(100) if self._publishes(gauge, now / 100)]
         assert len(published) == pytest.approx(10, abs=1)
         assert gauge.is_due(1.0, True)
-        assert gauge.snapshot(1.0, True, NOBODY) == Snapshot(peak=PEAK, n_cells=100)
+        assert gauge.snapshot(1.0, True, NOBODY) == Snapshot(peak=PEAK, n_cells=100, cheap_rows=16)
         assert not gauge.is_due(1.5, True)
 
     def test_a_clock_that_jumps_back_does_not_silence_it(self) -> None:
@@ -272,3 +272,10 @@ def test_replayed_rows_are_a_cost_of_drafting() -> None:
     assert (reading.n_rows, reading.n_prefill, reading.n_sequences) == (13, 0, 1)
     assert reading.plain == LINEAR.time(1, 101)
     assert reading.kv == sum(range(91, 104))
+
+
+def test_a_snapshot_says_how_many_rows_are_cheap() -> None:
+    gauge = meter()
+    work(gauge, 0.01, 3, plan((1, 0, 100)))
+    assert gauge.is_due(1.0, True), "also where all of the work was done in one go"
+    assert gauge.snapshot(1.0, True, Occupancy(0, 0, 0, 0)).cheap_rows == 16

@@ -49,7 +49,7 @@ def test_each_speed_answers(server, speed):
 @pytest.mark.parametrize(
     ("fields", "names"),
     [
-        ({"speed": "warp"}, ("standard", "fast", "batch", "warp")),
+        ({"speed": "warp"}, ("standard", "fast", "batch", "deep", "warp")),
         ({"service_tier": "gold"}, ("auto", "default", "priority", "flex", "gold")),
     ],
 )

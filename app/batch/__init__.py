@@ -1,0 +1,1 @@
+"""A file of requests, run to its end: what ``slipstream batch`` does."""

@@ -1,0 +1,173 @@
+"""What following a grammar adds to a step: JSON mode, a JSON schema and a regular expression, at a large vocabulary.
+
+The model is deep Ember with made-up tokens up to 150,000: words, capitals, runs of marks, as in the vocabularies of
+recent models. Free and constrained replies to the same prompt take turns of as many steps in one engine, without
+drafts; a turn's time is that of all its decoding steps, so that the few steps that look through the whole vocabulary
+count for what they cost. Each ratio is to the free turns just before and after.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from dataclasses import dataclass
+
+from core.openmp import WAITING
+
+os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
+
+from benchmarks import synthetic_vocab
+from benchmarks.report import Report, Row, median, run_bench, say
+from core.engine import Engine
+from core.guidance.constraint import ANY_OBJECT, Constraint
+from core.guidance.guide import Guide
+from core.llama import log
+from core.loading import load_engine
+from core.measurements import physical_cores
+from core.options import EngineOptions
+from core.request import Request
+from core.sampling_params import SamplingParams
+
+PROMPT = "<|im_start|>user\nTell me about three friends as JSON.<|im_end|>\n<|im_start|>assistant\n"
+_PERSON = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "minLength": 8, "maxLength": 60},
+        "age": {"type": "integer", "minimum": 0, "maximum": 120},
+        "likes": {"type": "array", "items": {"type": "string", "maxLength": 30}, "minItems": 2, "maxItems": 6},
+        "kind": {"enum": ["fox", "owl", "otter"]},
+    },
+    "required": ["name", "age", "likes", "kind"],
+    "additionalProperties": False,
+}
+CONSTRAINTS = {
+    "json_object": Constraint("json_schema", ANY_OBJECT),
+    "json_schema": Constraint("json_schema", json.dumps({"type": "array", "items": _PERSON, "minItems": 20})),
+    "regex": Constraint("regex", r"([A-Z][a-z]+( [a-z]+){3,12}\.( |\n))+"),
+}
+PROMISED = ("json_object", "json_schema")
+SAMPLINGS = {"greedy": {"temperature": 0.0}, "sampled": {"temperature": 0.8}}
+_N_CTX = 1024
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Some decoding steps of one way: their seconds, and how many looked through the whole vocabulary."""
+
+    seconds: float
+    n_steps: int
+    n_looks: int
+
+    @property
+    def each(self) -> float:
+        """Seconds of a step."""
+        return self.seconds / self.n_steps
+
+
+class Looks:
+    """Counts how often a guide lists everything that may come."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        listed = Guide.allowed
+
+        def counted(guide: Guide) -> object:
+            self.n += 1
+            return listed(guide)
+
+        Guide.allowed = counted  # type: ignore[assignment,method-assign]
+
+
+def run_turn(engine: Engine, looks: Looks, constraint: Constraint | None, sampling: SamplingParams, n: int) -> Turn:
+    """Return ``n`` decoding steps; a reply that ends sooner is followed by another one."""
+    seconds, n_steps, n_looks, n_replies = 0.0, 0, looks.n, 0
+    while n_steps < n:
+        name = f"r{n_replies}"
+        n_replies += 1
+        sequence = engine.submit(engine.prepare(Request(name, PROMPT, None, sampling=sampling, constraint=constraint)))
+        while not sequence.n_generated and not engine.is_idle:
+            engine.step()
+        while n_steps < n and not engine.is_idle:
+            began = time.perf_counter()
+            engine.step()
+            seconds += time.perf_counter() - began
+            n_steps += 1
+        engine.cancel(name)
+        engine.step()
+    return Turn(seconds, n_steps, looks.n - n_looks)
+
+
+def measure_pair(engine: Engine, looks: Looks, name: str, way: str, options: argparse.Namespace) -> Row:
+    """Return the row of one constraint and one way to sample."""
+    ratios: list[float] = []
+    free: list[Turn] = []
+    bound: list[Turn] = []
+    for turn in range(options.rounds + 1):
+        # Another seed, another text; ignore_eos keeps both sides going for as many steps.
+        sampling = SamplingParams(seed=turn, ignore_eos=True, **SAMPLINGS[way])
+        free.append(run_turn(engine, looks, None, sampling, options.steps))
+        if turn == options.rounds:
+            break
+        bound.append(run_turn(engine, looks, CONSTRAINTS[name], sampling, options.steps))
+        if turn:
+            ratios.append(bound[turn - 1].each / ((free[turn - 1].each + free[turn].each) / 2))
+    ratios.append(bound[-1].each / ((free[-2].each + free[-1].each) / 2))
+    free_each, bound_each = median([one.each for one in free]), median([one.each for one in bound])
+    n_steps = sum(one.n_steps for one in bound)
+    return {
+        "constraint": name,
+        "sampling": way,
+        "free_step_us": round(free_each * 1e6, 1),
+        "constrained_step_us": round(bound_each * 1e6, 1),
+        "added_us": round((median(ratios) - 1) * free_each * 1e6, 1),
+        "overhead": round(median(ratios) - 1, 4),
+        "looked_through_share": round(sum(one.n_looks for one in bound) / n_steps, 3),
+    }
+
+
+def measure(options: argparse.Namespace) -> Report:
+    """Run the bench."""
+    log.silence()
+    n_threads = options.threads or physical_cores()
+    settings = {name: getattr(options, name) for name in ("vocabulary", "layers", "rounds", "steps")}
+    report = Report("constraint", settings={**settings, "threads": n_threads})
+    say("making and loading the model")
+    path = synthetic_vocab.model(options.vocabulary, options.layers)
+    engine, _ = load_engine(
+        EngineOptions(str(path), n_slots=1, n_ctx=_N_CTX, n_threads=n_threads, speculation="off"), cache_folder=None
+    )
+    looks = Looks()
+    compile_ms = {}
+    for name, constraint in CONSTRAINTS.items():
+        began = time.perf_counter()
+        engine.prepare(Request("compiled", PROMPT, 1, constraint=constraint)).close()
+        compile_ms[name] = round((time.perf_counter() - began) * 1e3, 1)
+    for name in CONSTRAINTS:
+        for way in SAMPLINGS:
+            row = measure_pair(engine, looks, name, way, options)
+            report.rows.append(row)
+            say(f"{name}, {way}: {row['added_us']:.0f} µs on {row['free_step_us']:.0f} µs, {row['overhead']:.1%}")
+    engine.close()
+    promised = [row for row in report.rows if row["constraint"] in PROMISED]
+    worst = max(promised, key=lambda row: row["overhead"])
+    report.summary = {
+        "constraint_overhead": worst["overhead"],
+        "constraint_added_us": worst["added_us"],
+        "free_step_us": worst["free_step_us"],
+        # The first one reads the vocabulary; off the thread that steps.
+        "first_compile_ms": compile_ms["json_object"],
+        "compile_ms": compile_ms["json_schema"],
+    }
+    return report
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vocabulary", type=int, default=150_000, help="tokens of the model")
+    parser.add_argument("--layers", type=int, default=60, help="layers of the model")
+    parser.add_argument("--rounds", type=int, default=9, help="constrained turns of each kind; medians are reported")
+    parser.add_argument("--steps", type=int, default=48, help="decoding steps of a turn")
+    parser.add_argument("--threads", type=int, default=None, help="threads (default: all physical cores)")
+    raise SystemExit(run_bench("constraint", measure, parser))

@@ -1,0 +1,288 @@
+"""A run against a server whose every answer a test chooses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.batch import batch_run
+from app.batch.batch_run import MAX_TRIES, BatchRun, BatchSettings, BatchStopped, look_through
+from app.batch.endpoint import Answer, ServerGone
+from app.batch.job_file import JobFile
+from app.batch.result_file import OutputFailed, ResultFile
+from app.exit_codes import ExitCode
+from core.errors import BadRequest
+
+READY = {"phase": "ready"}
+
+
+def answer(status: int, code: str | None = None, retry_after: float | None = None) -> Answer:
+    body: dict[str, Any] = {"error": {"message": f"It is {code}.", "code": code}} if status != 200 else {"usage": {}}
+    return Answer(status, body, "id", retry_after)
+
+
+GOOD = answer(200)
+DIED = answer(503, "engine_died")
+
+
+class ScriptedEndpoint:
+    """Answers a line by what it is told of it; ``states`` come one after the other, the last one stays."""
+
+    def __init__(self, script: dict[str, Iterable[Answer | Exception]], states: Iterable[Any] = (READY,)) -> None:
+        self.script = {name: list(answers) for name, answers in script.items()}
+        self.states = list(states)
+        self.sent: list[str] = []
+        self.bodies: list[dict[str, Any]] = []
+        self.n_now = self.n_most = 0
+        self.is_closed = False
+
+    async def post(self, _path: str, body: dict[str, Any]) -> Answer:
+        name = body["prompt"]
+        self.sent.append(name)
+        self.bodies.append(body)
+        self.n_now += 1
+        self.n_most = max(self.n_most, self.n_now)
+        try:
+            await asyncio.sleep(0)
+            script = self.script.get(name)
+            one = script.pop(0) if script else GOOD
+            if isinstance(one, Exception):
+                raise one
+            return one
+        finally:
+            self.n_now -= 1
+
+    async def state(self) -> Any:
+        return self.states.pop(0) if len(self.states) > 1 else self.states[0]
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_run, "_FIRST_WAIT", 0.001)
+    monkeypatch.setattr(batch_run, "_LONGEST_WAIT", 0.002)
+
+
+def write_input(path: Path, names: Iterable[str]) -> None:
+    lines = [
+        {"custom_id": name, "method": "POST", "url": "/v1/completions", "body": {"prompt": name}} for name in names
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def run(
+    folder: Path, endpoint: ScriptedEndpoint, n_parallel: int = 4, **settings: Any
+) -> tuple[BatchRun, dict[str | None, Any]]:
+    """Run folder/in to folder/out; return the run and the output by custom_id."""
+    jobs, results = JobFile(str(folder / "in")), ResultFile(folder / "out")
+    try:
+        work = look_through(jobs, results)
+        results.begin(work.history)
+        settings = {"return_seconds": 0.05, "patience_seconds": 0.05} | settings
+        one = BatchRun(work, results, endpoint, BatchSettings(n_parallel, **settings), lambda _tally: None)  # type: ignore[arg-type]
+        asyncio.run(one.run())
+    finally:
+        results.close()
+        jobs.close()
+    return one, output(folder)
+
+
+def output(folder: Path) -> dict[str | None, Any]:
+    records = [json.loads(line) for line in (folder / "out").read_text().splitlines()]
+    found = {record["custom_id"]: record for record in records}
+    assert len(found) == len(records), "a line twice"
+    return found
+
+
+def test_every_line_is_answered_once_and_no_more_run_than_may(tmp_path: Path) -> None:
+    names = [f"r{i}" for i in range(50)]
+    write_input(tmp_path / "in", names)
+    endpoint = ScriptedEndpoint({})
+    one, found = run(tmp_path, endpoint, n_parallel=3)
+    assert set(found) == set(names)
+    assert sorted(endpoint.sent) == sorted(names)
+    assert endpoint.n_most == 3
+    assert endpoint.is_closed
+    assert one.tally.n_done == 50
+    assert all(body["speed"] == "batch" for body in endpoint.bodies)
+
+
+def test_a_second_run_does_only_what_is_left(tmp_path: Path) -> None:
+    names = [f"r{i}" for i in range(20)]
+    write_input(tmp_path / "in", names)
+    run(tmp_path, ScriptedEndpoint({}))
+    lines = (tmp_path / "out").read_bytes().splitlines(keepends=True)
+    (tmp_path / "out").write_bytes(b"".join(lines[:12]) + lines[12][:-5])
+    endpoint = ScriptedEndpoint({})
+    _, found = run(tmp_path, endpoint)
+    assert set(found) == set(names)
+    assert len(endpoint.sent) == 8
+
+
+def test_more_lines_may_be_added_below(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", ["a", "b"])
+    run(tmp_path, ScriptedEndpoint({}))
+    write_input(tmp_path / "in", ["a", "b", "c"])
+    endpoint = ScriptedEndpoint({})
+    _, found = run(tmp_path, endpoint)
+    assert endpoint.sent == ["c"]
+    assert set(found) == {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("names", "says"), [(["a", "x"], "Line 2 of .* the input has changed"), (["a"], "answers 1 line that")]
+)
+def test_an_input_that_has_changed_is_refused_and_the_output_stays(tmp_path: Path, names: list[str], says: str) -> None:
+    write_input(tmp_path / "in", ["a", "b"])
+    run(tmp_path, ScriptedEndpoint({}))
+    before = (tmp_path / "out").read_bytes() + b'{"id": "batch_re'
+    (tmp_path / "out").write_bytes(before)
+    write_input(tmp_path / "in", names)
+    with pytest.raises(BadRequest, match=says):
+        run(tmp_path, ScriptedEndpoint({}))
+    assert (tmp_path / "out").read_bytes() == before
+
+
+def test_bad_lines_are_reported_and_the_rest_runs(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", ["a", "b"])
+    with (tmp_path / "in").open("a") as file:
+        file.write('nonsense\n\n{"custom_id": "c"}\n')
+    one, found = run(tmp_path, ScriptedEndpoint({}))
+    assert (one.tally.n_done, one.tally.n_failed) == (2, 2)
+    assert found["c"]["error"]["code"] == "invalid_method"
+    assert (found[None]["error"]["code"], found[None]["error"]["line"]) == ("invalid_json", 3)
+
+
+def test_a_line_with_a_known_custom_id_does_not_take_its_place(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", ["a", "b", "a"])
+    _, found = run(tmp_path, ScriptedEndpoint({}))
+    assert found["a"]["response"]["status_code"] == 200
+    assert found[None]["error"] == {
+        "code": "duplicate_custom_id",
+        "message": "The custom_id 'a' is that of line 1 already.",
+        "line": 3,
+    }
+    endpoint = ScriptedEndpoint({})
+    run(tmp_path, endpoint)
+    assert endpoint.sent == [], "known from the line that is finished, too"
+
+
+def test_a_refusal_is_the_lines_answer(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", ["a", "b"])
+    one, found = run(tmp_path, ScriptedEndpoint({"a": [answer(400, "unknown_parameter")]}))
+    assert found["a"]["response"]["status_code"] == 400
+    assert found["a"]["error"] is None
+    assert (one.tally.n_done, one.tally.n_failed) == (1, 1)
+
+
+def test_a_dead_engine_and_faults_are_tried_again_a_few_times(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", ["a", "b", "c"])
+    endpoint = ScriptedEndpoint({"a": [DIED] * 2, "b": [DIED] * 99, "c": [answer(500, "internal_error")] * 99})
+    _, found = run(tmp_path, endpoint)
+    assert found["a"]["response"]["status_code"] == 200
+    assert found["b"]["response"]["body"]["error"]["code"] == "engine_died"
+    assert found["c"]["response"]["status_code"] == 500
+    assert [endpoint.sent.count(name) for name in "abc"] == [3, MAX_TRIES, MAX_TRIES]
+
+
+def test_lines_whose_engine_died_run_one_at_a_time(tmp_path: Path) -> None:
+    names = [f"r{i}" for i in range(8)]
+    write_input(tmp_path / "in", names)
+    endpoint = ScriptedEndpoint({name: [DIED] for name in names})
+    most: list[int] = []
+    post = endpoint.post
+
+    async def watched(path: str, body: dict[str, Any]) -> Answer:
+        reply = await post(path, body)
+        if endpoint.sent.count(body["prompt"]) == 2:
+            most.append(endpoint.n_now + 1)
+        return reply
+
+    endpoint.post = watched  # type: ignore[method-assign]
+    _, found = run(tmp_path, endpoint, n_parallel=8)
+    assert set(found) == set(names)
+    assert most == [1] * 8
+
+
+def test_a_busy_server_is_asked_as_often_as_it_takes(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", ["a"])
+    busy = [answer(503, "queue_full", 0.0), answer(429)] * 6
+    endpoint = ScriptedEndpoint({"a": busy})
+    _, found = run(tmp_path, endpoint, patience_seconds=30.0)
+    assert len(endpoint.sent) == 13
+    assert found["a"]["response"]["status_code"] == 200
+
+
+def test_a_server_that_turns_everything_away_ends_the_batch(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", ["a"])
+    with pytest.raises(BatchStopped, match="turned every line away") as caught:
+        run(tmp_path, ScriptedEndpoint({"a": [answer(503, "queue_full")] * 10_000}))
+    assert caught.value.exit_code is ExitCode.ERROR
+    assert output(tmp_path) == {}
+
+
+def test_a_server_that_went_away_is_waited_for(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", ["a", "b"])
+    script = {"a": [ServerGone("reset")], "b": [answer(503, "shutting_down")]}
+    _, found = run(tmp_path, ScriptedEndpoint(script, [None, None, {"phase": "loading"}, READY]))
+    assert [found[name]["response"]["status_code"] for name in "ab"] == [200, 200]
+
+
+def test_a_server_that_stays_away_ends_the_batch(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", ["a", "b", "c"])
+    with pytest.raises(BatchStopped, match="did not come back") as caught:
+        run(tmp_path, ScriptedEndpoint({"b": [ServerGone("reset")]}, [None]), n_parallel=1)
+    assert caught.value.exit_code is ExitCode.UNREACHABLE
+    assert set(output(tmp_path)) == {"a"}
+
+
+def test_a_line_that_breaks_every_connection_gets_its_error(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", ["a", "b"])
+    endpoint = ScriptedEndpoint({"a": [ServerGone("reset")] * 99})
+    _, found = run(tmp_path, endpoint)
+    assert found["a"]["error"]["code"] == "server_gone"
+    assert endpoint.sent.count("a") == MAX_TRIES
+
+
+def test_an_engine_that_is_gone_for_good_ends_the_batch(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", ["a"])
+    gone = [answer(503, "engine_unavailable")] * 99
+    with pytest.raises(BatchStopped, match="Line 1 cannot be answered: It is engine_unavailable") as caught:
+        run(tmp_path, ScriptedEndpoint({"a": gone}, [{"phase": "loading"}, {"phase": "failed"}]))
+    assert caught.value.exit_code is ExitCode.MODEL
+    assert output(tmp_path) == {}
+
+
+def test_a_key_that_is_wrong_ends_the_batch(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", ["a", "b"])
+    with pytest.raises(BatchStopped, match="invalid_api_key"):
+        run(tmp_path, ScriptedEndpoint({name: [answer(401, "invalid_api_key")] for name in "ab"}))
+    assert output(tmp_path) == {}
+
+
+def test_an_output_that_cannot_be_written_ends_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_input(tmp_path / "in", [f"r{i}" for i in range(9)])
+    append = ResultFile.append
+
+    def failing(self: ResultFile, number: int, *fields: Any, **more: Any) -> dict[str, Any]:
+        if number == 5:
+            raise OutputFailed("out cannot be written: No space left on device.")
+        return append(self, number, *fields, **more)
+
+    monkeypatch.setattr(ResultFile, "append", failing)
+    with pytest.raises(OutputFailed, match="No space left"):
+        run(tmp_path, ScriptedEndpoint({}), n_parallel=1)
+    assert set(output(tmp_path)) == {"r0", "r1", "r2", "r3"}
+
+
+def test_an_empty_input_is_a_finished_batch(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("\n\n")
+    one, found = run(tmp_path, ScriptedEndpoint({}))
+    assert (found, one.work.n_lines, one.work.n_left) == ({}, 0, 0)

@@ -1,0 +1,359 @@
+"""Deep replies: with the real engine behind the bridge, and over HTTP with the client that editors use."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from app.server import deep
+from app.server.chat_template import TemplateRenderer
+from app.server.deep import DeepReply, Part, Progress
+from app.server.engine_bridge import EngineBridge
+from app.server.errors import RequestFailed
+from app.server.generation import generate
+from app.server.schemas import ChatCompletionBody
+from core.events import Ended, Failure, FailureKind, FinishReason, Phase, Token
+from core.loaded_model import LoadedModel
+from core.options import EngineOptions
+from core.request import Request
+from core.sampling_params import SamplingParams
+from core.supervisor import Supervisor
+from tests.support.gguf_factory import EMBER
+
+USER = {"role": "user", "content": "Tell me a story about a fox."}
+
+
+class Room:
+    """A bridge to a real engine, and what it takes to think on it."""
+
+    def __init__(self, bridge: EngineBridge, renderer: TemplateRenderer, model: LoadedModel) -> None:
+        self.bridge, self.renderer, self.model = bridge, renderer, model
+
+    async def reply(self, max_tokens: int | None = 30, **fields: Any) -> DeepReply:
+        body = ChatCompletionBody.model_validate({"messages": [USER], "speed": "deep", "seed": 1} | fields)
+        prompt = await self.renderer.render(self.model, body.template_variables())
+        question = Request("question", prompt, max_tokens, sampling=next(body.sampling(None)))
+        return DeepReply(body, question, self.bridge, self.renderer, self.model)
+
+    async def answer(self, request: Request) -> tuple[str, Ended]:
+        texts, end = [], None
+        async with aclosing(generate(self.bridge, [request], streams=False, prompt_field="messages")) as batches:
+            async for batch in batches:
+                for news in batch:
+                    texts.append(news.text)
+                    end = news.end
+        assert end is not None
+        return "".join(texts), end
+
+    async def becomes_idle(self) -> None:
+        """Hold that nobody runs any more, by the engine's own word."""
+        assert self.bridge.n_active == self.bridge.n_queued == 0
+        deadline = time.monotonic() + 10
+        while (now := self.bridge.snapshot) is None or not now.is_idle:
+            assert time.monotonic() < deadline, now
+            await asyncio.sleep(0.01)
+        assert (now.n_active, now.n_waiting) == (0, 0)
+
+
+Scenario = Callable[[Room], Coroutine[Any, Any, None]]
+
+
+def play(folder: Path, scenario: Scenario, **options: Any) -> None:
+    async def run() -> None:
+        async with room(folder, **options) as one:
+            await asyncio.wait_for(scenario(one), 60)
+
+    asyncio.run(run())
+
+
+@asynccontextmanager
+async def room(folder: Path, **options: Any) -> AsyncIterator[Room]:
+    bridge, renderer = EngineBridge(), TemplateRenderer()
+    supervisor = Supervisor(bridge.deliver, log_folder=folder / "log", cache_folder=folder / "cache")
+    bridge.attach(supervisor, lambda _state: None)
+    try:
+        await asyncio.to_thread(supervisor.load, EngineOptions(str(EMBER), **{"n_slots": 4} | options))
+        while bridge.state.phase is not Phase.READY:
+            assert bridge.state.phase is not Phase.FAILED, bridge.state.problem
+            await asyncio.sleep(0.02)
+        assert bridge.state.model is not None
+        yield Room(bridge, renderer, bridge.state.model)
+    finally:
+        await renderer.close()
+        await asyncio.to_thread(supervisor.close)
+
+
+@pytest.fixture
+def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever this machine's steps cost, three drafts are nearly free."""
+    plan = deep.plan_deep
+    monkeypatch.setattr(deep, "plan_deep", lambda now: plan(replace(now, cheap_rows=3)))
+
+
+@pytest.mark.usefixtures("_cheap")
+def test_drafts_become_notes_and_notes_an_answer(tmp_path: Path) -> None:
+    async def scenario(stage: Room) -> None:
+        reply = await stage.reply()
+        async with aclosing(reply.think()) as thinking:
+            seen = [progress async for progress in thinking]
+        names = [progress.stage for progress in seen]
+        assert list(dict.fromkeys(names)) == ["drafting", "distilling", "refining"]
+        assert [progress.n_tokens for progress in seen] == sorted(progress.n_tokens for progress in seen)
+        assert seen[-1].n_drafts == seen[-1].n_drafts_done == 3
+        assert "Notes on earlier drafts" in str(reply.answer.prompt)
+        text, end = await stage.answer(reply.answer)
+        assert text.strip()
+        told = reply.timings(end.receipt)["deep"]
+        assert (told["drafts"], told["drafts_used"]) == (3, 3)
+        assert [one["stage"] for one in told["stages"]] == ["drafting", "distilling", "refining"]
+        assert sum(one["completion_tokens"] for one in told["stages"][:2]) == seen[-1].n_tokens
+        usage = reply.usage(
+            {
+                "prompt_tokens": end.receipt.n_prompt,
+                "completion_tokens": end.receipt.n_generated,
+                "prompt_tokens_details": {"cached_tokens": end.receipt.n_cached},
+            }
+        )
+        assert usage["completion_tokens_details"]["reasoning_tokens"] == seen[-1].n_tokens
+        assert usage["completion_tokens"] == seen[-1].n_tokens + end.receipt.n_generated
+        assert usage["prompt_tokens"] == sum(one["prompt_tokens"] for one in told["stages"])
+        await stage.becomes_idle()
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.usefixtures("_cheap")
+@pytest.mark.parametrize("stop_at", ["measuring", "drafting", "distilling", "refining"])
+def test_a_reply_that_is_cancelled_leaves_nobody_running(tmp_path: Path, stop_at: str) -> None:
+    async def scenario(stage: Room) -> None:
+        reply = await stage.reply(max_tokens=None, ignore_eos=True)
+        reached = asyncio.Event()
+
+        async def follow() -> None:
+            async with aclosing(reply.think()) as thinking:
+                async for progress in thinking:
+                    if progress.stage == stop_at and progress.stage != "refining" and stage.bridge.n_active:
+                        reached.set()
+            reached.set()
+            await stage.answer(reply.answer)
+
+        work = asyncio.ensure_future(follow())
+        if stop_at == "measuring":
+            while not stage.bridge.n_active:
+                await asyncio.sleep(0)
+        else:
+            await asyncio.wait_for(reached.wait(), 30)
+        if stop_at == "refining":
+            while not stage.bridge.n_active:
+                await asyncio.sleep(0.001)
+        assert not work.done()
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await stage.becomes_idle()
+        _, end = await stage.answer(Request("after", "Once", 3, sampling=SamplingParams(temperature=0)))
+        assert end.reason is FinishReason.LENGTH
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.usefixtures("_cheap")
+@pytest.mark.parametrize("n_ctx", [160, 320, 384, 512])
+def test_a_small_context_is_kept_in_every_stage(tmp_path: Path, n_ctx: int) -> None:
+    async def scenario(stage: Room) -> None:
+        reply = await stage.reply(max_tokens=None, ignore_eos=True)
+        async with aclosing(reply.think()) as thinking:
+            seen = [progress.stage async for progress in thinking]
+        assert seen[-1] == ("plain" if n_ctx == 160 else "refining")
+        text, end = await stage.answer(reply.answer)
+        assert text
+        assert end.reason is FinishReason.LENGTH, "up to the end of the context"
+
+    play(tmp_path, scenario, n_ctx=n_ctx, n_cells=n_ctx)
+
+
+def test_one_slot_answers_plainly_and_says_so(tmp_path: Path) -> None:
+    async def scenario(stage: Room) -> None:
+        reply = await stage.reply(temperature=0)
+        async with aclosing(reply.think()) as thinking:
+            (progress,) = [progress async for progress in thinking]
+        assert progress.wire()["stage"] == "plain"
+        assert "slot" in progress.wire()["reason"]
+        assert reply.answer.id == "question"
+        _, end = await stage.answer(reply.answer)
+        assert reply.timings(end.receipt)["deep"]["drafts"] == 1
+        assert (
+            reply.usage({"prompt_tokens": 3, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 0}})[
+                "total_tokens"
+            ]
+            == 5
+        )
+
+    play(tmp_path, scenario, n_slots=1)
+
+
+def ended(name: str, kind: FailureKind | None = None) -> Ended:
+    failure = Failure(kind, "It went wrong.") if kind is not None else None
+    return Ended(name, FinishReason.FAILED if failure else FinishReason.LENGTH, failure=failure)
+
+
+class FailingDrafts(EngineBridge):
+    """Fails the drafts that a test names; everything else goes to the engine."""
+
+    def __init__(self, inner: EngineBridge, failing: set[int]) -> None:
+        super().__init__()
+        self.inner, self.failing, self.prompts = inner, failing, []
+
+    @property
+    def n_active(self) -> int:
+        return self.inner.n_active
+
+    def open(self, requests: Any, streams: bool) -> Any:
+        self.prompts.append(str(requests[0].prompt))
+        spoilt = [
+            replace(request, prompt=(10**9,)) if len(requests) > 1 and index in self.failing else request
+            for index, request in enumerate(requests)
+        ]
+        return self.inner.open(spoilt, streams)
+
+    def close(self, channel: Any) -> None:
+        self.inner.close(channel)
+
+
+@pytest.mark.usefixtures("_cheap")
+@pytest.mark.parametrize("failing", [{0}, {1, 2}, {0, 1, 2}])
+def test_drafts_that_fail_do_not_sink_the_answer_unless_all_do(tmp_path: Path, failing: set[int]) -> None:
+    async def scenario(stage: Room) -> None:
+        inner = stage.bridge
+        stage.bridge = bridge = FailingDrafts(inner, failing)
+        reply = await stage.reply()
+        if len(failing) == 3:
+            with pytest.raises(RequestFailed, match="is no token"):
+                async with aclosing(reply.think()) as thinking:
+                    [progress async for progress in thinking]
+        else:
+            async with aclosing(reply.think()) as thinking:
+                last = [progress async for progress in thinking][-1]
+            assert last.stage == "refining"
+            assert reply.n_used == 3 - len(failing)
+            assert f"Below are {3 - len(failing)} drafts" in bridge.prompts[-1]
+        stage.bridge = inner
+        await stage.becomes_idle()
+
+    play(tmp_path, scenario)
+
+
+def test_a_text_is_clipped_at_whole_tokens() -> None:
+    part = Part(Request("p", "x"))
+    for text, n in ((" One", 1), ("", 1), (" two", 1), (" three four", 2)):
+        part.take(Token("p", text, n, ()))
+    part.take(ended("p"))
+    assert part.text() == "One two three four"
+    assert [part.text(n) for n in range(6)] == ["", "One", "One", "One two", "One two", "One two three four"]
+    assert part.n_tokens == 5
+
+
+def test_drafts_differ_and_only_the_answer_is_constrained() -> None:
+    body = ChatCompletionBody.model_validate({"messages": [USER], "temperature": 0})
+    question = Request("q", "x", 5, ("stop",), SamplingParams(temperature=0, ignore_eos=True))
+    reply = DeepReply(body, question, EngineBridge(), TemplateRenderer(), None)  # type: ignore[arg-type]
+    first, second = reply._draft(0), reply._draft(1)
+    assert (first.sampling.temperature, second.sampling.temperature) == (0, 0.7)
+    assert (first.stop, first.constraint, first.sampling.ignore_eos) == ((), None, False)
+    assert second.sampling.seed == reply._draft(1).sampling.seed, "temperature 0 can be repeated"
+    assert reply._draft(2).sampling.seed != second.sampling.seed
+    assert reply.answer is question
+
+
+def test_progress_says_where_it_stands() -> None:
+    assert Progress("drafting", 3, 1, 42, 0.12345).wire() == {
+        "stage": "drafting", "drafts": 3, "drafts_done": 1, "tokens": 42, "seconds": 0.123,
+    }  # fmt: skip
+
+
+# Over HTTP. How many drafts there are is up to the machine; what is promised holds for any number.
+
+DEEP = {"speed": "deep"}
+
+
+def test_a_deep_reply_over_http_tells_its_stages(server) -> None:
+    answer = server.chat(extra_body=DEEP)
+    told = answer.timings["deep"]
+    assert answer.choices[0].finish_reason in ("stop", "length")
+    assert (told["drafts"] > 1) == ("reason" not in told) == bool(told["stages"])
+    usage = answer.usage
+    assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
+    hidden = sum(stage["completion_tokens"] for stage in told["stages"][:-1])
+    assert usage.completion_tokens_details.reasoning_tokens == hidden
+
+
+def test_a_client_that_knows_no_progress_reads_the_stream_as_any_other(server) -> None:
+    text, finishes, stages, usages = "", [], [], []
+    for chunk in server.chat(extra_body=DEEP, stream=True, stream_options={"include_usage": True}):
+        if chunk.usage:
+            usages.append(chunk.usage)
+            continue
+        (choice,) = chunk.choices
+        text += choice.delta.content or ""
+        finishes += [choice.finish_reason] if choice.finish_reason else []
+        if "progress" in (chunk.model_extra or {}):
+            assert text == "", "all of it comes before the answer"
+            stages.append(chunk.model_extra["progress"]["stage"])
+    assert text.strip()
+    assert len(finishes) == len(usages) == 1
+    assert list(dict.fromkeys(stages)) in (["plain"], ["drafting", "distilling", "refining"])
+
+
+def test_a_deep_stream_that_is_left_early_frees_its_slots(server) -> None:
+    for n_chunks in (1, 2, 4, 8):
+        stream = server.chat(extra_body=DEEP | {"ignore_eos": True}, max_tokens=None, stream=True)
+        for _ in range(n_chunks):
+            next(stream)
+        stream.close()
+        server.wait_until(lambda state: state["active"] == state["queued"] == 0)
+
+
+def test_the_answer_of_a_deep_reply_keeps_to_its_form(server) -> None:
+    answer = server.chat(extra_body=DEEP | {"regex": "(yes|no)"})
+    assert answer.choices[0].message.content in ("yes", "no")
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"n": 2}, "n"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+    ],
+)
+def test_what_a_deep_reply_cannot_honour_is_refused(server, fields, param) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        server.chat(extra_body=DEEP, **fields)
+    assert caught.value.param == param
+
+
+def test_a_deep_reply_needs_a_question(server) -> None:
+    messages = [USER, {"role": "assistant", "content": "Once"}]
+    answer = server.http.post("/v1/chat/completions", json={"messages": messages, "speed": "deep"})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "messages"
+
+
+def test_a_question_that_cannot_fit_is_refused_with_both_numbers(server) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        server.chat("fox " * 4000, extra_body=DEEP)
+    assert caught.value.code == "context_length_exceeded"
+    with pytest.raises(openai.BadRequestError), server.chat("fox " * 4000, extra_body=DEEP, stream=True):
+        pass
+
+
+def test_completions_cannot_be_deep(server) -> None:
+    answer = server.http.post("/v1/completions", json={"prompt": "Once", "speed": "deep"})
+    assert answer.status_code == 400
+    assert "/v1/chat/completions" in answer.json()["error"]["message"]

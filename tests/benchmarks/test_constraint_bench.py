@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks import synthetic_vocab
+from tests.support.engines import open_engine
+
+
+def test_made_up_words_are_visible_tokens_and_ember_still_speaks() -> None:
+    with open_engine(synthetic_vocab.model(20_000, 12), speculation="off") as engine:
+        pieces = engine.vocab.pieces
+        assert len(pieces) == 20_000
+        assert sum(bool(piece) for piece in pieces) > 19_900
+        assert len(set(pieces[10_000:])) == 10_000
+        assert any(piece.startswith(b" ") and len(piece) > 6 for piece in pieces[10_000:])
+        assert any(b'"' in piece for piece in pieces[10_000:])
+
+
+def test_the_bench_reports_what_it_promises(run_bench: Callable[..., dict[str, Any]]) -> None:
+    sizes = ("--layers", "12", "--vocabulary", "20000", "--rounds", "2", "--steps", "6", "--threads", "1")
+    report = run_bench("constraint", *sizes)
+    assert {row["constraint"] for row in report["rows"]} == {"json_object", "json_schema", "regex"}
+    assert {row["sampling"] for row in report["rows"]} == {"greedy", "sampled"}
+    promised = [row["overhead"] for row in report["rows"] if row["constraint"] != "regex"]
+    assert report["summary"]["constraint_overhead"] == max(promised)
+    assert all(row["free_step_us"] > 0 for row in report["rows"])
