@@ -20,8 +20,9 @@ def parse_size(text: str, what: str) -> int:
 
 def show_size(n_bytes: int) -> str:
     """Return ``n_bytes`` in a unit that makes it short."""
+    size = float(n_bytes)
     for unit in ("B", "KB", "MB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:,.0f} {unit}"
-        n_bytes = round(n_bytes / 1000)
-    return f"{n_bytes / 1000:,.1f} GB"
+        if size < 1000:
+            return f"{size:,.0f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} GB"

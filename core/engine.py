@@ -95,6 +95,7 @@ class Engine:
         )
         self._order = itertools.count()
         self._cancelled: set[str] = set()
+        self._has_tidied = False
 
     # -- requests -----------------------------------------------------------------------------------------------
 
@@ -210,8 +211,16 @@ class Engine:
     def tidy(self) -> float | None:
         """Use a moment without work to bring texts to safety; return in how many seconds to call again, None: never."""
         if self._slots.tidy():
+            self._has_tidied = True
             return 0.0
-        return _TIDY_PAUSE if self._slots.is_writing else None
+        if self._slots.is_writing:
+            self._has_tidied = True
+            return _TIDY_PAUSE
+        if self._has_tidied:
+            self._has_tidied = False
+            self.meter.tell_again()
+            return 0.0
+        return None
 
     def check_integrity(self) -> None:
         """Raise AssertionError where the cache contradicts itself, or llama.cpp; for tests."""

@@ -159,6 +159,10 @@ class Meter:
             return not self._was_idle
         return not 0.0 <= now - self._published_at < _SNAPSHOT_SECONDS
 
+    def tell_again(self) -> None:
+        """Something changed although there was no work: a snapshot is due."""
+        self._was_idle = False
+
     def snapshot(
         self,
         now: float,

@@ -43,6 +43,8 @@ class Roster:
         sequence = next((one for one in self.waiting if not self._is_held(one)), None)
         if sequence is None:
             return None
+        if self.running and not self.slots.make_way(sequence.tokens):
+            return None
         self.waiting.remove(sequence)
         if not sequence.was_started:
             sequence.divergence = self.slots.divergence(sequence.tokens)

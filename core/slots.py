@@ -24,6 +24,8 @@ _KEEP_SHARE = 0.5
 _LEAST_SAVED = 16
 # Where a running state is kept while a prompt is read.
 _FIRST_CHECKPOINT, _BEFORE_END = 512, 8
+# Seconds that a step may spend on saving for a request that waits.
+_LONGEST_SAVE = 0.01
 # A request waits for another one, or for the disk, if that saves so many tokens.
 _LEAST_AWAITED = 32
 
@@ -184,6 +186,21 @@ class SlotTable:
         for segment in missing:
             self._store.read(segment)
         return reading
+
+    def make_way(self, tokens: TokenBuffer) -> bool:
+        """Save some of what is in the slot that ``tokens`` would take; True where nothing is left to be saved.
+
+        For as long as others are at work it is done in small parts, so that none of them waits for long.
+        """
+        source, n_shared = self._best_slot(self._match(tokens))
+        target = self._target(source, n_shared)
+        if target.n_resident - (n_shared if target is source else 0) < _LEAST_SAVED:
+            return True
+        until = self._clock() + _LONGEST_SAVE
+        while self._save_piece(target):
+            if self._clock() >= until:
+                return False
+        return True
 
     def take(self, tokens: TokenBuffer, hold: Hold | None = None) -> tuple[Slot, int]:
         """Occupy a free slot for ``tokens``; return it and how many of its tokens are in the cache already.

@@ -263,3 +263,38 @@ def test_a_prompt_that_parts_from_a_stored_text_says_where(tmp_path: Path) -> No
         assert receipt.cache_miss.prompt.startswith(" bear.")
         assert complete(engine, first, max_tokens=4)[1].receipt.cache_miss is None
         assert complete(engine, words(30), max_tokens=1)[1].receipt.cache_miss is None
+
+
+def test_the_gauges_tell_what_is_kept_when_all_is_safe(tmp_path: Path) -> None:
+    with open_engine(n_slots=2, n_ctx=512, speculation="off", cache_folder=tmp_path, cache_disk=1 << 30) as engine:
+        settle(engine)
+        cached(engine, words(200))
+        cached(engine, words(200))
+        settle(engine)
+        snapshot = engine.take_snapshot()
+        assert snapshot is not None
+        assert engine.take_snapshot() is None
+        assert snapshot.is_idle
+        assert snapshot.n_idle_cells == 201
+        assert snapshot.n_hit_tokens == 199
+        assert snapshot.cache_ram_bytes == snapshot.cache_disk_bytes > 4_000 * 200
+
+
+def test_a_slot_is_emptied_in_small_parts_while_others_are_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_engine(n_slots=2, n_ctx=1024, speculation="off") as engine:
+        cached(engine, words(900))
+        submit(engine, "at work", FOX, max_tokens=60, sampling=ENDLESS)
+        ledger = Ledger()
+        for _ in range(3):
+            ledger.add(engine.step())
+        monkeypatch.setattr("core.slots._LONGEST_SAVE", 0.0)
+        submit(engine, "next", words(50, 1), max_tokens=2)
+        n_waited = 0
+        while "next" not in ledger.started:
+            n_rows = engine._runner.n_rows
+            ledger.add(engine.step())
+            n_waited += 1
+            assert engine._runner.n_rows > n_rows, "others go on"
+        assert n_waited > 900 // 256
+        run(engine, ledger)
+        assert cached(engine, words(900)) == 899

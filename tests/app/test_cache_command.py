@@ -1,0 +1,61 @@
+"""Sizes on the command line, and the command that shows and deletes stored texts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from app.byte_size import parse_size, show_size
+from app.cli import main
+from app.exit_codes import ExitCode
+from app.paths import HOME_VARIABLE
+from app.server.settings import ServerSettings
+from core.errors import BadOption
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0", 0), ("12", 12), ("500M", 500 << 20), ("4g", 4 << 30), ("1GiB", 1 << 30), (" 2KB ", 2048)],
+)
+def test_a_size_is_read(text: str, expected: int) -> None:
+    assert parse_size(text, "--cache-ram") == expected
+
+
+@pytest.mark.parametrize("text", ["", "-1", "4 G", "1.5G", "much", "9" * 16])
+def test_what_is_no_size_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(BadOption, match="--cache-ram: write for example 500M, 4G, or 0"):
+        parse_size(text, "--cache-ram")
+
+
+def test_a_size_is_shown_in_a_unit_that_makes_it_short() -> None:
+    assert [show_size(n) for n in (0, 999, 1_500, 2_400_000, 7_300_000_000)] == [
+        "0 B",
+        "999 B",
+        "2 KB",
+        "2 MB",
+        "7.3 GB",
+    ]
+
+
+def test_bad_sizes_are_refused_before_anything_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--cache-disk", "lots"]) == ExitCode.USAGE
+    assert "'lots' is no size for --cache-disk" in capsys.readouterr().err
+    with pytest.raises(BadOption, match="cache in RAM"):
+        ServerSettings(cache_ram=-1)
+
+
+def test_stored_texts_are_shown_and_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path))
+    folder = tmp_path / "cache" / "prefixes" / "00"
+    folder.mkdir(parents=True)
+    (folder / "aa.kv").write_bytes(bytes(5_000))
+    assert main(["cache"]) == 0
+    assert capsys.readouterr().out == f"5 KB in {folder.parent}\n"
+    assert main(["cache", "--clear", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"folder": str(folder.parent), "bytes": 5_000, "cleared": True}
+    assert not folder.exists()
+    assert main(["cache", "--clear"]) == 0
