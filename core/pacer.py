@@ -66,7 +66,9 @@ class Pacer:
 
     def rest(self) -> None:
         """The fast lane does not lead: there is no pace to keep."""
-        self._ended_at = None
+        if self._ended_at is not None:
+            self._ended_at = None
+            self.ledger.start_over()
 
     def can_pause(self, seconds: float) -> bool:
         """Return whether the fast lane can wait ``seconds`` for something that is not in its steps."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 # What riders may add to the fast lane's time: the promise is a tenth, and the rest is for what no clock of ours sees,
 # as the work of the server for their replies.
 RIDE_SHARE = 0.06
-# Rides that are felt come so many steps apart: less than one gap between tokens in twenty is a long one, so that the
-# 95th percentile stays what it is alone.
-RIDE_INTERVAL = 21
-# At most so many steps' time is saved up for riders that come later: a ride must not become a pause. Only where even
-# the least of rides costs more, that is saved.
-_MOST_SAVED = 2.0
+# Rides that are felt come so many steps apart. The step after one is slower too (another graph, colder caches), so that
+# two gaps of so many are long ones: less than one in twenty, and the 95th percentile stays what it is alone.
+RIDE_INTERVAL = 41
+# At most so many steps' time is saved up, that of one interval: a ride must not become a pause. Only where even the
+# least of rides costs more, that is saved.
+_MOST_SAVED = RIDE_SHARE * (RIDE_INTERVAL + 1)
 # So many steps after a ride still feel it (its events are being sent): they are its cost, and no measure of what a
 # step takes alone.
 _AFTERMATH = 2
@@ -85,6 +85,10 @@ class RideLedger:
         ratio = min(max(seconds / lone, 1.0 / _OUTLIER), _OUTLIER)
         self._lone_ratio *= 1.0 + _LONE_RATE * (ratio - 1.0)
         self._since_lone = 0
+
+    def start_over(self) -> None:
+        """Another request begins: what was saved beside those before is not spent on it, a short one might not last."""
+        self.balance = min(self.balance, 0.0)
 
     def book_pause(self, seconds: float, predicted: float) -> None:
         """Record ``seconds`` in which the fast lane waited for something else; a step is ``predicted``."""
