@@ -116,15 +116,15 @@ class Lanes:
         gaps = tuple(later[0] - earlier[0] for earlier, later in itertools.pairwise(arrivals))
         return Pace((last - first) / n_later, gaps, n_others, last - first)
 
-    def throughput(self, lane: Lane, n_clients: int, n_tokens: int) -> float:
+    def throughput(self, lane: Lane, texts: list[str], n_tokens: int) -> float:
         """Return tokens per second of requests in one lane, prefill included."""
         began = time.perf_counter()
-        names = self.submit(lane, n_tokens, n_clients)
+        names = [self.send(lane, n_tokens, text) for text in texts]
         while not self.engine.is_idle:
             self.engine.step()
         seconds = time.perf_counter() - began
         self.clear(names)
-        return n_clients * n_tokens / seconds
+        return len(texts) * n_tokens / seconds
 
     def plan_seconds(self, n_waiting: int) -> float:
         """Return the mean seconds of planning a step where all slots decode and ``n_waiting`` wait in line."""
@@ -174,11 +174,11 @@ def measure_batch(lanes: Lanes, way: str, options: argparse.Namespace) -> Row:
     """Return the row of the batch lane alone against plain concurrent requests."""
     pairs = []
     for turn in range(options.rounds + 1):
-        rates = {}
-        for lane in (Lane.STANDARD, Lane.BATCH)[:: -1 if turn % 2 else 1]:
-            rates[lane] = lanes.throughput(lane, options.slots, options.tokens)
+        texts = prompts.mixed(options.slots, turn * options.slots)
+        order = (Lane.STANDARD, Lane.BATCH, Lane.BATCH, Lane.STANDARD)
+        first, second, third, fourth = [lanes.throughput(lane, texts, options.tokens) for lane in order]
         if turn:
-            pairs.append((rates[Lane.STANDARD], rates[Lane.BATCH]))
+            pairs.append((2 / (1 / first + 1 / fourth), 2 / (1 / second + 1 / third)))
     return {
         "way": way,
         "measure": "batch lane",
@@ -208,8 +208,9 @@ def summarise(rows: list[Row]) -> dict[str, float | str | None]:
         "fast_lane_p95_ratio": max(row["gap_p95_ratio"] for row in fast),
         "batch_lane_share": min(row["batch_share"] for row in rows if row["measure"] == "batch lane"),
     }
-    for count in (_FEW, _MANY):
-        summary[f"plan_us_{count}"] = max(row[f"plan_us_{count}"] for row in rows if row["measure"] == "planning")
+    for row in rows:
+        if row["measure"] == "planning":
+            summary |= {f"plan_us_{count}": row[f"plan_us_{count}"] for count in (_FEW, _MANY)}
     return summary
 
 
@@ -235,7 +236,7 @@ def measure(options: argparse.Namespace) -> Report:
         row = measure_batch(lanes, way, options)
         say(f"{way}: the batch lane reaches {row['batch_share']:.3f} of plain concurrency")
         report.rows.append(row)
-        if way == "plain":
+        if way == options.ways[0]:
             row = measure_plan(lanes, way, min(options.rounds, 3))
             say(f"planning a step takes {row[f'plan_us_{_FEW}']} and {row[f'plan_us_{_MANY}']} us")
             report.rows.append(row)
