@@ -173,12 +173,11 @@ def measure_pace(lanes: Lanes, way: str, options: argparse.Namespace) -> Row:
 def measure_batch(lanes: Lanes, way: str, options: argparse.Namespace) -> Row:
     """Return the row of the batch lane alone against plain concurrent requests."""
     pairs = []
-    for turn in range(options.rounds + 1):
+    for turn in range(options.rounds):
         texts = prompts.mixed(options.slots, turn * options.slots)
         order = (Lane.STANDARD, Lane.BATCH, Lane.BATCH, Lane.STANDARD)
-        first, second, third, fourth = [lanes.throughput(lane, texts, options.tokens) for lane in order]
-        if turn:
-            pairs.append((2 / (1 / first + 1 / fourth), 2 / (1 / second + 1 / third)))
+        first, second, third, fourth = [lanes.throughput(lane, texts, options.tokens // 2) for lane in order]
+        pairs.append((2 / (1 / first + 1 / fourth), 2 / (1 / second + 1 / third)))
     return {
         "way": way,
         "measure": "batch lane",
@@ -248,7 +247,7 @@ def measure(options: argparse.Namespace) -> Report:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9, choices=range(1, 51), metavar="N", help="rounds of turns")
-    parser.add_argument("--tokens", type=int, default=128, help="tokens of each reply that is measured")
+    parser.add_argument("--tokens", type=int, default=128, help="tokens of a fast reply; a batch reply has half")
     parser.add_argument("--slots", type=int, default=8, choices=range(2, 33), metavar="N", help="slots of the engine")
     parser.add_argument("--ways", nargs="+", choices=_WAYS, default=list(_WAYS), help="only these")
     parser.add_argument("--layers", type=int, default=60, help="layers of the target")

@@ -31,7 +31,8 @@ from core.runner import Runner
 from core.sampling_params import SamplingParams
 from core.sequence import Sequence
 from core.slots import Divergence, SlotTable
-from core.snapshot import Snapshot
+from core.snapshot import LaneCount, Snapshot
+from core.speculative.draft_model import DraftModel
 from core.speculative.drafter import Chain
 from core.speculative.speculator import Speculator
 from core.step_stats import StepStats, Yield
@@ -59,9 +60,10 @@ class Engine:
         n_ubatch: int = 512,
         rollback: Rollback | None = None,
         speculator: Speculator | None = None,
+        owns_model: bool = True,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Take over ``model``, ``context`` and ``speculator``: ``close`` frees them.
+        """Take over ``model``, ``context`` and ``speculator``: ``close`` frees them, unless ``owns_model`` is false.
 
         ``cost`` predicts the context's step times and learns from each; ``meter`` takes a reading of each. ``n_ctx``
         bounds each request. The context's sequences are ``slots`` and behind them ``n_branches`` for drafted trees.
@@ -73,6 +75,7 @@ class Engine:
         self.vocab = vocab
         self.stats = StepStats()
         self._model = model
+        self._owns_model = owns_model
         self._intake = Intake(model, vocab, n_ctx)
         self._context = context
         self._clock = clock
@@ -176,6 +179,23 @@ class Engine:
         """Requests that wait for a slot."""
         return len(self._roster.waiting)
 
+    @property
+    def draft_model(self) -> DraftModel | None:
+        """The small model that drafts, where there is one."""
+        return self._speculator.draft_model if self._speculator is not None else None
+
+    def lane_counts(self) -> tuple[LaneCount, ...]:
+        """Return how many requests run and wait in each lane."""
+        return self._roster.lane_counts()
+
+    def can_pause(self, seconds: float) -> bool:
+        """Return whether requests of the fast lane, if there are any, can wait ``seconds`` for something else."""
+        return self.is_idle or self._pacer.can_pause(seconds)
+
+    def book_pause(self, seconds: float) -> None:
+        """Record that the engine's thread was elsewhere for ``seconds`` after a step."""
+        self._pacer.book_pause(seconds)
+
     # -- the step -----------------------------------------------------------------------------------------------
 
     def step(self) -> list[RequestEvent]:
@@ -213,10 +233,10 @@ class Engine:
         stats.draft += draft_seconds
         ended = self._clock()
         stats.total += ended - began
-        if leaders is running:
-            self._pacer.rest()
-        elif done:
+        if done and leaders is not running:
             self._pacer.book(done, began, ended, draft_seconds)
+        if leaders is running or self.is_idle:
+            self._pacer.rest()
         return events
 
     def _riding(self, leaders: Plan) -> Plan:
@@ -252,7 +272,7 @@ class Engine:
             slots.n_hits,
             store.n_ram_bytes if store is not None else 0,
             store.n_disk_bytes if store is not None else 0,
-            self._roster.lane_counts(),
+            self.lane_counts(),
         )
         if self._speculator is None:
             return self.meter.snapshot(now, self.is_idle, occupancy)
@@ -379,4 +399,5 @@ class Engine:
             self._speculator.close()
         self._slots.close()
         self._context.close()
-        self._model.close()
+        if self._owns_model:
+            self._model.close()

@@ -9,15 +9,17 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class AnswerSettings:
-    """How replies are made: sampling fields of a request, ``max_tokens`` and stop strings."""
+    """How replies are made: sampling fields of a request, ``max_tokens``, stop strings, and how soon."""
 
     sampling: Mapping[str, Any] = field(default_factory=dict)
     max_tokens: int | None = None
     stop: Sequence[str] = ()
+    speed: str | None = None
 
     def fields(self) -> dict[str, Any]:
         """Return these as fields of a request."""
-        limit = {} if self.max_tokens is None else {"max_tokens": self.max_tokens}
+        limit: dict[str, Any] = {} if self.max_tokens is None else {"max_tokens": self.max_tokens}
+        limit |= {} if self.speed is None else {"speed": self.speed}
         return {**self.sampling, **limit, **({"stop": list(self.stop)} if self.stop else {})}
 
 

@@ -11,6 +11,7 @@ import typer
 from app.chat.sampling_options import SamplingOptions
 from app.chat.server_choice import ServerChoice
 from app.option_group import with_groups
+from app.server.speed import Speed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +35,10 @@ def chat(
     stop: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="Text that ends the reply; may be given more than once.")
     ] = None,
+    speed: Annotated[
+        Speed | None,
+        typer.Option(help="fast goes first, batch may wait, spark: the small paired model answers.", metavar="SPEED"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: the reply and its figures.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No receipt on stderr.")] = False,
     sampling: SamplingOptions,
@@ -50,7 +55,7 @@ def chat(
     from app.chat.conversation import AnswerSettings, Conversation
     from app.chat.prompt import checked, read_prompt
 
-    settings = AnswerSettings(sampling.fields(), max_tokens, tuple(stop or ()))
+    settings = AnswerSettings(sampling.fields(), max_tokens, tuple(stop or ()), speed)
     conversation = Conversation(settings, system=checked(system) if system else None)
     prompt = read_prompt(words or ())
     if prompt is None:
