@@ -38,6 +38,8 @@ _N_CTX = 512
 _N_BATCH = 16
 _FEW, _MANY = 16, 256
 _PLAN_STEPS = 60
+# The pace of a single request is what varies most: the rest takes no more rounds than this.
+_FEW_ROUNDS = 3
 # Where in the list of prompts those of the fast lane begin.
 _FAST_PLACES = 1_900
 _FIRST_TOKENS = 4
@@ -173,7 +175,7 @@ def measure_pace(lanes: Lanes, way: str, options: argparse.Namespace) -> Row:
 def measure_batch(lanes: Lanes, way: str, options: argparse.Namespace) -> Row:
     """Return the row of the batch lane alone against plain concurrent requests."""
     pairs = []
-    for turn in range(options.rounds):
+    for turn in range(min(options.rounds, _FEW_ROUNDS)):
         texts = prompts.mixed(options.slots, turn * options.slots)
         order = (Lane.STANDARD, Lane.BATCH, Lane.BATCH, Lane.STANDARD)
         first, second, third, fourth = [lanes.throughput(lane, texts, options.tokens // 2) for lane in order]
@@ -236,7 +238,7 @@ def measure(options: argparse.Namespace) -> Report:
         say(f"{way}: the batch lane reaches {row['batch_share']:.3f} of plain concurrency")
         report.rows.append(row)
         if way == options.ways[0]:
-            row = measure_plan(lanes, way, min(options.rounds, 3))
+            row = measure_plan(lanes, way, min(options.rounds, _FEW_ROUNDS))
             say(f"planning a step takes {row[f'plan_us_{_FEW}']} and {row[f'plan_us_{_MANY}']} us")
             report.rows.append(row)
         engine.close()
