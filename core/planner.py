@@ -14,8 +14,9 @@ from core.tree_shape import TreeShape
 
 # Seconds that a step should take at most, by the lane that goes first among those who decode, and where nobody does:
 # cancels and new requests wait for its end. Text that comes ten times a second still flows; the fast lane is for those
-# who want it twice as smooth; nobody watches the batch lane, but whoever comes should not wait for it long.
-_DECODE_TARGETS = {Lane.FAST: 0.05, Lane.STANDARD: 0.1, Lane.BATCH: 0.25}
+# who want it twice as smooth. Nobody watches the batch lane, but longer steps would not help it: the more of them a
+# prompt takes, the more tokens of others come along with it.
+_DECODE_TARGETS = {Lane.FAST: 0.05, Lane.STANDARD: 0.1, Lane.BATCH: 0.1}
 _PREFILL_TARGET = 0.5
 # Prompts move by at least so many rows.
 _SMALLEST_CHUNK = 16

@@ -60,10 +60,12 @@ class Roster:
 
         It is the youngest of those that have had their term.
         """
-        if not self._has_higher_waiting or not self.is_full or self._first(ABOVE_BATCH) is None:
+        if not self._has_higher_waiting or not self.is_full:
             return None
         movable = [s for s in self.running if s.request.lane is Lane.BATCH and now - s.placed_at >= s.term]
-        return max(movable, key=lambda sequence: sequence.order, default=None)
+        if not movable or self._first(ABOVE_BATCH) is None:
+            return None
+        return max(movable, key=lambda sequence: sequence.order)
 
     def preempt(self, sequence: Sequence, now: float) -> Sequence | None:
         """Let a running batch request wait; return the request of a higher lane that runs in its place.

@@ -91,7 +91,7 @@ def test_steps_are_as_short_as_the_first_lane_among_those_who_decode_wants_them(
     lanes = {lane: sequence(rank, 1, 4, lane) for rank, lane in enumerate(Lane)}
     targets = [step_target([lanes[lane]]) for lane in Lane]
     assert targets == sorted(targets)
-    assert step_target(list(lanes.values())) == targets[0]
+    assert step_target(list(lanes.values())) == targets[0] < targets[1]
     assert step_target([]) > targets[-1]
 
 
