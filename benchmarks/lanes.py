@@ -70,13 +70,15 @@ class Lanes:
         self._n_slots = n_slots
         self._places = itertools.count()
 
-    def submit(self, lane: Lane, n_tokens: int, count: int) -> list[str]:
+    def submit(self, lane: Lane, n_tokens: int, count: int, *, speculates: bool = True) -> list[str]:
         """Send requests to a lane that generate ``n_tokens`` each; return their ids."""
-        return [self.send(lane, n_tokens, prompts.mixed(1, next(self._places))[0]) for _ in range(count)]
+        texts = [prompts.mixed(1, next(self._places))[0] for _ in range(count)]
+        return [self.send(lane, n_tokens, text, speculates=speculates) for text in texts]
 
-    def send(self, lane: Lane, n_tokens: int, prompt: str) -> str:
+    def send(self, lane: Lane, n_tokens: int, prompt: str, *, speculates: bool = True) -> str:
         """Send one request; return its id."""
-        request = Request(f"{lane} {next(self._places)}", prompt, n_tokens, sampling=_ENDLESS, lane=lane)
+        name = f"{lane} {next(self._places)}"
+        request = Request(name, prompt, n_tokens, sampling=_ENDLESS, lane=lane, speculates=speculates)
         self.engine.submit(self.engine.prepare(request))
         return request.id
 
@@ -131,7 +133,7 @@ class Lanes:
     def plan_seconds(self, n_waiting: int) -> float:
         """Return the mean seconds of planning a step where all slots decode and ``n_waiting`` wait in line."""
         engine = self.engine
-        names = self.submit(Lane.BATCH, _N_CTX // 2, self._n_slots + n_waiting)
+        names = self.submit(Lane.BATCH, _N_CTX // 2, self._n_slots + n_waiting, speculates=False)
         while engine.n_waiting > n_waiting or any(s.is_prefilling for s in engine._roster.running):
             engine.step()
         for _ in range(_FIRST_TOKENS):
