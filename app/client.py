@@ -187,7 +187,7 @@ def _refusal(response: http.client.HTTPResponse) -> ServerRefused:
 def _reply_events(response: http.client.HTTPResponse) -> Iterator[ReplyEvent]:
     model, is_finished = "", False
     for chunk in _chunks(response):
-        if (name := chunk.get("model")) and name != model:
+        if (name := chunk.get("answered_by") or chunk.get("model")) and name != model:
             model = name
             yield Named(name)
         for event in _chunk_events(chunk):

@@ -186,7 +186,7 @@ class Stage:
         reads = ReadCost.of(self._draft_facts, "f16")
         n_branches, n_vocab = draft._branches.count, self._engine._context.n_vocab
         return DraftModel(
-            draft._model,
+            draft.model,
             draft._context,
             cost,
             n_slots=self._n_slots,

@@ -7,8 +7,8 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from typing import Protocol
 
-from core.engine import Engine
 from core.errors import BadRequest, PromptTooLong
 from core.events import Ended, Failure, FailureKind, FinishReason
 from core.intake import Prepared
@@ -19,13 +19,20 @@ _log = logging.getLogger(__name__)
 Admitted = tuple[Prepared, float]
 
 
+class Preparer(Protocol):
+    """What prepares requests: an engine, or several."""
+
+    def prepare(self, request: Request) -> Prepared:
+        """Return a request that can be submitted. Called on the door's thread."""
+
+
 class Door:
     """Prepares on a thread of its own, so that a huge prompt delays neither the running requests nor a cancel.
 
     Every request put in comes out once: as admitted, or through ``refuse`` with its end.
     """
 
-    def __init__(self, engine: Engine, admit: Callable[[Admitted], None], refuse: Callable[[Ended], None]) -> None:
+    def __init__(self, engine: Preparer, admit: Callable[[Admitted], None], refuse: Callable[[Ended], None]) -> None:
         """``admit`` and ``refuse`` are called on the door's thread."""
         self._engine = engine
         self._admit = admit

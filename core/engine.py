@@ -17,11 +17,13 @@ from core.endings import Endings
 from core.errors import SlipstreamError
 from core.events import Ended, Failure, FailureKind, FinishReason, RequestEvent, Started
 from core.intake import Intake, Prepared
+from core.lane import Lane
 from core.llama.context import Context
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.meter import Meter, Occupancy, Reading
-from core.planner import Plan, plan, prefill_chunk, stop_at_stops
+from core.pacer import Pacer
+from core.planner import Plan, leading, plan, prefill_chunk, step_target, stop_at_stops
 from core.request import Request
 from core.rollback import MOST_REPLAYED, Rollback, choose_rollback
 from core.roster import Roster
@@ -29,7 +31,8 @@ from core.runner import Runner
 from core.sampling_params import SamplingParams
 from core.sequence import Sequence
 from core.slots import Divergence, SlotTable
-from core.snapshot import Snapshot
+from core.snapshot import LaneCount, Snapshot
+from core.speculative.draft_model import DraftModel
 from core.speculative.drafter import Chain
 from core.speculative.speculator import Speculator
 from core.step_stats import StepStats, Yield
@@ -57,9 +60,10 @@ class Engine:
         n_ubatch: int = 512,
         rollback: Rollback | None = None,
         speculator: Speculator | None = None,
+        owns_model: bool = True,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Take over ``model``, ``context`` and ``speculator``: ``close`` frees them.
+        """Take over ``model``, ``context`` and ``speculator``: ``close`` frees them, unless ``owns_model`` is false.
 
         ``cost`` predicts the context's step times and learns from each; ``meter`` takes a reading of each. ``n_ctx``
         bounds each request. The context's sequences are ``slots`` and behind them ``n_branches`` for drafted trees.
@@ -71,6 +75,7 @@ class Engine:
         self.vocab = vocab
         self.stats = StepStats()
         self._model = model
+        self._owns_model = owns_model
         self._intake = Intake(model, vocab, n_ctx)
         self._context = context
         self._clock = clock
@@ -93,6 +98,7 @@ class Engine:
             speculator,
             n_ctx=n_ctx,
         )
+        self._pacer = Pacer(cost)
         self._order = itertools.count()
         self._cancelled: set[str] = set()
         self._has_tidied = False
@@ -174,6 +180,23 @@ class Engine:
         """Requests that wait for a slot."""
         return len(self._roster.waiting)
 
+    @property
+    def draft_model(self) -> DraftModel | None:
+        """The small model that drafts, where there is one."""
+        return self._speculator.draft_model if self._speculator is not None else None
+
+    def lane_counts(self) -> tuple[LaneCount, ...]:
+        """Return how many requests run and wait in each lane."""
+        return self._roster.lane_counts()
+
+    def can_pause(self, seconds: float) -> bool:
+        """Return whether requests of the fast lane, if there are any, can wait ``seconds`` for something else."""
+        return self.is_idle or self._pacer.can_pause(seconds)
+
+    def book_pause(self, seconds: float) -> None:
+        """Record that the engine's thread was elsewhere for ``seconds`` after a step."""
+        self._pacer.book_pause(seconds)
+
     # -- the step -----------------------------------------------------------------------------------------------
 
     def step(self) -> list[RequestEvent]:
@@ -183,17 +206,22 @@ class Engine:
         self._end_cancelled(events, began)
         self._admit(events, began)
         running = self._roster.running
-        decoding = [sequence for sequence in running if sequence.n_pending == 1 or not sequence.is_prefilling]
-        chunk = self._chunk(decoding) if len(decoding) < len(running) else 0
+        leaders = leading(running)
+        decoding = [sequence for sequence in leaders if sequence.n_pending == 1 or not sequence.is_prefilling]
+        chunk = self._chunk(decoding) if len(decoding) < len(leaders) else 0
         chains, draft_seconds = self._draft(decoding, chunk)
         drafts = {request_id: chain.draft for request_id, chain in chains.items()}
-        todo = plan(running, self._runner.capacity, chunk, drafts)
+        todo = plan(leaders, self._runner.capacity, chunk, drafts)
+        if leaders is not running:
+            todo += self._riding(todo)
         if len(decoding) < len(running):
             todo = stop_at_stops(todo)
         if not todo:
             if self._roster.waiting:
                 self._slots.wait_for_reads(_LONGEST_WAIT)
             return events
+        stats = self.stats
+        stats.plan += self._clock() - began - draft_seconds
         done, decode_seconds = self._run(todo, events)
         if done:
             reading = self._read(done, decode_seconds, draft_seconds)
@@ -201,12 +229,24 @@ class Engine:
             self._learn(
                 reading, self._committer.commit(done, chains, reading, events, self._clock()), began, speculates
             )
-        stats = self.stats
         stats.n_steps += 1
         stats.decode += decode_seconds
         stats.draft += draft_seconds
-        stats.total += self._clock() - began
+        ended = self._clock()
+        stats.total += ended - began
+        if done and leaders is not running:
+            self._pacer.book(done, began, ended, draft_seconds)
+        if leaders is running or self.is_idle:
+            self._pacer.rest()
         return events
+
+    def _riding(self, leaders: Plan) -> Plan:
+        """Return the shares of those who ride along with the fast lane."""
+        riders = [sequence for sequence in self._roster.running if sequence.request.lane is not Lane.FAST]
+        n_rows = sum([share.n_rows + len(share.draft) for share in leaders])
+        if not riders:
+            return ()
+        return self._pacer.board(leaders, riders, self._runner.capacity - n_rows)
 
     def tidy(self) -> float | None:
         """Use a moment without work to bring texts to safety; return in how many seconds to call again, None: never."""
@@ -241,6 +281,7 @@ class Engine:
             slots.n_hits,
             store.n_ram_bytes if store is not None else 0,
             store.n_disk_bytes if store is not None else 0,
+            self.lane_counts(),
         )
         if self._speculator is None:
             return self.meter.snapshot(now, self.is_idle, occupancy)
@@ -250,7 +291,8 @@ class Engine:
     def _chunk(self, decoding: list[Sequence]) -> int:
         """Return how many prefill rows the next step may have beside those that decode."""
         widest = self._n_ubatch if decoding else self._runner.capacity
-        return prefill_chunk(self.cost, len(decoding), sum([s.n_past + 1 for s in decoding]), widest)
+        kv = sum([sequence.n_past + 1 for sequence in decoding])
+        return prefill_chunk(self.cost, len(decoding), kv, widest, step_target(decoding))
 
     def _draft(self, decoding: list[Sequence], chunk: int) -> tuple[dict[str, Chain], float]:
         """Return what speculation proposes for the requests that decode, and the seconds that took."""
@@ -302,13 +344,25 @@ class Engine:
 
     def _admit(self, events: list[RequestEvent], now: float) -> None:
         """Give slots to waiting requests."""
-        while (sequence := self._roster.place_next()) is not None:
-            if not sequence.was_started:
-                sequence.was_started = True
-                sequence.started_at = now
-                sequence.n_cached = sequence.n_past
-                sequence.cache_miss = self._cache_miss(sequence.divergence)
-                events.append(Started(sequence.id, sequence.n_prompt, sequence.n_cached))
+        roster = self._roster
+        while (sequence := roster.place_next(now)) is not None:
+            self._started(sequence, events, now)
+        while (victim := roster.in_the_way(now)) is not None:
+            assert victim.slot is not None
+            self._branches.trim(victim.slot.id, 0)
+            newcomer = roster.preempt(victim, now)
+            if newcomer is not None:
+                self._started(newcomer, events, now)
+
+    def _started(self, sequence: Sequence, events: list[RequestEvent], now: float) -> None:
+        """A request has a slot; it says so the first time."""
+        sequence.rode_at = self._pacer.n_rides
+        if not sequence.was_started:
+            sequence.was_started = True
+            sequence.started_at = now
+            sequence.n_cached = sequence.n_past
+            sequence.cache_miss = self._cache_miss(sequence.divergence)
+            events.append(Started(sequence.id, sequence.n_prompt, sequence.n_cached))
 
     def _cache_miss(self, divergence: Divergence | None) -> CacheMiss | None:
         if divergence is None:
@@ -354,4 +408,5 @@ class Engine:
             self._speculator.close()
         self._slots.close()
         self._context.close()
-        self._model.close()
+        if self._owns_model:
+            self._model.close()

@@ -6,13 +6,27 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class SparkModel:
+    """Facts about the paired small model that can answer alone; fields as in ``LoadedModel``."""
+
+    name: str
+    description: str
+    n_bytes: int
+    n_vocab: int
+    n_ctx: int
+    chat_template: str | None
+    fim: tuple[str, str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedModel:
     """Facts about a loaded model and the options in effect.
 
     ``n_ctx`` is the context length of one request, ``n_cells`` the KV cells that all requests share.
     ``chat_template`` is the GGUF's jinja source, or None. ``bos``/``eos`` are the texts of these tokens ("" if none).
     ``fim`` holds the texts of the fill-in-the-middle prefix, suffix and middle tokens, or None. ``notices`` are
-    sentences about what is there and cannot be used.
+    sentences about what is there and cannot be used. ``spark`` is the small model that answers where that is asked for,
+    or None, and then ``why_no_spark`` is a sentence.
     """
 
     path: str
@@ -35,3 +49,5 @@ class LoadedModel:
     fim: tuple[str, str, str] | None
     load_seconds: float
     notices: tuple[str, ...] = ()
+    spark: SparkModel | None = None
+    why_no_spark: str = ""

@@ -31,6 +31,7 @@ from core.meter import STATE_BYTES, Meter, ReadCost
 from core.options import EngineOptions
 from core.rollback import Rollback, choose_rollback, n_snapshots
 from core.sizing import ContextSize, choose_context
+from core.spark import spark_model, why_none
 from core.speculative.draft_model import MOST_SHADOWED, DraftModel
 from core.speculative.drafter import PaidDrafter
 from core.speculative.lookup import Lookup
@@ -110,6 +111,8 @@ def load_engine(
         fim=engine.vocab.fill_in_the_middle,
         load_seconds=time.perf_counter() - began,
         notices=notices,
+        spark=spark_model(engine.draft_model, options, size.n_ctx) if engine.draft_model is not None else None,
+        why_no_spark=why_none(options) if engine.draft_model is None else "",
     )
     return engine, loaded
 

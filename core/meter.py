@@ -10,7 +10,7 @@ from typing import NamedTuple
 from core.account import Account
 from core.cost_model import CostModel
 from core.planner import Plan
-from core.snapshot import Bound, Snapshot
+from core.snapshot import Bound, LaneCount, Snapshot
 from models.model_facts import ModelFacts, WeightBytes
 
 _WINDOW_SECONDS = 1.0
@@ -99,6 +99,7 @@ class Occupancy:
     n_hit_tokens: int = 0
     cache_ram_bytes: int = 0
     cache_disk_bytes: int = 0
+    lanes: tuple[LaneCount, ...] = ()
 
 
 class Meter:
@@ -191,6 +192,7 @@ class Meter:
             bound=self._bound(steps, rate),
             n_active=occupancy.n_active,
             n_waiting=occupancy.n_waiting,
+            lanes=occupancy.lanes,
             n_cells_used=min(occupancy.n_cells_used, occupancy.n_cells),
             n_cells=occupancy.n_cells,
             n_idle_cells=min(occupancy.n_idle_cells, occupancy.n_cells),

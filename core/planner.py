@@ -8,13 +8,20 @@ from typing import NamedTuple
 
 from core.cost_model import CostModel
 from core.draft import Draft
+from core.lane import Lane
 from core.sequence import Sequence
 from core.tree_shape import TreeShape
 
-# Seconds that a step should take at most while somebody decodes, and while nobody does: cancels and new requests wait
-# for its end. Prompts move by at least so many rows.
-_DECODE_TARGET, _PREFILL_TARGET = 0.1, 0.5
+# Seconds that a step should take at most, by the lane that goes first among those who decode, and where nobody does:
+# cancels and new requests wait for its end. Text that comes ten times a second still flows; the fast lane is for those
+# who want it twice as smooth. Nobody watches the batch lane, but longer steps would not help it: the more of them a
+# prompt takes, the more tokens of others come along with it.
+_DECODE_TARGETS = {Lane.FAST: 0.05, Lane.STANDARD: 0.1, Lane.BATCH: 0.1}
+_PREFILL_TARGET = 0.5
+# Prompts move by at least so many rows.
 _SMALLEST_CHUNK = 16
+# Prompts of lower lanes get this share of the rows beside those of higher ones, so that they move on.
+_SHARE_OF_LOWER = 8
 
 
 class Share(NamedTuple):
@@ -57,7 +64,27 @@ def plan(running: list[Sequence], n_batch: int, chunk: int, drafts: Mapping[str,
         return shares
     prefilling = [sequence for sequence in running if sequence.is_prefilling]
     room = min(n_batch - sum(share.n_rows + len(share.draft) for share in shares), chunk)
-    return shares + tuple(_prefill(prefilling, room))
+    return shares + tuple(_prefill_by_lane(prefilling, room))
+
+
+def leading(running: list[Sequence]) -> list[Sequence]:
+    """Return the requests whose step this is: the fast lane's while one of them decodes, else all."""
+    fast = [sequence for sequence in running if sequence.request.lane is Lane.FAST]
+    return fast if any(not sequence.is_prefilling for sequence in fast) else running
+
+
+def _prefill_by_lane(prefilling: list[Sequence], room: int) -> list[Share]:
+    """Split ``room`` rows: to the highest lane, and behind it to the next, which gets a little in any case."""
+    lanes: dict[Lane, list[Sequence]] = {}
+    for sequence in sorted(prefilling, key=lambda sequence: sequence.request.lane.rank):
+        lanes.setdefault(sequence.request.lane, []).append(sequence)
+    shares: list[Share] = []
+    for place, sequences in enumerate(lanes.values(), 1):
+        kept = room // _SHARE_OF_LOWER if place < len(lanes) else 0
+        found = list(_prefill(sequences, room - kept))
+        room -= sum(share.n_rows for share in found)
+        shares += found
+    return shares
 
 
 def _prefill(prefilling: list[Sequence], room: int) -> Iterable[Share]:
@@ -118,12 +145,18 @@ def has_prefill(shares: Plan) -> bool:
     return any(share.sequence.is_prefilling for share in shares)
 
 
-def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int) -> int:
-    """Return the most prefill rows, up to ``widest``, with which a step stays within its target time.
+def step_target(decoding: list[Sequence]) -> float:
+    """Return the seconds that a step should take at most beside those that decode."""
+    if not decoding:
+        return _PREFILL_TARGET
+    return _DECODE_TARGETS[min((sequence.request.lane for sequence in decoding), key=lambda lane: lane.rank)]
+
+
+def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int, target: float) -> int:
+    """Return the most prefill rows, up to ``widest``, with which a step stays within its ``target`` time.
 
     A prompt is never starved: where even a small chunk is too slow, a small chunk it is.
     """
-    target = _DECODE_TARGET if n_decoding else _PREFILL_TARGET
     rows = widest
     while rows > _SMALLEST_CHUNK and cost.time(n_decoding + rows, kv) > target:
         rows //= 2

@@ -21,7 +21,8 @@ class Request:
     ``max_tokens`` None means until the model stops or the context is full; 0 evaluates the prompt only.
     ``stop`` strings end the text before their first occurrence. ``speculates`` False decodes plainly, on an engine that
     drafts for others: nothing is drafted for this request, and the drafters learn nothing from it. ``constraint`` is
-    what the reply must look like; None leaves it free. ``lane`` says who goes first.
+    what the reply must look like; None leaves it free. ``lane`` says who goes first. ``by_draft`` asks the paired small
+    model to answer instead.
     """
 
     id: str
@@ -32,6 +33,7 @@ class Request:
     speculates: bool = True
     constraint: Constraint | None = None
     lane: Lane = Lane.STANDARD
+    by_draft: bool = False
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.max_tokens < 0:

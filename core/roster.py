@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections import deque
-
+from core.lane import Lane
 from core.sequence import Sequence
 from core.slots import SlotTable
+from core.snapshot import LaneCount
+from core.waiting_line import ABOVE_BATCH, WaitingLine
+
+# A request that had to give up its slot, or got one only because it had waited for long, keeps that for at least so
+# many seconds, and each further one for twice as long: so it ends after a few turns, slots do not change hands for
+# nothing, and nobody holds one for ever.
+_FIRST_TERM = 2.0
+# So many requests of each lane are looked at for one that need not wait for what others compute, or the disk reads.
+_LOOK_PAST = 16
 
 
 class Roster:
-    """Waiting requests in the order of arrival, and running ones, each with a slot. Ids are unique.
+    """Waiting requests by lane, and running ones, each with a slot. Ids are unique.
 
     While memory is short nobody new joins: it would push others out. That ends when a running request does.
     """
@@ -17,7 +25,7 @@ class Roster:
     def __init__(self, slots: SlotTable) -> None:
         """Begin with nobody."""
         self.slots = slots
-        self.waiting: deque[Sequence] = deque()
+        self.waiting = WaitingLine()
         self.running: list[Sequence] = []
         self._by_id: dict[str, Sequence] = {}
         self._is_short_of_memory = False
@@ -36,32 +44,37 @@ class Roster:
         self._by_id[sequence.id] = sequence
         self.waiting.append(sequence)
 
-    def place_next(self) -> Sequence | None:
-        """Give a slot to whoever waits longest and may be placed; None where nobody can be, or nobody may join."""
-        if not self.waiting or not self.slots.has_free or (self._is_short_of_memory and self.running):
-            return None
-        sequence = next((one for one in self.waiting if not self._is_held(one)), None)
-        if sequence is None:
-            return None
-        if self.running and not self.slots.make_way(sequence.tokens):
-            return None
-        self.waiting.remove(sequence)
-        if not sequence.was_started:
-            sequence.divergence = self.slots.divergence(sequence.tokens)
-        sequence.slot, sequence.n_past = self.slots.take(sequence.tokens, sequence.hold)
-        sequence.hold = None
-        self.running.append(sequence)
-        return sequence
+    @property
+    def is_full(self) -> bool:
+        """True where nobody can join."""
+        return not self.slots.has_free or (self._is_short_of_memory and bool(self.running))
 
-    def _is_held(self, sequence: Sequence) -> bool:
-        """Return whether a request should wait for something that saves it computing; others may overtake it."""
-        if sequence.hold is not None and not sequence.hold.is_over:
-            return True
-        hold = self.slots.hold(sequence.tokens, sequence.hold)
-        if hold is None:
-            return False  # what it has waited for still says what the disk has read
-        sequence.hold = hold
-        return True
+    def place_next(self, now: float) -> Sequence | None:
+        """Give a slot to whose turn it is and who may be placed; None where nobody is, or nobody may join."""
+        if not len(self.waiting) or self.is_full:
+            return None
+        return self._place_first(tuple(Lane), now)
+
+    def in_the_way(self, now: float) -> Sequence | None:
+        """Return the batch request that should make way for one of a higher lane, None where there is none.
+
+        It is the youngest of those that have had their term.
+        """
+        if not self._has_higher_waiting or not self.is_full:
+            return None
+        movable = [s for s in self.running if s.request.lane is Lane.BATCH and now - s.placed_at >= s.term]
+        if not movable or self._first(ABOVE_BATCH) is None:
+            return None
+        return max(movable, key=lambda sequence: sequence.order)
+
+    def preempt(self, sequence: Sequence, now: float) -> Sequence | None:
+        """Let a running batch request wait; return the request of a higher lane that runs in its place.
+
+        None where that would rather wait for what the batch request has left behind.
+        """
+        sequence.term = max(2.0 * sequence.term, _FIRST_TERM)
+        self._put_back(sequence, now)
+        return self._place_first(ABOVE_BATCH, now)
 
     def remove(self, sequence: Sequence) -> None:
         """A request ends."""
@@ -74,16 +87,9 @@ class Roster:
         sequence.slot = None
         self._is_short_of_memory = False
 
-    def push_back(self, sequence: Sequence) -> None:
+    def push_back(self, sequence: Sequence, now: float) -> None:
         """Take a running request's cells; it keeps its tokens and goes on from them when others have ended."""
-        assert sequence.slot is not None
-        self.slots.save(sequence.slot)
-        self.slots.clear(sequence.slot)
-        self.slots.release(sequence.slot)
-        sequence.slot = None
-        sequence.n_past = sequence.n_replay = 0
-        self.running.remove(sequence)
-        self.waiting.appendleft(sequence)
+        self._put_back(sequence, now)
         self._is_short_of_memory = True
 
     def forget_all(self) -> list[Sequence]:
@@ -93,3 +99,51 @@ class Roster:
         self.waiting.clear()
         self.running.clear()
         return everybody
+
+    def lane_counts(self) -> tuple[LaneCount, ...]:
+        """Return how many run and wait in each lane."""
+        running = [sequence.request.lane for sequence in self.running]
+        return tuple(LaneCount(lane, running.count(lane), self.waiting.count(lane)) for lane in Lane)
+
+    @property
+    def _has_higher_waiting(self) -> bool:
+        return any(self.waiting.count(lane) for lane in ABOVE_BATCH)
+
+    def _first(self, lanes: tuple[Lane, ...]) -> Sequence | None:
+        """Return whose turn it is among those who need not wait for anything but a slot."""
+        return next((one for one in self.waiting.next(lanes, _LOOK_PAST) if not self._is_held(one)), None)
+
+    def _is_held(self, sequence: Sequence) -> bool:
+        """Return whether a request should wait for something that saves it computing; others may overtake it."""
+        if sequence.hold is not None and not sequence.hold.is_over:
+            return True
+        hold = self.slots.hold(sequence.tokens, sequence.hold)
+        if hold is None:
+            return False  # what it has waited for still says what the disk has read
+        sequence.hold = hold
+        return True
+
+    def _place_first(self, lanes: tuple[Lane, ...], now: float) -> Sequence | None:
+        sequence = self._first(lanes)
+        if sequence is None or (self.running and not self.slots.make_way(sequence.tokens)):
+            return None
+        self.waiting.serve(sequence, now)
+        if not sequence.was_started:
+            sequence.divergence = self.slots.divergence(sequence.tokens)
+        sequence.slot, sequence.n_past = self.slots.take(sequence.tokens, sequence.hold)
+        sequence.hold = None
+        sequence.placed_at = now
+        if sequence.request.lane is Lane.BATCH and self._has_higher_waiting:
+            sequence.term = max(sequence.term, _FIRST_TERM)
+        self.running.append(sequence)
+        return sequence
+
+    def _put_back(self, sequence: Sequence, now: float) -> None:
+        assert sequence.slot is not None
+        self.slots.save(sequence.slot)
+        self.slots.clear(sequence.slot)
+        self.slots.release(sequence.slot)
+        sequence.slot = None
+        sequence.n_past = sequence.n_replay = 0
+        self.running.remove(sequence)
+        self.waiting.prepend(sequence, now)

@@ -111,7 +111,10 @@ class Runner:
                 self._branches.release(share.sequence.slot.id, share.sequence.n_past)
 
     def _make_room(self, shares: Plan, fail: Fail) -> Plan:
-        """No KV cells were free: spill an idle slot, else drop drafts, prefill less, push back the latest request."""
+        """No KV cells were free: spill an idle slot, else drop drafts, prefill less, push back a request.
+
+        It is the latest of the lowest lane.
+        """
         if self._roster.slots.spill_idle():
             return shares
         if has_drafts(shares):
@@ -119,7 +122,7 @@ class Runner:
         less = halve_prefill(shares)
         if less and has_prefill(shares):
             return less
-        victim = max(self._roster.running, key=lambda sequence: sequence.order)
+        victim = max(self._roster.running, key=lambda sequence: (sequence.request.lane.rank, sequence.order))
         if len(self._roster.running) == 1:
             fail(
                 victim,
@@ -128,7 +131,7 @@ class Runner:
             return ()
         assert victim.slot is not None
         self._branches.trim(victim.slot.id, 0)
-        self._roster.push_back(victim)
+        self._roster.push_back(victim, self._clock())
         return tuple(share for share in shares if share.sequence is not victim)
 
     def _resync(self, shares: Plan) -> None:

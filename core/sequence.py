@@ -22,6 +22,8 @@ class Sequence:
     ``tokens`` holds prompt and generated tokens; the first ``n_past`` of them are in the cache. Prefill and decode
     are the same thing here: rows that are still pending. Of those that pend, the first ``n_replay`` were in the cache
     before and were lost with a rejected draft (see ``rollback.py``): they are part of decoding, not of the prompt.
+    It keeps its slot for ``term`` seconds at least. ``rode_at`` says when it last rode along with the fast lane,
+    counted in the rides of all requests.
     """
 
     def __init__(self, prepared: Prepared, *, order: int, submitted_at: float) -> None:
@@ -46,7 +48,10 @@ class Sequence:
         self.cache_miss: CacheMiss | None = None
         self.was_started = False
         self.n_unreported = 0
-        self.submitted_at = submitted_at
+        self.term = 0.0
+        self.rode_at = 0
+        self.submitted_at = self.waiting_since = submitted_at
+        self.placed_at = 0.0
         self.started_at = 0.0
         self.first_token_at = 0.0
         self.last_token_at = 0.0

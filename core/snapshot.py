@@ -16,6 +16,15 @@ class Bound(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class LaneCount:
+    """Requests of one lane that have a slot, and those that wait for one."""
+
+    lane: str
+    n_running: int
+    n_waiting: int
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Rates are of the last second of work; all of them are 0 while the engine is idle.
 
@@ -40,6 +49,7 @@ class Snapshot:
     bound: Bound = Bound.UNKNOWN
     n_active: int = 0
     n_waiting: int = 0
+    lanes: tuple[LaneCount, ...] = ()
     n_cells_used: int = 0
     n_cells: int = 0
     n_idle_cells: int = 0

@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 @dataclass(slots=True)
 class StepStats:
-    """What the steps did since the start, and where the time went: seconds in all, in the target's decode, drafting."""
+    """What the steps did since the start, and where the time went.
+
+    Seconds in all, in the target's decode, drafting, and planning: placing requests and choosing rows.
+    """
 
     n_steps: int = 0
     n_tokens: int = 0
@@ -18,6 +21,7 @@ class StepStats:
     total: float = 0.0
     decode: float = 0.0
     draft: float = 0.0
+    plan: float = 0.0
 
     @property
     def own(self) -> float:

@@ -14,7 +14,7 @@ from functools import partial
 
 from core.commands import Cancel, Command, Load, Submit
 from core.door import Admitted, Door
-from core.engine import Engine
+from core.engines import Engines
 from core.errors import SlipstreamError
 from core.events import Ended, EngineState, Event, Failure, FailureKind, FinishReason, Phase
 from core.pipe import Pipe, PipeClosed
@@ -60,20 +60,20 @@ class Outbox:
 class Worker:
     """Moves commands into the engine and events out of it."""
 
-    def __init__(self, engine: Engine, pipe: Pipe, outbox: Outbox) -> None:
-        self._engine = engine
+    def __init__(self, engines: Engines, pipe: Pipe, outbox: Outbox) -> None:
+        self._engines = engines
         self._pipe = pipe
         self._outbox = outbox
         self._inbox: queue.SimpleQueue[Admitted | Cancel] = queue.SimpleQueue()
-        self._door = Door(engine, self._inbox.put, lambda ended: outbox.put((ended,)))
+        self._door = Door(engines, self._inbox.put, lambda ended: outbox.put((ended,)))
         threading.Thread(target=self._read, name="reader", daemon=True).start()
 
     def run(self) -> None:
         """Step for ever. Raises what a step raises: a broken engine is replaced, not patched."""
         while True:
             self._take_commands()
-            events: list[Event] = [*self._engine.step()]
-            snapshot = self._engine.take_snapshot()
+            events: list[Event] = [*self._engines.step()]
+            snapshot = self._engines.take_snapshot()
             if snapshot is not None:
                 events.append(snapshot)
             self._outbox.put(events)
@@ -81,9 +81,9 @@ class Worker:
     def _take_commands(self) -> None:
         """Apply what has arrived, waiting only where there is nothing else to do."""
         timeout: float | None = 0.0
-        if self._engine.is_idle:
+        if self._engines.is_idle:
             # Nobody to work for: texts are brought to safety, a piece at a time.
-            timeout = self._engine.tidy()
+            timeout = self._engines.tidy()
         while True:
             try:
                 command = self._inbox.get(block=timeout != 0.0, timeout=timeout)
@@ -91,14 +91,14 @@ class Worker:
                 return
             timeout = 0.0
             if isinstance(command, Cancel):
-                self._engine.cancel(command.request_id)
+                self._engines.cancel(command.request_id)
             else:
                 self._submit(command)
 
     def _submit(self, admitted: Admitted) -> None:
         prepared, submitted_at = admitted
         try:
-            self._engine.submit(prepared, submitted_at)
+            self._engines.submit(prepared, submitted_at)
         except Exception as error:  # a request must end even where we are wrong
             _log.exception("A request could not be started")
             failure = Failure(FailureKind.INTERNAL, f"The request could not be started: {error}")
@@ -156,12 +156,12 @@ def main() -> int:
     if not isinstance(command, Load):
         raise TypeError(f"the first command must be Load, not {command!r}")
     outbox = Outbox(pipe)
-    engine = _load(command, outbox)
-    if engine is None:
+    engines = _load(command, outbox)
+    if engines is None:
         outbox.close()
         return _EXIT_NOT_LOADED
     try:
-        Worker(engine, pipe, outbox).run()
+        Worker(engines, pipe, outbox).run()
     except Exception:
         _log.exception("The engine failed")
     outbox.close()
@@ -181,12 +181,13 @@ def _in_steps(report: Callable[[float], None]) -> Callable[[float], None]:
     return step
 
 
-def _load(command: Load, outbox: Outbox) -> Engine | None:
+def _load(command: Load, outbox: Outbox) -> Engines | None:
     """Load the model, or say why not."""
     try:
         from core.llama import log
         from core.loading import load_engine
         from core.peak_finder import PeakFinder
+        from core.spark import open_spark
 
         log.to_stderr()
         engine, model = load_engine(
@@ -206,7 +207,7 @@ def _load(command: Load, outbox: Outbox) -> Engine | None:
         outbox.put((EngineState(Phase.FAILED, problem=f"The model could not be loaded: {error}"),))
         return None
     outbox.put((EngineState(Phase.READY, model, progress=1.0),))
-    return engine
+    return Engines(engine, partial(open_spark, engine, model) if model.spark is not None else None)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from app.chat.reply import Reply
 
 # As in app/server/speed.py, which is slow to import.
-SPEEDS = ("standard", "fast", "batch", "deep")
+SPEEDS = ("standard", "fast", "batch", "spark", "deep")
 
 
 @with_groups

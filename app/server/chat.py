@@ -19,7 +19,7 @@ from app.server.identity import Identity, fingerprint
 from app.server.logprobs import chat_logprobs
 from app.server.model_host import ModelHost
 from app.server.schemas import ChatCompletionBody
-from app.server.speed import Speed
+from app.server.speed import Speed, answering, marks
 from app.server.sse import DONE, EventStream, encode_event, encode_text
 from app.server.timings import timings, usage
 from app.server.tool_calls import ToolCall, ToolCallParser
@@ -94,10 +94,12 @@ class ChatCall:
         """Hold the model while the call runs; give it with the engine's requests."""
         body = self.body
         limit, top_logprobs = body.token_limit, body.n_top_logprobs
-        params, constraint, lane = list(body.sampling(top_logprobs)), body.constraint, body.wanted_speed.lane
-        if body.wanted_speed is Speed.DEEP:
+        params, constraint, speed = list(body.sampling(top_logprobs)), body.constraint, body.wanted_speed
+        by_draft = speed is Speed.SPARK
+        if speed is Speed.DEEP:
             check_deep(body)
-        async with self.host.lease(body.model) as model:
+        async with self.host.lease(body.model) as loaded:
+            model = answering(loaded, speed)
             body.check(model)
             if body.reasoning_effort is not None and "reasoning_effort" not in (model.chat_template or ""):
                 raise BadRequest("This model has no reasoning_effort: leave it out.", param="reasoning_effort")
@@ -105,7 +107,19 @@ class ChatCall:
             stop = body.stop_strings
             yield (
                 model,
-                [Request(new_id("chat"), prompt, limit, stop, one, constraint=constraint, lane=lane) for one in params],
+                [
+                    Request(
+                        new_id("chat"),
+                        prompt,
+                        limit,
+                        stop,
+                        one,
+                        constraint=constraint,
+                        lane=speed.lane,
+                        by_draft=by_draft,
+                    )
+                    for one in params
+                ],
             )
 
     def _deep(self, model: LoadedModel, requests: list[Request]) -> DeepReply | None:
@@ -114,7 +128,8 @@ class ChatCall:
         return DeepReply(self.body, requests[0], self.host.bridge, self.renderer, model)
 
     def _identity(self, kind: str, model: LoadedModel) -> Identity:
-        return Identity(new_id("chatcmpl"), kind, self.host.name, fingerprint(model))
+        served = marks(model, self.body.wanted_speed, self.body.service_tier)
+        return Identity(new_id("chatcmpl"), kind, self.host.name, fingerprint(model), served)
 
 
 @dataclass(slots=True)

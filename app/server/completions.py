@@ -17,7 +17,7 @@ from app.server.identity import Identity, fingerprint
 from app.server.logprobs import text_logprobs
 from app.server.model_host import ModelHost
 from app.server.schemas import MAX_CHOICES, CompletionBody
-from app.server.speed import Speed
+from app.server.speed import Speed, answering, marks
 from app.server.sse import DONE, EventStream, encode_event, encode_text
 from app.server.timings import timings, usage
 from core.errors import BadRequest
@@ -71,14 +71,25 @@ class CompletionCall:
         body = self.body
         self._check()
         params, limit, stop = list(body.sampling(body.logprobs)), body.token_limit, body.stop_strings
-        constraint, lane = body.constraint, body.wanted_speed.lane
-        async with self.host.lease(body.model) as model:
+        constraint, speed = body.constraint, body.wanted_speed
+        by_draft = speed is Speed.SPARK
+        async with self.host.lease(body.model) as loaded:
+            model = answering(loaded, speed)
             body.check(model)
             prompts = [self._around(prompt, model) for prompt in body.prompts]
             yield (
                 model,
                 [
-                    Request(new_id("text"), prompt, limit, stop, one, constraint=constraint, lane=lane)
+                    Request(
+                        new_id("text"),
+                        prompt,
+                        limit,
+                        stop,
+                        one,
+                        constraint=constraint,
+                        lane=speed.lane,
+                        by_draft=by_draft,
+                    )
                     for prompt in prompts
                     for one in params
                 ],
@@ -107,7 +118,9 @@ class CompletionCall:
         return f"{prefix}{prompt}{suffix}{self.body.suffix}{middle}"
 
     def _reply(self, model: LoadedModel) -> TextReply:
-        return TextReply(self.body, Identity(new_id("cmpl"), "text_completion", self.host.name, fingerprint(model)))
+        served = marks(model, self.body.wanted_speed, self.body.service_tier)
+        identity = Identity(new_id("cmpl"), "text_completion", self.host.name, fingerprint(model), served)
+        return TextReply(self.body, identity)
 
 
 @dataclass(slots=True)

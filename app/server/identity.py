@@ -13,12 +13,13 @@ from core.loaded_model import LoadedModel
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Id, kind, time, model and the fingerprint of what computes the answer."""
+    """Id, kind, time, model and the fingerprint of what computes the answer; ``marks`` say how it was served."""
 
     id: str
     object: str
     model: str
     fingerprint: str
+    marks: dict[str, Any] = field(default_factory=dict)
     created: int = field(default_factory=lambda: int(time.time()))
 
     def head(self) -> dict[str, Any]:
@@ -29,6 +30,7 @@ class Identity:
             "created": self.created,
             "model": self.model,
             "system_fingerprint": self.fingerprint,
+            **self.marks,
         }
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
+from typing import Any
 
 from core.errors import BadRequest
 from core.lane import Lane
+from core.loaded_model import LoadedModel
 
 
 class Speed(StrEnum):
@@ -14,12 +17,13 @@ class Speed(StrEnum):
     STANDARD = "standard"
     FAST = "fast"
     BATCH = "batch"
+    SPARK = "spark"
     DEEP = "deep"
 
     @property
     def lane(self) -> Lane:
         """The engine's lane."""
-        return Lane.STANDARD if self is Speed.DEEP else Lane(self.value)
+        return Lane.STANDARD if self in (Speed.SPARK, Speed.DEEP) else Lane(self.value)
 
 
 _TIERS = {
@@ -28,6 +32,8 @@ _TIERS = {
     "priority": Speed.FAST,
     "flex": Speed.BATCH,
 }
+# As OpenAI: a reply names the tier that it was served in.
+_TIER_OF = {Speed.FAST: "priority", Speed.BATCH: "flex"}
 
 
 def wanted_speed(speed: str | None, service_tier: str | None) -> Speed:
@@ -44,3 +50,38 @@ def wanted_speed(speed: str | None, service_tier: str | None) -> Speed:
             f"speed {speed} and service_tier {service_tier} contradict each other: send one of them.", param="speed"
         )
     return Speed(speed) if speed is not None else by_tier or Speed.STANDARD
+
+
+def answering(model: LoadedModel, speed: Speed) -> LoadedModel:
+    """Return the model that answers: the loaded one, or for ``spark`` its small one. Raises BadRequest without one.
+
+    A small model without a chat template of its own uses the loaded one's: their vocabularies are the same.
+    """
+    if speed is not Speed.SPARK:
+        return model
+    spark = model.spark
+    if spark is None:
+        raise BadRequest(
+            f"speed spark is answered by a small model beside the loaded one. {model.why_no_spark} "
+            "Pair a small model of the same vocabulary: slipstream serve --draft FILE",
+            param="speed",
+        )
+    return replace(
+        model,
+        description=spark.description,
+        n_bytes=spark.n_bytes,
+        n_vocab=spark.n_vocab,
+        n_ctx=spark.n_ctx,
+        chat_template=spark.chat_template or model.chat_template,
+        fim=spark.fim,
+    )
+
+
+def marks(model: LoadedModel, speed: Speed, service_tier: str | None) -> dict[str, Any]:
+    """Return what a reply says of its speed: the tier where one was asked for, and who answered for spark."""
+    fields: dict[str, Any] = {}
+    if service_tier is not None:
+        fields["service_tier"] = _TIER_OF.get(speed, "default")
+    if speed is Speed.SPARK and model.spark is not None:
+        fields |= {"speed": speed.value, "answered_by": model.spark.name}
+    return fields

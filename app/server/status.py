@@ -85,6 +85,7 @@ async def state(http: HttpRequest) -> Response:
     body |= {name: getattr(model, name, None) for name in (*names, *more)}
     body["snapshot"] = _gauges(host.bridge.snapshot) if now.phase is Phase.READY else None
     body["has_chat_template"] = model is not None and model.chat_template is not None
+    body["spark"] = model.spark.name if model is not None and model.spark is not None else None
     body["has_fim"] = model is not None and model.fim is not None
     return JSONResponse(body)
 

@@ -52,7 +52,7 @@ class DraftModel:
         n_slots: int,
         n_branches: int = 0,
         n_vocab: int,
-        reads: ReadCost | None = None,
+        reads: ReadCost,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Take over ``model`` and ``context`` (``close`` frees them); ``cost`` is that of the context's decodes.
@@ -63,10 +63,10 @@ class DraftModel:
         self.table = AcceptanceTable(PRIORS_BY_RANK)
         self.most_tips = context.n_outputs
         self.cost = cost
-        self._model = model
+        self.model = model
         self._context = context
         self._clock = clock
-        self._reads = reads
+        self.reads = reads
         self._bytes_read = 0
         self._branches = Branches(context, n_slots, n_branches)
         self._lanes = tuple(_Lane() for _ in range(n_slots))
@@ -181,11 +181,11 @@ class DraftModel:
     def close(self) -> None:
         """Free context and model."""
         self._context.close()
-        self._model.close()
+        self.model.close()
 
     def _count(self, n_cells: int, n_sequences: int) -> None:
-        if self._reads is not None:
-            self._bytes_read += self._reads.step(self._batch.n_tokens, n_cells, n_sequences)
+        if self.reads is not None:
+            self._bytes_read += self.reads.step(self._batch.n_tokens, n_cells, n_sequences)
 
     def _lane(self, sequence: Sequence) -> _Lane:
         assert sequence.slot is not None

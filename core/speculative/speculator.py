@@ -13,7 +13,7 @@ from core.rollback import Checkpoints, Rollback
 from core.sequence import Sequence
 from core.speculative.acceptance import SequenceAcceptance
 from core.speculative.depth import best_cut
-from core.speculative.draft_model import DraftFailed
+from core.speculative.draft_model import DraftFailed, DraftModel
 from core.speculative.draft_stats import DraftStats
 from core.speculative.drafter import Chain, Drafter, PaidDrafter, Watcher
 from core.speculative.fixed_depth import grow_chains_to, grow_trees_to
@@ -101,6 +101,11 @@ class Speculator:
         self._seconds_drafting = 0.0
         self._probe_chance = {drafter.name: _PROBE_CHANCE for drafter in self._paid}
         self._cut_away: dict[str, Chain] = {}
+
+    @property
+    def draft_model(self) -> DraftModel | None:
+        """The small model among the drafters, where there is one."""
+        return next((drafter for drafter in self._paid if isinstance(drafter, DraftModel)), None)
 
     # -- sequences ----------------------------------------------------------------------------------------------
 

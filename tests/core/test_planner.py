@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
-
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.cost_model import Calibration, CostModel
 from core.draft import Draft
-from core.intake import Prepared
-from core.planner import Share, halve_prefill, has_prefill, plan, prefill_chunk
-from core.request import Request
-from core.sequence import Sequence
-
-
-def sequence(order: int, n_pending: int, n_past: int = 0) -> Sequence:
-    sampler = cast(Any, SimpleNamespace(seed=1))
-    prompt = np.zeros(n_past + n_pending, np.int32)
-    made = Sequence(Prepared(Request(str(order), "x"), prompt, sampler), order=order, submitted_at=0.0)
-    made.n_past = n_past
-    return made
+from core.lane import Lane
+from core.planner import Share, halve_prefill, has_prefill, leading, plan, prefill_chunk, step_target
+from tests.support.sequences import sequence
 
 
 def rows(shares: tuple[Share, ...]) -> dict[int, int]:
@@ -93,11 +80,33 @@ def test_halving_keeps_decode_rows_and_ends_without_prefill() -> None:
 def test_chunks_follow_the_machine() -> None:
     slow = CostModel(Calibration({1: 0.02, 64: 0.3, 128: 0.6}))
     fast = CostModel(Calibration({1: 0.01, 512: 0.02}))
-    assert prefill_chunk(fast, 0, 0, 2048) == 2048
-    assert prefill_chunk(fast, 4, 100, 512) == 512
-    assert prefill_chunk(slow, 0, 0, 2048) == 64
-    assert prefill_chunk(slow, 4, 100, 512) == 16
-    assert prefill_chunk(slow, 0, 0, 8) == 8
+    assert prefill_chunk(fast, 0, 0, 2048, 0.5) == 2048
+    assert prefill_chunk(fast, 4, 100, 512, 0.1) == 512
+    assert prefill_chunk(slow, 0, 0, 2048, 0.5) == 64
+    assert prefill_chunk(slow, 4, 100, 512, 0.1) == 16
+    assert prefill_chunk(slow, 0, 0, 8, 0.5) == 8
+
+
+def test_steps_are_as_short_as_the_first_lane_among_those_who_decode_wants_them() -> None:
+    lanes = {lane: sequence(rank, 1, 4, lane) for rank, lane in enumerate(Lane)}
+    targets = [step_target([lanes[lane]]) for lane in Lane]
+    assert targets == sorted(targets)
+    assert step_target(list(lanes.values())) == targets[0] < targets[1]
+    assert step_target([]) > targets[-1]
+
+
+def test_prompts_of_the_batch_lane_go_behind_those_of_others_but_move_on() -> None:
+    running = [sequence(0, 1000, lane=Lane.BATCH), sequence(1, 600), sequence(2, 30, lane=Lane.FAST)]
+    assert rows(plan(running, 512, 256)) == {2: 30, 1: 198, 0: 28}
+    assert rows(plan(running[:2], 2048, 2048)) == {1: 600, 0: 1000}
+
+
+def test_the_fast_lane_leads_while_it_decodes() -> None:
+    fast, reading = sequence(0, 1, 9, Lane.FAST), sequence(1, 50, lane=Lane.FAST)
+    others = [sequence(2, 1, 5), sequence(3, 1, 5, Lane.BATCH), sequence(4, 40, lane=Lane.BATCH)]
+    assert leading([*others, fast, reading]) == [fast, reading]
+    running = [*others, reading]
+    assert leading(running) is running, "a prompt that is read keeps nobody from decoding"
 
 
 def test_rows_lost_with_a_rejected_draft_are_replayed_before_the_next_one() -> None:

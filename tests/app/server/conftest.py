@@ -79,3 +79,11 @@ def own_server(home: Path) -> Iterator[RunningServer]:
     running = RunningServer(ServerProcess(["--parallel", "4"]))
     yield running
     running.close()
+
+
+@pytest.fixture(scope="module")
+def paired(home: Path) -> Iterator[RunningServer]:
+    """A server with a draft model, which can answer too."""
+    running = RunningServer(ServerProcess(["--parallel", "2", "--draft", "ember-draft-q8_0"]))
+    yield running
+    running.close()

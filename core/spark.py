@@ -1,0 +1,81 @@
+"""The small model that drafts, answering by itself: an engine of its own over the same weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.cost_model import CostModel
+from core.engine import Engine
+from core.errors import LoadFailed
+from core.head_loading import is_eagle
+from core.llama.context import Context
+from core.llama.vocab import Vocab
+from core.loaded_model import LoadedModel, SparkModel
+from core.meter import Meter
+from core.options import EngineOptions
+from core.slots import SlotTable
+from core.speculative.draft_model import DraftModel
+
+# Its cache is of modest size: so many cells for all its requests, or those of one where that needs more.
+_CELLS = 8_192
+
+
+def spark_model(draft: DraftModel, options: EngineOptions, n_ctx: int) -> SparkModel:
+    """Return what is known of the draft model of a model with ``n_ctx`` tokens for each request."""
+    assert options.draft_path is not None
+    model, vocab = draft.model, Vocab(draft.model)
+    return SparkModel(
+        name=Path(options.draft_path).stem,
+        description=model.description,
+        n_bytes=model.n_bytes,
+        n_vocab=vocab.n_tokens,
+        n_ctx=min(n_ctx, model.n_ctx_train or n_ctx),
+        chat_template=model.chat_template,
+        fim=vocab.fill_in_the_middle,
+    )
+
+
+def why_none(options: EngineOptions) -> str:
+    """Return why no small model can answer beside a loaded one, as a sentence."""
+    if options.draft_path is None:
+        return "No small model is paired with this one."
+    name = Path(options.draft_path).name
+    if options.speculation == "off":
+        return f"{name} is not loaded, since drafting is switched off."
+    try:
+        if is_eagle(options.draft_path):
+            return f"{name} is a head that drafts for this model and cannot answer alone."
+    except LoadFailed:
+        pass  # of a kind that does not run here, or gone
+    return f"{name} could not be loaded."
+
+
+def open_spark(main: Engine, loaded: LoadedModel) -> Engine:
+    """Return an engine that answers with the draft model of ``main``, whose weights stay with that.
+
+    Close it before ``main``. Raises LoadFailed where there is no memory for its cache.
+    """
+    draft, facts = main.draft_model, loaded.spark
+    assert draft is not None
+    assert facts is not None
+    n_cells = min(loaded.n_cells, max(facts.n_ctx, _CELLS))
+    context = Context(
+        draft.model,
+        n_cells=n_cells,
+        n_sequences=loaded.n_slots,
+        n_outputs=loaded.n_slots,
+        n_batch=max(512, loaded.n_slots),
+        n_ubatch=512,
+        n_threads=loaded.n_threads,
+    )
+    cost = CostModel(draft.cost.snapshot())
+    return Engine(
+        draft.model,
+        Vocab(draft.model),
+        context,
+        cost=cost,
+        meter=Meter(cost, draft.reads),
+        n_ctx=min(facts.n_ctx, n_cells),
+        slots=SlotTable(context, loaded.n_slots, can_cut=not draft.model.is_recurrent),
+        owns_model=False,
+    )

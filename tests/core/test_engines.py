@@ -1,0 +1,136 @@
+"""A model and its small one in one process: each answers for itself, and everything ends once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.engines import Engines
+from core.errors import BadRequest
+from core.events import FinishReason
+from core.lane import Lane
+from core.llama import log
+from core.loading import load_engine
+from core.options import EngineOptions
+from core.request import Request
+from core.sampling_params import SamplingParams
+from core.spark import open_spark
+from tests.support.engines import EMBER, EMBER_DRAFT, FOX, Ledger, complete, open_engine
+
+GREEDY = SamplingParams(temperature=0)
+ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
+
+
+@pytest.fixture
+def engines() -> Iterator[Engines]:
+    log.silence()
+    options = EngineOptions(str(EMBER), n_slots=2, n_ctx=512, n_threads=1, draft_path=str(EMBER_DRAFT))
+    main, loaded = load_engine(options, cache_folder=None)
+    made = Engines(main, lambda: open_spark(main, loaded))
+    yield made
+    made.close()
+
+
+def submit(engines: Engines, name: str, n_tokens: int = 30, **fields: object) -> None:
+    fields.setdefault("sampling", GREEDY)
+    request = Request(name, FOX, n_tokens, **fields)  # type: ignore[arg-type]
+    engines.submit(engines.prepare(request))
+
+
+def run(engines: Engines, ledger: Ledger) -> Ledger:
+    for _ in range(20_000):
+        if engines.is_idle:
+            return ledger
+        ledger.add(engines.step())
+    raise AssertionError("not idle")
+
+
+def test_the_small_model_says_what_it_says_when_it_is_loaded_alone(engines: Engines) -> None:
+    with open_engine(EMBER_DRAFT, n_slots=2, n_ctx=512) as alone:
+        expected, _, _ = complete(alone, FOX, max_tokens=30)
+    with open_engine(EMBER, n_slots=2, n_ctx=512, speculation="off") as alone:
+        other, _, _ = complete(alone, FOX, max_tokens=30)
+    submit(engines, "spark", by_draft=True)
+    submit(engines, "standard")
+    ledger = run(engines, Ledger())
+    assert ledger.text["spark"] == expected
+    assert ledger.text["standard"][:40] == other[:40]
+    assert expected != other
+
+
+def test_requests_of_both_can_be_cancelled_and_end_once(engines: Engines) -> None:
+    ledger = Ledger()
+    for name in ("a", "b", "c"):
+        submit(engines, f"spark {name}", 200, by_draft=True, sampling=ENDLESS)
+        submit(engines, f"standard {name}", 200, sampling=ENDLESS)
+    for _ in range(5):
+        ledger.add(engines.step())
+    for name in ("spark a", "spark c", "standard b", "nobody"):
+        engines.cancel(name)
+    run(engines, ledger)
+    cancelled = {name for name, ended in ledger.ended.items() if ended.reason is FinishReason.CANCELLED}
+    assert cancelled == {"spark a", "spark c", "standard b"}
+    assert len(ledger.ended) == 6
+
+
+def test_beside_a_fast_request_the_small_model_moves_on_too(engines: Engines) -> None:
+    ledger = Ledger()
+    submit(engines, "fast", 300, lane=Lane.FAST, sampling=ENDLESS)
+    submit(engines, "spark", 400, by_draft=True, sampling=ENDLESS)
+    while "fast" not in ledger.ended:
+        ledger.add(engines.step())
+    assert 0 < ledger.n_tokens["spark"] < 300
+    run(engines, ledger)
+    assert ledger.n_tokens["spark"] == 400
+
+
+def test_the_snapshot_counts_both(engines: Engines) -> None:
+    submit(engines, "spark", by_draft=True)
+    submit(engines, "standard")
+    engines.step()
+    snapshot = engines.take_snapshot()
+    assert snapshot is not None
+    assert {one.lane: one.n_running for one in snapshot.lanes} == {"fast": 0, "standard": 1, "batch": 0, "spark": 1}
+    run(engines, Ledger())
+    while (after := engines.take_snapshot()) is not None:
+        snapshot = after
+    assert snapshot.is_idle
+
+
+def test_without_a_small_model_the_request_is_refused() -> None:
+    with open_engine(n_slots=1, n_ctx=128) as main:
+        assert main.draft_model is None
+        with pytest.raises(BadRequest, match="small model"):
+            Engines(main).prepare(Request("spark", FOX, 4, by_draft=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "No small model is paired"),
+        ({"draft_path": str(EMBER_DRAFT), "speculation": "off"}, "switched off"),
+        ({"draft_path": "gone.gguf", "must_draft": False}, "could not be loaded"),
+    ],
+)
+def test_what_is_missing_is_said(options: dict[str, object], words: str) -> None:
+    log.silence()
+    engine, loaded = load_engine(
+        EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, **options),  # type: ignore[arg-type]
+        cache_folder=None,
+    )
+    engine.close()
+    assert loaded.spark is None
+    assert words in loaded.why_no_spark
+
+
+def test_the_small_model_is_described() -> None:
+    log.silence()
+    options = EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, draft_path=str(EMBER_DRAFT))
+    engine, loaded = load_engine(options, cache_folder=None)
+    engine.close()
+    assert loaded.spark is not None
+    assert loaded.spark.name == Path(EMBER_DRAFT).stem
+    assert loaded.spark.n_bytes < loaded.n_bytes
+    assert loaded.spark.n_ctx == 128

@@ -1,0 +1,134 @@
+"""Slots change hands between lanes: at once where somebody waits who goes first, and never for nothing."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from core.lane import Lane
+from core.roster import Roster
+from core.sequence import Sequence
+from core.slots import SlotTable
+from core.waiting_line import PATIENCE
+from tests.support.sequences import sequence
+
+
+class NoMemory:
+    def remove(self, sequence: int, start: int, end: int = -1) -> bool:
+        return True
+
+    def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
+        return None
+
+
+class Office:
+    """A roster on a clock."""
+
+    def __init__(self, n_slots: int = 2) -> None:
+        self.roster = Roster(SlotTable(NoMemory(), n_slots))
+        self.now = 0.0
+        self._orders = count()
+
+    def arrive(self, *lanes: Lane) -> list[Sequence]:
+        arrived = [sequence(next(self._orders), 6, lane=lane, at=self.now) for lane in lanes]
+        for one in arrived:
+            self.roster.add(one)
+        return arrived
+
+    def place(self) -> list[int]:
+        """Give out slots as the engine does; return who runs, by the order of arrival."""
+        roster = self.roster
+        while roster.place_next(self.now):
+            pass
+        while (victim := roster.in_the_way(self.now)) is not None:
+            roster.preempt(victim, self.now)
+        return sorted(one.order for one in roster.running)
+
+
+def test_a_higher_lane_takes_the_slot_of_the_youngest_batch_request() -> None:
+    office = Office()
+    office.arrive(Lane.BATCH, Lane.BATCH, Lane.BATCH)
+    assert office.place() == [0, 1]
+    office.arrive(Lane.FAST)
+    assert office.place() == [0, 3]
+    office.arrive(Lane.STANDARD)
+    assert office.place() == [3, 4]
+    office.arrive(Lane.FAST)
+    assert office.place() == [3, 4], "who runs in a higher lane stays"
+
+
+def test_who_was_pushed_back_goes_on_before_those_who_have_not_begun() -> None:
+    office = Office()
+    _, second, _ = office.arrive(Lane.BATCH, Lane.BATCH, Lane.BATCH)
+    office.place()
+    (fast,) = office.arrive(Lane.FAST)
+    office.place()
+    assert second.slot is None
+    assert second.n_past == 0
+    office.roster.remove(fast)
+    assert office.place() == [0, 1]
+
+
+def test_slots_do_not_change_hands_for_nothing() -> None:
+    """Short requests of a higher lane come one after the other; the batch request gets longer and longer turns."""
+    office = Office(n_slots=1)
+    (batch,) = office.arrive(Lane.BATCH)
+    office.place()
+    worked = 0.0
+    for _ in range(200):
+        (chat,) = office.arrive(Lane.STANDARD)
+        office.place()
+        while chat.slot is None:
+            office.now += 0.5
+            worked += 0.5
+            office.place()
+        office.roster.remove(chat)
+        office.place()
+        office.now += 0.1
+        if worked > 60.0:
+            break
+    assert worked > 60.0
+    assert batch.term <= 64.0
+
+
+def test_a_batch_request_that_never_ran_gets_its_turn_beside_a_stream_of_others() -> None:
+    office = Office(n_slots=1)
+    (batch,) = office.arrive(Lane.BATCH)
+    (running,) = office.arrive(Lane.STANDARD)
+    office.place()
+    waited = 0.0
+    while batch.slot is None:
+        office.arrive(Lane.STANDARD)
+        office.roster.remove(office.roster.running[0])
+        office.now += 1.0
+        waited += 1.0
+        office.place()
+        if office.roster.running[0] is batch:
+            break
+    assert waited <= PATIENCE[Lane.BATCH] + 2.0
+    assert running.slot is None
+
+
+def test_while_memory_is_short_only_a_higher_lane_joins_in_place_of_a_batch_request() -> None:
+    office = Office(n_slots=3)
+    _, second = office.arrive(Lane.BATCH, Lane.BATCH)
+    office.place()
+    office.roster.push_back(second, office.now)
+    office.arrive(Lane.BATCH)
+    assert office.place() == [0]
+    office.arrive(Lane.STANDARD, Lane.STANDARD)
+    assert office.place() == [3]
+    office.roster.remove(office.roster.running[0])
+    assert office.place() == [0, 1, 4]
+
+
+@pytest.mark.parametrize("lane", Lane)
+def test_who_leaves_while_waiting_is_gone(lane: Lane) -> None:
+    office = Office(n_slots=1)
+    _, waiting = office.arrive(Lane.FAST, lane)
+    office.place()
+    office.roster.remove(waiting)
+    assert "1" not in office.roster
+    assert not len(office.roster.waiting)
+    assert len(office.roster.forget_all()) == 1
