@@ -107,7 +107,7 @@ class HubServer:
         return self.repos[repo_id]
 
     def fault(self, name: str, fault: Fault) -> None:
-        """Spoil answers about the file called ``name`` (its content) or whose API path contains ``name``."""
+        """Spoil the content of the file called ``name``, or answers of the hub whose path contains "/..."."""
         with self._lock:
             self._faults.setdefault(name, []).append(fault)
 
@@ -119,7 +119,7 @@ class HubServer:
         """The next fault for this answer; one that changes nothing if there is none."""
         with self._lock:
             for key, faults in self._faults.items():
-                if key == name or (is_path and key in name):
+                if key == name or (is_path and key.startswith("/") and key in name):
                     for fault in faults:
                         if fault.skip:
                             fault.skip -= 1
