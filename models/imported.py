@@ -140,7 +140,8 @@ def _kind(folder: Path) -> Kind:
 
 def _folders(folder: Path) -> list[Path]:
     try:
-        return [Path(item.path) for item in os.scandir(folder) if item.is_dir()][:1000]
+        with os.scandir(folder) as found:
+            return [Path(item.path) for item in found if item.is_dir()][:1000]
     except OSError:
         return []
 

@@ -42,6 +42,7 @@ class Transfer:
         self.suspects: set[int] = set()
         self._stop = stop
         self._ended = False
+        self._may_note = False
         self._error: Exception | None = None
         self._why = ""
         self._last_arrival = time.monotonic()
@@ -58,7 +59,7 @@ class Transfer:
         """
         n_workers = min(self.options.n_connections, self.pieces.n_pieces)
         workers = [threading.Thread(target=self._work, args=(n,), daemon=True) for n in range(n_workers)]
-        self._ended = False
+        self._ended, self._may_note = False, True
         try:
             self._last_arrival = time.monotonic()
             for worker in workers:
@@ -68,9 +69,11 @@ class Transfer:
             with self._changed:
                 self._ended = True
                 self._changed.notify_all()
-            # One that hangs in a silent connection writes no more: see _write.
+            # They write down what they have. One that hangs in a silent connection does so no more.
             for worker in workers:
                 worker.join(timeout=0.5)
+            with self._changed:
+                self._may_note = False
 
     def is_right(self) -> bool:
         """Whether the whole file has the hash that the Hub announces; every piece must be there."""
@@ -207,7 +210,7 @@ class Transfer:
     def note(self, index: int, n_bytes: int, sha256: str, claim: Claim) -> bool:
         """Record what is there of a piece; False where the connection has nothing more to fetch."""
         with self._changed:
-            if not self._ended:
+            if self._may_note:
                 self.journal.write(index, n_bytes, sha256)
             if self.pieces.is_whole(index):
                 claim.at = index + 1

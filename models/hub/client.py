@@ -164,7 +164,7 @@ def refusal(
     if code == "RepoNotFound" or (status == 404 and repo_id):
         return RepositoryNotFound(repo_id, has_token=has_token)
     if status == 401:
-        return BadToken() if has_token else RepositoryNotFound(repo_id, has_token=False)
+        return BadToken() if has_token or not repo_id else RepositoryNotFound(repo_id, has_token=False)
     if status == 403:
         return GatedForToken(repo_id, settings.address) if repo_id else BadToken()
     return HubFault(f"HTTP status {status}", status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,11 @@ class HubSettings:
             object.__setattr__(self, "proxy", _checked("proxy", self.proxy))
 
     @property
+    def shown_proxy(self) -> str | None:
+        """The proxy without a password in it."""
+        return self.proxy and re.sub(r"//[^/@]*@", "//***@", self.proxy)
+
+    @property
     def headers(self) -> dict[str, str]:
         """What identifies the app, and the user where there is a token."""
         named = {"User-Agent": "slipstream"}
@@ -44,7 +50,7 @@ def read_settings(file: Path) -> HubSettings:
 
     A file that is not there is as good as an empty one; raises BadHubSetting for one that cannot be used.
     """
-    saved = _saved(file)
+    saved = saved_settings(file)
     address = os.environ.get("HF_ENDPOINT") or saved.get("address") or DEFAULT_ADDRESS
     address = _checked("address", address)
     offline = os.environ.get("HF_HUB_OFFLINE", "").strip().lower() in _TRUE
@@ -61,7 +67,8 @@ def save_settings(file: Path, *, address: str | None, proxy: str | None) -> None
     os.replace(new, file)
 
 
-def _saved(file: Path) -> dict[str, Any]:
+def saved_settings(file: Path) -> dict[str, Any]:
+    """What was saved in ``file``, the environment left aside; raises BadHubSetting."""
     try:
         saved = json.loads(file.read_bytes())
     except FileNotFoundError:
