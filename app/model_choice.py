@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.exit_codes import ExitCode
+from app.library import folders_file
 from app.paths import models_folder
 from core.errors import SlipstreamError
 
@@ -25,15 +26,16 @@ class UnusableModel(SlipstreamError):
 
 
 def catalog() -> Catalog:
-    """Return the models of this machine: the bundled ones and those in the user's folder."""
+    """Return the models of this machine: the bundled ones, those downloaded, and those of imported folders."""
     from models.catalog import Catalog
+    from models.imported import read_folders
 
-    return Catalog([models_folder()])
+    return Catalog([models_folder()], imported=read_folders(folders_file()))
 
 
 def find_model(name: str) -> ModelEntry:
     """Return the model that ``name`` stands for; raises UnknownModel or UnusableModel."""
-    entry = _find(name)
+    entry = find_entry(name)
     if entry.problem:
         raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
     return entry
@@ -44,14 +46,15 @@ def find_draft(name: str) -> ModelEntry:
 
     Whether a head belongs to the model is seen when both are loaded.
     """
-    entry = _find(name)
+    entry = find_entry(name)
     is_head = entry.facts is not None and entry.facts.is_head
     if entry.problem and not is_head:
         raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
     return entry
 
 
-def _find(name: str) -> ModelEntry:
+def find_entry(name: str) -> ModelEntry:
+    """Return the model that ``name`` stands for, usable or not; raises UnknownModel."""
     models = catalog()
     entry = models.find(name)
     if entry is None:

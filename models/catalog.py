@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from models.gguf import GgufError
+from models.imported import ImportedFolder, Kind, named_models
 from models.model_facts import ModelFacts, read_model
 from models.split_files import is_listed, model_name, parts
 
@@ -20,7 +21,10 @@ MAX_FOLDERS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ModelEntry:
-    """One model of the catalogue. ``problem`` says why it cannot be used; what is unknown is empty, 0 or None."""
+    """One model of the catalogue. ``problem`` says why it cannot be used; what is unknown is empty, 0 or None.
+
+    ``origin`` names the program whose folder it is used from.
+    """
 
     name: str
     path: Path
@@ -33,6 +37,7 @@ class ModelEntry:
     licence: str | None
     is_toy: bool
     problem: str | None
+    origin: str = ""
     facts: ModelFacts | None = field(default=None, repr=False)
 
 
@@ -51,8 +56,15 @@ _Stamp = tuple[tuple[str, int, int], ...]
 class Catalog:
     """Lists the models in some folders; what was read once is remembered until the file changes. Thread-safe."""
 
-    def __init__(self, folders: Sequence[Path], *, starter: Path | None = STARTER_FOLDER) -> None:
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        *,
+        starter: Path | None = STARTER_FOLDER,
+        imported: Sequence[ImportedFolder] = (),
+    ) -> None:
         self._folders = [*([starter] if starter else []), *folders]
+        self._imported = imported
         self._starter = starter.resolve() if starter else None
         self._read: dict[_Stamp, ModelFacts | str] = {}
         self._problems: tuple[FolderProblem, ...] = ()
@@ -68,12 +80,17 @@ class Catalog:
         """Scan the folders; the bundled starter comes first, then the folders in their order."""
         with self._lock:
             scan = _Scan()
-            files = [path for folder in self._folders for path in self._ordered(folder, scan.model_files(folder))]
+            files = {path: "" for folder in self._folders for path in self._ordered(folder, scan.model_files(folder))}
+            origins: dict[Path, str] = {}
+            for folder in self._imported:
+                found = dict(scan.imported_files(folder))
+                files |= found
+                origins |= dict.fromkeys(found, folder.kind.value)
             self._problems = tuple(scan.problems)
             stamps = {path: stamp for path in files if (stamp := _stamp(path)) is not None}
             self._read = {stamp: self._known(path, stamp) for path, stamp in stamps.items()}
-            names = _unique_names(list(stamps))
-            self._last = tuple(self._entry(name, path, stamps[path]) for name, path in names)
+            names = _unique_names({path: files[path] for path in stamps})
+            self._last = tuple(self._entry(name, path, stamps[path], origins.get(path, "")) for name, path in names)
             return self._last
 
     def find(self, name: str) -> ModelEntry | None:
@@ -96,12 +113,12 @@ class Catalog:
         known = self._read.get(stamp)
         return _read(path) if known is None else known
 
-    def _entry(self, name: str, path: Path, stamp: _Stamp) -> ModelEntry:
+    def _entry(self, name: str, path: Path, stamp: _Stamp, origin: str = "") -> ModelEntry:
         known = self._read[stamp]
         n_bytes = sum(size for _, _, size in stamp)
         is_toy = self._starter is not None and self._starter in path.resolve().parents
         if isinstance(known, str):
-            return ModelEntry(name, path, name, "", "", 0, n_bytes, 0, None, is_toy, known)
+            return ModelEntry(name, path, name, "", "", 0, n_bytes, 0, None, is_toy, known, origin)
         return ModelEntry(
             name=name,
             path=path,
@@ -114,6 +131,7 @@ class Catalog:
             licence=known.licence,
             is_toy=is_toy,
             problem=known.problem,
+            origin=origin,
             facts=known,
         )
 
@@ -150,6 +168,23 @@ class _Scan:
             yield from (path for path in files if self._is_new(path))
             if depth < MAX_DEPTH:
                 pending.extend((path, depth + 1) for path in reversed(below))
+
+    def imported_files(self, imported: ImportedFolder) -> Iterator[tuple[Path, str]]:
+        """Model files of another program's folder with the names it gives them, or "" for those of the files."""
+        if imported.kind is Kind.OLLAMA:
+            yield from ((path, name) for name, path in named_models(imported) if self._is_new(path))
+            return
+        n_outside = 0
+        for path in self.model_files(imported.path):
+            if imported.contains(path):
+                yield path, path.parent.name if imported.kind is Kind.JAN else ""
+            else:
+                n_outside += 1
+        if n_outside:
+            sentence = (
+                f"{n_outside} links lead out of this folder and are not followed. Import the folder they lead to."
+            )
+            self.problems.append(FolderProblem(imported.path, sentence))
 
     def _look(self, folder: Path) -> tuple[list[Path], list[Path]]:
         """Model files and sub-folders of ``folder``, each sorted by name."""
@@ -221,13 +256,13 @@ def _stamp(path: Path) -> _Stamp | None:
     return tuple(stamp) or None
 
 
-def _unique_names(paths: Sequence[Path]) -> list[tuple[str, Path]]:
-    """Each path with a name of its own: the stem, with its folder in front where the stem is taken."""
+def _unique_names(paths: Mapping[Path, str]) -> list[tuple[str, Path]]:
+    """Each path with a name of its own: the one given or the stem, with its folder in front where that is taken."""
     taken: Counter[str] = Counter()
     named = []
-    for path in paths:
+    for path, given in paths.items():
         folders = [parent.name for parent in path.parents if parent.name]
-        name = model_name(path)
+        name = given or model_name(path)
         while taken[name.casefold()] and folders:
             name = f"{folders.pop(0)}/{name}"
         taken[name.casefold()] += 1

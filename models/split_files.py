@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import TypeVar
 
 # At most 999 parts, so that a file name alone cannot cost much.
 _PART = re.compile(r"(?P<stem>.+)-(?P<number>00\d{3})-of-(?P<count>00\d{3})\.gguf", re.IGNORECASE)
 
 
-def model_name(path: Path) -> str:
+_AnyPath = TypeVar("_AnyPath", bound=PurePath)
+
+
+def model_name(path: PurePath) -> str:
     """The model's name: the file's stem without a part number."""
     match = _PART.fullmatch(path.name)
     return match["stem"] if match else path.stem
 
 
-def parts(path: Path) -> tuple[Path, ...]:
+def parts(path: _AnyPath) -> tuple[_AnyPath, ...]:
     """All files of the model that begins at ``path``, there or not; just ``path`` for a model in one file."""
     match = _PART.fullmatch(path.name)
     if match is None:

@@ -1,4 +1,4 @@
-"""``slipstream models``: what models there are."""
+"""``slipstream models``: what models there are, here and on the Hub."""
 
 from __future__ import annotations
 
@@ -7,24 +7,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.commands import models_hub, models_import, models_pull, models_remove, models_search
+from app.sizes import count, size
+
 if TYPE_CHECKING:
     from models.catalog import ModelEntry
+    from models.download.records import Record
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def build() -> typer.Typer:
     """Return the commands below ``models``."""
-    app = typer.Typer(help="List and describe the models of this machine.", no_args_is_help=True)
+    app = typer.Typer(help="Find, download, import and remove models.", no_args_is_help=True)
     app.command(name="list")(_list)
     app.command(name="show")(_show)
+    app.command(name="search")(models_search.search)
+    app.command(name="pull")(models_pull.pull)
+    app.command(name="import")(models_import.import_folder)
+    app.command(name="rm")(models_remove.remove)
+    app.command(name="hub")(models_hub.hub)
+    app.command(name="login")(models_hub.login)
+    app.command(name="logout")(models_hub.logout)
     return app
 
 
 def _list(as_json: _Json = False) -> None:
-    """List the models, the bundled ones first."""
+    """List the models of this machine, the bundled ones first."""
+    from app.library import folders_file
     from app.model_choice import catalog
     from app.paths import models_folder
+    from models.imported import read_folders
 
     models = catalog()
     entries = models.entries()
@@ -36,17 +49,34 @@ def _list(as_json: _Json = False) -> None:
         print(f"{entry.name:{width}}  {entry.problem or _summary(entry)}")
     for problem in models.folder_problems:
         print(f"{problem.folder}: {problem.sentence}")
-    print(f"\nModels are looked for in {models_folder()}.")
+    folders = [models_folder(), *(folder.path for folder in read_folders(folders_file()))]
+    print(f"\nModels are looked for in {', '.join(map(str, folders))}.")
 
 
 def _show(
-    name: Annotated[str, typer.Argument(help="Name, title or path of a model.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME or REPO[:QUANT]",
+            help="Name, title or path of a model here, or a repository of the Hub.",
+            show_default=False,
+        ),
+    ],
     as_json: _Json = False,
 ) -> None:
-    """Describe one model."""
-    from app.model_choice import find_model
+    """Describe one model of this machine, or what a repository of the Hub has.
 
-    facts = _facts(find_model(name))
+    REPO lists the quantisations and their sizes; REPO:QUANT reads the header of one, a few MB, without downloading it.
+    """
+    from app.model_choice import UnknownModel, find_model
+
+    try:
+        facts = _facts(find_model(name))
+    except UnknownModel:
+        if not _may_be_repository(name):
+            raise
+        models_search.show_remote(name, as_json)
+        return
     if as_json:
         print(json.dumps(facts, ensure_ascii=False))
         return
@@ -55,12 +85,29 @@ def _show(
             print(f"{label:14} {value}")
 
 
+def _may_be_repository(name: str) -> bool:
+    """Whether a name that no model here has is one of the Hub: maker/repository, with or without a choice."""
+    maker, slash, repository = name.partition(":")[0].partition("/")
+    return bool(slash and maker and repository) and "/" not in repository and not maker.startswith((".", "~"))
+
+
 def _summary(entry: ModelEntry) -> str:
-    parts = [entry.title, entry.architecture, _count(entry.n_params), entry.quantisation, _size(entry.n_bytes)]
+    parts = [entry.title, entry.architecture, count(entry.n_params), entry.quantisation, size(entry.n_bytes)]
     return "  ".join([*(part for part in parts if part), *(["(a toy to try everything with)"] if entry.is_toy else [])])
 
 
+def _source(entry: ModelEntry, record: Record | None) -> str | None:
+    """Where a model came from, as far as is known."""
+    if record is not None:
+        return f"{record.repo_id}@{record.commit[:12]}"
+    return entry.origin or None
+
+
 def _facts(entry: ModelEntry) -> dict[str, Any]:
+    from app.paths import models_folder
+    from models.download.records import is_verified, read_record
+
+    record = read_record(models_folder(), entry.path)
     return {
         "name": entry.name,
         "title": entry.title,
@@ -71,17 +118,8 @@ def _facts(entry: ModelEntry) -> dict[str, Any]:
         "n_bytes": entry.n_bytes,
         "n_ctx_train": entry.n_ctx_train,
         "licence": entry.licence,
+        "source": _source(entry, record),
+        "is_verified": is_verified(models_folder(), entry.path),
         "is_toy": entry.is_toy,
         "problem": entry.problem,
     }
-
-
-def _count(n_params: int) -> str:
-    for size, unit in ((1e9, "B"), (1e6, "M")):
-        if n_params >= size:
-            return f"{n_params / size:.1f}{unit}"
-    return str(n_params) if n_params else ""
-
-
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"

@@ -1,0 +1,99 @@
+"""``slipstream models import``: models of other programs, used where they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.exit_codes import ExitCode
+from app.sizes import table
+
+if TYPE_CHECKING:
+    from models.imported import ImportedFolder
+
+_Folders = tuple["ImportedFolder", ...]
+
+
+def import_folder(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help="A folder with GGUF files.", show_default=False)
+    ] = None,
+    forget: Annotated[bool, typer.Option("--forget", help="No longer list this folder's models.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Use the models in a folder where they are; nothing is copied or changed there.
+
+    The folders of the Hugging Face cache, LM Studio, Ollama, Jan and GPT4All are recognised. Without a folder, those
+    on this machine are listed.
+    """
+    from app.library import folders_file
+    from models.imported import known_places, read_folders
+
+    known = read_folders(folders_file())
+    if folder is None:
+        _print_places(known, tuple(place for place in known_places() if place not in known), as_json)
+    elif forget:
+        _forget(folder, known, as_json)
+    else:
+        _import(folder, known, as_json)
+
+
+def _import(folder: Path, known: _Folders, as_json: bool) -> None:
+    from app.library import told
+    from models.catalog import Catalog
+    from models.imported import recognise
+
+    with told():
+        chosen = recognise(folder)
+    _save((*(other for other in known if other.path != chosen.path), chosen))
+    catalog = Catalog([], starter=None, imported=[chosen])
+    entries = catalog.entries()
+    problems = [problem.sentence for problem in catalog.folder_problems]
+    if as_json:
+        listed = {"folder": str(chosen.path), "kind": chosen.kind.value, "problems": problems}
+        print(json.dumps({**listed, "models": [entry.name for entry in entries]}, ensure_ascii=False))
+        return
+    usable = [entry for entry in entries if entry.problem is None]
+    what = "" if chosen.kind.value == "folder" else f" ({chosen.kind.value})"
+    print(f"{chosen.path}{what}: {len(usable)} of {len(entries)} models can be used.")
+    print("\n".join([*(f"  {entry.name}" for entry in usable[:50]), *problems]))
+
+
+def _forget(folder: Path, known: _Folders, as_json: bool) -> None:
+    from app.library import LibraryError
+
+    path = Path(folder.expanduser().absolute())
+    others = tuple(other for other in known if path not in (other.path, other.path.parent))
+    if others == known:
+        raise LibraryError(f"{path} was not imported. `slipstream models import` lists what was.", ExitCode.USAGE)
+    _save(others)
+    print(json.dumps({"forgotten": str(path)}) if as_json else f"{path} is no longer looked through.")
+
+
+def _save(folders: _Folders) -> None:
+    from app.library import LibraryError, folders_file
+    from models.imported import write_folders
+
+    try:
+        write_folders(folders_file(), folders)
+    except OSError as error:
+        raise LibraryError(f"{folders_file()} cannot be written: {error.strerror}.", ExitCode.ERROR) from error
+
+
+def _print_places(known: _Folders, found: _Folders, as_json: bool) -> None:
+    if as_json:
+        listed = {"imported": known, "found": found}
+        print(
+            json.dumps(
+                {name: [{"folder": str(f.path), "kind": f.kind.value} for f in all_] for name, all_ in listed.items()},
+                ensure_ascii=False,
+            )
+        )
+        return
+    rows = [[str(place.path), place.kind.value, "imported"] for place in known]
+    rows += [[str(place.path), place.kind.value, "not imported"] for place in found]
+    print(table(rows) or "No folder was imported, and no other program's models were found.")
+    print("\n`slipstream models import FOLDER` uses the models of a folder where they are.")

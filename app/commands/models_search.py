@@ -1,0 +1,171 @@
+"""``slipstream models search`` and what ``models show`` says about repositories of the Hub."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.sizes import count, size, table
+
+if TYPE_CHECKING:
+    from models.hub.repository import RemoteModel, Repository
+    from models.model_facts import ModelFacts
+
+
+class Order(StrEnum):
+    """What comes first."""
+
+    DOWNLOADS = "downloads"
+    LIKES = "likes"
+    NEWEST = "newest"
+    UPDATED = "updated"
+    TRENDING = "trending"
+
+
+def search(
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[WORDS]...", help="Words of the name.", show_default=False)
+    ] = None,
+    sort: Annotated[Order, typer.Option(help="What comes first.")] = Order.DOWNLOADS,
+    limit: Annotated[int, typer.Option(help="Rows at most.", min=1, max=200)] = 20,
+    author: Annotated[str | None, typer.Option(help="Only of this maker.", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Search the Hugging Face Hub for models; without words, list models to begin with.
+
+    The list to begin with is part of Slipstream and needs no network.
+    """
+    if not words and author is None:
+        _print_curated(as_json)
+        return
+    from app.library import hub, told
+    from models.hub.client import SORTS, Search
+
+    with told():
+        found = hub().search(Search(" ".join(words or ()), author, SORTS[sort.value], limit))
+    if as_json:
+        print(json.dumps([asdict(row) for row in found], ensure_ascii=False, default=str))
+        return
+    rows = [
+        [
+            row.repo_id,
+            count(row.n_params),
+            row.architecture or "",
+            f"{row.downloads:,} downloads",
+            f"{row.likes:,} likes",
+            row.modified.date().isoformat() if row.modified else "",
+            "" if row.access == "open" else row.access.value,
+            row.licence or "",
+        ]
+        for row in found
+    ]
+    print(table(rows) if rows else "Nothing was found. Try fewer or other words.")
+    if rows:
+        print(
+            "\n`slipstream models show NAME` lists the sizes of one, `slipstream models pull NAME:Q4_K_M` downloads it."
+        )
+
+
+def show_remote(name: str, as_json: bool) -> None:
+    """Describe a repository, or with ``REPO:QUANT`` one of its models by its header."""
+    from app.library import hub, told
+    from models.download.model_download import choose_one
+    from models.hub.remote_source import remote_facts
+
+    repo_id, _, wanted = name.partition(":")
+    with told():
+        client = hub()
+        repository = client.repository(repo_id)
+        if not wanted:
+            print(_json(_repository(repository)) if as_json else _describe(repository))
+            return
+        model = choose_one(repository, wanted)
+        facts = _facts(model, remote_facts(client, repository, model))
+    if as_json:
+        print(_json({"repository": repository.repo_id, **facts}))
+        return
+    print(table([[label.replace("_", " "), str(value)] for label, value in facts.items() if value is not None]))
+
+
+def _print_curated(as_json: bool) -> None:
+    from models.curated import curated
+
+    known = curated()
+    if as_json:
+        print(_json(asdict(known)))
+        return
+    rows = [
+        [
+            f"{model.repo_id}:{model.quantisation}",
+            count(model.n_params) + (f" ({count(model.n_active_params)} active)" if model.kind == "moe" else ""),
+            model.licence,
+            model.good_for,
+        ]
+        for model in known.models
+    ]
+    print(table(rows))
+    print(f"\n{known.source} As of {known.date}. `slipstream models search WORDS` searches the Hub.")
+
+
+def _describe(repository: Repository) -> str:
+    facts = [
+        ["repository", repository.repo_id],
+        ["made from", ", ".join(repository.base_models)],
+        ["architecture", repository.architecture or ""],
+        ["parameters", count(repository.n_params)],
+        ["context", f"{repository.n_ctx_train:,} tokens" if repository.n_ctx_train else ""],
+        ["licence", repository.licence or ""],
+        ["access", repository.access.value],
+        ["downloads", f"{repository.downloads:,}"],
+        ["updated", repository.modified.date().isoformat() if repository.modified else ""],
+    ]
+    items = [[item.name, item.quantisation, size(item.n_bytes), _remark(item)] for item in repository.models]
+    told = f"{repository.asked_as} has been renamed to {repository.repo_id}.\n" if repository.was_renamed else ""
+    listed = table(items) or "No GGUF files."
+    return f"{told}{table([fact for fact in facts if fact[1]])}\n\n{listed}"
+
+
+def _remark(item: RemoteModel) -> str:
+    what = "" if item.role == "model" else f"{item.role.value}, beside a model"
+    if item.role == "other":
+        what = "no model"
+    parts = f"{len(item.files)} files" if len(item.files) > 1 else ""
+    missing = f"{item.missing} parts missing" if item.missing else ""
+    return ", ".join(text for text in (what, parts, missing) if text)
+
+
+def _repository(repository: Repository) -> dict[str, Any]:
+    models = [{**asdict(item), "n_bytes": item.n_bytes} for item in repository.models]
+    return {**asdict(repository), "was_renamed": repository.was_renamed, "models": models}
+
+
+def _facts(model: RemoteModel, facts: ModelFacts) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "architecture": facts.architecture,
+        "quantisation": facts.quantisation,
+        "n_params": facts.n_params,
+        "n_active_params": facts.n_active_params,
+        "n_bytes": model.n_bytes,
+        "weight_bytes": facts.weight_bytes,
+        "bytes_per_token": facts.active_bytes_per_token,
+        "kv_bytes_per_token": facts.kv_bytes_per_token(),
+        "n_ctx_train": facts.n_ctx_train,
+        "n_layers": facts.n_layers,
+        "n_experts": facts.n_experts or None,
+        "n_experts_used": facts.n_experts_used or None,
+        "n_mtp_layers": facts.n_mtp_layers or None,
+        "tokenizer": facts.tokenizer.model if facts.tokenizer else None,
+        "n_vocab": facts.n_vocab,
+        "has_chat_template": facts.has_chat_template,
+        "licence": facts.licence,
+        "problem": facts.problem,
+    }
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,33 @@
+"""Sizes and counts as people read them."""
+
+from __future__ import annotations
+
+
+def count(n: int) -> str:
+    """A number of parameters: "8.2B", "494M"; empty for none."""
+    for size, unit in ((1e9, "B"), (1e6, "M")):
+        if n >= size:
+            return f"{n / size:.1f}{unit}"
+    return str(n) if n else ""
+
+
+def size(n_bytes: int) -> str:
+    """Bytes: "4.9 GB", "12 MB"."""
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
+
+
+def duration(seconds: float) -> str:
+    """Seconds: "48 s", "3 min 05 s", "2 h 10 min"."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def table(rows: list[list[str]]) -> str:
+    """Rows in columns, the last as long as it is."""
+    if not rows:
+        return ""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    lines = ["  ".join([*(f"{cell:{w}}" for cell, w in zip(row, widths, strict=False)), row[-1]]) for row in rows]
+    return "\n".join(line.rstrip() for line in lines)

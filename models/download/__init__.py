@@ -1,0 +1,1 @@
+"""Downloads of models: parallel, resumable at any byte, checked against the Hub's hash before they count."""

@@ -1,0 +1,99 @@
+"""Downloads one file into its partial file: resumes what is there, verifies it, repairs it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from models.download.errors import WrongContent, told
+from models.download.journal import Journal, Subject, check_records, read_records
+from models.download.options import DownloadOptions
+from models.download.pieces import PieceMap, piece_bytes_for
+from models.download.progress import Phase
+from models.download.ranges import Ranges
+from models.download.repair import repair
+from models.download.safe_path import partial
+from models.download.transfer import Transfer
+from models.hub.client import Hub
+from models.hub.repository import RemoteFile
+
+# Called with what it is doing and how many bytes are there.
+Report = Callable[[Phase, int], None]
+
+
+class FileDownload:
+    """One file of a repository at one commit, on its way to ``part``."""
+
+    def __init__(
+        self, hub: Hub, repo_id: str, commit: str, file: RemoteFile, folder: Path, options: DownloadOptions
+    ) -> None:
+        self.file = file
+        self.part = partial(folder, repo_id, file.path, ".part")
+        self._journal_path = partial(folder, repo_id, file.path, ".journal")
+        self._hub, self._repo_id, self._commit, self._options = hub, repo_id, commit, options
+        piece_bytes = options.piece_bytes or piece_bytes_for(file.n_bytes)
+        self._subject = Subject(file.content, file.n_bytes, piece_bytes)
+
+    @property
+    def n_received(self) -> int:
+        """Bytes that an earlier download left, as far as its records say."""
+        if not self.part.exists():
+            return 0
+        return sum(record.n_bytes for record in read_records(self._journal_path, self._subject).values())
+
+    def run(self, stop: threading.Event, report: Report) -> None:
+        """Fetch and verify; afterwards ``part`` is the file. Raises HubError and DownloadError."""
+        try:
+            journal, pieces = self._begin(report)
+        except OSError as error:
+            raise told(error, self.part.parent, self.file.n_bytes - self.n_received) from error
+        ranges = Ranges(self._hub, self._repo_id, self._commit, self.file, self._options.n_connections)
+        transfer = Transfer(self.file, ranges, self.part, journal, pieces, self._options, stop)
+        try:
+            transfer.run(lambda n_bytes: report(Phase.DOWNLOADING, n_bytes))
+            report(Phase.VERIFYING, self.file.n_bytes)
+            if not transfer.is_right():
+                self._repair(transfer, stop, report)
+        finally:
+            ranges.close()
+            journal.close()
+
+    def discard(self) -> None:
+        """Remove what is there of it."""
+        for path in (self.part, self._journal_path):
+            path.unlink(missing_ok=True)
+
+    def finish(self, target: Path) -> None:
+        """Put the verified file in its place; raises OSError."""
+        with open(self.part, "rb") as file:
+            os.fsync(file.fileno())
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(self.part, target)
+        with contextlib.suppress(OSError):
+            self._journal_path.unlink(missing_ok=True)
+
+    def _begin(self, report: Report) -> tuple[Journal, PieceMap]:
+        """Open the partial file and its journal, and see what of it is good."""
+        self.part.parent.mkdir(parents=True, exist_ok=True)
+        pieces = PieceMap(self._subject.n_bytes, self._subject.piece_bytes)
+        journal = Journal.open(self._journal_path, self._subject)
+        if journal.records:
+            report(Phase.CHECKING, self.n_received)
+        if self.part.is_symlink():
+            self.part.unlink()
+        with open(self.part, "ab") as file:
+            # A hole: what is not written takes no space.
+            file.truncate(self.file.n_bytes)
+        check_records(self.part, journal, pieces)
+        return journal, pieces
+
+    def _repair(self, transfer: Transfer, stop: threading.Event, report: Report) -> None:
+        report(Phase.REPAIRING, 0)
+        try:
+            repair(transfer, stop, lambda index: report(Phase.REPAIRING, transfer.pieces.start(index)))
+        except WrongContent:
+            self.discard()
+            raise

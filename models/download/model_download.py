@@ -1,0 +1,207 @@
+"""Downloads a model of a repository, all its files, and makes it a model only when every one is verified."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from models.download.disk_space import check_space
+from models.download.errors import ChangedOnHub, NothingToChoose, Stopped, gigabytes, told
+from models.download.file_download import FileDownload
+from models.download.lock import only_one
+from models.download.options import DownloadOptions
+from models.download.progress import Phase, Progress, Speed
+from models.download.records import Record, is_verified, read_record, remove_empty, write_record
+from models.download.safe_path import partial, target
+from models.hub.client import Hub
+from models.hub.errors import FileNotFound
+from models.hub.grouping import choose
+from models.hub.repository import RemoteModel, Repository, Role
+
+RESTARTS = 3
+_REPORT_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to download: ``wanted`` is a quantisation or a file name; empty means the repository's only model."""
+
+    repo_id: str
+    wanted: str = ""
+    revision: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Downloaded:
+    """A model that is there now. ``was_there`` is True if nothing had to be fetched."""
+
+    repository: Repository
+    model: RemoteModel
+    files: tuple[Path, ...]
+    was_there: bool
+
+
+def choose_one(repository: Repository, wanted: str) -> RemoteModel:
+    """The one item that is meant; raises NothingToChoose with what there is."""
+    models = repository.with_role(Role.MODEL)
+    found = choose(repository.models, wanted) if wanted else models
+    if len(found) == 1:
+        if found[0].missing:
+            raise NothingToChoose(
+                f"{repository.repo_id} lacks {found[0].missing} of the parts of {found[0].name}. Choose another one."
+            )
+        return found[0]
+    if not repository.models:
+        raise NothingToChoose(
+            f"{repository.repo_id} has no GGUF files. Search for one that has: `slipstream models search NAME`."
+        )
+    several = found or models or repository.models
+    names = ", ".join(f"{item.quantisation or item.name} ({gigabytes(item.n_bytes)})" for item in several[:30])
+    problem = f"{wanted!r} is not one of them" if not found else "Say which one"
+    example = several[0].quantisation or several[0].files[0].path
+    raise NothingToChoose(
+        f"{repository.repo_id} has {names}. {problem}: `slipstream models pull {repository.repo_id}:{example}`."
+    )
+
+
+class ModelDownload:
+    """One wish. ``run`` blocks; ``stop`` may be called from any thread, and what has arrived is kept."""
+
+    def __init__(self, hub: Hub, wish: Wish, folder: Path, options: DownloadOptions | None = None) -> None:
+        self.wish, self._hub, self._folder = wish, hub, folder
+        self._options = options or DownloadOptions()
+        self._stop = threading.Event()
+        self._speed = Speed()
+
+    def stop(self) -> None:
+        """End ``run`` with Stopped as soon as may be."""
+        self._stop.set()
+
+    def run(self, report: Callable[[Progress], None] = lambda progress: None) -> Downloaded:
+        """Download, verify and install; ``report`` is called some times a second, in this thread.
+
+        Raises HubError and DownloadError.
+        """
+        for _ in range(RESTARTS):
+            repository = self._hub.repository(self.wish.repo_id, self.wish.revision)
+            model = choose_one(repository, self.wish.wanted)
+            try:
+                return self._one(repository, model, report)
+            except (ChangedOnHub, FileNotFound):
+                # What is there of it belongs to another content now: its journal says so, and it begins anew.
+                self._speed = Speed()
+        raise ChangedOnHub(model.name)
+
+    def discard(self, repository: Repository, model: RemoteModel) -> None:
+        """Remove what is there of an unfinished download."""
+        for file in self._files(repository, model):
+            file.discard()
+            remove_empty(file.part.parent, self._folder)
+
+    def _files(self, repository: Repository, model: RemoteModel) -> list[FileDownload]:
+        commit, repo_id = repository.commit, repository.repo_id
+        return [FileDownload(self._hub, repo_id, commit, file, self._folder, self._options) for file in model.files]
+
+    def _one(self, repository: Repository, model: RemoteModel, report: Callable[[Progress], None]) -> Downloaded:
+        targets = [target(self._folder, repository.repo_id, file.path) for file in model.files]
+        files = self._files(repository, model)
+        lock = partial(self._folder, repository.repo_id, model.files[0].path, ".lock")
+
+        def waiting() -> None:
+            report(Progress(Phase.OTHER_INSTANCE, sum(file.n_received for file in files), model.n_bytes))
+
+        with only_one(lock, self._stop, waiting):
+            pairs = zip(files, targets, strict=True)
+            missing = [(file, place) for file, place in pairs if not self._is_there(file, place)]
+            if missing:
+                n_there = model.n_bytes - sum(file.file.n_bytes for file, _ in missing)
+                self._check_space([file for file, _ in missing])
+                self._fetch([file for file, _ in missing], n_there, model.n_bytes, report)
+                self._install(repository, missing)
+        report(Progress(Phase.DONE, model.n_bytes, model.n_bytes))
+        return Downloaded(repository, model, tuple(targets), was_there=not missing)
+
+    def _is_there(self, file: FileDownload, place: Path) -> bool:
+        record = read_record(self._folder, place)
+        return record is not None and record.content == file.file.content and is_verified(self._folder, place)
+
+    def _check_space(self, files: list[FileDownload]) -> None:
+        n_missing = sum(file.file.n_bytes - file.n_received for file in files)
+        check_space(self._folder, n_missing, self._options.reserve_bytes)
+
+    def _fetch(self, files: list[FileDownload], n_there: int, n_total: int, report: Callable[[Progress], None]) -> None:
+        """Fetch several files at a time; the first that fails ends the others."""
+        state = _State(len(files))
+        halt, ended = threading.Event(), threading.Event()
+
+        def fetch(index: int, file: FileDownload) -> None:
+            try:
+                file.run(halt, lambda phase, n_bytes: state.note(index, phase, n_bytes))
+            finally:
+                ended.set()
+
+        with ThreadPoolExecutor(self._options.n_files) as pool:
+            running = [pool.submit(fetch, index, file) for index, file in enumerate(files)]
+            try:
+                while not all(future.done() for future in running):
+                    ended.wait(_REPORT_SECONDS)
+                    ended.clear()
+                    if self._stop.is_set() or any(future.done() and future.exception() for future in running):
+                        halt.set()
+                    n_done = n_there + state.n_done
+                    report(self._speed.progress(time.monotonic(), n_done, n_total, state.phase))
+            finally:
+                halt.set()
+        _raise_first([error for future in running if (error := future.exception()) is not None])
+
+    def _install(self, repository: Repository, files: list[tuple[FileDownload, Path]]) -> None:
+        """Put all files in their places, the first part of a split model last: it is the one that is listed."""
+        try:
+            for file, place in reversed(files):
+                file.finish(place)
+                status = place.stat()
+                remote = file.file
+                write_record(
+                    self._folder,
+                    place,
+                    Record(
+                        repository.repo_id,
+                        repository.commit,
+                        remote.path,
+                        remote.content,
+                        status.st_size,
+                        status.st_mtime_ns,
+                    ),
+                )
+        except OSError as error:
+            raise told(error, self._folder, 0) from error
+
+
+class _State:
+    """What the files of a model are doing."""
+
+    def __init__(self, n_files: int) -> None:
+        self._phases = [Phase.DOWNLOADING] * n_files
+        self._n_done = [0] * n_files
+
+    @property
+    def n_done(self) -> int:
+        return sum(self._n_done)
+
+    @property
+    def phase(self) -> Phase:
+        return max(set(self._phases), key=self._phases.count)
+
+    def note(self, index: int, phase: Phase, n_bytes: int) -> None:
+        self._phases[index] = phase
+        self._n_done[index] = n_bytes
+
+
+def _raise_first(errors: list[BaseException]) -> None:
+    """Raise what went wrong; that others were stopped because of it says nothing."""
+    for error in sorted(errors, key=lambda error: isinstance(error, Stopped)):
+        raise error

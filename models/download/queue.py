@@ -1,0 +1,205 @@
+"""A queue of downloads that outlives the app: order, pause, resume, cancel."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from itertools import count
+from pathlib import Path
+
+from models.download.errors import DownloadError, Stopped
+from models.download.model_download import ModelDownload, Wish, choose_one
+from models.download.options import DownloadOptions
+from models.download.progress import Phase, Progress
+from models.download.safe_path import PARTIAL_FOLDER
+from models.hub.client import Hub
+from models.hub.errors import HubError
+
+_NOTHING = Progress(Phase.QUEUED, 0, 0)
+_ENDED = frozenset({Phase.DONE, Phase.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One download of the queue. ``problem`` says why it failed; a failed one may be resumed."""
+
+    number: int
+    wish: Wish
+    progress: Progress = _NOTHING
+    problem: str | None = None
+
+    @property
+    def phase(self) -> Phase:
+        """What it is doing."""
+        return self.progress.phase
+
+
+class DownloadQueue:
+    """Downloads some wishes at a time, in order, each in a thread of its own. Thread-safe.
+
+    ``changed`` is called from those threads with a job that has changed. What had not ended when the app did is there
+    again, paused, when a queue is opened for the same folder.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        folder: Path,
+        options: DownloadOptions | None = None,
+        *,
+        n_running: int = 1,
+        changed: Callable[[Job], None] = lambda job: None,
+    ) -> None:
+        self._hub, self._folder, self._options = hub, folder, options
+        self._n_running, self._on_change = n_running, changed
+        self._file = folder / PARTIAL_FOLDER / "queue.json"
+        self._lock = threading.Condition()
+        self._numbers = count(1)
+        self._running: dict[int, ModelDownload] = {}
+        # The phase that a running job is asked to end in.
+        self._asked: dict[int, Phase] = {}
+        self._jobs = [Job(next(self._numbers), wish, replace(_NOTHING, phase=Phase.PAUSED)) for wish in self._saved()]
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """All jobs in their order, those that ended included."""
+        with self._lock:
+            return tuple(self._jobs)
+
+    def add(self, wish: Wish) -> Job:
+        """Put a wish at the end; one that is there already is resumed instead."""
+        with self._lock:
+            known = next((job for job in self._jobs if job.wish == wish and job.phase not in _ENDED), None)
+            if known is None:
+                known = Job(next(self._numbers), wish)
+                self._jobs.append(known)
+                self._save()
+        self.resume(known.number)
+        return self._job(known.number)
+
+    def pause(self, number: int) -> None:
+        """Stop a job; what has arrived is kept."""
+        self._end(number, Phase.PAUSED)
+
+    def resume(self, number: int) -> None:
+        """Let a paused or failed job go on when it is its turn."""
+        with self._lock:
+            if self._job(number).phase in (Phase.PAUSED, Phase.FAILED):
+                self._set(number, phase=Phase.QUEUED)
+            self._start()
+
+    def cancel(self, number: int) -> None:
+        """End a job and remove what has arrived."""
+        self._end(number, Phase.CANCELLED)
+
+    def move(self, number: int, position: int) -> None:
+        """Put a job at a position, 0 being first; what runs already goes on."""
+        with self._lock:
+            job = self._job(number)
+            self._jobs.remove(job)
+            self._jobs.insert(position, job)
+            self._save()
+
+    def close(self) -> None:
+        """Stop everything; the next queue of this folder has it again."""
+        with self._lock:
+            running = list(self._running)
+            self._n_running = 0
+        for number in running:
+            self.pause(number)
+        self.wait()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing runs; False if it still does after ``timeout`` seconds."""
+        with self._lock:
+            return self._lock.wait_for(lambda: not self._running, timeout)
+
+    def _end(self, number: int, phase: Phase) -> None:
+        with self._lock:
+            running = self._running.get(number)
+            if running is not None:
+                self._asked[number] = phase
+                running.stop()
+                return
+            if self._job(number).phase in _ENDED:
+                return
+            self._set(number, phase=phase)
+            self._save()
+        if phase is Phase.CANCELLED:
+            self._discard(self._job(number).wish)
+
+    def _start(self) -> None:
+        """Start what may run now; the lock must be held."""
+        for job in list(self._jobs):
+            if len(self._running) >= self._n_running:
+                return
+            if job.phase is Phase.QUEUED and job.number not in self._running:
+                self._running[job.number] = ModelDownload(self._hub, job.wish, self._folder, self._options)
+                threading.Thread(target=self._run, args=(job.number,), daemon=True).start()
+
+    def _run(self, number: int) -> None:
+        problem, phase = None, Phase.DONE
+        try:
+            self._running[number].run(lambda progress: self._note(number, progress))
+        except Stopped:
+            phase = self._asked.get(number, Phase.PAUSED)
+        except (HubError, DownloadError) as error:
+            phase, problem = Phase.FAILED, error.message
+        except Exception as error:
+            # The thread's end is the job's end: whatever it was must be seen, and the queue must go on.
+            phase, problem = Phase.FAILED, f"The download failed: {error}. Try again, or report it."
+        if phase is Phase.CANCELLED:
+            self._discard(self._job(number).wish)
+        with self._lock:
+            del self._running[number]
+            self._asked.pop(number, None)
+            self._set(number, phase=phase, problem=problem)
+            self._save()
+            self._start()
+            self._lock.notify_all()
+
+    def _note(self, number: int, progress: Progress) -> None:
+        if progress.phase is not Phase.DONE:
+            with self._lock:
+                self._replace(replace(self._job(number), progress=progress, problem=None))
+
+    def _discard(self, wish: Wish) -> None:
+        """Remove a wish's partial files, as far as the Hub still says which they are."""
+        try:
+            repository = self._hub.repository(wish.repo_id, wish.revision)
+            model = choose_one(repository, wish.wanted)
+            ModelDownload(self._hub, wish, self._folder, self._options).discard(repository, model)
+        except (HubError, DownloadError, OSError):
+            return
+
+    def _job(self, number: int) -> Job:
+        return next(job for job in self._jobs if job.number == number)
+
+    def _set(self, number: int, *, phase: Phase, problem: str | None = None) -> None:
+        job = self._job(number)
+        progress = replace(job.progress, phase=phase, bytes_per_second=0.0, eta=None)
+        self._replace(replace(job, progress=progress, problem=problem))
+
+    def _replace(self, job: Job) -> None:
+        self._jobs = [job if other.number == job.number else other for other in self._jobs]
+        self._on_change(job)
+
+    def _save(self) -> None:
+        wishes = [asdict(job.wish) for job in self._jobs if job.phase not in _ENDED]
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            new = self._file.with_name(self._file.name + ".new")
+            new.write_text(json.dumps(wishes), encoding="utf-8")
+            os.replace(new, self._file)
+        except OSError:
+            # The download itself tells that the folder cannot be written.
+            return
+
+    def _saved(self) -> list[Wish]:
+        try:
+            return [Wish(**wish) for wish in json.loads(self._file.read_bytes())]
+        except (OSError, ValueError, TypeError):
+            return []

@@ -1,0 +1,121 @@
+"""Ranges of one file over HTTP: each answer is checked to be about the content that was asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+
+from models.download.content import digest_of
+from models.download.errors import ChangedOnHub
+from models.hub.client import Hub, refusal
+from models.hub.errors import Offline, RevisionNotFound
+from models.hub.repository import RemoteFile
+from models.hub.session import reason, retry_after
+
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+
+
+class TryAgain(Exception):
+    """A failure that passes; ``seconds`` is how long to wait where the server says so."""
+
+    def __init__(self, why: str, seconds: float | None = None) -> None:
+        super().__init__(why)
+        self.seconds = seconds
+
+
+class Ranges:
+    """One file at one commit. Signed addresses expire, so each request begins at the Hub. Thread-safe."""
+
+    def __init__(self, hub: Hub, repo_id: str, commit: str, file: RemoteFile, n_connections: int) -> None:
+        self._hub, self._repo_id, self._commit, self._file = hub, repo_id, commit, file
+        self._url = hub.file_url(repo_id, commit, file.path)
+        self._host = httpx.URL(hub.settings.address)
+        self.are_ignored = False
+        settings = hub.settings
+        self._client = httpx.Client(
+            headers={**settings.headers, "Accept-Encoding": "identity"},
+            proxy=settings.proxy,
+            timeout=settings.timeout,
+            follow_redirects=True,
+            limits=httpx.Limits(max_connections=2 * n_connections, max_keepalive_connections=2 * n_connections),
+        )
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._client.close()
+
+    @contextmanager
+    def open(self, start: int, end: int) -> Iterator[Iterator[bytes]]:
+        """The bytes from ``start`` to ``end`` as they arrive; may end early.
+
+        Raises TryAgain, ChangedOnHub, or HubError for what does not pass.
+        """
+        if self._hub.settings.is_offline:
+            raise Offline
+        try:
+            with self._client.stream("GET", self._url, headers={"Range": f"bytes={start}-{end - 1}"}) as response:
+                self._check(response, start)
+                skip = start if response.status_code == 200 else 0
+                yield _slice(response.iter_raw(), skip, end - start)
+        except httpx.TimeoutException as error:
+            raise TryAgain("the server fell silent") from error
+        except httpx.TransportError as error:
+            raise TryAgain(reason(error)) from error
+
+    def _check(self, response: httpx.Response, start: int) -> None:
+        status = response.status_code
+        if status == 429:
+            raise TryAgain("too many requests", retry_after(response.headers) or 5.0)
+        if status >= 500 or status == 408:
+            raise TryAgain(f"HTTP status {status}", retry_after(response.headers))
+        if status >= 400:
+            raise self._refused(response)
+        self._check_content(response, start)
+
+    def _refused(self, response: httpx.Response) -> Exception:
+        status = response.status_code
+        if status == 416:
+            return ChangedOnHub(self._file.path)
+        if (response.url.host, response.url.port) != (self._host.host, self._host.port):
+            # The file host: its signed address has expired, or it lacks the file for now.
+            return TryAgain(f"HTTP status {status} from {response.url.host}")
+        settings, code = self._hub.settings, response.headers.get("X-Error-Code")
+        error = refusal(settings, status, code, self._repo_id, self._commit, self._file.path)
+        # A commit that was there a moment ago and is not any more: its branch was rewritten.
+        return ChangedOnHub(self._file.path) if isinstance(error, RevisionNotFound) else error
+
+    def _check_content(self, response: httpx.Response, start: int) -> None:
+        first = response.history[-1] if response.history else response
+        announced = next((r for r in (*response.history, response) if "X-Linked-ETag" in r.headers), first)
+        etag = announced.headers.get("X-Linked-ETag") or ("" if response.history else announced.headers.get("ETag", ""))
+        etag = etag.removeprefix("W/").strip('"')
+        size = announced.headers.get("X-Linked-Size", "")
+        if etag and len(etag) == len(digest_of(self._file.content)) and etag != digest_of(self._file.content):
+            raise ChangedOnHub(self._file.path)
+        if size.isdigit() and int(size) != self._file.n_bytes:
+            raise ChangedOnHub(self._file.path)
+        if response.status_code == 206:
+            self._check_range(response.headers.get("Content-Range", ""), start)
+        elif start or self._file.n_bytes:
+            self.are_ignored = True
+
+    def _check_range(self, text: str, start: int) -> None:
+        match = _CONTENT_RANGE.fullmatch(text)
+        if match is None or int(match[1]) != start:
+            raise TryAgain("it sent another range than was asked for")
+        if match[3] != "*" and int(match[3]) != self._file.n_bytes:
+            raise ChangedOnHub(self._file.path)
+
+
+def _slice(chunks: Iterator[bytes], skip: int, n_bytes: int) -> Iterator[bytes]:
+    """``n_bytes`` after the first ``skip``, for which empty chunks say that something arrives."""
+    for chunk in chunks:
+        dropped = min(skip, len(chunk))
+        skip -= dropped
+        yield (kept := chunk[dropped : dropped + n_bytes])
+        n_bytes -= len(kept)
+        if n_bytes <= 0:
+            return

@@ -1,0 +1,77 @@
+"""Where each downloaded file came from, and what it was when its hash was checked."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from models.download.safe_path import PARTIAL_FOLDER
+
+_FOLDER = ".verified"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A file's origin and the hash it had; ``n_bytes`` and ``mtime_ns`` tell whether it is still that file."""
+
+    repo_id: str
+    commit: str
+    path: str
+    content: str
+    n_bytes: int
+    mtime_ns: int
+
+
+def write_record(folder: Path, file: Path, record: Record) -> None:
+    """Remember where ``file`` below ``folder`` came from; raises OSError."""
+    place = _place(folder, file)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    new = place.with_name(place.name + ".new")
+    new.write_text(json.dumps(asdict(record)), encoding="utf-8")
+    os.replace(new, place)
+
+
+def read_record(folder: Path, file: Path) -> Record | None:
+    """What is known of ``file``, or None."""
+    try:
+        return Record(**json.loads(_place(folder, file).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def is_verified(folder: Path, file: Path) -> bool:
+    """Whether ``file`` is, by size and time of change, the one whose hash was checked."""
+    record = read_record(folder, file)
+    try:
+        status = file.stat()
+    except OSError:
+        return False
+    return record is not None and (status.st_size, status.st_mtime_ns) == (record.n_bytes, record.mtime_ns)
+
+
+def remove_record(folder: Path, file: Path) -> None:
+    """Forget ``file``, and folders that have become empty."""
+    place = _place(folder, file)
+    place.unlink(missing_ok=True)
+    remove_empty(place.parent, folder)
+
+
+def remove_empty(below: Path, root: Path) -> None:
+    """Remove ``below`` and the folders above it that are empty, up to ``root``, which stays."""
+    while below != root and root in below.parents:
+        try:
+            below.rmdir()
+        except OSError:
+            return
+        below = below.parent
+
+
+def _place(folder: Path, file: Path) -> Path:
+    """A folder of its own keeps records out of the way; a file elsewhere has none."""
+    try:
+        inside = file.relative_to(folder)
+    except ValueError:
+        inside = Path(PARTIAL_FOLDER) / "elsewhere"
+    return folder / _FOLDER / inside.with_name(inside.name + ".json")

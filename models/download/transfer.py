@@ -1,0 +1,290 @@
+"""Fetches the missing pieces of one file over several connections and hashes them in order as they arrive."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from models.download.content import Hasher, digest_of, hasher
+from models.download.errors import ConnectionLost, DownloadError, Stopped, told
+from models.download.journal import Journal
+from models.download.options import DownloadOptions
+from models.download.pieces import Claim, PieceMap
+from models.download.ranges import Ranges, TryAgain
+from models.hub.errors import HubError, RateLimited
+from models.hub.repository import RemoteFile
+
+# A server that asks to wait longer is not waited for.
+LONGEST_ASKED_WAIT = 120.0
+_TICK = 0.05
+
+
+class Transfer:
+    """One file's transfer into its partial file. ``run`` ends when every piece is there, or raises."""
+
+    def __init__(
+        self,
+        file: RemoteFile,
+        ranges: Ranges,
+        part: Path,
+        journal: Journal,
+        pieces: PieceMap,
+        options: DownloadOptions,
+        stop: threading.Event,
+    ) -> None:
+        self.file, self.pieces, self.journal, self.part = file, pieces, journal, part
+        self.ranges, self.options = ranges, options
+        # Pieces that came in more than one answer: the first to doubt when the whole is wrong.
+        self.suspects: set[int] = set()
+        self._stop = stop
+        self._ended = False
+        self._may_note = False
+        self._error: Exception | None = None
+        self._why = ""
+        self._last_arrival = time.monotonic()
+        self._wait_until = 0.0
+        self._changed = threading.Condition()
+        self._n_hashed = 0
+        # The state of the whole file's hash before each piece, so that a repair hashes only what follows it.
+        self._states: list[Hasher] = [hasher(file.content, file.n_bytes)]
+
+    def run(self, report: Callable[[int], None]) -> None:
+        """Fetch what is missing. ``report`` is called some times a second with the bytes that are there.
+
+        Raises HubError, DownloadError (Stopped when ``stop`` is set), and whatever ``report`` raises.
+        """
+        n_workers = min(self.options.n_connections, self.pieces.n_pieces)
+        workers = [threading.Thread(target=self._work, args=(n,), daemon=True) for n in range(n_workers)]
+        self._ended, self._may_note = False, True
+        try:
+            self._last_arrival = time.monotonic()
+            for worker in workers:
+                worker.start()
+            self._watch(report)
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+            # They write down what they have. One that hangs in a silent connection does so no more.
+            for worker in workers:
+                worker.join(timeout=0.5)
+            with self._changed:
+                self._may_note = False
+
+    def is_right(self) -> bool:
+        """Whether the whole file has the hash that the Hub announces; every piece must be there."""
+        self._hash_ready()
+        return self._states[-1].hexdigest() == digest_of(self.file.content)
+
+    def doubt(self, index: int) -> None:
+        """What follows from this piece on is hashed anew."""
+        del self._states[index + 1 :]
+
+    def write_piece(self, index: int, content: bytes) -> None:
+        """Put a piece in place of the one that is there; raises DownloadError."""
+        try:
+            with open(self.part, "r+b", buffering=0) as file:
+                file.seek(self.pieces.start(index))
+                file.write(content)
+            self.journal.write(index, len(content), hashlib.sha256(content).hexdigest())
+        except OSError as error:
+            raise told(error, self.part.parent, 0) from error
+        self.doubt(index)
+
+    def _watch(self, report: Callable[[int], None]) -> None:
+        while True:
+            with self._changed:
+                if not (self._error or self._stop.is_set() or self.pieces.is_complete):
+                    self._changed.wait(_TICK)
+                error, is_complete, n_received = self._error, self.pieces.is_complete, self.pieces.n_received
+            report(n_received)
+            if is_complete:
+                return
+            if error is not None:
+                raise error
+            if self._stop.is_set():
+                raise Stopped
+            self._give_up_after(self.options.patience)
+            self._hash_ready()
+
+    def _give_up_after(self, patience: float) -> None:
+        silent = time.monotonic() - max(self._last_arrival, self._wait_until)
+        if silent > patience:
+            raise ConnectionLost(silent, self._why)
+
+    def _hash_ready(self) -> None:
+        """Hash the pieces that are there without a gap from the start of the file."""
+        with open(self.part, "rb") as file:
+            while len(self._states) <= self.pieces.n_pieces and self.pieces.is_whole(len(self._states) - 1):
+                index = len(self._states) - 1
+                state = self._states[-1].copy()
+                file.seek(self.pieces.start(index))
+                left = self.pieces.length(index)
+                while left and (raw := file.read(min(left, 1 << 20))):
+                    state.update(raw)
+                    left -= len(raw)
+                self._states.append(state)
+
+    def _work(self, number: int) -> None:
+        failures = 0
+        while (claim := self._next_claim(number)) is not None:
+            before = self._place(claim)
+            again = self._try(claim, number)
+            failures = 0 if again is None or self._place(claim) != before else failures + 1
+            if again is not None:
+                self._wait(again, failures)
+
+    def _try(self, claim: Claim, number: int) -> TryAgain | None:
+        """Fetch a claim; what else than TryAgain goes wrong ends the transfer."""
+        try:
+            self._stream(claim, number)
+        except TryAgain as again:
+            return again
+        except OSError as error:
+            self._fail(told(error, self.part.parent, self.pieces.n_bytes - self.pieces.n_received))
+        except (HubError, DownloadError) as error:
+            self._fail(error)
+        finally:
+            self._give_back(claim)
+        return None
+
+    def _place(self, claim: Claim) -> tuple[int, int]:
+        """How far a claim has come."""
+        return claim.at, self.pieces.have[claim.at] if claim.at < self.pieces.n_pieces else 0
+
+    def _next_claim(self, number: int) -> Claim | None:
+        """The next pieces for a connection; waits for those that another may fail to get. None at the end."""
+        with self._changed:
+            while not (self._is_over or self.pieces.is_complete):
+                # A server that ignores ranges sends the whole file each time: one connection is enough.
+                n_connections = 1 if self.ranges.are_ignored else self.options.n_connections
+                claim = self.pieces.claim(n_connections) if number < n_connections else None
+                if claim is not None:
+                    return claim
+                self._changed.wait(0.2)
+        return None
+
+    @property
+    def _is_over(self) -> bool:
+        return self._ended or self._error is not None or self._stop.is_set()
+
+    def _give_back(self, claim: Claim) -> None:
+        with self._changed:
+            self.pieces.give_back(claim)
+            self._changed.notify_all()
+
+    def _stream(self, claim: Claim, number: int) -> None:
+        """Fetch a claim's pieces in one answer; raises TryAgain where it ends early."""
+        with open(self.part, "r+b", buffering=0) as file:
+            arriving = _Arriving(self, file, claim)
+            start, end = arriving.position, self.pieces.start(claim.end)
+            if start > self.pieces.start(claim.at):
+                self.suspects.add(claim.at)
+            try:
+                with self.ranges.open(start, end) as chunks:
+                    if self.ranges.are_ignored and number:
+                        return
+                    for chunk in chunks:
+                        self._last_arrival = time.monotonic()
+                        if not arriving.take(chunk):
+                            return
+            finally:
+                arriving.record()
+        raise TryAgain("the connection was closed early")
+
+    def write(self, file: BinaryIO, index: int, at: int, content: memoryview) -> None:
+        """Write what arrived of a piece; raises Stopped once the transfer is over."""
+        with self._changed:
+            if self._is_over:
+                raise Stopped
+            file.seek(self.pieces.start(index) + at)
+            n_written = file.write(content)
+            if n_written != len(content):
+                n_written += file.write(content[n_written:])
+            self.pieces.have[index] = at + len(content)
+
+    def note(self, index: int, n_bytes: int, sha256: str, claim: Claim) -> bool:
+        """Record what is there of a piece; False where the connection has nothing more to fetch."""
+        with self._changed:
+            if self._may_note:
+                self.journal.write(index, n_bytes, sha256)
+            if self.pieces.is_whole(index):
+                claim.at = index + 1
+                self._changed.notify_all()
+            return claim.at < claim.end
+
+    def _wait(self, again: TryAgain, failures: int) -> None:
+        self._why = str(again)
+        seconds = again.seconds
+        if seconds is None:
+            seconds = 0.0 if failures == 0 else self.options.retry * 2 ** min(failures - 1, 8)
+            seconds = min(seconds, self.options.longest_wait)
+        elif seconds > LONGEST_ASKED_WAIT:
+            self._fail(RateLimited(seconds))
+        with self._changed:
+            until = time.monotonic() + seconds
+            if again.seconds is not None:
+                self._wait_until = max(self._wait_until, until)
+            while not self._is_over and (left := until - time.monotonic()) > 0:
+                self._changed.wait(min(left, 0.2))
+
+    def _fail(self, error: Exception) -> None:
+        with self._changed:
+            if not isinstance(error, Stopped):
+                self._error = self._error or error
+            self._changed.notify_all()
+
+
+class _Arriving:
+    """One answer on its way into the file: counts, hashes and records what arrives of a claim."""
+
+    def __init__(self, transfer: Transfer, file: BinaryIO, claim: Claim) -> None:
+        self._transfer, self._file, self._claim = transfer, file, claim
+        self._index = claim.at
+        self._have = transfer.pieces.have[claim.at]
+        self._recorded, self._recorded_at = self._have, time.monotonic()
+        file.seek(transfer.pieces.start(claim.at))
+        self._digest = hashlib.sha256(file.read(self._have))
+
+    @property
+    def position(self) -> int:
+        """Where in the file the next byte belongs."""
+        return self._transfer.pieces.start(self._index) + self._have
+
+    def take(self, chunk: bytes) -> bool:
+        """Take what arrived; False when the claim is fetched."""
+        rest = memoryview(chunk)
+        while rest:
+            length = self._transfer.pieces.length(self._index)
+            now = rest[: length - self._have]
+            self._transfer.write(self._file, self._index, self._have, now)
+            self._digest.update(now)
+            self._have += len(now)
+            rest = rest[len(now) :]
+            if self._have == length and not self._finish_piece():
+                return False
+        if self._is_due:
+            self.record()
+        return True
+
+    def record(self) -> None:
+        """Write down what is there of the piece that has begun."""
+        if self._have > self._recorded:
+            self._transfer.note(self._index, self._have, self._digest.hexdigest(), self._claim)
+            self._recorded, self._recorded_at = self._have, time.monotonic()
+
+    @property
+    def _is_due(self) -> bool:
+        options = self._transfer.options
+        has_much = self._have - self._recorded >= options.record_bytes
+        return has_much or time.monotonic() - self._recorded_at >= options.record_seconds
+
+    def _finish_piece(self) -> bool:
+        goes_on = self._transfer.note(self._index, self._have, self._digest.hexdigest(), self._claim)
+        self._recorded = 0
+        self._index, self._have, self._digest = self._index + 1, 0, hashlib.sha256()
+        return goes_on

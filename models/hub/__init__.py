@@ -1,0 +1,1 @@
+"""The Hugging Face Hub: settings, search, repositories, and headers of files that are still there."""

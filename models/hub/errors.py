@@ -1,0 +1,150 @@
+"""What can go wrong with the Hub, as one tree; each error has a sentence of its own that says what to do.
+
+HubError
+├── BadHubSetting        an address, proxy or name that cannot be used
+├── Offline              no network is to be used
+├── Unreachable          nothing answers
+│   └── TimedOut         it answers too slowly
+├── RateLimited          too many requests
+├── HubFault             the Hub has a problem of its own, or answers what cannot be understood
+├── NotThere
+│   ├── RepositoryNotFound
+│   ├── RevisionNotFound
+│   └── FileNotFound
+└── NoAccess
+    ├── BadToken
+    ├── GatedWithoutToken
+    └── GatedForToken
+"""
+
+from __future__ import annotations
+
+LOGIN = "`slipstream models login`"
+
+
+class HubError(Exception):
+    """Base of every error about the Hub: its text says what happened and what to do."""
+
+    @property
+    def message(self) -> str:
+        """The sentence for the user."""
+        return str(self)
+
+
+class BadHubSetting(HubError):
+    """An address, proxy or repository name that cannot be used."""
+
+
+class Offline(HubError):
+    """The user asked for no network."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "HF_HUB_OFFLINE is set, so the Hub is not asked. Unset it to search and download; "
+            "`slipstream models list` and `slipstream models search` without words work offline."
+        )
+
+
+class Unreachable(HubError):
+    """Nothing answers at the Hub's address."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(
+            f"{address} cannot be reached ({reason}). Check the network connection and, if you use one, the proxy, "
+            "then try again."
+        )
+
+
+class TimedOut(Unreachable):
+    """The Hub did not answer in time."""
+
+    def __init__(self, address: str, seconds: float) -> None:
+        HubError.__init__(
+            self,
+            f"{address} did not answer within {seconds:g} seconds. The network or the Hub is slow: try again later.",
+        )
+
+
+class RateLimited(HubError):
+    """The Hub takes no more requests for a while; ``seconds`` is None if it does not say how long."""
+
+    def __init__(self, seconds: float | None) -> None:
+        wait = "a few minutes" if seconds is None else f"{max(1, round(seconds))} seconds"
+        super().__init__(
+            f"The Hub takes no more requests from here for now. Try again in {wait}; "
+            f"with an account ({LOGIN}) it allows more."
+        )
+        self.seconds = seconds
+
+
+class HubFault(HubError):
+    """The Hub failed or answered something that cannot be understood; ``status`` is its HTTP status or None."""
+
+    def __init__(self, what: str, status: int | None = None) -> None:
+        super().__init__(f"The Hub has a problem ({what}). Try again in a while.")
+        self.status = status
+
+
+class NotThere(HubError):
+    """What was asked for is not on the Hub."""
+
+
+class RepositoryNotFound(NotThere):
+    """The repository does not exist or is hidden from this user: the Hub does not tell which."""
+
+    def __init__(self, repo_id: str, *, has_token: bool) -> None:
+        how = "your token must be allowed to read it" if has_token else f"log in first: {LOGIN}"
+        super().__init__(
+            f"There is no repository {repo_id}, or it is private. Check the name with `slipstream models search`; "
+            f"if it is private, {how}."
+        )
+
+
+class RevisionNotFound(NotThere):
+    """The repository has no such version (any more)."""
+
+    def __init__(self, repo_id: str, revision: str) -> None:
+        super().__init__(f"{repo_id} has no version {revision} (any more). Try again to get the current one.")
+
+
+class FileNotFound(NotThere):
+    """The repository has no such file (any more)."""
+
+    def __init__(self, repo_id: str, name: str) -> None:
+        super().__init__(
+            f"{repo_id} has no file {name} (any more). `slipstream models show {repo_id}` lists what there is."
+        )
+
+
+class NoAccess(HubError):
+    """The Hub knows what was asked for and does not give it to this user."""
+
+
+class BadToken(NoAccess):
+    """The token is wrong or has expired."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The Hub does not accept the access token: it is wrong or has expired. Make a new one in your account's "
+            f"settings on the Hub, then {LOGIN}, or correct HF_TOKEN."
+        )
+
+
+class GatedWithoutToken(NoAccess):
+    """The model's conditions must be accepted first, and nobody is logged in."""
+
+    def __init__(self, repo_id: str, address: str) -> None:
+        super().__init__(
+            f"{repo_id} is gated: its makers ask you to accept their conditions first. Do so at {address}/{repo_id}, "
+            f"then log in here with {LOGIN}."
+        )
+
+
+class GatedForToken(NoAccess):
+    """The token's owner has not been given access."""
+
+    def __init__(self, repo_id: str, address: str) -> None:
+        super().__init__(
+            f"{repo_id} is gated and your account has no access yet. Accept its conditions at {address}/{repo_id} "
+            "(some makers answer after days), then try again."
+        )

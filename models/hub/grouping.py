@@ -1,0 +1,60 @@
+"""From a repository's file list to the things a user can download."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from models.hub.quantisation import is_same, quantisation_of
+from models.hub.repository import RemoteFile, RemoteModel, Role
+from models.split_files import model_name, parts
+
+_PROJECTOR = re.compile(r"(^|[-._/])mmproj([-._]|$)", re.IGNORECASE)
+_DRAFT = re.compile(r"(^|[-._/])(draft|mtp|eagle-?3?|dflash|medusa)([-._/]|$)", re.IGNORECASE)
+_OTHER = re.compile(r"(^|[-._/])(imatrix|lora|vocab)([-._]|$)", re.IGNORECASE)
+
+
+def group(files: Iterable[RemoteFile]) -> tuple[RemoteModel, ...]:
+    """The GGUF files as items, models first, each kind from small to large."""
+    by_path = {file.path: file for file in files if file.path.lower().endswith(".gguf")}
+    items = []
+    while by_path:
+        path = next(iter(by_path))
+        expected = [str(part) for part in parts(PurePosixPath(path))]
+        found = tuple(by_path.pop(part) for part in expected if part in by_path)
+        items.append(_item(path, found, len(expected) - len(found)))
+    order = list(Role)
+    return tuple(sorted(items, key=lambda item: (order.index(item.role), item.n_bytes, item.name.lower())))
+
+
+def choose(models: Iterable[RemoteModel], wanted: str) -> tuple[RemoteModel, ...]:
+    """The items that ``wanted`` (a quantisation, a file, an item's name or the end of one) may mean."""
+    models = tuple(models)
+    name = wanted.casefold()
+    for fits in (
+        lambda item: any(name in (file.path.casefold(), file.name.casefold()) for file in item.files),
+        lambda item: name == item.name.casefold(),
+        lambda item: item.role is Role.MODEL and item.quantisation.casefold() == name,
+        lambda item: item.role is Role.MODEL and is_same(item.quantisation, wanted),
+        lambda item: item.name.casefold().endswith(name),
+    ):
+        chosen = tuple(item for item in models if fits(item))
+        if chosen:
+            return chosen
+    return ()
+
+
+def role_of(path: str) -> Role:
+    """What a file is for, by its name: a whole name in parts (``draft``, ``mmproj``) decides."""
+    for pattern, role in ((_PROJECTOR, Role.PROJECTOR), (_OTHER, Role.OTHER), (_DRAFT, Role.DRAFT)):
+        if pattern.search(path.removesuffix(".gguf")):
+            return role
+    return Role.MODEL
+
+
+def _item(path: str, files: tuple[RemoteFile, ...], missing: int) -> RemoteModel:
+    stem = model_name(PurePosixPath(path))
+    folder = PurePosixPath(path).parent.name
+    quantisation = quantisation_of(stem) or quantisation_of(folder)
+    return RemoteModel(stem, role_of(path), quantisation, files, missing)

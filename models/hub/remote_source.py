@@ -1,0 +1,110 @@
+"""A file on the Hub read in ranges over HTTP, so that its header is known before it is downloaded."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from types import TracebackType
+
+import httpx
+
+from models.gguf import GgufError, read_header_from
+from models.gguf_errors import UnreadableFile
+from models.hub.client import Hub, refusal
+from models.hub.errors import HubFault, Offline, TimedOut, Unreachable
+from models.hub.repository import RemoteFile, RemoteModel, Repository
+from models.hub.session import reason, refuse_later
+from models.model_facts import ModelFacts, facts_from
+
+# The headers of models with the largest vocabularies have about 20 MB.
+MAX_BYTES = 32 << 20
+BLOCK_BYTES = 1 << 20
+
+
+class RemoteSource:
+    """The bytes of one file on the Hub. Blocks are fetched once and kept; close it when the header is read."""
+
+    def __init__(self, hub: Hub, repo_id: str, commit: str, file: RemoteFile) -> None:
+        self.name, self.size = file.name, file.n_bytes
+        self._hub, self._repo_id, self._path = hub, repo_id, file.path
+        self._url = hub.file_url(repo_id, commit, file.path)
+        self._commit = commit
+        self._blocks: dict[int, bytes] = {}
+        settings = hub.settings
+        self._client = httpx.Client(
+            headers={**settings.headers, "Accept-Encoding": "identity"},
+            proxy=settings.proxy,
+            timeout=settings.timeout,
+            follow_redirects=True,
+        )
+
+    def __enter__(self) -> RemoteSource:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    @property
+    def n_fetched(self) -> int:
+        """Bytes fetched so far."""
+        return sum(len(block) for block in self._blocks.values())
+
+    def read_at(self, offset: int, n_bytes: int) -> bytes:
+        """Read a range; raises HubError, and UnreadableFile where the header is longer than any real one."""
+        end = min(offset + n_bytes, self.size)
+        if end <= offset:
+            return b""
+        first, last = offset // BLOCK_BYTES, (end - 1) // BLOCK_BYTES
+        if self.n_fetched + (last - first) * BLOCK_BYTES > MAX_BYTES:
+            raise UnreadableFile(
+                f"The header of {self.name} is longer than {MAX_BYTES >> 20} MiB, so it is not read over the network."
+            )
+        raw = b"".join(self._block(index) for index in range(first, last + 1))
+        return raw[offset - first * BLOCK_BYTES : end - first * BLOCK_BYTES]
+
+    def _block(self, index: int) -> bytes:
+        if index not in self._blocks:
+            start = index * BLOCK_BYTES
+            self._blocks[index] = self._fetch(start, min(start + BLOCK_BYTES, self.size))
+        return self._blocks[index]
+
+    def _fetch(self, start: int, end: int) -> bytes:
+        settings = self._hub.settings
+        if settings.is_offline:
+            raise Offline
+        try:
+            with self._client.stream("GET", self._url, headers={"Range": f"bytes={start}-{end - 1}"}) as response:
+                self._check(response, start)
+                content = bytearray()
+                for chunk in response.iter_raw():
+                    content += chunk
+                    if len(content) > end - start:
+                        break
+        except httpx.TimeoutException as error:
+            raise TimedOut(settings.address, settings.timeout) from error
+        except httpx.TransportError as error:
+            raise Unreachable(settings.address, reason(error)) from error
+        if len(content) < end - start:
+            raise HubFault(f"it sent {len(content):,} bytes of {self.name} instead of {end - start:,}")
+        return bytes(content[: end - start])
+
+    def _check(self, response: httpx.Response, start: int) -> None:
+        refuse_later(response.status_code, response.headers)
+        if response.status_code >= 400:
+            code = response.headers.get("X-Error-Code")
+            raise refusal(self._hub.settings, response.status_code, code, self._repo_id, self._commit, self._path)
+        if response.status_code != 206 and start > 0:
+            raise HubFault("it does not send parts of files")
+
+
+def remote_facts(hub: Hub, repository: Repository, model: RemoteModel) -> ModelFacts:
+    """What a model on the Hub says about itself, from the headers of all its parts.
+
+    Reads a few MB; raises HubError and GgufError.
+    """
+    if model.missing:
+        raise GgufError(f"{repository.repo_id} lacks {model.missing} of the parts of {model.name}. Choose another one.")
+    with ExitStack() as opened:
+        sources = [RemoteSource(hub, repository.repo_id, repository.commit, file) for file in model.files]
+        return facts_from([read_header_from(opened.enter_context(source)) for source in sources])

@@ -1,0 +1,102 @@
+"""What a repository of the Hub holds, as values: its files grouped as models with their sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What a file is for."""
+
+    MODEL = "model"
+    PROJECTOR = "projector"
+    DRAFT = "draft"
+    OTHER = "other"
+
+
+class Access(StrEnum):
+    """Who may download."""
+
+    OPEN = "open"
+    GATED = "gated"
+    PRIVATE = "private"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """One file of a repository: its path there, bytes, and content hash ("sha256:..." or "git:...")."""
+
+    path: str
+    n_bytes: int
+    content: str
+
+    @property
+    def name(self) -> str:
+        """The path's last part."""
+        return self.path.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteModel:
+    """One thing to download: a model in one quantisation, or a sidecar. Split files are one item, in their order.
+
+    ``missing`` counts parts that the repository does not have.
+    """
+
+    name: str
+    role: Role
+    quantisation: str
+    files: tuple[RemoteFile, ...]
+    missing: int = 0
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all parts."""
+        return sum(file.n_bytes for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRepository:
+    """One row of a search. What the Hub does not say is None, 0 or empty."""
+
+    repo_id: str
+    downloads: int
+    likes: int
+    modified: datetime | None
+    access: Access
+    architecture: str | None
+    n_params: int
+    n_ctx_train: int
+    licence: str | None
+    base_models: tuple[str, ...]
+    n_models: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """One repository at one commit. ``asked_as`` is the name it was asked for by, another one if it was renamed."""
+
+    repo_id: str
+    asked_as: str
+    commit: str
+    access: Access
+    downloads: int
+    likes: int
+    modified: datetime | None
+    licence: str | None
+    base_models: tuple[str, ...]
+    architecture: str | None
+    n_params: int
+    n_ctx_train: int
+    models: tuple[RemoteModel, ...]
+
+    @property
+    def was_renamed(self) -> bool:
+        """Whether the Hub led from the name asked for to another one."""
+        return self.repo_id.casefold() != self.asked_as.casefold()
+
+    def with_role(self, role: Role) -> tuple[RemoteModel, ...]:
+        """The items with this role."""
+        return tuple(model for model in self.models if model.role is role)

@@ -1,0 +1,83 @@
+"""huggingface_hub's HTTP session, with timeouts, the chosen proxy, and errors at once instead of after long waits."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from typing import TYPE_CHECKING, Any
+
+from models.hub.errors import HubFault, RateLimited, TimedOut, Unreachable
+from models.hub.settings import HubSettings
+
+if TYPE_CHECKING:
+    import httpx2
+
+_RESET = re.compile(r"\bt\s*=\s*(\d+)")
+_lock = threading.Lock()
+_opened_for: tuple[str | None, float] | None = None
+
+
+def open_session(settings: HubSettings) -> None:
+    """Make huggingface_hub, whose session is one per process, use these settings."""
+    global _opened_for
+    # Read when the library is imported. A search tells nobody what else runs on this machine.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_UPDATE_CHECK", "1")
+    from huggingface_hub import set_client_factory
+
+    wanted = (settings.proxy, settings.timeout)
+    with _lock:
+        if _opened_for != wanted:
+            set_client_factory(lambda: _client(settings))
+            _opened_for = wanted
+
+
+def _client(settings: HubSettings) -> httpx2.Client:
+    import httpx2
+
+    timeout = httpx2.Timeout(settings.timeout, connect=min(10.0, settings.timeout))
+
+    class Client(httpx2.Client):
+        """Raises the app's own errors: those huggingface_hub would retry for half a minute, or longer after a 429."""
+
+        def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+            # The library gives some of its calls no timeout at all.
+            request.extensions["timeout"] = timeout.as_dict()
+            try:
+                response = super().send(request, **options)
+            except httpx2.TimeoutException as error:
+                raise TimedOut(_origin(request), settings.timeout) from error
+            except httpx2.TransportError as error:
+                raise Unreachable(_origin(request), reason(error)) from error
+            refuse_later(response.status_code, response.headers)
+            return response
+
+    return Client(follow_redirects=True, proxy=settings.proxy)
+
+
+def refuse_later(status: int, headers: Any) -> None:
+    """Raise what a status means that asks to come back later."""
+    if status == 429:
+        raise RateLimited(retry_after(headers))
+    if status >= 500 or status == 408:
+        raise HubFault(f"HTTP status {status}", status)
+
+
+def retry_after(headers: Any) -> float | None:
+    """Seconds to wait that an answer's headers ask for, or None."""
+    value = str(headers.get("Retry-After", "")).strip()
+    if value.isdigit():
+        return float(value)
+    match = _RESET.search(str(headers.get("RateLimit", "")))
+    return float(match[1]) if match else None
+
+
+def reason(error: Exception) -> str:
+    """Why a connection failed, in a few words."""
+    text = str(error).strip() or type(error).__name__
+    return re.sub(r"^\[[^]]*\]\s*", "", text)[:120]
+
+
+def _origin(request: httpx2.Request) -> str:
+    return f"{request.url.scheme}://{request.url.netloc.decode()}"

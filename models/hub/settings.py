@@ -1,0 +1,91 @@
+"""How the Hub is reached: address, proxy, token, patience; the environment goes before what was saved."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from models.hub.errors import BadHubSetting
+from models.hub.token import Token, find_token
+
+DEFAULT_ADDRESS = "https://huggingface.co"
+_TRUE = frozenset({"1", "on", "yes", "true"})
+
+
+@dataclass(frozen=True, slots=True)
+class HubSettings:
+    """Where the Hub is and how to speak to it. ``timeout`` is seconds without an answer; ``proxy`` None means the
+    system's own (HTTPS_PROXY and the like)."""
+
+    address: str = DEFAULT_ADDRESS
+    proxy: str | None = None
+    token: Token | None = field(default=None)
+    is_offline: bool = False
+    timeout: float = 15.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "address", _checked("address", self.address))
+        if self.proxy is not None:
+            object.__setattr__(self, "proxy", _checked("proxy", self.proxy))
+
+    @property
+    def shown_proxy(self) -> str | None:
+        """The proxy without a password in it."""
+        return self.proxy and re.sub(r"//[^/@]*@", "//***@", self.proxy)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What identifies the app, and the user where there is a token."""
+        named = {"User-Agent": "slipstream"}
+        return named | ({"Authorization": f"Bearer {self.token.secret}"} if self.token else {})
+
+
+def read_settings(file: Path) -> HubSettings:
+    """The settings saved in ``file`` (JSON: "address", "proxy"), below HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE.
+
+    A file that is not there is as good as an empty one; raises BadHubSetting for one that cannot be used.
+    """
+    saved = saved_settings(file)
+    address = os.environ.get("HF_ENDPOINT") or saved.get("address") or DEFAULT_ADDRESS
+    address = _checked("address", address)
+    offline = os.environ.get("HF_HUB_OFFLINE", "").strip().lower() in _TRUE
+    proxy = saved.get("proxy")
+    return HubSettings(address, str(proxy) if proxy else None, None if offline else find_token(address), offline)
+
+
+def save_settings(file: Path, *, address: str | None, proxy: str | None) -> None:
+    """Save what was chosen, never the token; None means the default. Raises BadHubSetting and OSError."""
+    chosen = {"address": address and _checked("address", address), "proxy": proxy and _checked("proxy", proxy)}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_name(file.name + ".new")
+    new.write_text(json.dumps({name: value for name, value in chosen.items() if value}), encoding="utf-8")
+    os.replace(new, file)
+
+
+def saved_settings(file: Path) -> dict[str, Any]:
+    """What was saved in ``file``, the environment left aside; raises BadHubSetting."""
+    try:
+        saved = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise BadHubSetting(f"The Hub's settings in {file} cannot be read. Correct or delete the file.") from error
+    return saved if isinstance(saved, dict) else {}
+
+
+def _checked(what: str, url: object) -> str:
+    """The URL without a slash at its end."""
+    try:
+        parts = urlsplit(str(url).strip())
+        _ = parts.port
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("http", "https", *(("socks5",) if what == "proxy" else ())) or not parts.hostname:
+        shown = f"{parts.scheme}://{parts.hostname}" if parts.password else str(url)[:80]
+        raise BadHubSetting(f"The Hub's {what} {shown!r} is no web address. It looks like https://example.org:8080.")
+    return str(url).strip().rstrip("/")

@@ -1,0 +1,80 @@
+"""The Hub's access token: from the environment, the system keyring or Hugging Face's own file; never shown."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from models.hub.errors import BadHubSetting
+
+_SERVICE = "slipstream"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A secret and where it came from. Its text stays out of every repr, and so of logs and tracebacks."""
+
+    secret: str = field(repr=False)
+    origin: str
+
+
+def find_token(address: str) -> Token | None:
+    """The token for the Hub at ``address``: HF_TOKEN, else the keyring's, else the one Hugging Face's tools saved."""
+    named = os.environ.get("HF_TOKEN", "").strip()
+    if named:
+        return Token(named, "HF_TOKEN")
+    kept = _from_keyring(address)
+    if kept:
+        return Token(kept, "the system keyring")
+    return _from_file()
+
+
+def keep_token(address: str, secret: str) -> None:
+    """Keep a token in the system keyring; raises BadHubSetting where there is none."""
+    import keyring
+    from keyring.errors import KeyringError
+
+    try:
+        keyring.set_password(_SERVICE, address, secret)
+    except KeyringError as error:
+        raise BadHubSetting(
+            "This system has no keyring that could keep the token (on Linux: GNOME Keyring or KWallet in a desktop "
+            "session). Set the environment variable HF_TOKEN instead."
+        ) from error
+
+
+def forget_token(address: str) -> bool:
+    """Remove the token from the keyring; False if there was none."""
+    import keyring
+    from keyring.errors import KeyringError
+
+    try:
+        keyring.delete_password(_SERVICE, address)
+    except KeyringError:
+        return False
+    return True
+
+
+def _from_keyring(address: str) -> str | None:
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError:  # a broken backend of the system must not stop a public download
+        return None
+    try:
+        return keyring.get_password(_SERVICE, address)
+    except KeyringError:  # none there, or locked
+        return None
+
+
+def _from_file() -> Token | None:
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN:
+        return None
+    try:
+        with open(constants.HF_TOKEN_PATH, encoding="utf-8") as file:
+            secret = file.read(4096).strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return Token(secret, "Hugging Face's token file") if secret else None

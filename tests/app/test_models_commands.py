@@ -1,0 +1,236 @@
+"""The commands below ``models``, against a hub of their own over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app import cli
+from app.commands import models_remove
+from app.exit_codes import ExitCode
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT
+from tests.support.hub_server import Fault, HubServer
+
+ROOT = Path(__file__).resolve().parents[2]
+REPO = "acme/fox-GGUF"
+
+
+@pytest.fixture
+def server(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    server = HubServer()
+    monkeypatch.setenv("HF_ENDPOINT", server.address)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    server.add(
+        REPO, {"fox-Q8_0.gguf": EMBER.read_bytes(), "fox-Q4_0.gguf": EMBER_DRAFT.read_bytes(), "mmproj-fox.gguf": b"x"}
+    )
+    yield server
+    server.stop()
+
+
+class Output:
+    """Runs a command and gives its exit code and what it printed."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        code = cli.main(["models", *arguments])
+        return int(code), *self._capsys.readouterr()
+
+    def json(self, *arguments: str) -> object:
+        code, out, _ = self(*arguments, "--json")
+        assert code == ExitCode.OK
+        return json.loads(out)
+
+
+@pytest.fixture
+def models(server: HubServer, capsys: pytest.CaptureFixture[str]) -> Output:
+    return Output(capsys)
+
+
+def test_search(models, server):
+    (row,) = models.json("search", "fox")
+    assert (row["repo_id"], row["licence"], row["n_models"]) == (REPO, "apache-2.0", 2)
+    code, out, _ = models("search", "fox", "--sort", "likes")
+    assert code == ExitCode.OK
+    assert REPO in out
+    assert "Nothing was found" in models("search", "bear")[1]
+
+
+def test_search_without_words_works_offline(models, server, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    listed = models.json("search")
+    assert listed["date"] in models("search")[1]
+    assert server.asked == []
+    code, _, err = models("search", "fox")
+    assert (code, "HF_HUB_OFFLINE" in err) == (ExitCode.UNREACHABLE, True)
+
+
+def test_show_a_repository(models):
+    shown = models.json("show", REPO)
+    assert [(item["name"], item["role"]) for item in shown["models"]] == [
+        ("fox-Q4_0", "model"),
+        ("fox-Q8_0", "model"),
+        ("mmproj-fox", "projector"),
+    ]
+    out = models("show", REPO)[1]
+    assert "fox-Q8_0" in out
+    assert "projector, beside a model" in out
+
+
+def test_show_a_header_before_the_download(models, server):
+    shown = models.json("show", f"{REPO}:q8_0")
+    assert (shown["architecture"], shown["n_ctx_train"], shown["kv_bytes_per_token"]) == ("llama", 1024, 4608)
+    assert server.n_content_bytes <= 1 << 20
+    assert "kv bytes per token" in models("show", f"{REPO}:Q8_0")[1]
+
+
+def test_pull_list_and_remove(models, home):
+    pulled = models.json("pull", f"{REPO}:Q8_0")
+    path = home / "data" / "models" / REPO / "fox-Q8_0.gguf"
+    assert (pulled["files"], pulled["was_there"]) == ([str(path)], False)
+    assert path.read_bytes() == EMBER.read_bytes()
+    (listed,) = [entry for entry in models.json("list") if entry["name"] == "fox-Q8_0"]
+    assert (listed["source"], listed["is_verified"], listed["problem"]) == (f"{REPO}@{'0' * 12}", True, None)
+    assert "is there already" in models("pull", f"{REPO}:Q8_0")[1]
+    removed = models.json("rm", "fox-Q8_0", "--delete")
+    assert removed["files"] == [str(path)]
+    assert [file for file in (home / "data" / "models").rglob("*") if file.suffix in (".gguf", ".json")] == []
+    assert not path.parent.parent.exists()
+
+
+def test_a_file_changed_behind_the_back_is_no_longer_verified(models, home):
+    models("pull", f"{REPO}:Q8_0")
+    path = home / "data" / "models" / REPO / "fox-Q8_0.gguf"
+    os.utime(path, ns=(1, 1))
+    assert models.json("show", "fox-Q8_0")["is_verified"] is False
+
+
+def test_removal_goes_to_the_trash(models, home, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(home / "xdg"))
+    trashed = []
+    monkeypatch.setattr(models_remove, "_remove_file", lambda file, for_good: trashed.append((file.name, for_good)))
+    models("pull", f"{REPO}:Q4_0")
+    assert "in the trash" in models("rm", "fox-Q4_0")[1]
+    assert trashed == [("fox-Q4_0.gguf", False)]
+
+
+def test_a_trash_that_fails_says_what_to_do(models, monkeypatch):
+    def refuse(file, for_good):
+        raise OSError(13, "Permission denied")
+
+    models("pull", f"{REPO}:Q4_0")
+    monkeypatch.setattr(models_remove, "_remove_file", refuse)
+    code, _, err = models("rm", "fox-Q4_0")
+    assert (code, "With --delete" in err) == (ExitCode.ERROR, True)
+
+
+def test_what_was_not_downloaded_is_not_removed(models, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "own.gguf").write_bytes(EMBER_DRAFT.read_bytes())
+    models("import", str(tmp_path / "mine"))
+    for name, reason in (("ember", "part of Slipstream"), ("own", "in a folder of yours"), ("none", "no model called")):
+        code, _, err = models("rm", name)
+        assert code in (ExitCode.USAGE, ExitCode.MODEL)
+        assert reason in err
+    assert (tmp_path / "mine" / "own.gguf").exists()
+
+
+def test_import_and_forget(models, tmp_path):
+    folder = tmp_path / "my models"
+    folder.mkdir()
+    (folder / "own model.gguf").write_bytes(EMBER_DRAFT.read_bytes())
+    imported = models.json("import", str(folder))
+    assert (imported["kind"], imported["models"]) == ("folder", ["own model"])
+    assert "own model" in [entry["name"] for entry in models.json("list")]
+    assert str(folder) in models("list")[1]
+    assert models.json("import")["imported"] == [{"folder": str(folder), "kind": "folder"}]
+    assert "no longer looked through" in models("import", str(folder), "--forget")[1]
+    assert "own model" not in [entry["name"] for entry in models.json("list")]
+    assert models("import", str(folder), "--forget")[0] == ExitCode.USAGE
+    assert models("import", str(tmp_path / "nowhere"))[0] == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("pull", "acme/none"), ExitCode.MODEL, "no repository acme/none"),
+        (("pull", REPO), ExitCode.MODEL, "Say which one"),
+        (("pull", f"{REPO}:Q2_K"), ExitCode.MODEL, "not one of them"),
+        (("pull", "a b"), ExitCode.USAGE, "no name of a repository"),
+        (("show", "acme/none"), ExitCode.MODEL, "no repository"),
+        (("show", "nothing"), ExitCode.MODEL, "no model called"),
+        (("search", "x", "--sort", "size"), ExitCode.USAGE, "size"),
+    ],
+)
+def test_what_fails_says_so(arguments, code, says, models):
+    found, _, err = models(*arguments)
+    assert (found, says in err) == (code, True), err
+
+
+def test_faults_of_the_network_have_their_exit_code(models, server, monkeypatch):
+    server.fault("/api/models", Fault(status=429, headers={"Retry-After": "33"}))
+    code, _, err = models("pull", f"{REPO}:Q8_0")
+    assert (code, "33 seconds" in err) == (ExitCode.ERROR, True)
+    monkeypatch.setenv("HF_ENDPOINT", "http://no-such-host.invalid")
+    assert models("pull", f"{REPO}:Q8_0")[0] == ExitCode.UNREACHABLE
+    monkeypatch.setenv("HF_ENDPOINT", "no address")
+    assert models("pull", f"{REPO}:Q8_0")[0] == ExitCode.USAGE
+
+
+def test_hub_settings(models, home, monkeypatch):
+    monkeypatch.delenv("HF_ENDPOINT")
+    changed = models.json(
+        "hub", "--address", "https://mirror.example", "--proxy", "http://me:secret@proxy.example:8080"
+    )
+    assert changed == {
+        "address": "https://mirror.example",
+        "proxy": "http://***@proxy.example:8080",
+        "token": None,
+        "offline": False,
+    }
+    assert models.json("hub", "--proxy", "")["proxy"] is None
+    assert models.json("hub")["address"] == "https://mirror.example"
+    assert models("hub", "--address", "nowhere")[0] == ExitCode.USAGE
+
+
+def test_login_checks_the_token(models, monkeypatch):
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+    monkeypatch.setattr(sys.stdin, "readline", lambda limit: "hf_wrong\n", raising=False)
+    code, out, err = models("login")
+    assert (code, "does not accept" in err, "hf_wrong" in out + err) == (ExitCode.MODEL, True, False)
+    monkeypatch.setattr(sys.stdin, "readline", lambda limit: "\n", raising=False)
+    assert models("login")[0] == ExitCode.USAGE
+    assert models("logout")[0] == ExitCode.OK
+
+
+def test_ctrl_c_leaves_what_the_same_command_goes_on_from(server, home):
+    content = random.Random(4).randbytes(4_000_000)
+    server.add("acme/slow-GGUF", {"slow-Q4_0.gguf": content})
+    server.fault("slow-Q4_0.gguf", Fault(bytes_per_second=4e5))
+    command = [sys.executable, "-m", "app", "models", "pull", "acme/slow-GGUF"]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "downloading" in process.stderr.readline()
+    while server.n_content_bytes < 300_000:
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (ExitCode.INTERRUPTED, "")
+    assert "The same command goes on from there." in err
+    assert "Traceback" not in err
+    server.heal()
+    n_before = server.n_content_bytes
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
+    assert "is there and verified" in done.stdout
+    assert server.n_content_bytes - n_before < len(content) - 250_000

@@ -1,0 +1,43 @@
+"""A hub of their own for the tests that need one, and an environment without the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from models.hub.client import Hub
+from models.hub.settings import HubSettings
+from models.hub.token import Token
+from tests.support.hub_server import HubServer
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("HF_ENDPOINT", "HF_TOKEN", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))
+
+
+@pytest.fixture
+def server() -> Iterator[HubServer]:
+    hub = HubServer()
+    yield hub
+    hub.stop()
+
+
+@pytest.fixture
+def hub(server: HubServer) -> Hub:
+    return Hub(HubSettings(server.address, timeout=5))
+
+
+@pytest.fixture
+def hub_with(server: HubServer):
+    """A hub whose settings are changed: a token, an address, a timeout."""
+
+    def make(token: str | None = None, address: str | None = None, **settings) -> Hub:
+        known = Token(token, "the test") if token else None
+        return Hub(HubSettings(address or server.address, token=known, **{"timeout": 5, **settings}))
+
+    return make

@@ -1,0 +1,122 @@
+"""A real process downloads and is killed at random moments; the next goes on, and in the end the file is right."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from models.catalog import Catalog
+from models.download.model_download import ModelDownload, Wish
+from models.download.options import DownloadOptions
+from tests.support.hub_server import Fault
+
+CONTENT = random.Random(2).randbytes(3_000_001)
+REPO, FILE = "acme/fox-GGUF", "fox-Q4_0.gguf"
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = """
+import sys
+from pathlib import Path
+from models.download.model_download import ModelDownload, Wish
+from models.download.options import DownloadOptions
+from models.hub.client import Hub
+from models.hub.settings import HubSettings
+
+options = DownloadOptions(piece_bytes=1 << 17, record_bytes=1 << 14, reserve_bytes=0)
+download = ModelDownload(Hub(HubSettings(sys.argv[1])), Wish(sys.argv[2]), Path(sys.argv[3]), options)
+done = download.run(lambda progress: print(progress.n_done, flush=True))
+print("was there" if done.was_there else "done", flush=True)
+"""
+
+
+@pytest.fixture
+def start(server, tmp_path):
+    server.add(REPO, {FILE: CONTENT})
+    started = []
+
+    def run() -> subprocess.Popen[str]:
+        environment = os.environ | {"PYTHONPATH": str(ROOT), "HF_HUB_DISABLE_TELEMETRY": "1"}
+        command = [sys.executable, "-c", PROGRAM, server.address, REPO, str(tmp_path / "models")]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment))
+        return started[-1]
+
+    yield run
+    for process in started:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def read_until(process: subprocess.Popen[str], n_bytes: int) -> int:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if not line.strip().isdigit() or int(line) >= n_bytes:
+            return int(line) if line.strip().isdigit() else -1
+    return -1
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_killed_again_and_again_it_ends_with_the_right_file(seed, start, server, hub, tmp_path):
+    chance = random.Random(seed)
+    server.fault(FILE, Fault(bytes_per_second=1.5e6))
+    folder, reached = tmp_path / "models", 0
+    for _ in range(2):
+        process = start()
+        reached = read_until(process, reached + chance.randint(50_000, 700_000))
+        time.sleep(chance.random() * 0.05)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert Catalog([folder], starter=None).entries() == ()
+        assert not (folder / REPO / FILE).exists()
+    server.heal()
+    options = DownloadOptions(piece_bytes=1 << 17, record_bytes=1 << 14, reserve_bytes=0)
+    seen = []
+    ModelDownload(hub, Wish(REPO), folder, options).run(lambda progress: seen.append(progress.n_done))
+    assert (folder / REPO / FILE).read_bytes() == CONTENT
+    assert max(seen[:2]) > 0
+    # What was on its way to four connections when each process died, at most.
+    assert server.n_content_bytes < len(CONTENT) + 2 * 4 * 200_000
+
+
+def test_two_processes_download_a_file_once(start, server):
+    server.fault(FILE, Fault(bytes_per_second=2e6))
+    first = start()
+    read_until(first, 100_000)
+    second = start()
+    outputs = [process.communicate(timeout=30)[0].splitlines() for process in (first, second)]
+    assert (outputs[0][-1], outputs[1][-1]) == ("done", "was there")
+    assert server.n_content_bytes < 1.1 * len(CONTENT)
+
+
+def test_the_lock_goes_with_its_process(start, server):
+    server.fault(FILE, Fault(bytes_per_second=1e6))
+    first = start()
+    read_until(first, 200_000)
+    second = start()
+    time.sleep(0.3)
+    first.send_signal(signal.SIGKILL)
+    server.heal()
+    assert second.communicate(timeout=30)[0].splitlines()[-1] == "done"
+    assert server.n_content_bytes < 1.3 * len(CONTENT)
+
+
+def test_the_token_is_in_no_file(server, hub_with, tmp_path):
+    server.add(REPO, {FILE: CONTENT}, gated="auto")
+    server.fault(FILE, Fault(skip=2, status=503))
+    options = DownloadOptions(piece_bytes=1 << 17, record_bytes=1 << 14, reserve_bytes=0, patience=0.2)
+    with pytest.raises(Exception, match="Nothing has arrived"):
+        ModelDownload(hub_with("hf_good"), Wish(REPO), tmp_path / "models", options).run()
+    server.heal()
+    ModelDownload(hub_with("hf_good"), Wish(REPO), tmp_path / "models", options).run()
+    files = [path for path in (tmp_path / "models").rglob("*") if path.is_file()]
+    assert all(b"hf_good" not in path.read_bytes() for path in files)
+    (record,) = [json.loads(path.read_text()) for path in files if path.suffix == ".json"]
+    assert record["repo_id"] == REPO

@@ -1,0 +1,508 @@
+"""Downloads over real HTTP: whatever the network, the disk and the Hub do, the file is right or is no model."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import random
+import socket
+import threading
+from collections import namedtuple
+
+import pytest
+
+from models.catalog import Catalog
+from models.download import disk_space, model_download
+from models.download.errors import (
+    ChangedOnHub,
+    ConnectionLost,
+    DiskFull,
+    FolderRefused,
+    NoSpace,
+    NothingToChoose,
+    Stopped,
+    UnsafeName,
+    WrongContent,
+)
+from models.download.model_download import ModelDownload, Wish
+from models.download.options import DownloadOptions
+from models.download.progress import Phase
+from models.download.records import is_verified, read_record
+from models.download.transfer import Transfer
+from models.hub.errors import GatedForToken, GatedWithoutToken, HubFault, RateLimited
+from tests.support.gguf_factory import EMBER
+from tests.support.hub_server import STRANGER, TOKEN, Fault
+
+PIECE = 64 << 10
+CONTENT = random.Random(1).randbytes(2_000_003)
+REPO = "acme/fox-GGUF"
+FILE = "fox-Q4_0.gguf"
+OPTIONS = DownloadOptions(
+    piece_bytes=PIECE, record_bytes=16 << 10, patience=3, retry=0.01, longest_wait=0.05, reserve_bytes=0
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "models"
+
+
+@pytest.fixture
+def pull(server, hub, folder):
+    """Downloads and returns what ``run`` returns; options by name."""
+    server.add(REPO, {FILE: CONTENT})
+
+    def run(wanted="", *, of=hub, report=lambda progress: None, **options):
+        changed = DownloadOptions(**{name: getattr(OPTIONS, name) for name in OPTIONS.__slots__} | options)
+        return ModelDownload(of, Wish(REPO, wanted), folder, changed).run(report)
+
+    return run
+
+
+def files_in(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def visible(folder):
+    return [name for name in files_in(folder) if not name.startswith(".")]
+
+
+def is_right(folder, content=CONTENT):
+    return (folder / REPO / FILE).read_bytes() == content
+
+
+def test_a_model_is_downloaded_over_several_connections(pull, server, folder):
+    seen = []
+    done = pull(report=seen.append)
+    assert done.files == (folder / REPO / FILE,)
+    assert is_right(folder)
+    assert not done.was_there
+    assert len(server.content_requests()) >= OPTIONS.n_connections
+    assert seen[-1].phase is Phase.DONE
+    assert [p.n_done for p in seen] == sorted(p.n_done for p in seen)
+    record = read_record(folder, done.files[0])
+    assert record is not None
+    assert (record.repo_id, record.commit, record.content) == (
+        REPO,
+        "0" * 40,
+        f"sha256:{hashlib.sha256(CONTENT).hexdigest()}",
+    )
+    assert is_verified(folder, done.files[0])
+    assert visible(folder) == [f"{REPO}/{FILE}"]
+
+
+def test_what_is_there_is_not_fetched_again_unless_it_changed(pull, server, folder):
+    pull()
+    n = len(server.content_requests())
+    assert pull().was_there
+    assert len(server.content_requests()) == n
+    (folder / REPO / FILE).write_bytes(b"spoilt")
+    assert not is_verified(folder, folder / REPO / FILE)
+    assert not pull().was_there
+    assert is_right(folder)
+
+
+@pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1])
+def test_files_of_any_size(size, pull, server, folder):
+    server.repos[REPO].files = {FILE: CONTENT[:size]}
+    pull()
+    assert is_right(folder, CONTENT[:size])
+
+
+def test_a_file_outside_the_large_storage_is_checked_with_gits_hash(pull, server, folder):
+    server.repos[REPO].plain = frozenset({FILE})
+    server.fault(FILE, Fault(times=1, corrupt_at=(777,)))
+    pull(n_connections=1)
+    assert is_right(folder)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(cut_after=100_000),
+        Fault(cut_after=1),
+        Fault(times=4, stall_after=30_000),
+        Fault(times=6, status=503),
+        Fault(times=3, status=500),
+        Fault(times=3, status=408),
+        Fault(times=3, status=403),
+        Fault(times=3, status=429, headers={"Retry-After": "0"}),
+        Fault(times=2, cut_after=0),
+        Fault(ignores_ranges=True),
+        Fault(times=2, ignores_ranges=True),
+    ],
+    ids=repr,
+)
+def test_the_network_may_fail_in_many_ways(fault, pull, server, folder, hub_with):
+    if fault.cut_after == 1:
+        server.repos[REPO].files = {FILE: CONTENT[:40]}
+    server.fault(FILE, fault)
+    pull(of=hub_with(timeout=0.3))
+    assert is_right(folder, server.repos[REPO].files[FILE])
+
+
+def test_a_link_that_dies_often_loses_nothing(pull, server, folder):
+    server.fault(FILE, Fault(cut_after=30_000))
+    pull()
+    assert is_right(folder)
+    assert server.n_content_bytes < 1.3 * len(CONTENT)
+
+
+def test_the_hub_itself_may_fail_while_pieces_are_asked_for(pull, server, folder):
+    server.fault("/resolve/", Fault(times=3, status=502))
+    pull()
+    assert is_right(folder)
+
+
+class TestStoppedAndResumed:
+    def test_stopped_at_any_moment_it_goes_on_where_it_was(self, pull, server, folder):
+        server.fault(FILE, Fault(bytes_per_second=3e6))
+        for _ in range(4):
+            interrupt(pull, after=random.Random(5).randint(100_000, 400_000))
+            assert visible(folder) == []
+        server.heal()
+        pull()
+        assert is_right(folder)
+        assert server.n_content_bytes < 1.3 * len(CONTENT) + 4 * 4 * 64_000
+        assert [name for name in files_in(folder / ".partial") if not name.endswith(".lock")] == []
+
+    def test_stop_from_another_thread(self, hub, server, folder):
+        server.add(REPO, {FILE: CONTENT})
+        server.fault(FILE, Fault(stall_after=200_000))
+        download = ModelDownload(hub, Wish(REPO), folder, OPTIONS)
+        threading.Timer(0.2, download.stop).start()
+        with pytest.raises(Stopped, match="goes on from there"):
+            download.run()
+
+    def test_the_partial_file_spoilt_between_two_runs_is_mended(self, pull, server, folder):
+        server.fault(FILE, Fault(bytes_per_second=3e6))
+        interrupt(pull, after=500_000)
+        server.heal()
+        (part,) = (folder / ".partial").rglob("*.part")
+        with open(part, "r+b") as file:
+            file.write(bytes(1000))
+        pull()
+        assert is_right(folder)
+
+    def test_a_torn_journal_costs_only_what_it_lost(self, pull, server, folder):
+        server.fault(FILE, Fault(bytes_per_second=3e6))
+        interrupt(pull, after=500_000)
+        server.heal()
+        (journal,) = (folder / ".partial").rglob("*.journal")
+        journal.write_bytes(journal.read_bytes()[:-30])
+        pull()
+        assert is_right(folder)
+
+    def test_another_size_of_pieces_begins_anew(self, pull, server, folder):
+        server.fault(FILE, Fault(bytes_per_second=3e6))
+        interrupt(pull, after=300_000)
+        server.heal()
+        pull(piece_bytes=2 * PIECE)
+        assert is_right(folder)
+
+
+def interrupt(pull, after):
+    """Ctrl-C once some more bytes are there."""
+    start = None
+
+    def report(progress):
+        nonlocal start
+        start = progress.n_done if start is None else start
+        if progress.n_done >= min(start + after, len(CONTENT) - 200_000):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pull(report=report)
+
+
+class TestWrongContent:
+    def test_one_corrupt_byte_costs_no_second_download(self, pull, server, folder):
+        server.fault(FILE, Fault(times=1, corrupt_at=(100,)))
+        seen = []
+        pull(report=seen.append)
+        assert is_right(folder)
+        assert server.n_content_bytes < 1.4 * len(CONTENT)
+
+    @pytest.mark.parametrize("where", [(0,), (1_999_999,), (5, 900_000, 1_800_000)])
+    def test_corrupt_bytes_anywhere_are_repaired(self, where, pull, server, folder):
+        server.fault(FILE, Fault(times=4, corrupt_at=where))
+        pull()
+        assert is_right(folder)
+
+    def test_corrupt_bytes_in_a_broken_up_download_are_looked_for_where_it_broke(self, pull, server, folder):
+        server.fault(FILE, Fault(times=1, cut_after=100_000, corrupt_at=(90_000,)))
+        pull(n_connections=1)
+        assert is_right(folder)
+        assert server.n_content_bytes < len(CONTENT) + 8 * PIECE
+
+    def test_the_repair_survives_a_bad_network(self, pull, server, folder):
+        server.fault(FILE, Fault(times=4, corrupt_at=(1_500_000,)))
+        server.fault(FILE, Fault(times=8, cut_after=10_000))
+        pull()
+        assert is_right(folder)
+
+    def test_content_that_never_fits_is_no_model_and_is_deleted(self, pull, server, folder):
+        server.fault(FILE, Fault(corrupt_at=(1_000_000,)))
+        with pytest.raises(WrongContent, match="not what the Hub announces"):
+            pull()
+        assert visible(folder) == []
+        assert list((folder / ".partial").rglob("*.part")) == []
+        server.heal()
+        pull()
+        assert is_right(folder)
+
+
+class TestChanges:
+    def test_a_change_before_it_goes_on_begins_anew(self, pull, server, folder):
+        server.fault(FILE, Fault(bytes_per_second=3e6))
+        interrupt(pull, after=500_000)
+        server.heal()
+        new = CONTENT[::-1]
+        server.repos[REPO].change({FILE: new})
+        pull()
+        assert is_right(folder, new)
+
+    def test_a_change_in_the_middle_ends_with_one_whole_version(self, pull, server, folder):
+        server.fault(FILE, Fault(bytes_per_second=3e6))
+        changed = threading.Timer(0.1, lambda: server.repos[REPO].change({FILE: CONTENT[::-1]}))
+        changed.start()
+        pull()
+        changed.join()
+        assert is_right(folder)
+
+    def test_a_version_that_vanishes_in_the_middle_begins_anew(self, pull, server, folder):
+        server.repos[REPO].keeps_old = False
+        server.fault(FILE, Fault(cut_after=50_000))
+        new = CONTENT[::-1] + b"longer"
+        once = []
+
+        def change(progress):
+            if progress.n_done > 100_000 and not once:
+                once.append(server.repos[REPO].change({FILE: new}))
+                server.heal()
+
+        pull(report=change)
+        assert is_right(folder, new)
+
+    def test_a_mirror_that_serves_another_file_is_noticed_by_its_etag(self, pull, server, folder):
+        etag = hashlib.sha256(b"another").hexdigest()
+        server.fault("/resolve/", Fault(times=1, status=302, headers=moved(server, etag)))
+        pull(n_connections=1)
+        assert is_right(folder)
+
+    def test_a_file_that_keeps_changing_is_given_up(self, pull, server, folder):
+        server.fault("/resolve/", Fault(status=302, headers=moved(server, "0" * 64)))
+        with pytest.raises(ChangedOnHub, match="keeps changing"):
+            pull()
+        assert visible(folder) == []
+
+    def test_another_total_than_announced_is_a_change(self, pull, server, folder):
+        server.fault(FILE, Fault(times=1, claims_total=5))
+        pull()
+        assert is_right(folder)
+
+
+def moved(server, etag):
+    return {"Location": f"{server.files_address}/{REPO}/{'0' * 40}/{FILE}", "X-Linked-ETag": f'"{etag}"'}
+
+
+class TestAccess:
+    def test_gated_without_and_with_a_token(self, pull, server, folder, hub_with):
+        server.repos[REPO].gated = "auto"
+        with pytest.raises(GatedWithoutToken):
+            pull()
+        with pytest.raises(GatedForToken):
+            pull(of=hub_with(STRANGER))
+        pull(of=hub_with(TOKEN))
+        assert is_right(folder)
+        assert {asked.authorization for asked in server.content_requests()} == {None}
+
+    def test_a_long_wait_is_told_and_nothing_is_lost(self, pull, server):
+        server.fault("/resolve/", Fault(status=429, headers={"Retry-After": "3000"}))
+        with pytest.raises(RateLimited, match="3000 seconds"):
+            pull()
+
+    def test_a_silent_network_is_given_up_with_what_is_there_kept(self, pull, server, folder):
+        server.fault(FILE, Fault(skip=2, status=503))
+        with pytest.raises(ConnectionLost, match=r"HTTP status 503.*goes on from there"):
+            pull(patience=0.3)
+        server.heal()
+        pull()
+        assert is_right(folder)
+
+    def test_a_hub_that_is_gone_in_the_middle(self, pull, server, folder):
+        server.fault(FILE, Fault(cut_after=50_000))
+
+        def gone(progress):
+            if progress.n_done > 100_000:
+                server.stop()
+
+        with pytest.raises(ConnectionLost):
+            pull(patience=0.3, report=gone)
+        assert visible(folder) == []
+
+    def test_the_hub_fails_before_anything(self, pull, server):
+        server.fault("/api/models", Fault(status=500))
+        with pytest.raises(HubFault):
+            pull()
+
+
+class TestDisk:
+    def test_too_little_space_is_told_before_the_first_byte(self, pull, server, monkeypatch):
+        usage = namedtuple("usage", "total used free")
+        monkeypatch.setattr(disk_space.shutil, "disk_usage", lambda path: usage(10**9, 10**9 - 500_003, 500_003))
+        with pytest.raises(NoSpace, match=r"2\.0 MB are needed .* 0\.5 MB are free: 1\.5 MB are missing") as caught:
+            pull()
+        assert caught.value.needed == len(CONTENT)
+        assert server.content_requests() == []
+
+    def test_a_disk_that_becomes_full_keeps_what_is_there(self, pull, server, folder, monkeypatch):
+        write = Transfer.write
+
+        def fill(self, file, index, at, content):
+            if self.pieces.n_received > 1_000_000:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            write(self, file, index, at, content)
+
+        monkeypatch.setattr(Transfer, "write", fill)
+        with pytest.raises(DiskFull, match=r"1\.0 MB are still to come.*goes on from there"):
+            pull()
+        monkeypatch.undo()
+        n_before = server.n_content_bytes
+        pull()
+        assert is_right(folder)
+        assert server.n_content_bytes - n_before < 1_200_000
+
+    def test_a_folder_that_cannot_be_written_is_told(self, pull, folder):
+        folder.parent.mkdir(exist_ok=True)
+        folder.write_text("a file in its place")
+        with pytest.raises(FolderRefused, match="cannot be written"):
+            pull()
+
+    def test_a_read_only_folder_is_told(self, pull, folder, monkeypatch):
+        def refuse(self, *args, **options):
+            raise PermissionError(errno.EROFS, "Read-only file system")
+
+        monkeypatch.setattr(model_download.FileDownload, "finish", refuse)
+        with pytest.raises(FolderRefused, match="Read-only file system"):
+            pull()
+
+    def test_a_link_in_place_of_the_partial_file_is_not_followed(self, pull, folder, tmp_path):
+        precious = tmp_path / "precious"
+        precious.write_text("mine")
+        part = folder / ".partial" / REPO / (FILE + ".part")
+        part.parent.mkdir(parents=True)
+        part.symlink_to(precious)
+        pull()
+        assert precious.read_text() == "mine"
+        assert is_right(folder)
+
+
+class TestNames:
+    @pytest.mark.parametrize("name", ["../evil.gguf", "a/../../evil.gguf", "\\evil.gguf", "nul.gguf"])
+    def test_a_name_that_leads_out_is_refused(self, name, pull, server, folder, tmp_path):
+        server.repos[REPO].files = {name: CONTENT}
+        with pytest.raises(UnsafeName):
+            pull()
+        assert not folder.exists()
+        assert server.content_requests() == []
+
+    @pytest.mark.parametrize("name", ["mein modell-Q4_0.gguf", "模型 #1.gguf", "a+b%20c&d=e.gguf"])
+    def test_names_with_spaces_and_in_any_script(self, name, pull, server, folder):
+        server.repos[REPO].files = {name: CONTENT[:50_000]}
+        (path,) = pull().files
+        assert (path.name, path.read_bytes()) == (name, CONTENT[:50_000])
+
+
+class TestChoice:
+    def test_which_one_must_be_said_with_what_there_is(self, pull, server):
+        server.repos[REPO].files = {
+            "m-Q4_0.gguf": b"4" * 40,
+            "m-Q8_0.gguf": b"8" * 80,
+            "mmproj-m.gguf": b"p" * 10,
+        }
+        with pytest.raises(NothingToChoose, match=r"Q4_0 \(40 bytes\), Q8_0 \(80 bytes\). Say which one: .*:Q4_0"):
+            pull()
+        with pytest.raises(NothingToChoose, match="'Q2_K' is not one of them"):
+            pull("Q2_K")
+        assert [path.name for path in pull("q8_0").files] == ["m-Q8_0.gguf"]
+        assert [path.name for path in pull("mmproj-m.gguf").files] == ["mmproj-m.gguf"]
+
+    def test_a_repository_without_models(self, pull, server):
+        server.repos[REPO].files = {"README.md": b"x"}
+        with pytest.raises(NothingToChoose, match="no GGUF files"):
+            pull()
+
+    def test_a_split_model_without_all_parts(self, pull, server):
+        server.repos[REPO].files = {"m-00001-of-00002.gguf": b"x"}
+        with pytest.raises(NothingToChoose, match="lacks 1 of the parts"):
+            pull()
+
+
+class TestSplit:
+    @pytest.fixture
+    def parts(self, server, pull):
+        names = [f"m-Q4_0-0000{i}-of-00003.gguf" for i in (1, 2, 3)]
+        server.repos[REPO].files = {name: CONTENT[i * 300_000 : (i + 2) * 300_000] for i, name in enumerate(names)}
+        return names
+
+    def test_parts_come_together(self, parts, pull, server, folder):
+        seen = []
+        done = pull("Q4_0", report=seen.append)
+        assert [path.name for path in done.files] == parts
+        assert [path.read_bytes() for path in done.files] == list(server.repos[REPO].files.values())
+        assert seen[-1].n_total == 1_800_000
+        assert pull("Q4_0").was_there
+
+    def test_no_part_is_a_model_before_all_are_there(self, parts, pull, server, folder):
+        server.fault(parts[2], Fault(status=503))
+        with pytest.raises(ConnectionLost):
+            pull("Q4_0", patience=0.4)
+        assert visible(folder) == []
+        assert Catalog([folder], starter=None).entries() == ()
+        n_before = server.n_content_bytes
+        server.heal()
+        pull("Q4_0")
+        assert server.n_content_bytes - n_before <= 700_000
+        assert visible(folder) == [f"{REPO}/{name}" for name in parts]
+
+
+def test_a_downloaded_model_is_listed_and_a_partial_one_is_not(pull, server, folder):
+    server.repos[REPO].files = {FILE: EMBER.read_bytes()}
+    server.fault(FILE, Fault(bytes_per_second=20e6))
+    catalog = Catalog([folder], starter=None)
+    listed = []
+    pull(report=lambda progress: listed.append(len(catalog.entries()) if progress.phase is not Phase.DONE else 0))
+    assert set(listed) == {0}
+    (entry,) = catalog.entries()
+    assert (entry.title, entry.problem) == ("Ember", None)
+
+
+def test_two_downloads_of_one_file_fetch_it_once(pull, server, folder):
+    server.fault(FILE, Fault(bytes_per_second=3e6))
+    seen, results = [], []
+
+    def second():
+        results.append(pull(report=lambda progress: seen.append(progress.phase)))
+
+    other = threading.Thread(target=second)
+    started = threading.Event()
+
+    def report(progress):
+        if progress.n_done > 100_000 and not started.is_set():
+            started.set()
+            other.start()
+
+    results.append(pull(report=report))
+    other.join(20)
+    assert sorted(result.was_there for result in results) == [False, True]
+    assert Phase.OTHER_INSTANCE in seen
+    assert server.n_content_bytes < 1.2 * len(CONTENT)
+
+
+def test_a_server_that_is_gone_from_the_start(hub_with, folder):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(Exception, match="cannot be reached"):
+        ModelDownload(hub_with(address=address), Wish(REPO), folder, OPTIONS).run()

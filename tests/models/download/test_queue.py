@@ -1,0 +1,157 @@
+"""The queue: order, pause, resume, cancel, and what is left of it after a restart."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import pytest
+
+from models.download.model_download import Wish
+from models.download.options import DownloadOptions
+from models.download.progress import Phase, Speed
+from models.download.queue import DownloadQueue
+from tests.support.hub_server import Fault
+
+CONTENT = random.Random(3).randbytes(800_000)
+OPTIONS = DownloadOptions(piece_bytes=1 << 16, record_bytes=1 << 14, patience=2, retry=0.01, reserve_bytes=0)
+NAMES = ("one", "two", "three")
+
+
+def wish(name: str) -> Wish:
+    return Wish(f"acme/{name}", "Q4_0")
+
+
+@pytest.fixture
+def open_queue(server, hub, tmp_path):
+    for name in NAMES:
+        server.add(f"acme/{name}", {f"{name}-Q4_0.gguf": CONTENT})
+    opened = []
+
+    def make(**options) -> DownloadQueue:
+        opened.append(DownloadQueue(hub, tmp_path / "models", OPTIONS, **options))
+        return opened[-1]
+
+    yield make
+    for queue in opened:
+        queue.close()
+
+
+def slow(server, name: str) -> None:
+    server.fault(f"{name}-Q4_0.gguf", Fault(bytes_per_second=2e5))
+
+
+def wait_for(queue: DownloadQueue, reached) -> None:
+    done = threading.Event()
+    for _ in range(500):
+        if reached(queue.jobs):
+            return
+        done.wait(0.02)
+    raise AssertionError(queue.jobs)
+
+
+def phases(queue: DownloadQueue) -> list[Phase]:
+    return [job.phase for job in queue.jobs]
+
+
+def test_jobs_run_in_their_order(open_queue):
+    began = []
+    queue = open_queue(changed=lambda job: began.append(job.wish.repo_id))
+    for name in NAMES:
+        queue.add(wish(name))
+    wait_for(queue, lambda jobs: all(job.phase is Phase.DONE for job in jobs))
+    assert list(dict.fromkeys(began)) == [f"acme/{name}" for name in NAMES]
+
+
+def test_the_order_can_be_changed(open_queue, server, tmp_path):
+    slow(server, "one")
+    queue = open_queue()
+    one, _, three = [queue.add(wish(name)) for name in NAMES]
+    queue.move(three.number, 0)
+    assert [job.wish.repo_id for job in queue.jobs] == ["acme/three", "acme/one", "acme/two"]
+    slow(server, "two")
+    queue.pause(one.number)
+    wait_for(queue, lambda jobs: jobs[0].phase is Phase.DONE)
+    assert queue.jobs[1].phase is Phase.PAUSED
+
+
+def test_paused_and_resumed(open_queue, server):
+    slow(server, "one")
+    queue = open_queue()
+    job = queue.add(wish("one"))
+    wait_for(queue, lambda jobs: jobs[0].progress.n_done > 50_000)
+    queue.pause(job.number)
+    wait_for(queue, lambda jobs: jobs[0].phase is Phase.PAUSED)
+    server.heal()
+    queue.resume(job.number)
+    wait_for(queue, lambda jobs: jobs[0].phase is Phase.DONE)
+    assert server.n_content_bytes < 1.6 * len(CONTENT)
+
+
+def test_cancelled_leaves_nothing(open_queue, server, tmp_path):
+    slow(server, "one")
+    queue = open_queue()
+    job = queue.add(wish("one"))
+    wait_for(queue, lambda jobs: jobs[0].progress.n_done > 0)
+    queue.cancel(job.number)
+    wait_for(queue, lambda jobs: jobs[0].phase is Phase.CANCELLED)
+    assert list((tmp_path / "models").rglob("*.part")) == []
+    queue.cancel(job.number)
+    assert phases(queue) == [Phase.CANCELLED]
+
+
+def test_a_failure_is_told_the_others_go_on_and_it_can_be_tried_again(open_queue, server):
+    server.fault("/api/models/acme/one", Fault(times=1, status=500))
+    queue = open_queue()
+    first = queue.add(wish("one"))
+    queue.add(wish("two"))
+    wait_for(queue, lambda jobs: [job.phase for job in jobs] == [Phase.FAILED, Phase.DONE])
+    assert "has a problem" in (queue.jobs[0].problem or "")
+    queue.resume(first.number)
+    wait_for(queue, lambda jobs: jobs[0].phase is Phase.DONE)
+    assert queue.jobs[0].problem is None
+
+
+def test_what_had_not_ended_is_there_after_a_restart(open_queue, server):
+    slow(server, "one")
+    queue = open_queue()
+    for name in NAMES[:2]:
+        queue.add(wish(name))
+    wait_for(queue, lambda jobs: jobs[0].progress.n_done > 50_000)
+    queue.close()
+    server.heal()
+    again = open_queue()
+    assert [(job.wish, job.phase) for job in again.jobs] == [(wish(name), Phase.PAUSED) for name in NAMES[:2]]
+    for job in again.jobs:
+        again.resume(job.number)
+    wait_for(again, lambda jobs: all(job.phase is Phase.DONE for job in jobs))
+    assert open_queue().jobs == ()
+
+
+def test_several_at_a_time(open_queue, server):
+    for name in NAMES:
+        slow(server, name)
+    queue = open_queue(n_running=2)
+    for name in NAMES:
+        queue.add(wish(name))
+    wait_for(queue, lambda jobs: [job.phase for job in jobs].count(Phase.DOWNLOADING) == 2)
+    assert queue.jobs[2].phase is Phase.QUEUED
+    assert queue.add(wish("three")).number == queue.jobs[2].number
+
+
+def test_a_damaged_list_is_an_empty_one(open_queue, tmp_path):
+    file = tmp_path / "models" / ".partial" / "queue.json"
+    file.parent.mkdir(parents=True)
+    file.write_text('[{"repo": 1}]')
+    assert open_queue().jobs == ()
+
+
+def test_speed_and_eta():
+    speed = Speed()
+    assert speed.progress(0.0, 100, 1100).eta is None
+    progress = speed.progress(1.0, 200, 1100)
+    assert (progress.bytes_per_second, progress.eta) == (100, 9)
+    for second in range(2, 30):
+        progress = speed.progress(float(second), 200, 1100)
+    assert (progress.bytes_per_second, progress.eta) == (0, None)
+    assert speed.progress(31.0, 0, 1100).bytes_per_second == 0

@@ -1,0 +1,184 @@
+"""Search and repositories through the real client over real HTTP, and a sentence for everything that fails."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from models.hub.client import Search
+from models.hub.errors import (
+    BadHubSetting,
+    BadToken,
+    HubFault,
+    Offline,
+    RateLimited,
+    RepositoryNotFound,
+    RevisionNotFound,
+    TimedOut,
+    Unreachable,
+)
+from models.hub.repository import Access, Role
+from tests.support.gguf_factory import EMBER_DRAFT
+from tests.support.hub_server import PAGE, TOKEN, Fault
+
+FILES = {
+    "README.md": b"# Hello",
+    "big-Q8_0.gguf": b"GGUF" + bytes(900),
+    "big-Q4_K_M.gguf": b"GGUF" + bytes(500),
+    "F16/big-F16-00001-of-00002.gguf": b"GGUF" + bytes(1000),
+    "F16/big-F16-00002-of-00002.gguf": b"GGUF" + bytes(600),
+    "mmproj-big-F16.gguf": b"GGUF" + bytes(300),
+    "big-draft-Q8_0.gguf": b"GGUF" + bytes(100),
+    "imatrix-big.gguf": b"GGUF" + bytes(10),
+}
+
+
+def test_search_sorts_filters_and_follows_pages(server, hub):
+    for i in range(PAGE + 5):
+        server.add(f"acme/fox-{i:02}-GGUF", {"fox-Q4_0.gguf": b"GGUF"}, downloads=i, likes=100 - i)
+    server.add("acme/fox-plain", {"model.safetensors": b"x"}, tags=("license:mit",), downloads=1000)
+    server.add("acme/bear-GGUF", {"bear.gguf": b"GGUF"}, downloads=1000)
+    found = hub.search(Search("fox", limit=PAGE + 3))
+    assert [row.repo_id for row in found] == [f"acme/fox-{i:02}-GGUF" for i in range(PAGE + 4, 1, -1)]
+    assert hub.search(Search("fox", sort="likes", limit=1))[0].repo_id == "acme/fox-00-GGUF"
+    assert hub.search(Search("nothing like it")) == ()
+
+
+def test_search_rows_say_what_the_hub_knows(server, hub):
+    server.add("acme/big-GGUF", FILES, gated="manual", downloads=7, likes=3)
+    (row,) = hub.search(Search("big"))
+    assert (row.downloads, row.likes, row.access, row.licence) == (7, 3, Access.GATED, "apache-2.0")
+    assert (row.architecture, row.n_params, row.n_ctx_train, row.base_models, row.n_models) == (
+        "llama",
+        11_309_952,
+        1024,
+        ("acme/base",),
+        3,
+    )
+
+
+def test_search_by_recency(server, hub):
+    server.add("acme/old-GGUF", {"a.gguf": b"GGUF"}, modified="2024-01-01T00:00:00.000Z", downloads=9)
+    server.add("acme/new-GGUF", {"a.gguf": b"GGUF"}, modified="2026-01-01T00:00:00.000Z")
+    found = hub.search(Search(sort="last_modified"))
+    assert [row.repo_id for row in found] == ["acme/new-GGUF", "acme/old-GGUF"]
+
+
+def test_files_are_grouped_as_models_with_true_sizes(server, hub):
+    server.add("acme/big-GGUF", FILES)
+    repository = hub.repository("acme/big-GGUF")
+    models = [(item.name, item.quantisation, item.n_bytes) for item in repository.with_role(Role.MODEL)]
+    assert models == [("big-Q4_K_M", "Q4_K_M", 504), ("big-Q8_0", "Q8_0", 904), ("big-F16", "F16", 1608)]
+    assert [item.name for item in repository.with_role(Role.PROJECTOR)] == ["mmproj-big-F16"]
+    assert [item.name for item in repository.with_role(Role.DRAFT)] == ["big-draft-Q8_0"]
+    assert [item.name for item in repository.with_role(Role.OTHER)] == ["imatrix-big"]
+    assert (repository.commit, repository.licence, repository.base_models) == ("0" * 40, "apache-2.0", ("acme/base",))
+
+
+def test_a_renamed_repository_is_followed_and_told(server, hub):
+    server.add("acme/new-GGUF", FILES)
+    server.renamed["acme/old-GGUF"] = "acme/new-GGUF"
+    repository = hub.repository("acme/old-GGUF")
+    assert (repository.repo_id, repository.was_renamed) == ("acme/new-GGUF", True)
+    assert not hub.repository("acme/new-GGUF").was_renamed
+
+
+def test_a_private_repository_needs_its_owner(server, hub, hub_with):
+    server.add("acme/secret-GGUF", FILES, is_private=True)
+    with pytest.raises(RepositoryNotFound, match=r"or it is private.*log in first"):
+        hub.repository("acme/secret-GGUF")
+    with pytest.raises(RepositoryNotFound, match="your token must be allowed"):
+        hub_with("hf_stranger").repository("acme/secret-GGUF")
+    assert hub_with(TOKEN).repository("acme/secret-GGUF").access is Access.PRIVATE
+
+
+@pytest.mark.parametrize("repo_id", ["acme/none", "none"])
+def test_what_is_not_there_is_told(repo_id, hub):
+    with pytest.raises(RepositoryNotFound, match=f"no repository {repo_id}"):
+        hub.repository(repo_id)
+
+
+def test_a_version_that_is_not_there_is_told(server, hub):
+    server.add("acme/big-GGUF", FILES)
+    with pytest.raises(RevisionNotFound, match="no version v9"):
+        hub.repository("acme/big-GGUF", "v9")
+
+
+@pytest.mark.parametrize("repo_id", ["", "../etc/passwd", "a/b/c", "a b", "https://x.y/z", "a" * 200, "a/..", "a/\0"])
+def test_names_that_no_repository_has(repo_id, server, hub):
+    with pytest.raises(BadHubSetting, match="no name of a repository"):
+        hub.repository(repo_id)
+    assert server.asked == []
+
+
+def test_a_wrong_token_is_told_and_never_shown(server, hub_with):
+    server.add("acme/big-GGUF", FILES)
+    with pytest.raises(BadToken) as caught:
+        hub_with("hf_wrong").user_of("hf_wrong")
+    assert "hf_wrong" not in str(caught.value)
+    assert hub_with().user_of(TOKEN) == "tester"
+    assert "hf_wrong" not in repr(hub_with("hf_wrong").settings)
+
+
+def test_rate_limits_are_told_at_once_with_their_seconds(server, hub):
+    server.fault("/api/models", Fault(status=429, headers={"Retry-After": "77"}))
+    with pytest.raises(RateLimited, match="in 77 seconds"):
+        hub.search(Search("x"))
+    server.heal()
+    server.fault("/api/models", Fault(status=429, headers={"RateLimit": '"api";r=0;t=55'}))
+    with pytest.raises(RateLimited, match="in 55 seconds"):
+        hub.repository("acme/big-GGUF")
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_fault_of_the_hub_is_told_at_once(status, server, hub):
+    server.fault("/api/models", Fault(status=status))
+    with pytest.raises(HubFault, match=f"HTTP status {status}"):
+        hub.search(Search("x"))
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"", b"[1]", b"{}", b"null", b"\xff\xfe"])
+def test_an_answer_that_makes_no_sense_is_a_fault(body, server, hub):
+    server.fault("/api/models", Fault(body=body))
+    with pytest.raises(HubFault, match="has a problem"):
+        hub.repository("acme/big-GGUF")
+
+
+def test_nobody_there(hub_with):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(Unreachable, match=r"cannot be reached.*Check the network") as caught:
+        hub_with(address=address).search(Search("x"))
+    assert address in str(caught.value)
+    with pytest.raises(Unreachable, match=r"cannot be reached"):
+        hub_with(address="http://no-such-host.invalid").repository("a/b")
+
+
+def test_no_answer_in_time(server, hub_with):
+    server.fault("/api/models", Fault(stall_after=0))
+    with pytest.raises(TimedOut, match=r"within 0\.2 seconds"):
+        hub_with(timeout=0.2).search(Search("x"))
+
+
+def test_offline_asks_nobody(server, hub_with):
+    with pytest.raises(Offline, match="HF_HUB_OFFLINE"):
+        hub_with(is_offline=True).search(Search("x"))
+    assert server.asked == []
+
+
+def test_a_proxy_is_used(server, hub_with):
+    # The hub itself stands in for the proxy: a proxied request names the whole address in its first line.
+    hub = hub_with(address="http://hub.invalid", proxy=server.address)
+    with pytest.raises(RepositoryNotFound):
+        hub.repository("acme/none")
+    assert [asked.path.split("?")[0] for asked in server.asked] == ["http://hub.invalid/api/models/acme/none"]
+
+
+def test_the_token_goes_to_the_hub(server, hub_with):
+    server.add("acme/ember-GGUF", {"ember.gguf": EMBER_DRAFT.read_bytes()})
+    hub_with(TOKEN).repository("acme/ember-GGUF")
+    assert {asked.authorization for asked in server.asked} == {f"Bearer {TOKEN}"}
