@@ -305,7 +305,7 @@ def test_a_deep_reply_says_how_it_came_about(fake: FakeServer, capsys: pytest.Ca
     assert fake.requests[0]["speed"] == "deep"
     capsys.readouterr()
     assert cli.main(["chat", "hi", "--url", fake.url, "--speed", "warp"]) == ExitCode.USAGE
-    assert "standard, fast, batch, deep, not 'warp'" in capsys.readouterr().err
+    assert "standard, fast, batch, spark, deep, not 'warp'" in capsys.readouterr().err
 
 
 def test_progress_of_a_deep_reply_is_a_line_that_goes_away() -> None:
