@@ -70,9 +70,11 @@ class Roster:
     def preempt(self, sequence: Sequence, now: float) -> Sequence | None:
         """Let a running batch request wait; return the request of a higher lane that runs in its place.
 
-        None where that would rather wait for what the batch request has left behind.
+        None where its slot has to be emptied first. Until then it can go on from there.
         """
         sequence.term = max(2.0 * sequence.term, _FIRST_TERM)
+        if self._is_short_of_memory:
+            self._empty(sequence)
         self._put_back(sequence, now)
         return self._place_first(ABOVE_BATCH, now)
 
@@ -89,6 +91,7 @@ class Roster:
 
     def push_back(self, sequence: Sequence, now: float) -> None:
         """Take a running request's cells; it keeps its tokens and goes on from them when others have ended."""
+        self._empty(sequence)
         self._put_back(sequence, now)
         self._is_short_of_memory = True
 
@@ -138,10 +141,14 @@ class Roster:
         self.running.append(sequence)
         return sequence
 
-    def _put_back(self, sequence: Sequence, now: float) -> None:
+    def _empty(self, sequence: Sequence) -> None:
+        """Free a request's cells; what was in them is kept where there is room."""
         assert sequence.slot is not None
         self.slots.save(sequence.slot)
         self.slots.clear(sequence.slot)
+
+    def _put_back(self, sequence: Sequence, now: float) -> None:
+        assert sequence.slot is not None
         self.slots.release(sequence.slot)
         sequence.slot = None
         sequence.n_past = sequence.n_replay = 0
