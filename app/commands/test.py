@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,14 @@ import typer
 
 from app.exit_codes import ExitCode
 
+# Each process that runs tests has models and servers of its own.
+_MOST_PROCESSES = 4
+# Their threads would wait for each other on cores that are all taken.
+_ONE_THREAD_EACH = {"OMP_THREAD_LIMIT": "1"}
+
 
 def test(context: typer.Context) -> None:
-    """Run the tests.
+    """Run the tests, all of them on all cores.
 
     What follows goes to pytest, as in: slipstream test tests/core -k sampler
     """
@@ -21,4 +27,9 @@ def test(context: typer.Context) -> None:
         print("Error: pytest is not installed here. ./slipstream test installs it and runs the tests.", file=sys.stderr)
         raise typer.Exit(ExitCode.SETUP_MISSING)
     root = Path(__file__).resolve().parents[2]
-    raise typer.Exit(subprocess.run([sys.executable, "-m", "pytest", *context.args], cwd=root, check=False).returncode)
+    n_processes = min(os.cpu_count() or 1, _MOST_PROCESSES)
+    arguments = context.args or ["--numprocesses", str(n_processes), "--dist", "loadfile"]
+    code = subprocess.run(
+        [sys.executable, "-m", "pytest", *arguments], cwd=root, env={**_ONE_THREAD_EACH, **os.environ}, check=False
+    ).returncode
+    raise typer.Exit(code)
