@@ -12,9 +12,8 @@ import typer
 
 from app.exit_codes import ExitCode
 
-# Each process that runs tests has models and servers of its own.
-_MOST_PROCESSES = 4
-# Their threads would wait for each other on cores that are all taken.
+# As the launcher does: on all cores, each engine with one thread, since threads that wait for each other would crawl.
+_ALL_CORES = ("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "loadfile")
 _ONE_THREAD_EACH = {"OMP_THREAD_LIMIT": "1"}
 
 
@@ -27,8 +26,7 @@ def test(context: typer.Context) -> None:
         print("Error: pytest is not installed here. ./slipstream test installs it and runs the tests.", file=sys.stderr)
         raise typer.Exit(ExitCode.SETUP_MISSING)
     root = Path(__file__).resolve().parents[2]
-    n_processes = min(os.cpu_count() or 1, _MOST_PROCESSES)
-    arguments = context.args or ["--numprocesses", str(n_processes), "--dist", "loadfile"]
+    arguments = context.args or _ALL_CORES
     code = subprocess.run(
         [sys.executable, "-m", "pytest", *arguments], cwd=root, env={**_ONE_THREAD_EACH, **os.environ}, check=False
     ).returncode
