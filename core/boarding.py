@@ -18,9 +18,7 @@ Price = Callable[[int, int], float]
 
 def in_turn(riders: list[Sequence]) -> list[Sequence]:
     """Return riders in the order in which they may join: whoever rode longest ago, batch requests behind."""
-    return sorted(
-        riders, key=lambda s: (s.rode_at + _BATCH_BEHIND * (s.request.lane is Lane.BATCH), s.request.lane.rank, s.order)
-    )
+    return sorted(riders, key=lambda s: (s.rode_at + _BATCH_BEHIND * (s.lane is Lane.BATCH), s.lane.rank, s.order))
 
 
 def least_price(rider: Sequence, price: Price) -> float:

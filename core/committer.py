@@ -44,7 +44,7 @@ class Committer:
     ) -> None:
         """Read logits of ``context``, count in ``stats``; texts end at ``n_ctx`` tokens."""
         self.speculator = speculator
-        self._vocab = vocab
+        self._pieces, self._end_tokens = vocab.pieces, vocab.end_tokens
         self._context = context
         self._candidates = Candidates(vocab.n_tokens)
         self._slots = slots
@@ -60,11 +60,13 @@ class Committer:
         """Count the evaluated rows, sample where a prompt or token is complete, and say so at ``now``."""
         stats = self._stats
         before = stats.n_tokens, stats.n_sampled, stats.n_drafted, stats.n_accepted
-        outputs = [(share, 1 + len(share.draft)) for share in shares if share.wants_output]
+        outputs = []
         for share in shares:
-            share.sequence.n_past += share.n_rows
-            assert share.sequence.slot is not None
-            share.sequence.slot.n_resident = share.sequence.n_past
+            sequence, slot = share.sequence, share.sequence.slot
+            assert slot is not None
+            slot.n_resident = sequence.n_past = sequence.n_past + share.n_rows
+            if sequence.n_past == sequence.tokens.size:
+                outputs.append(share)
         if outputs:
             self._sample(outputs, chains, reading, events, now)
         return Yield(
@@ -76,17 +78,17 @@ class Committer:
 
     def _sample(
         self,
-        outputs: list[tuple[Share, int]],
+        outputs: list[Share],
         chains: dict[str, Chain],
         reading: Reading,
         events: list[RequestEvent],
         now: float,
     ) -> None:
-        logits = self._context.logits(sum([n_outputs for _, n_outputs in outputs]))
-        is_greedy = any(share.sequence.sampler.is_plain_greedy for share, _ in outputs)
+        logits = self._context.logits(len(outputs) + sum([len(share.draft) for share in outputs]))
+        is_greedy = any(share.sequence.sampler.is_plain_greedy for share in outputs)
         greedy = logits.argmax(axis=1).tolist() if is_greedy else None
         first = 0
-        for share, n_outputs in outputs:
+        for share in outputs:
             try:
                 self._verify(share, logits, first, greedy, chains, reading, events, now)
             except (BrokenLogits, GrammarLost) as error:
@@ -95,7 +97,7 @@ class Committer:
                 self._slots.clear(share.sequence.slot)  # nobody may go on from what it holds
                 failure = Failure(FailureKind.INTERNAL, error.message)
                 self._endings.end(share.sequence, FinishReason.FAILED, events, now, failure)
-            first += n_outputs
+            first += 1 + len(share.draft)
 
     def _verify(
         self,
@@ -119,21 +121,20 @@ class Committer:
             self.speculator.admit(sequence)
         reason = FinishReason.LENGTH if sequence.is_exhausted else None
         draft, shape = share.draft, share.shape
-        is_plain = sequence.sampler.is_plain_greedy
+        sampler = sequence.sampler
         logprobs: tuple[TokenLogprob, ...]
         tokens: list[int] = []
         n_accepted = n_sampled = row = 0
         while reason is None:
-            if is_plain:
-                assert greedy is not None
-                token, logprobs = greedy[first + row], ()
+            if greedy is not None and sampler.is_plain_greedy and (token := greedy[first + row]) not in sampler.banned:
+                logprobs = ()
                 if not math.isfinite(logits.item(first + row, token)):
                     raise BrokenLogits
             else:
                 token, logprobs = self._choose(sequence, logits[first + row])
             n_sampled += 1
             reason = self._take(sequence, token, logprobs, events, now)
-            if token in self._vocab.end_tokens:
+            if token in self._end_tokens:
                 break
             tokens.append(token)
             if shape is not None:
@@ -198,12 +199,12 @@ class Committer:
         if not sequence.first_token_at:
             sequence.first_token_at = now
         sequence.last_token_at = now
-        if token in self._vocab.end_tokens:
+        if token in self._end_tokens:
             return FinishReason.STOP
         sequence.tokens.append(token)
         sequence.n_generated += 1
         sequence.n_unreported += 1
-        text = sequence.text.feed(self._vocab.pieces[token])
+        text = sequence.text.feed(self._pieces[token])
         if text or logprobs:
             events.append(Token(sequence.id, text, sequence.n_unreported, logprobs))
             sequence.n_unreported = 0

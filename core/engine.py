@@ -23,7 +23,7 @@ from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.meter import Meter, Occupancy, Reading
 from core.pacer import Pacer
-from core.planner import Plan, leading, plan, prefill_chunk, step_target, stop_at_stops
+from core.planner import NO_DRAFTS, Plan, leading, plan, prefill_chunk, step_target, stop_at_stops
 from core.request import Request
 from core.rollback import MOST_REPLAYED, Rollback, choose_rollback
 from core.roster import Roster
@@ -203,33 +203,35 @@ class Engine:
         """Evaluate one batch and return what happened, in order."""
         began = self._clock()
         events: list[RequestEvent] = []
-        self._end_cancelled(events, began)
-        self._admit(events, began)
+        if self._cancelled:
+            self._end_cancelled(events, began)
+        if self._roster.waiting.size:
+            self._admit(events, began)
         running = self._roster.running
         leaders = leading(running)
         decoding = [sequence for sequence in leaders if sequence.n_pending == 1 or not sequence.is_prefilling]
         chunk = self._chunk(decoding) if len(decoding) < len(leaders) else 0
         chains, draft_seconds = self._draft(decoding, chunk)
-        drafts = {request_id: chain.draft for request_id, chain in chains.items()}
+        drafts = {request_id: chain.draft for request_id, chain in chains.items()} if chains else NO_DRAFTS
         todo = plan(leaders, self._runner.capacity, chunk, drafts)
         if leaders is not running:
             todo += self._riding(todo)
         if len(decoding) < len(running):
             todo = stop_at_stops(todo)
         if not todo:
-            if self._roster.waiting:
+            if self._roster.waiting.size:
                 self._slots.wait_for_reads(_LONGEST_WAIT)
             return events
-        stats = self.stats
-        stats.plan += self._clock() - began - draft_seconds
+        planned = self._clock()
         done, decode_seconds = self._run(todo, events)
         if done:
+            now = self._clock()
             reading = self._read(done, decode_seconds, draft_seconds)
-            speculates = any(share.sequence.request.speculates for share in done)
-            self._learn(
-                reading, self._committer.commit(done, chains, reading, events, self._clock()), began, speculates
-            )
+            gain = self._committer.commit(done, chains, reading, events, now)
+            self._learn(done, reading, gain, began, now)
+        stats = self.stats
         stats.n_steps += 1
+        stats.plan += planned - began - draft_seconds
         stats.decode += decode_seconds
         stats.draft += draft_seconds
         ended = self._clock()
@@ -242,7 +244,7 @@ class Engine:
 
     def _riding(self, leaders: Plan) -> Plan:
         """Return the shares of those who ride along with the fast lane."""
-        riders = [sequence for sequence in self._roster.running if sequence.request.lane is not Lane.FAST]
+        riders = [sequence for sequence in self._roster.running if sequence.lane is not Lane.FAST]
         n_rows = sum([share.n_rows + len(share.draft) for share in leaders])
         if not riders:
             return ()
@@ -389,16 +391,17 @@ class Engine:
         draft_bytes = self._speculator.evaluated(done) if self._speculator is not None else 0
         return self.meter.read(done, decode_seconds, draft_seconds, draft_bytes)
 
-    def _learn(self, reading: Reading, gain: Yield, began: float, speculates: bool) -> None:
-        """Let cost model, speculation and meter learn from a step."""
+    def _learn(self, done: Plan, reading: Reading, gain: Yield, began: float, ended: float) -> None:
+        """Let cost model, speculation, meter and cache learn from a step."""
         self.cost.observe(reading.n_rows, reading.kv, reading.decode)
-        if self._speculator is not None and speculates and not reading.n_prefill:
-            self._speculator.step_done(reading.n_sequences, gain.n_sampled, reading.plain, reading.decode)
-        self.meter.record(reading, began, self._clock(), gain.n_sampled, gain.n_drafted, gain.n_accepted)
+        speculator = self._speculator
+        if speculator is not None and not reading.n_prefill and any(s.sequence.request.speculates for s in done):
+            speculator.step_done(reading.n_sequences, gain.n_sampled, reading.plain, reading.decode)
+        self.meter.record(reading, began, ended, gain.n_sampled, gain.n_drafted, gain.n_accepted)
         # Rows attend to all cells in use, also to those of texts that are not theirs.
-        idle_kv = reading.n_rows * self._slots.n_idle
-        rows, kv = reading.n_rows, reading.kv
-        self._slots.after_step(self.cost.time(rows, kv + idle_kv) - self.cost.time(rows, kv) if idle_kv else 0.0)
+        rows, idle_kv = reading.n_rows, reading.n_rows * self._slots.n_idle
+        rent = self.cost.time(rows, reading.kv + idle_kv) - self.cost.time(rows, reading.kv) if idle_kv else 0.0
+        self._slots.after_step(rent)
 
     def close(self) -> None:
         """Free samplers, context and model, in this order."""

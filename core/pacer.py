@@ -56,8 +56,8 @@ class Pacer:
         """Record a step that the fast lane has led, with the seconds spent on drafting for it."""
         since = began if self._ended_at is None else self._ended_at
         self._ended_at = ended
-        leading = [share for share in done if share.sequence.request.lane is Lane.FAST]
-        riding = [share for share in done if share.sequence.request.lane is not Lane.FAST]
+        leading = [share for share in done if share.sequence.lane is Lane.FAST]
+        riding = [share for share in done if share.sequence.lane is not Lane.FAST]
         rows, kv = _rows_and_kv(leading)
         more, more_kv = _rows_and_kv(riding)
         self._lone = self._cost.time(rows, kv)

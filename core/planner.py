@@ -18,6 +18,7 @@ from core.tree_shape import TreeShape
 # prompt takes, the more tokens of others come along with it.
 _DECODE_TARGETS = {Lane.FAST: 0.05, Lane.STANDARD: 0.1, Lane.BATCH: 0.1}
 _PREFILL_TARGET = 0.5
+_FAST = Lane.FAST
 # Prompts move by at least so many rows.
 _SMALLEST_CHUNK = 16
 # Prompts of lower lanes get this share of the rows beside those of higher ones, so that they move on.
@@ -69,15 +70,15 @@ def plan(running: list[Sequence], n_batch: int, chunk: int, drafts: Mapping[str,
 
 def leading(running: list[Sequence]) -> list[Sequence]:
     """Return the requests whose step this is: the fast lane's while one of them decodes, else all."""
-    fast = [sequence for sequence in running if sequence.request.lane is Lane.FAST]
-    return fast if any(not sequence.is_prefilling for sequence in fast) else running
+    fast = [sequence for sequence in running if sequence.lane is _FAST]
+    return fast if fast and any(not sequence.is_prefilling for sequence in fast) else running
 
 
 def _prefill_by_lane(prefilling: list[Sequence], room: int) -> list[Share]:
     """Split ``room`` rows: to the highest lane, and behind it to the next, which gets a little in any case."""
     lanes: dict[Lane, list[Sequence]] = {}
-    for sequence in sorted(prefilling, key=lambda sequence: sequence.request.lane.rank):
-        lanes.setdefault(sequence.request.lane, []).append(sequence)
+    for sequence in sorted(prefilling, key=lambda sequence: sequence.lane.rank):
+        lanes.setdefault(sequence.lane, []).append(sequence)
     shares: list[Share] = []
     for place, sequences in enumerate(lanes.values(), 1):
         kept = room // _SHARE_OF_LOWER if place < len(lanes) else 0
@@ -149,7 +150,7 @@ def step_target(decoding: list[Sequence]) -> float:
     """Return the seconds that a step should take at most beside those that decode."""
     if not decoding:
         return _PREFILL_TARGET
-    return _DECODE_TARGETS[min((sequence.request.lane for sequence in decoding), key=lambda lane: lane.rank)]
+    return _DECODE_TARGETS[min((sequence.lane for sequence in decoding), key=lambda lane: lane.rank)]
 
 
 def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int, target: float) -> int:

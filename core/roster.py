@@ -51,7 +51,7 @@ class Roster:
 
     def place_next(self, now: float) -> Sequence | None:
         """Give a slot to whose turn it is and who may be placed; None where nobody is, or nobody may join."""
-        if not len(self.waiting) or self.is_full:
+        if not self.waiting.size or self.is_full:
             return None
         return self._place_first(tuple(Lane), now)
 
@@ -62,7 +62,7 @@ class Roster:
         """
         if not self._has_higher_waiting or not self.is_full:
             return None
-        movable = [s for s in self.running if s.request.lane is Lane.BATCH and now - s.placed_at >= s.term]
+        movable = [s for s in self.running if s.lane is Lane.BATCH and now - s.placed_at >= s.term]
         if not movable or self._first(ABOVE_BATCH) is None:
             return None
         return max(movable, key=lambda sequence: sequence.order)
@@ -105,7 +105,7 @@ class Roster:
 
     def lane_counts(self) -> tuple[LaneCount, ...]:
         """Return how many run and wait in each lane."""
-        running = [sequence.request.lane for sequence in self.running]
+        running = [sequence.lane for sequence in self.running]
         return tuple(LaneCount(lane, running.count(lane), self.waiting.count(lane)) for lane in Lane)
 
     @property
@@ -136,7 +136,7 @@ class Roster:
         sequence.slot, sequence.n_past = self.slots.take(sequence.tokens, sequence.hold)
         sequence.hold = None
         sequence.placed_at = now
-        if sequence.request.lane is Lane.BATCH and self._has_higher_waiting:
+        if sequence.lane is Lane.BATCH and self._has_higher_waiting:
             sequence.term = max(sequence.term, _FIRST_TERM)
         self.running.append(sequence)
         return sequence

@@ -122,7 +122,7 @@ class Runner:
         less = halve_prefill(shares)
         if less and has_prefill(shares):
             return less
-        victim = max(self._roster.running, key=lambda sequence: (sequence.request.lane.rank, sequence.order))
+        victim = max(self._roster.running, key=lambda sequence: (sequence.lane.rank, sequence.order))
         if len(self._roster.running) == 1:
             fail(
                 victim,

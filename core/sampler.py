@@ -65,15 +65,17 @@ class Sampler:
             and params.typical_p >= 1.0
             and params.mirostat == 0
         )
-        # The choice is the arg-max of the raw logits, so that many rows can be done at once.
+        # The choice is the arg-max of the raw logits, so that many rows can be done at once, wherever that is none of
+        # the tokens that are never to come.
         self.is_plain_greedy = (
             params.is_greedy
             and self._bias is None
-            and not self._few_biases
+            and all(value == -math.inf for _, value in self._few_biases)
             and self._chain.is_empty
             and not params.logprobs
             and guide is None
         )
+        self.banned = frozenset(token for token, value in self._few_biases if value == -math.inf)
 
     @property
     def memory_length(self) -> int:

@@ -30,6 +30,8 @@ class Sequence:
         """``order`` is the place in the order of arrival."""
         request = prepared.request
         self.request = request
+        self.id = request.id
+        self.lane = request.lane
         self.order = order
         self.tokens = TokenBuffer(prepared.tokens)
         self.n_prompt = len(prepared.tokens)
@@ -55,11 +57,6 @@ class Sequence:
         self.started_at = 0.0
         self.first_token_at = 0.0
         self.last_token_at = 0.0
-
-    @property
-    def id(self) -> str:
-        """The request's id."""
-        return self.request.id
 
     @property
     def n_pending(self) -> int:

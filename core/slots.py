@@ -131,6 +131,8 @@ class SlotTable:
         self._segment_size = segment_size
         self._prefill_seconds = prefill_seconds
         self._ticks = 0
+        self._n_idle: int | None = 0  # None: to be counted again
+        self._is_at_work = False
         self._clock = clock
         self._rent = Rent()
         self._reading: list[Reading] = []
@@ -158,7 +160,9 @@ class SlotTable:
     @property
     def n_idle(self) -> int:
         """Tokens held by slots that nobody uses."""
-        return sum(slot.n_resident for slot in self._slots if slot.is_free)
+        if self._n_idle is None:
+            self._n_idle = sum([slot.n_resident for slot in self._slots if slot.is_free])
+        return self._n_idle
 
     # -- requests -----------------------------------------------------------------------------------------------
 
@@ -219,6 +223,7 @@ class SlotTable:
         self._forget_place(target)
         n_kept = self._share(source, target, n_shared) if source is not None else self._cut(target, 0)
         target.is_free = False
+        self._n_idle = None
         target.n_tenants += 1
         target.resident = tokens
         target.n_resident = n_kept
@@ -246,6 +251,7 @@ class SlotTable:
         """Let the slot be taken again; what it holds stays until the room is needed."""
         self._ticks += 1
         slot.is_free = True
+        self._n_idle = None
         slot.last_used = self._ticks
         self._forget_place(slot)
         if slot.n_resident:
@@ -284,10 +290,15 @@ class SlotTable:
 
         At most one piece is saved in a step, so that nobody waits for long.
         """
-        if self._store is not None:
-            self._store.hush(True)
+        if not self._is_at_work:
+            self._is_at_work = True
+            if self._store is not None:
+                self._store.hush(True)
         if not self.can_cut:
             self._save_states()
+        if not self.n_idle:
+            self._rent.reset()
+            return
         self._rent.pay(rent)
         while (slot := self._oldest_idle()) is not None:
             price = self._price(slot)
@@ -308,6 +319,7 @@ class SlotTable:
         """Nobody needs the device: copy a piece of what only it holds; return whether something was done."""
         if self._store is None:
             return False
+        self._is_at_work = False
         self._store.hush(False)
         self._store.poll()
         for slot in sorted(self._slots, key=lambda one: -one.last_used):
@@ -445,6 +457,7 @@ class SlotTable:
             self._memory.remove(slot.id, 0)
             size = 0
         slot.n_resident = min(size, slot.n_resident)
+        self._n_idle = None
         return slot.n_resident
 
     def _forget_place(self, slot: Slot) -> None:
@@ -459,6 +472,8 @@ class SlotTable:
     def check(self) -> None:
         """Raise AssertionError where tree, slots, store and the cells contradict each other; for tests."""
         self._tree.check()
+        n_idle = sum(slot.n_resident for slot in self._slots if slot.is_free)
+        assert self.n_idle == n_idle, "the count of idle tokens is stale"
         for slot in self._slots:
             assert self._memory.last_position(slot.id) + 1 == slot.n_resident, f"slot {slot.id} holds something else"
             assert slot.n_resident <= slot.resident.size

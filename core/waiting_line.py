@@ -17,16 +17,17 @@ ABOVE_BATCH = (Lane.FAST, Lane.STANDARD)
 
 
 class WaitingLine:
-    """The waiting requests. Every method takes time in proportion to the lanes, however many requests wait."""
+    """The ``size`` waiting requests. Every method takes time in proportion to the lanes, however many wait."""
 
     def __init__(self) -> None:
         """Begin with nobody."""
+        self.size = 0
         # Ordered dictionaries: their first entry is found, and any is removed, without a look at the others.
         self._queues: dict[Lane, OrderedDict[str, Sequence]] = {lane: OrderedDict() for lane in Lane}
         self._served_at = dict.fromkeys(Lane, float("-inf"))
 
     def __len__(self) -> int:
-        return sum([len(queue) for queue in self._queues.values()])
+        return self.size
 
     def __iter__(self) -> Iterator[Sequence]:
         for queue in self._queues.values():
@@ -38,12 +39,14 @@ class WaitingLine:
 
     def append(self, sequence: Sequence) -> None:
         """A request arrives behind those of its lane."""
-        self._queues[sequence.request.lane][sequence.id] = sequence
+        self._queues[sequence.lane][sequence.id] = sequence
+        self.size += 1
 
     def prepend(self, sequence: Sequence, now: float) -> None:
         """A request that has run comes back before those of its lane; it waits from ``now`` on."""
-        queue = self._queues[sequence.request.lane]
+        queue = self._queues[sequence.lane]
         queue[sequence.id] = sequence
+        self.size += 1
         queue.move_to_end(sequence.id, last=False)
         sequence.waiting_since = now
 
@@ -59,14 +62,16 @@ class WaitingLine:
 
     def remove(self, sequence: Sequence) -> None:
         """A request waits no more."""
-        del self._queues[sequence.request.lane][sequence.id]
+        del self._queues[sequence.lane][sequence.id]
+        self.size -= 1
 
     def serve(self, sequence: Sequence, now: float) -> None:
         """A request gets its slot: its lane was served."""
         self.remove(sequence)
-        self._served_at[sequence.request.lane] = now
+        self._served_at[sequence.lane] = now
 
     def clear(self) -> None:
         """Nobody waits any more."""
         for queue in self._queues.values():
             queue.clear()
+        self.size = 0

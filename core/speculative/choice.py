@@ -55,7 +55,7 @@ class Chooser:
         top = float(logits.max())
         if not math.isfinite(top):
             return ()
-        if sampler.is_plain_greedy:
+        if sampler.is_plain_greedy and not sampler.banned:
             token = int(logits.argmax())
             total = float(np.exp(logits - top).sum())
             chances = [(token, 1.0 / total)]

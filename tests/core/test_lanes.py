@@ -55,7 +55,7 @@ def steps(engine: Engine, ledger: Ledger, count: int) -> None:
 
 
 def lanes_of(engine: Engine) -> list[Lane]:
-    return [sequence.request.lane for sequence in engine._roster.running]
+    return [sequence.lane for sequence in engine._roster.running]
 
 
 def check_that_preemption_costs_no_word(engine: Engine) -> None:
