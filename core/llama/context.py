@@ -12,7 +12,7 @@ import numpy.typing as npt
 from core.errors import LoadFailed
 from core.llama.abort_flag import AbortFlag
 from core.llama.batch import Batch
-from core.llama.library import L, quick
+from core.llama.library import L, quick, waiting
 from core.llama.model import Model
 from core.options import FlashAttention, KvType
 
@@ -39,7 +39,8 @@ _seq_pos_max.restype = ctypes.c_int32
 _seq_pos_max.argtypes = [ctypes.c_void_p, ctypes.c_int32]
 
 
-_get_logits = quick.llama_get_logits
+# It waits for the last decode itself, and gives the GIL up meanwhile.
+_get_logits = waiting.llama_get_logits
 _get_logits.restype = ctypes.c_void_p
 _get_logits.argtypes = [ctypes.c_void_p]
 
@@ -146,20 +147,18 @@ class Context:
         return DecodeStatus.OK if code == 0 else DecodeStatus(code)
 
     def synchronize(self) -> None:
-        """Wait for the last decode."""
-        L.llama_synchronize(self._context)
+        """Wait for the last decode and put its logits in order (``llama_get_logits`` does both)."""
+        address = _get_logits(self._context)
+        if address and address != self._logits_address:
+            self._logits_address = address
+            buffer = (ctypes.c_float * (self.n_outputs * self.n_vocab)).from_address(address)
+            self._logits = np.ndarray((self.n_outputs, self.n_vocab), np.float32, buffer=memoryview(buffer))
 
     def logits(self, n_outputs: int) -> npt.NDArray[np.float32]:
         """Return the logits of the last batch's outputs, shape (n_outputs, n_vocab), valid until the next decode.
 
         Call ``synchronize`` first. The array is llama.cpp's own buffer: writing to it changes no later step.
         """
-        address = _get_logits(self._context)
-        if address != self._logits_address:
-            self._logits_address = address
-            buffer = (ctypes.c_float * (self.n_outputs * self.n_vocab)).from_address(address)
-            flat = np.ndarray((self.n_outputs, self.n_vocab), np.float32, buffer=memoryview(buffer))
-            self._logits = flat
         return self._logits[:n_outputs]
 
     def remove(self, sequence: int, start: int, end: int = -1) -> bool:

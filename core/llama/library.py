@@ -48,6 +48,8 @@ L, ggml = _import_bindings()
 
 # Getters that return in well under a microsecond are called without giving up the GIL: handing it over costs more.
 quick = ctypes.PyDLL(L._lib._name)
+# Those that wait for a device give it up, with C types other than the bindings'.
+waiting = ctypes.CDLL(L._lib._name)
 
 
 def declare(library: Any, name: str, result: Any, *arguments: Any) -> Any:
