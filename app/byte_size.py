@@ -16,13 +16,3 @@ def parse_size(text: str, what: str) -> int:
     if found is None:
         raise BadOption(f"{text!r} is no size for {what}: write for example 500M, 4G, or 0.")
     return int(found[1]) * _UNITS[found[2].upper()]
-
-
-def show_size(n_bytes: int) -> str:
-    """Return ``n_bytes`` in a unit that makes it short."""
-    size = float(n_bytes)
-    for unit in ("B", "KB", "MB"):
-        if size < 1000:
-            return f"{size:,.0f} {unit}"
-        size /= 1000
-    return f"{size:,.1f} GB"

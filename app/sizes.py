@@ -12,8 +12,13 @@ def count(n: int) -> str:
 
 
 def size(n_bytes: int) -> str:
-    """Bytes: "4.9 GB", "12 MB"."""
-    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
+    """Bytes: "4.9 GB", "12 MB", "3 KB"."""
+    n = float(n_bytes)
+    for unit in ("B", "KB", "MB"):
+        if n < 999.5:
+            return f"{n:.0f} {unit}"
+        n /= 1000
+    return f"{n:,.1f} GB"
 
 
 def duration(seconds: float) -> str:

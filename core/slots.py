@@ -219,7 +219,7 @@ class SlotTable:
             source, n_shared = None, 0
         target = self._target(source, n_shared)
         if target.n_resident - (n_shared if target is source else 0) >= _LEAST_SAVED:
-            self._save(target)
+            self.save(target)
         self._forget_place(target)
         n_kept = self._share(source, target, n_shared) if source is not None else self._cut(target, 0)
         target.is_free = False
@@ -263,7 +263,8 @@ class SlotTable:
 
     def save(self, slot: Slot) -> None:
         """Keep in the store what a slot holds, which is about to be dropped."""
-        self._save(slot)
+        while self._save_piece(slot):
+            pass
 
     # -- idle texts -----------------------------------------------------------------------------------------------
 
@@ -272,7 +273,7 @@ class SlotTable:
         slot = self._oldest_idle()
         if slot is None:
             return False
-        self._save(slot)
+        self.save(slot)
         self._drop(slot)
         return True
 
@@ -405,10 +406,6 @@ class SlotTable:
         return source if is_reused or not self.can_cut else oldest
 
     # -- moving ---------------------------------------------------------------------------------------------------
-
-    def _save(self, slot: Slot) -> None:
-        while self._save_piece(slot):
-            pass
 
     def _save_piece(self, slot: Slot) -> bool:
         """Keep the next piece of what a slot holds in the store; False where all is kept, or nothing more can be."""

@@ -16,8 +16,8 @@ def cache(
 
     A server that runs goes on: it forgets what is gone.
     """
-    from app.byte_size import show_size
     from app.paths import cache_folder
+    from app.sizes import size
     from core.cache import cache_folder as prefixes
     from core.errors import SlipstreamError
 
@@ -29,4 +29,4 @@ def cache(
     if as_json:
         print(json.dumps({"folder": str(folder), "bytes": n_bytes, "cleared": clear}))
     else:
-        print(f"{show_size(n_bytes)} {'were deleted from' if clear else 'in'} {folder}")
+        print(f"{size(n_bytes)} {'were deleted from' if clear else 'in'} {folder}")

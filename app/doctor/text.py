@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from app.byte_size import show_size
 from app.doctor.advice import advice
 from app.doctor.report import DeviceFacts, FolderFacts, Report, ServerFacts
+from app.sizes import size
 
 _LABEL_WIDTH = 12
 Line = tuple[str, str]
@@ -73,7 +73,7 @@ def _device(device: DeviceFacts) -> Line:
 
 
 def _folder(folder: FolderFacts) -> Line:
-    held = "" if folder.n_bytes is None else f", {show_size(folder.n_bytes)}"
+    held = "" if folder.n_bytes is None else f", {size(folder.n_bytes)}"
     return folder.purpose, f"{folder.path}  ({folder.problem or 'writable'}{held})"
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from app.byte_size import parse_size, show_size
+from app.byte_size import parse_size
 from app.cli import main
 from app.exit_codes import ExitCode
 from app.paths import HOME_VARIABLE
 from app.server.settings import ServerSettings
+from app.sizes import size
 from core.errors import BadOption
 
 
@@ -30,7 +31,7 @@ def test_what_is_no_size_is_refused_with_an_example(text: str) -> None:
 
 
 def test_a_size_is_shown_in_a_unit_that_makes_it_short() -> None:
-    assert [show_size(n) for n in (0, 999, 1_500, 2_400_000, 7_300_000_000)] == [
+    assert [size(n) for n in (0, 999, 1_500, 2_400_000, 7_300_000_000)] == [
         "0 B",
         "999 B",
         "2 KB",
