@@ -48,14 +48,17 @@ def told() -> Iterator[None]:
     from models.gguf_errors import GgufError
     from models.hub import errors as hub
     from models.imported import ImportRefused
+    from models.quantise import errors as quantise
 
     try:
         yield
-    except (hub.BadHubSetting, ImportRefused) as error:
+    except (hub.BadHubSetting, ImportRefused, quantise.QuantiseRefused) as error:
         raise LibraryError(error.message, ExitCode.USAGE) from error
     except (hub.NotThere, hub.NoAccess, download.NothingToChoose, download.UnsafeName, GgufError) as error:
         raise LibraryError(error.message, ExitCode.MODEL) from error
     except (hub.Unreachable, hub.Offline, download.ConnectionLost) as error:
         raise LibraryError(error.message, ExitCode.UNREACHABLE) from error
-    except (hub.HubError, download.DownloadError) as error:
+    except quantise.QuantiseCancelled as error:
+        raise LibraryError(error.message, ExitCode.INTERRUPTED) from error
+    except (hub.HubError, download.DownloadError, quantise.QuantiseError) as error:
         raise LibraryError(error.message, ExitCode.ERROR) from error

@@ -6,12 +6,12 @@ import faulthandler
 import logging
 import os
 import queue
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from core.child_process import die_with_parent, leave_signals_to_the_parent, own_streams
 from core.commands import Cancel, Command, Load, Submit
 from core.door import Admitted, Door
 from core.engines import Engines
@@ -122,33 +122,14 @@ class Worker:
             os._exit(_EXIT_BROKEN)
 
 
-def _own_streams() -> Pipe:
-    """Keep stdin and stdout for the pipe alone: whatever C code prints goes to stderr."""
-    pipe = Pipe(os.dup(0), os.dup(1))
-    quiet = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(quiet, 0)
-    os.dup2(2, 1)
-    return pipe
-
-
-def _die_with_parent() -> None:
-    """Ask Linux to end this process when the server dies, even in the middle of a decode."""
-    if sys.platform == "linux":
-        import ctypes
-
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
 def main() -> int:
     """Load the model named by the first command and serve until the pipe closes."""
     faulthandler.enable()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    for number in (signal.SIGINT, signal.SIGTERM):  # to a whole group: the server handles them, and ends us in order
-        signal.signal(number, signal.SIG_IGN)
+    leave_signals_to_the_parent()
     sys.setswitchinterval(_SWITCH_SECONDS)
-    pipe = _own_streams()
-    _die_with_parent()
+    pipe = own_streams()
+    die_with_parent()
     try:
         command = pipe.receive()
     except PipeClosed:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands import models_hub, models_import, models_pull, models_remove, models_search
+from app.commands import models_hub, models_import, models_pull, models_quantise, models_remove, models_search
 from app.sizes import count, size
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def build() -> typer.Typer:
     app.command(name="search")(models_search.search)
     app.command(name="pull")(models_pull.pull)
     app.command(name="import")(models_import.import_folder)
+    app.command(name="quantize")(models_quantise.quantise)
     app.command(name="rm")(models_remove.remove)
     app.command(name="hub")(models_hub.hub)
     app.command(name="login")(models_hub.login)
@@ -98,6 +99,8 @@ def _summary(entry: ModelEntry) -> str:
 
 def _source(entry: ModelEntry, record: Record | None) -> str | None:
     """Where a model came from, as far as is known."""
+    if record is not None and record.made_from:
+        return f"quantised here from {record.made_from}"
     if record is not None:
         return f"{record.repo_id}@{record.commit[:12]}"
     return entry.origin or None

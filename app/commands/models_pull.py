@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.exit_codes import ExitCode
+from app.progress_line import ProgressLine
 from app.sizes import duration, size
 
 if TYPE_CHECKING:
@@ -38,15 +39,20 @@ def pull(
     from models.download.options import DownloadOptions
 
     repo_id, _, wanted = name.partition(":")
-    line = _ProgressLine()
+    line, last = ProgressLine(), _Last()
+
+    def show(progress: Progress) -> None:
+        last.progress = progress
+        line.show(_text(progress), progress.phase.value, is_last=progress.phase.value == "done")
+
     with told():
         wish = Wish(repo_id, wanted, revision)
         download = ModelDownload(hub(), wish, models_folder(), DownloadOptions(n_connections=connections))
         try:
-            done = download.run(line.show)
+            done = download.run(show)
         except KeyboardInterrupt:
             line.end()
-            print(f"Stopped. {line.kept}The same command goes on from there.", file=sys.stderr)
+            print(f"Stopped. {last.kept}The same command goes on from there.", file=sys.stderr)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         finally:
             line.end()
@@ -67,40 +73,17 @@ def pull(
     print(f"{done.model.name} ({size(done.model.n_bytes)}) {state}: {done.files[0]}")
 
 
-class _ProgressLine:
-    """Progress on stderr: one line that changes in a terminal, else a line now and then."""
+@dataclass(slots=True)
+class _Last:
+    """What was heard last of a download."""
 
-    def __init__(self) -> None:
-        self._is_terminal = sys.stderr.isatty()
-        self._shown_at = 0.0
-        self._is_open = False
-        self._last: Progress | None = None
+    progress: Progress | None = None
 
     @property
     def kept(self) -> str:
         """What has arrived, as a sentence."""
-        last = self._last
+        last = self.progress
         return f"{size(last.n_done)} of {size(last.n_total)} are kept. " if last and last.n_done else ""
-
-    def show(self, progress: Progress) -> None:
-        """Show how it goes, not too often."""
-        is_new = self._last is None or self._last.phase is not progress.phase
-        self._last = progress
-        now = time.monotonic()
-        if not is_new and now - self._shown_at < (0.2 if self._is_terminal else 10.0):
-            return
-        self._shown_at = now
-        if self._is_terminal:
-            print(f"\r\x1b[K{_text(progress)}", end="", file=sys.stderr, flush=True)
-            self._is_open = True
-        elif progress.phase.value != "done":
-            print(_text(progress), file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Leave the line."""
-        if self._is_open:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-            self._is_open = False
 
 
 def _text(progress: Progress) -> str:

@@ -14,7 +14,10 @@ _FOLDER = ".verified"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A file's origin and the hash it had; ``n_bytes`` and ``mtime_ns`` tell whether it is still that file."""
+    """A file's origin and the hash it had; ``n_bytes`` and ``mtime_ns`` tell whether it is still that file.
+
+    ``made_from`` names the model that it was quantised from here; it then comes from no repository.
+    """
 
     repo_id: str
     commit: str
@@ -22,6 +25,7 @@ class Record:
     content: str
     n_bytes: int
     mtime_ns: int
+    made_from: str = ""
 
 
 def write_record(folder: Path, file: Path, record: Record) -> None:

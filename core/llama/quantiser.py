@@ -1,0 +1,92 @@
+"""Writes a model with other tensor types (``llama_model_quantize``)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from core.errors import SlipstreamError
+from core.llama import log
+from core.llama.library import L, start_backend
+
+Progress = Callable[[str], None]
+"""Called with the name of a tensor when its turn has come: those before it are written."""
+
+# llama.cpp's own bound on the rows in memory at once is 8 GiB.
+_MOST_BUFFERED = 1 << 30
+_TENSOR = re.compile(r"\[ *\d+/ *(?P<count>\d+)\] (?P<name>\S+)")
+_SIZE = re.compile(r"quant size += +(?P<mib>[\d.]+) MiB")
+_FALLBACK = re.compile(r"(?P<count>\d+) of \d+ tensor\(s\) required fallback")
+_FAILURE = re.compile(r"failed to quantize: (?P<reason>.+)", re.DOTALL)
+_MIB = 1 << 20
+
+
+class QuantiserRefused(SlipstreamError):
+    """llama.cpp could not do it; the text is its reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Bytes of all tensors (to a hundredth of a MiB), how many there are, and how many got a larger type."""
+
+    n_bytes: int
+    n_tensors: int
+    n_fallback: int
+
+
+def quantise(
+    source: str,
+    target: str,
+    *,
+    file_type: int,
+    n_threads: int,
+    may_requantise: bool,
+    is_dry: bool = False,
+    progress: Progress = lambda name: None,
+) -> Outcome:
+    """Write ``source`` (the first part of a split model) to ``target`` as ``file_type`` (``llama_ftype``).
+
+    ``is_dry`` writes nothing and tells the size. Raises QuantiserRefused; what was written until then stays.
+    Misuse can abort the process: call it in one that may die.
+    """
+    start_backend()
+    params = L.llama_model_quantize_default_params()
+    params.nthread, params.ftype = n_threads, file_type
+    params.allow_requantize, params.dry_run = may_requantise, is_dry
+    params.max_buf_size = _MOST_BUFFERED
+    listener = _Listener(progress)
+    # The function says what it does in the log only. It is called on this thread, so that Python may listen.
+    callback = L.llama_log_callback(listener.hear)
+    L.llama_log_set(callback, ctypes.c_void_p(0))
+    try:
+        code = L.llama_model_quantize(os.fsencode(source), os.fsencode(target), ctypes.byref(params))
+    finally:
+        log.to_stderr()
+    if code:
+        raise QuantiserRefused(listener.reason or "llama.cpp gives no reason")
+    return Outcome(round(listener.mib * _MIB), listener.n_tensors, listener.n_fallback)
+
+
+class _Listener:
+    """Picks what matters out of the log of ``llama_model_quantize_impl``."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self.n_tensors = self.n_fallback = 0
+        self.mib = 0.0
+        self.reason = ""
+
+    def hear(self, _level: int, text: bytes, _data: object) -> None:
+        line = text.decode("utf-8", "replace")
+        if found := _TENSOR.match(line):
+            self.n_tensors = int(found["count"])
+            self._progress(found["name"])
+        elif found := _SIZE.search(line):
+            self.mib = float(found["mib"])
+        elif found := _FALLBACK.search(line):
+            self.n_fallback = int(found["count"])
+        elif found := _FAILURE.search(line):
+            self.reason = found["reason"].strip()

@@ -1,0 +1,1 @@
+"""Quantises a model in a process of its own."""

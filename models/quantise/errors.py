@@ -1,0 +1,33 @@
+"""What can go wrong when a model is quantised, as one tree.
+
+QuantiseError
+├── QuantiseRefused    what was asked for would lose more than it gains, or cannot be done with this model
+├── QuantiseFailed     it was begun, and the result is not there
+└── QuantiseCancelled  by the user
+"""
+
+from __future__ import annotations
+
+
+class QuantiseError(Exception):
+    """Base of every error about quantising: its text says what happened and what to do."""
+
+    @property
+    def message(self) -> str:
+        """The sentence for the user."""
+        return str(self)
+
+
+class QuantiseRefused(QuantiseError):
+    """Nothing was begun: the wish makes no sense for this model, or its name is taken."""
+
+
+class QuantiseFailed(QuantiseError):
+    """It was begun and did not end well; nothing of it is left."""
+
+
+class QuantiseCancelled(QuantiseError):
+    """The user cancelled it; nothing of it is left."""
+
+    def __init__(self) -> None:
+        super().__init__("Cancelled. Nothing of it is left on the disk.")

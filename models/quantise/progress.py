@@ -1,0 +1,61 @@
+"""How far the quantising of a model is, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class Phase(StrEnum):
+    """What is being done."""
+
+    WAITING = "waiting for another Slipstream that makes it"
+    SIZING = "looking at the model"
+    QUANTISING = "quantising"
+    VERIFYING = "loading the result"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class QuantiseProgress:
+    """``n_done`` of the source's ``n_total`` bytes of weights are converted; ``eta`` in seconds, None if unknown."""
+
+    phase: Phase
+    n_done: int
+    n_total: int
+    eta: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quantised:
+    """The result: a model of ``n_bytes`` in the file ``path``, ``seconds`` after the start.
+
+    ``n_fallback`` of its ``n_tensors`` have rows that the type cannot hold and got a larger one.
+    """
+
+    name: str
+    path: Path
+    n_bytes: int
+    n_tensors: int
+    n_fallback: int
+    seconds: float
+
+    @property
+    def notice(self) -> str | None:
+        """What is not as one may expect, as a sentence."""
+        if not self.n_fallback:
+            return None
+        return (
+            f"{self.n_fallback} of {self.n_tensors} tensors have rows that are no whole blocks of this type: they got "
+            "a larger one, so the file is larger than usual."
+        )
+
+
+# Before this share is done, the speed is mostly that of the start.
+_KNOWN_FROM = 0.02
+
+
+def seconds_left(n_done: int, n_total: int, elapsed: float) -> float | None:
+    """Seconds that the rest takes at the speed so far; None where that is not known yet."""
+    return elapsed * (n_total - n_done) / n_done if n_done > n_total * _KNOWN_FROM else None

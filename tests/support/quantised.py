@@ -1,0 +1,59 @@
+"""Sources for quantising: Ember in F16, whole and in parts, and a partition that is full soon."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import gguf
+import pytest
+
+from tests.support.gguf_factory import Recipe, cached, metadata_of, reader_of
+
+
+def ember_f16() -> Path:
+    """Ember with its matrices in F16."""
+    return cached(Recipe(tensor_type="F16"))
+
+
+def split_ember(folder: Path, n_parts: int = 2) -> list[Path]:
+    """Ember in F16 as a model of several files; the first has the metadata."""
+    source = ember_f16()
+    tensors = reader_of(source).tensors
+    per_part = -(-len(tensors) // n_parts)
+    files = []
+    for number in range(n_parts):
+        path = folder / f"ember-f16-{number + 1:05}-of-{n_parts:05}.gguf"
+        writer = gguf.GGUFWriter(path, "llama")
+        for entry in metadata_of(source) if number == 0 else []:
+            if entry.key != "general.architecture":
+                writer.add_key_value(entry.key, entry.value, entry.type, entry.item_type)
+        writer.add_uint16("split.no", number)
+        writer.add_uint16("split.count", n_parts)
+        writer.add_int32("split.tensors.count", len(tensors))
+        for tensor in tensors[number * per_part : (number + 1) * per_part]:
+            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        files.append(path)
+    return files
+
+
+@contextmanager
+def small_disk(folder: Path, n_bytes: int) -> Iterator[Path]:
+    """A disk of ``n_bytes`` of its own at ``folder``; skips the test where none can be mounted."""
+    folder.mkdir(parents=True)
+    if os.name != "posix" or os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    command = ["mount", "-t", "tmpfs", "-o", f"size={n_bytes}", "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("this machine lets nobody mount a disk")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=True)
