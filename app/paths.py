@@ -52,6 +52,16 @@ def models_folder() -> Path:
     return data_folder() / "models"
 
 
+def model_settings_file() -> Path:
+    """What is set for single models."""
+    return config_folder() / "models.json"
+
+
+def usage_file() -> Path:
+    """When each model was used last."""
+    return data_folder() / "usage.json"
+
+
 def starter_folder() -> Path:
     """The bundled model pair."""
     return Path(__file__).resolve().parent.parent / "models" / "starter"

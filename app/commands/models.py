@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.commands import models_hub, models_import, models_pull, models_quantise, models_remove, models_search
+from app.commands import (
+    models_hub,
+    models_import,
+    models_pull,
+    models_quantise,
+    models_remove,
+    models_search,
+    models_settings,
+)
 from app.sizes import count, size
 
 if TYPE_CHECKING:
@@ -26,6 +34,7 @@ def build() -> typer.Typer:
     app.command(name="pull")(models_pull.pull)
     app.command(name="import")(models_import.import_folder)
     app.command(name="quantize")(models_quantise.quantise)
+    app.command(name="settings")(models_settings.settings)
     app.command(name="rm")(models_remove.remove)
     app.command(name="hub")(models_hub.hub)
     app.command(name="login")(models_hub.login)

@@ -27,7 +27,9 @@ class EngineChoice:
         int | None, _option("--gpu-layers", metavar="N", low=0, help="Layers on the GPU; all that fit if left out.")
     ] = None
     flash_attention: Annotated[FlashAttention, _option("--flash-attention", help="Flash attention.")] = "auto"
-    kv_type: Annotated[KvType, _option("--kv-type", metavar="TYPE", help=f"KV cache: {', '.join(_KV_TYPES)}.")] = "f16"
+    kv_type: Annotated[
+        KvType | None, _option("--kv-type", metavar="TYPE", help=f"KV cache: {', '.join(_KV_TYPES)}; f16 if left out.")
+    ] = None
     mmap: Annotated[bool, _option("--mmap/--no-mmap", help="Map the file into memory instead of reading it.")] = True
     mlock: Annotated[bool, _option("--mlock", help="Keep the model in memory, never in swap.")] = False
     draft: Annotated[

@@ -17,6 +17,7 @@ from app.server.deep import DeepReply, Progress, check_deep
 from app.server.generation import News, generate, new_id, receipts_in_order
 from app.server.identity import Identity, fingerprint
 from app.server.logprobs import chat_logprobs
+from app.server.model_defaults import with_defaults
 from app.server.model_host import ModelHost
 from app.server.schemas import ChatCompletionBody
 from app.server.speed import Speed, answering, marks
@@ -95,11 +96,14 @@ class ChatCall:
         body = self.body
         limit, top_logprobs = body.token_limit, body.n_top_logprobs
         params, constraint, speed = list(body.sampling(top_logprobs)), body.constraint, body.wanted_speed
-        by_draft = speed is Speed.SPARK
         if speed is Speed.DEEP:
             check_deep(body)
         async with self.host.lease(body.model) as loaded:
-            model = answering(loaded, speed)
+            filled = with_defaults(body, self.host.own, loaded)
+            if filled is not body:
+                body = self.body = filled
+                params, speed = list(body.sampling(top_logprobs)), body.wanted_speed
+            model, by_draft = answering(loaded, speed), speed is Speed.SPARK
             body.check(model)
             if body.reasoning_effort is not None and "reasoning_effort" not in (model.chat_template or ""):
                 raise BadRequest("This model has no reasoning_effort: leave it out.", param="reasoning_effort")

@@ -15,6 +15,7 @@ from app.server.connection import while_connected
 from app.server.generation import News, generate, new_id, receipts_in_order
 from app.server.identity import Identity, fingerprint
 from app.server.logprobs import text_logprobs
+from app.server.model_defaults import with_defaults
 from app.server.model_host import ModelHost
 from app.server.schemas import MAX_CHOICES, CompletionBody
 from app.server.speed import Speed, answering, marks
@@ -72,9 +73,12 @@ class CompletionCall:
         self._check()
         params, limit, stop = list(body.sampling(body.logprobs)), body.token_limit, body.stop_strings
         constraint, speed = body.constraint, body.wanted_speed
-        by_draft = speed is Speed.SPARK
         async with self.host.lease(body.model) as loaded:
-            model = answering(loaded, speed)
+            filled = with_defaults(body, self.host.own, loaded)
+            if filled is not body:
+                body = self.body = filled
+                params, speed = list(body.sampling(body.logprobs)), body.wanted_speed
+            model, by_draft = answering(loaded, speed), speed is Speed.SPARK
             body.check(model)
             prompts = [self._around(prompt, model) for prompt in body.prompts]
             yield (

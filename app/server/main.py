@@ -19,6 +19,7 @@ from app.paths import cache_folder, log_folder, starter_folder
 from app.server.engine_bridge import EngineBridge
 from app.server.listening_socket import PortTaken, listen
 from app.server.model_host import Entry, GivenModel, ModelHost
+from app.server.model_keeper import UserKeeper
 from app.server.settings import ServerSettings
 from app.server_process import READY_PREFIX
 from core.errors import SlipstreamError
@@ -59,7 +60,7 @@ def _run(settings: ServerSettings, listening: socket.socket) -> int:
         return ExitCode.MODEL
     bridge = EngineBridge()
     supervisor = Supervisor(bridge.deliver, log_folder=log_folder(), cache_folder=cache_folder())
-    host = ModelHost(supervisor, bridge, catalog(), settings)
+    host = ModelHost(supervisor, bridge, catalog(), settings, UserKeeper())
     try:
         if draft is not None:
             host.pair(entry, draft)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,13 +19,16 @@ from typing import Protocol
 
 from app.server.engine_bridge import Engine, EngineBridge
 from app.server.errors import UnknownModel
+from app.server.model_keeper import ModelKeeper, NoKeeper
 from app.server.settings import ServerSettings
-from core.errors import EngineUnavailable, LoadFailed
+from core.errors import BadOption, EngineUnavailable, LoadFailed
 from core.events import EngineState, Phase
 from core.loaded_model import LoadedModel
+from core.model_settings import ModelSettings
 from core.options import EngineOptions
 
 _log = logging.getLogger("slipstream.server")
+_NOTE_SECONDS = 60.0
 LEAVING = "The server is shutting down."
 
 
@@ -71,8 +75,16 @@ class ModelCatalog(Protocol):
 class ModelHost:
     """The loaded model of one engine and the line of calls that want one."""
 
-    def __init__(self, engine: Engine, bridge: EngineBridge, catalog: ModelCatalog, settings: ServerSettings) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        bridge: EngineBridge,
+        catalog: ModelCatalog,
+        settings: ServerSettings,
+        keeper: ModelKeeper | None = None,
+    ) -> None:
         self.engine, self.bridge, self.catalog = engine, bridge, catalog
+        self._keeper = keeper or NoKeeper()
         # Draft models by the path of the model that they draft for: another vocabulary would not do.
         self._drafts: dict[Path, Path] = {}
         # Models that have run with theirs: a draft that is gone since must not cost the model.
@@ -90,32 +102,48 @@ class ModelHost:
         self._state_waiters: list[asyncio.Future[None]] = []
         self._loader = ThreadPoolExecutor(1, "model-loader")
         self._is_closing = False
+        self._note_next = 0.0
 
     def load(self, entry: Entry) -> None:
         """Begin to load a model at once, whatever runs."""
         self._entry, self._model, self._aliases = entry, None, {entry.name}
+        self._note_next = 0.0
         self._state, self._awaits_loading = EngineState(Phase.LOADING), True
         # Not on the event loop: it waits until the memory of the model before is free.
-        draft = self._drafts.get(entry.path)
-        options = self._settings.engine_options(
-            str(entry.path), str(draft) if draft else None, must_draft=entry.path not in self._drafted
-        )
-        self._loader.submit(self._load, options)
+        self._loader.submit(self._load, entry, self._drafts.get(entry.path), entry.path not in self._drafted)
 
     def pair(self, entry: Entry, draft: Entry) -> None:
         """Let ``draft`` draft for a model whenever that is loaded from now on."""
         self._drafts[entry.path] = draft.path
 
-    def _load(self, options: EngineOptions) -> None:
+    @property
+    def own(self) -> ModelSettings:
+        """What the user has set for the loaded model."""
+        return self._keeper.settings_of(self._entry.path) if self._entry is not None else ModelSettings()
+
+    def _load(self, entry: Entry, draft: Path | None, must_draft: bool) -> None:
         try:
-            self.engine.load(options)
+            self.engine.load(self._options(entry, draft, must_draft))
         except Exception as error:  # those who wait for the model must hear of it
-            _log.exception("%s could not be loaded", options.model_path)
+            _log.exception("%s could not be loaded", entry.path)
             problem = f"The engine could not be started: {error}"
             self.bridge.deliver((EngineState(Phase.LOADING), EngineState(Phase.FAILED, problem=problem)))
 
+    def _options(self, entry: Entry, draft: Path | None, must_draft: bool) -> EngineOptions:
+        own = self._keeper.settings_of(entry.path)
+        if draft is None and own.draft is not None:
+            draft, must_draft = self._keeper.draft_of(own), False
+        path, draft_path = str(entry.path), str(draft) if draft else None
+        try:
+            return self._settings.engine_options(path, draft_path, must_draft=must_draft, own=own)
+        except BadOption as error:
+            # The server's own options have been looked at when it started: together with the model's they are wrong.
+            _log.warning("The settings of %s are not used with this server's options: %s", entry.name, error.message)
+            return self._settings.engine_options(path, draft_path, must_draft=must_draft)
+
     def end(self) -> None:
         """Stop the engine for good, after whatever load has begun."""
+        self._is_closing = True
         self._loader.shutdown(cancel_futures=True)
         self.engine.close()
 
@@ -191,6 +219,7 @@ class ModelHost:
             yield await self._ready()
         finally:
             self._n_leases -= 1
+            self._note_use()
             self._advance()
 
     async def request_load(self, name: str) -> Entry:
@@ -281,9 +310,17 @@ class ModelHost:
             self._model = state.model
             if self._entry is not None:
                 self._drafted.add(self._entry.path)
+                self._note_use()
         self._wake()
         if state.phase is Phase.FAILED:
             _log.error("%s could not be loaded: %s", self.name, state.problem)
+
+    def _note_use(self) -> None:
+        """Remember that the model is in use, now and then and not on the event loop."""
+        now = time.monotonic()
+        if self._entry is not None and now >= self._note_next and not self._is_closing:
+            self._note_next = now + _NOTE_SECONDS
+            self._loader.submit(self._keeper.note_use, self._entry.path)
 
     def _wake(self) -> None:
         waiters, self._state_waiters = self._state_waiters, []

@@ -6,10 +6,12 @@ import ipaddress
 from dataclasses import dataclass
 
 from core.errors import BadOption
+from core.model_settings import ModelSettings
 from core.options import EngineOptions, FlashAttention, KvType, Speculation
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8642
+_RECOMMENDED = ModelSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class ServerSettings:
     n_threads: int | None = None
     n_gpu_layers: int | None = None
     flash_attention: FlashAttention = "auto"
-    kv_type: KvType = "f16"
+    kv_type: KvType | None = None
     mmap: bool = True
     mlock: bool = False
     devices: tuple[str, ...] = ()
@@ -67,17 +69,25 @@ class ServerSettings:
             return False
 
     def engine_options(
-        self, model_path: str, draft_path: str | None = None, *, must_draft: bool = True
+        self,
+        model_path: str,
+        draft_path: str | None = None,
+        *,
+        must_draft: bool = True,
+        own: ModelSettings = _RECOMMENDED,
     ) -> EngineOptions:
-        """Return the engine's options for a model file and its draft model; raises BadOption."""
+        """Return the engine's options for a model file and its draft model; raises BadOption.
+
+        ``own`` are the settings of that model: they stand where this server was started without the option.
+        """
         return EngineOptions(
             model_path=model_path,
-            n_ctx=self.n_ctx,
+            n_ctx=_first(self.n_ctx, own.ctx),
             n_slots=self.n_slots,
-            n_threads=self.n_threads,
-            n_gpu_layers=self.n_gpu_layers,
+            n_threads=_first(self.n_threads, own.threads),
+            n_gpu_layers=_first(self.n_gpu_layers, own.gpu_layers),
             flash_attention=self.flash_attention,
-            kv_type=self.kv_type,
+            kv_type=self.kv_type or own.kv_type or "f16",
             mmap=self.mmap,
             mlock=self.mlock,
             devices=self.devices,
@@ -87,3 +97,7 @@ class ServerSettings:
             cache_ram=self.cache_ram,
             cache_disk=self.cache_disk,
         )
+
+
+def _first(given: int | None, own: int | None) -> int | None:
+    return own if given is None else given

@@ -26,9 +26,7 @@ from tests.support.quantised import ember_f16, small_disk, split_ember
 
 
 def plan(folder: Path, type_name: str = "Q4_0", source: Path | None = None, **options) -> QuantisePlan:
-    return make_plan(
-        read_model(source or ember_f16()), name="ember-f16", type_name=type_name, folder=folder, **options
-    )
+    return make_plan(read_model(source or ember_f16()), name="ember-f16", type_name=type_name, folder=folder, **options)
 
 
 def files_of(folder: Path) -> list[str]:

@@ -1,0 +1,121 @@
+"""What a request leaves open comes from the settings of the model that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.model_settings import ModelSettingsStore, UsageStore
+from app.server.model_defaults import with_defaults
+from app.server.schemas import ChatCompletionBody, CompletionBody
+from app.server.settings import ServerSettings
+from app.server_process import ServerProcess
+from core.model_settings import ModelSettings
+from tests.app.server.conftest import RunningServer
+from tests.support.gguf_factory import EMBER
+from tests.support.scripted_engine import loaded
+
+MODEL = loaded("a.gguf")
+OWN = ModelSettings(temperature=0.25, top_k=7, speed="fast", system="Be brief.")
+
+
+def chat(**fields) -> ChatCompletionBody:
+    return ChatCompletionBody(**{"messages": [{"role": "user", "content": "Hi"}]} | fields)
+
+
+def test_nothing_set_leaves_the_body_alone():
+    body = chat()
+    assert with_defaults(body, ModelSettings(ctx=512), MODEL) is body
+
+
+def test_what_is_left_open_is_filled():
+    body = with_defaults(chat(top_k=3), OWN, MODEL)
+    (params,) = body.sampling(None)
+    assert (params.temperature, params.top_k, params.top_p) == (0.25, 3, 0.95)
+    assert body.wanted_speed == "fast"
+    assert [(m.role, m.content) for m in body.messages] == [("system", "Be brief."), ("user", "Hi")]
+    assert len(body.template_variables()["messages"]) == 2
+
+
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_a_system_message_of_the_request_stands(role):
+    body = chat(messages=[{"role": role, "content": "Mine."}, {"role": "user", "content": "Hi"}])
+    assert with_defaults(body, OWN, MODEL).messages == body.messages
+
+
+@pytest.mark.parametrize("fields", [{"speed": "standard"}, {"service_tier": "flex"}])
+def test_a_speed_of_the_request_stands(fields):
+    body = chat(**fields)
+    assert with_defaults(body, OWN, MODEL).wanted_speed is body.wanted_speed
+
+
+def test_a_default_speed_that_cannot_be_is_not_an_error():
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    for body, speed in ((chat(), "spark"), (chat(tools=tools), "deep"), (CompletionBody(prompt="x"), "deep")):
+        assert with_defaults(body, ModelSettings(speed=speed), MODEL).wanted_speed == "standard"
+    assert with_defaults(chat(), ModelSettings(speed="deep"), MODEL).wanted_speed == "deep"
+
+
+def test_text_completions_have_no_system_prompt():
+    body = with_defaults(CompletionBody(prompt="x"), OWN, MODEL)
+    assert (body.temperature, body.prompt) == (0.25, "x")
+
+
+def test_options_of_the_server_stand_before_those_of_the_model():
+    own = ModelSettings(ctx=512, kv_type="q8_0", threads=1, gpu_layers=0)
+    options = ServerSettings(n_ctx=256, kv_type="f16").engine_options("m.gguf", own=own)
+    assert (options.n_ctx, options.kv_type, options.n_threads, options.n_gpu_layers) == (256, "f16", 1, 0)
+    assert ServerSettings().engine_options("m.gguf", own=own).kv_type == "q8_0"
+    assert replace(ServerSettings().engine_options("m.gguf"), n_slots=4).kv_type == "f16"
+
+
+@pytest.fixture(scope="module")
+def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("own-home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLIPSTREAM_HOME", str(folder))
+        yield folder
+
+
+def test_a_real_server_honours_them(own_home: Path):
+    store = ModelSettingsStore(own_home / "config" / "models.json")
+    own = ModelSettings(ctx=256, kv_type="q8_0", threads=1, draft="ember-draft-q8_0", temperature=0.0)
+    store.change(EMBER, "ember", lambda old: own)
+    running = RunningServer(ServerProcess(["--parallel", "2"]))
+    try:
+        state = running.state
+        assert (state["n_ctx"], state["kv_type"], state["n_threads"]) == (256, "q8_0", 1)
+        assert state["spark"] == "ember-draft-q8_0"
+        usage = UsageStore(own_home / "data" / "usage.json")
+        running.wait_until(lambda _: usage.all().of(EMBER) is not None)
+
+        def told(**fields) -> str:
+            body = {"messages": [{"role": "user", "content": "Tell me of a fox."}], "max_tokens": 16} | fields
+            return running.http.post("/v1/chat/completions", json=body).json()["choices"][0]["message"]["content"]
+
+        assert told(seed=1) == told(seed=2)
+        assert len({told(seed=seed, temperature=5.0) for seed in range(4)}) > 1
+        # A change of what requests leave open counts at once.
+        n_before = _prompt_tokens(running)
+        store.change(EMBER, "ember", lambda old: replace(old, system="You are a pirate on a large ship."))
+        assert _prompt_tokens(running) > n_before + 5
+    finally:
+        running.close()
+
+
+def _prompt_tokens(running: RunningServer) -> int:
+    return running.chat("Hello.").usage.prompt_tokens
+
+
+def test_settings_that_contradict_the_servers_options_do_not_cost_the_model(own_home: Path):
+    ModelSettingsStore(own_home / "config" / "models.json").change(
+        EMBER, "ember", lambda old: ModelSettings(kv_type="q8_0", draft="a model that is gone")
+    )
+    running = RunningServer(ServerProcess(["--flash-attention", "off"]))
+    try:
+        assert running.state["kv_type"] == "f16"
+    finally:
+        running.close()

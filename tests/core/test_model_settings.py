@@ -1,0 +1,94 @@
+"""Settings of one model: checked with a sentence, kept where they can be used."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.server.speed import Speed
+from core.model_settings import (
+    NAMES,
+    SPEEDS,
+    BadSetting,
+    ModelSettings,
+    recommended,
+    setting_name,
+    settings_from,
+)
+
+NOTHING = ModelSettings()
+
+
+def test_texts_become_values():
+    made = NOTHING.with_texts(
+        {
+            "ctx": " 4096 ",
+            "KV-Type": "q8_0",
+            "temperature": "0.6",
+            "top_k": "20",
+            "system": " Be brief. \n",
+            "speed": "fast",
+        }
+    )
+    assert made.given == {
+        "ctx": 4096,
+        "kv_type": "q8_0",
+        "temperature": 0.6,
+        "top_k": 20,
+        "system": " Be brief. \n",
+        "speed": "fast",
+    }
+    assert made.sampling == {"temperature": 0.6, "top_k": 20}
+    assert made.without(("temperature", "top-k", "ctx")).given == {
+        "kv_type": "q8_0",
+        "system": " Be brief. \n",
+        "speed": "fast",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("ctx", "many", "a whole number"),
+        ("ctx", "1.5", "a whole number"),
+        ("ctx", "-1", "at least"),
+        ("kv_type", "q3_0", "KV cache type"),
+        ("gpu_layers", "-2", "at least 0"),
+        ("threads", "100000", "at most 512"),
+        ("speed", "ludicrous", "must be one of standard, fast"),
+        ("temperature", "hot", "a number"),
+        ("temperature", "nan", "finite"),
+        ("temperature", "-1", "Temperature must be between"),
+        ("top_p", "1.5", "Top_p must be between 0.0 and 1.0"),
+        ("system", "   ", "empty"),
+        ("system", "x" * 100_001, "100,001 characters"),
+        ("system", "\ud800", "surrogate"),
+        ("draft", "", "name of a model"),
+        ("colour", "red", "no setting 'colour'"),
+    ],
+)
+def test_what_cannot_be_is_said(name, text, says):
+    with pytest.raises(BadSetting, match=says):
+        NOTHING.with_texts({name: text})
+
+
+def test_saved_settings_that_cannot_be_used_do_not_cost_the_others():
+    saved = {"ctx": 2048, "temperature": "hot", "top_k": 3.5, "kv_type": "q9", "colour": 1, "threads": True, "top_p": 1}
+    settings, problems = settings_from(saved)
+    assert settings.given == {"ctx": 2048, "top_p": 1}
+    assert len(problems) == 5
+    assert settings_from([1]) == (NOTHING, settings_from([1])[1])
+    assert settings_from({}) == (NOTHING, ())
+
+
+def test_every_setting_has_a_recommended_value_in_words():
+    assert {name: recommended(name) for name in ("ctx", "temperature", "speed")} == {
+        "ctx": "chosen for this machine",
+        "temperature": "0.8",
+        "speed": "standard",
+    }
+    assert all(recommended(name) for name in NAMES)
+    assert all(setting_name(name.upper().replace("_", "-")) == name for name in NAMES)
+
+
+def test_speeds_are_those_of_requests():
+    assert set(SPEEDS) == {speed.value for speed in Speed}
