@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 
 def count(n: int) -> str:
     """A number of parameters: "8.2B", "494M"; empty for none."""
@@ -33,6 +35,21 @@ def table(rows: list[list[str]]) -> str:
     """Rows in columns, the last as long as it is."""
     if not rows:
         return ""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-    lines = ["  ".join([*(f"{cell:{w}}" for cell, w in zip(row, widths, strict=False)), row[-1]]) for row in rows]
+    widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    lines = ["  ".join([*(_padded(cell, w) for cell, w in zip(row, widths, strict=False)), row[-1]]) for row in rows]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def width(text: str) -> int:
+    """Columns that a terminal gives to ``text``: two for wide characters, none for those that go onto another."""
+    return sum(_columns(character) for character in text)
+
+
+def _padded(cell: str, columns: int) -> str:
+    return cell + " " * (columns - width(cell))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

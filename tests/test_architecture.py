@@ -31,6 +31,7 @@ VALUES = {
         "errors",
         "events",
         "loaded_model",
+        "model_settings",
         "options",
         "receipt",
         "request",

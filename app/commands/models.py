@@ -10,17 +10,17 @@ import typer
 from app.commands import (
     models_hub,
     models_import,
+    models_keep,
     models_pull,
     models_quantise,
     models_remove,
     models_search,
     models_settings,
+    models_verify,
 )
-from app.sizes import count, size
 
 if TYPE_CHECKING:
     from models.catalog import ModelEntry
-    from models.download.records import Record
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -35,6 +35,7 @@ def build() -> typer.Typer:
     app.command(name="import")(models_import.import_folder)
     app.command(name="quantize")(models_quantise.quantise)
     app.command(name="settings")(models_settings.settings)
+    app.command(name="verify")(models_verify.verify)
     app.command(name="rm")(models_remove.remove)
     app.command(name="hub")(models_hub.hub)
     app.command(name="login")(models_hub.login)
@@ -52,11 +53,10 @@ def _list(as_json: _Json = False) -> None:
     models = catalog()
     entries = models.entries()
     if as_json:
-        print(json.dumps([_facts(entry) for entry in entries], ensure_ascii=False))
+        known = models_keep.known()
+        print(json.dumps([models_keep.facts(entry, known) for entry in entries], ensure_ascii=False))
         return
-    width = max((len(entry.name) for entry in entries), default=0)
-    for entry in entries:
-        print(f"{entry.name:{width}}  {entry.problem or _summary(entry)}")
+    print(models_keep.listing(entries))
     for problem in models.folder_problems:
         print(f"{problem.folder}: {problem.sentence}")
     folders = [models_folder(), *(folder.path for folder in read_folders(folders_file()))]
@@ -101,37 +101,5 @@ def _may_be_repository(name: str) -> bool:
     return bool(slash and maker and repository) and "/" not in repository and not maker.startswith((".", "~"))
 
 
-def _summary(entry: ModelEntry) -> str:
-    parts = [entry.title, entry.architecture, count(entry.n_params), entry.quantisation, size(entry.n_bytes)]
-    return "  ".join([*(part for part in parts if part), *(["(a toy to try everything with)"] if entry.is_toy else [])])
-
-
-def _source(entry: ModelEntry, record: Record | None) -> str | None:
-    """Where a model came from, as far as is known."""
-    if record is not None and record.made_from:
-        return f"quantised here from {record.made_from}"
-    if record is not None:
-        return f"{record.repo_id}@{record.commit[:12]}"
-    return entry.origin or None
-
-
 def _facts(entry: ModelEntry) -> dict[str, Any]:
-    from app.paths import models_folder
-    from models.download.records import is_verified, read_record
-
-    record = read_record(models_folder(), entry.path)
-    return {
-        "name": entry.name,
-        "title": entry.title,
-        "path": str(entry.path),
-        "architecture": entry.architecture,
-        "quantisation": entry.quantisation,
-        "n_params": entry.n_params,
-        "n_bytes": entry.n_bytes,
-        "n_ctx_train": entry.n_ctx_train,
-        "licence": entry.licence,
-        "source": _source(entry, record),
-        "is_verified": is_verified(models_folder(), entry.path),
-        "is_toy": entry.is_toy,
-        "problem": entry.problem,
-    }
+    return models_keep.facts(entry, models_keep.known())

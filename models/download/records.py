@@ -9,7 +9,7 @@ from pathlib import Path
 
 from models.download.safe_path import PARTIAL_FOLDER
 
-_FOLDER = ".verified"
+RECORDS_FOLDER = ".verified"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,4 +78,4 @@ def _place(folder: Path, file: Path) -> Path:
         inside = file.relative_to(folder)
     except ValueError:
         inside = Path(PARTIAL_FOLDER) / "elsewhere"
-    return folder / _FOLDER / inside.with_name(inside.name + ".json")
+    return folder / RECORDS_FOLDER / inside.with_name(inside.name + ".json")

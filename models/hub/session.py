@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from models.hub.errors import HubFault, RateLimited, TimedOut, Unreachable
@@ -13,6 +15,7 @@ from models.hub.settings import HubSettings
 if TYPE_CHECKING:
     import httpx2
 
+_LONGEST_WAIT = 7 * 86_400.0
 _RESET = re.compile(r"\bt\s*=\s*(\d+)")
 _lock = threading.Lock()
 _opened_for: tuple[str | None, float] | None = None
@@ -65,12 +68,27 @@ def refuse_later(status: int, headers: Any) -> None:
 
 
 def retry_after(headers: Any) -> float | None:
-    """Seconds to wait that an answer's headers ask for, or None."""
+    """Seconds to wait that an answer's headers ask for, at most a week, or None.
+
+    A date is compared with the answer's own, so that this machine's clock may be wrong; one in the past is "now".
+    """
     value = str(headers.get("Retry-After", "")).strip()
-    if value.isdigit():
-        return float(value)
+    if value.isascii() and value.isdigit():
+        return min(float(value), _LONGEST_WAIT)
+    moment = _moment(value)
+    if moment is not None:
+        now = _moment(str(headers.get("Date", "")))
+        return min(max(0.0, moment - (time.time() if now is None else now)), _LONGEST_WAIT)
     match = _RESET.search(str(headers.get("RateLimit", "")))
-    return float(match[1]) if match else None
+    return min(float(match[1]), _LONGEST_WAIT) if match else None
+
+
+def _moment(date: str) -> float | None:
+    """Seconds since the epoch of a date as HTTP writes it, or None."""
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
 
 
 def reason(error: Exception) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from models.json_store import JsonStore, StoreRefused
-from tests.support.quantised import small_disk
+from tests.support.disks import small_disk
 
 ROOT = Path(__file__).resolve().parents[2]
 

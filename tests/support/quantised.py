@@ -1,15 +1,10 @@
-"""Sources for quantising: Ember in F16, whole and in parts, and a partition that is full soon."""
+"""Sources for quantising: Ember in F16, whole and in parts."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import gguf
-import pytest
 
 from tests.support.gguf_factory import Recipe, cached, metadata_of, reader_of
 
@@ -42,18 +37,3 @@ def split_ember(folder: Path, n_parts: int = 2) -> list[Path]:
         writer.close()
         files.append(path)
     return files
-
-
-@contextmanager
-def small_disk(folder: Path, n_bytes: int) -> Iterator[Path]:
-    """A disk of ``n_bytes`` of its own at ``folder``; skips the test where none can be mounted."""
-    folder.mkdir(parents=True)
-    if os.name != "posix" or os.geteuid() != 0:
-        pytest.skip("mounting a small disk needs root")
-    command = ["mount", "-t", "tmpfs", "-o", f"size={n_bytes}", "tmpfs", str(folder)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("this machine lets nobody mount a disk")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=True)

@@ -21,8 +21,9 @@ from models.quantise.errors import QuantiseCancelled, QuantiseFailed, QuantiseRe
 from models.quantise.plan import QuantisePlan, make_plan
 from models.quantise.progress import Phase, QuantiseProgress
 from models.quantise.target_types import TARGETS
+from tests.support.disks import make_read_only, small_disk
 from tests.support.gguf_factory import EMBER, Recipe, cached
-from tests.support.quantised import ember_f16, small_disk, split_ember
+from tests.support.quantised import ember_f16, split_ember
 
 
 def plan(folder: Path, type_name: str = "Q4_0", source: Path | None = None, **options) -> QuantisePlan:
@@ -167,6 +168,13 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / ".partial").write_text("in the way")
     with pytest.raises(FolderRefused):
         QuantiseJob(plan(tmp_path), tmp_path).run()
+
+
+def test_a_disk_that_may_only_be_read(tmp_path):
+    with small_disk(tmp_path / "disk", 1 << 20) as disk:
+        make_read_only(disk)
+        with pytest.raises(FolderRefused, match="Read-only file system"):
+            QuantiseJob(plan(disk), disk).run()
 
 
 def test_what_a_killed_run_left_is_neither_listed_nor_in_the_way(tmp_path):

@@ -19,6 +19,7 @@ from models.hub.errors import (
     Unreachable,
 )
 from models.hub.repository import Access, Role
+from models.hub.session import retry_after
 from tests.support.gguf_factory import EMBER_DRAFT
 from tests.support.hub_server import PAGE, TOKEN, Fault
 
@@ -130,6 +131,29 @@ def test_rate_limits_are_told_at_once_with_their_seconds(server, hub):
     with pytest.raises(RateLimited, match="in 55 seconds"):
         hub.repository("acme/big-GGUF")
     assert len(server.asked) == 2
+
+
+NOW = "Sat, 21 Nov 2026 15:00:00 GMT"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "12"}, 12.0),
+        ({"Retry-After": "Sat, 21 Nov 2026 15:02:00 GMT", "Date": NOW}, 120.0),
+        ({"Retry-After": "Sat, 21 Nov 2020 15:02:00 GMT", "Date": NOW}, 0.0),
+        ({"Retry-After": "Sat, 21 Nov 1970 15:02:00 GMT"}, 0.0),
+        ({"Retry-After": "Sat, 21 Nov 2126 15:02:00 GMT", "Date": NOW}, 7 * 86_400.0),
+        ({"Retry-After": "9" * 400}, 7 * 86_400.0),
+        ({"Retry-After": "²"}, None),
+        ({"Retry-After": "-5"}, None),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "Sat, 99 Nov 2026 99:99:99 GMT"}, None),
+        ({}, None),
+    ],
+)
+def test_when_to_come_back_whatever_this_machines_clock_says(headers, seconds):
+    assert retry_after(headers) == seconds
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])

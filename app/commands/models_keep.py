@@ -1,0 +1,123 @@
+"""What is kept of the models here: the facts that ``models list`` and ``models show`` print."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.chat.plain_text import printable
+from app.sizes import count, size, table
+
+if TYPE_CHECKING:
+    from app.model_settings import LastUsed
+    from models.catalog import ModelEntry
+    from models.download.records import Record
+    from models.download.standing import Gone, Moved
+
+_HEAD = ["NAME", "PARAMETERS", "TYPE", "SIZE", "CONTEXT", "ARCHITECTURE", "LICENCE", "LAST USED", "FROM"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was read once for all models."""
+
+    folder: Path
+    last_used: LastUsed
+    changes: tuple[Moved | Gone, ...] = ()
+
+
+def known() -> Known:
+    """Read what is kept of models; what is known of a file that was moved goes with it."""
+    from app.model_settings import UsageStore
+    from app.paths import models_folder, usage_file
+    from models.download.standing import Moved, look_for_changes
+
+    changes = look_for_changes(models_folder())
+    _settle([change for change in changes if isinstance(change, Moved)])
+    return Known(models_folder(), UsageStore(usage_file()).all(), changes)
+
+
+def facts(entry: ModelEntry, known: Known) -> dict[str, Any]:
+    """One model as JSON says it; what is not known is None."""
+    from models.download.records import read_record
+    from models.download.standing import Standing, standing
+    from models.split_files import parts
+
+    record = read_record(known.folder, entry.path)
+    stands = standing(known.folder, parts(entry.path))
+    used = known.last_used.of(entry.path)
+    return {
+        "name": entry.name,
+        "title": entry.title,
+        "path": str(entry.path),
+        "architecture": entry.architecture,
+        "quantisation": entry.quantisation,
+        "n_params": entry.n_params,
+        "n_active_params": entry.facts.n_active_params if entry.facts is not None else 0,
+        "n_bytes": entry.n_bytes,
+        "n_ctx_train": entry.n_ctx_train,
+        "licence": entry.licence,
+        "source": _source(entry, record),
+        "is_verified": stands is Standing.VERIFIED,
+        "verified": stands.value,
+        "last_used": datetime.fromtimestamp(used, UTC).isoformat(timespec="seconds") if used is not None else None,
+        "is_toy": entry.is_toy,
+        "problem": entry.problem,
+    }
+
+
+def listing(entries: Sequence[ModelEntry]) -> str:
+    """All models as a table, below it those that cannot be used and why, and what happened behind the app's back."""
+    read = known()
+    rows = [_row(entry, facts(entry, read)) for entry in entries if entry.problem is None]
+    broken = [[printable(entry.name), printable(entry.problem)] for entry in entries if entry.problem is not None]
+    blocks = [table([_HEAD, *rows]) if rows else "There are no models yet. `slipstream models search` finds some."]
+    if broken:
+        blocks.append(f"Cannot be used as models:\n{table(broken)}")
+    if read.changes:
+        blocks.append("\n".join(printable(change.sentence) for change in read.changes))
+        _settle(read.changes)  # it is said once
+    return "\n\n".join(blocks)
+
+
+def _settle(changes: Sequence[Moved | Gone]) -> None:
+    from app.paths import models_folder
+    from models.download.standing import settle
+
+    try:
+        settle(models_folder(), changes)
+    except OSError as error:
+        print(f"{models_folder()} cannot be written: {error.strerror}.", file=sys.stderr)
+
+
+def _row(entry: ModelEntry, known: dict[str, Any]) -> list[str]:
+    active = known["n_active_params"]
+    is_sparse = 0 < active < entry.n_params
+    used = known["last_used"]
+    origin = "a toy to try everything with" if entry.is_toy else known["source"] or ""
+    checked = "" if known["verified"] == "not downloaded here" else f"{known['verified']}, "
+    row = [
+        entry.name,
+        count(entry.n_params) + (f", {count(active)} active" if is_sparse else ""),
+        entry.quantisation,
+        size(entry.n_bytes),
+        f"{entry.n_ctx_train:,}",
+        entry.architecture,
+        entry.licence or "",
+        datetime.fromisoformat(used).astimezone().strftime("%Y-%m-%d %H:%M") if used else "",
+        f"{checked}{origin}".rstrip(", "),
+    ]
+    return [printable(cell).replace("\n", " ") for cell in row]
+
+
+def _source(entry: ModelEntry, record: Record | None) -> str | None:
+    """Where a model came from, as far as is known."""
+    if record is not None and record.made_from:
+        return f"quantised here from {record.made_from}"
+    if record is not None:
+        return f"{record.repo_id}@{record.commit[:12]}"
+    return entry.origin or None

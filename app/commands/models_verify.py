@@ -1,0 +1,68 @@
+"""``slipstream models verify``: is a downloaded model still what its checksum said?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.exit_codes import ExitCode
+from app.progress_line import ProgressLine
+from app.sizes import size
+
+if TYPE_CHECKING:
+    from models.download.standing import Standing
+
+
+def verify(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name, title or path of a downloaded model.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Read a model's files and compare their SHA-256 with that of the download.
+
+    Exit code 1 where they differ, 2 where nothing is known to compare with.
+    """
+    from app.library import LibraryError
+    from app.model_choice import find_entry
+    from app.paths import models_folder
+    from models.download.standing import Standing
+    from models.split_files import parts
+
+    entry = find_entry(name)
+    try:
+        found = {file: _verify(models_folder(), file) for file in parts(entry.path)}
+    except OSError as error:
+        raise LibraryError(f"{entry.name} cannot be read: {error.strerror}.", ExitCode.MODEL) from error
+    worst = next((one for one in (Standing.CHANGED, Standing.UNKNOWN) if one in found.values()), Standing.VERIFIED)
+    if as_json:
+        files = {str(file): stands.value for file, stands in found.items()}
+        print(json.dumps({"name": entry.name, "verified": worst.value, "files": files}, ensure_ascii=False))
+    if worst is Standing.CHANGED:
+        changed = ", ".join(str(file) for file, stands in found.items() if stands is Standing.CHANGED)
+        raise LibraryError(
+            f"{changed} is not what was downloaded: its SHA-256 differs. Remove the model with `slipstream models rm "
+            f"{entry.name}` and get it again.",
+            ExitCode.ERROR,
+        )
+    if worst is Standing.UNKNOWN:
+        raise LibraryError(
+            f"{entry.name} was not downloaded or made here, so there is no checksum to compare it with.", ExitCode.USAGE
+        )
+    if not as_json:
+        print(f"{entry.name} ({size(entry.n_bytes)}) is what it was: its SHA-256 is the recorded one.")
+
+
+def _verify(folder: Path, file: Path) -> Standing:
+    from models.download.standing import verify
+
+    line = ProgressLine()
+    try:
+        return verify(folder, file, lambda n_done, n_total: line.show(_text(file, n_done, n_total), file.name))
+    finally:
+        line.end()
+
+
+def _text(file: Path, n_done: int, n_total: int) -> str:
+    return f"reading {file.name}: {n_done / n_total:4.0%} of {size(n_total)}"

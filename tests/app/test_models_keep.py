@@ -1,0 +1,169 @@
+"""Keeping models: the list, what happened behind the app's back, verifying and quantising, on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app import cli
+from app.exit_codes import ExitCode
+from app.model_settings import UsageStore
+from app.paths import models_folder, usage_file
+from app.sizes import table, width
+from models import catalog
+from tests.support.gguf_factory import EMBER_DRAFT, Recipe, cached
+from tests.support.quantised import ember_f16
+
+ROOT = Path(__file__).resolve().parents[2]
+# Deep enough to be interrupted while it is quantised.
+DEEP = Recipe(n_layers=96, tensor_type="F16")
+
+
+@pytest.fixture
+def models(home: Path, capsys: pytest.CaptureFixture[str]):
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = cli.main(["models", *arguments])
+        return int(code), *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def f16(home: Path) -> Path:
+    """Ember in F16 among the models."""
+    path = models_folder() / "acme" / "ember-GGUF" / "ember-F16.gguf"
+    path.parent.mkdir(parents=True)
+    path.symlink_to(ember_f16())
+    return path
+
+
+def test_quantise_list_verify_and_remove(models, f16):
+    code, out, err = models("quantize", "ember-F16", "q4_0", "--threads", "1", "--json")
+    assert code == ExitCode.OK, err
+    made = json.loads(out)
+    assert (made["name"], made["type"], made["source"]) == ("ember-Q4_0", "Q4_0", "ember-F16")
+    assert made["n_bytes"] == Path(made["path"]).stat().st_size
+    shown = json.loads(models("show", "ember-Q4_0", "--json")[1])
+    assert (shown["quantisation"], shown["verified"]) == ("Q4_0", "verified")
+    assert shown["source"] == "quantised here from ember-F16 (F16)"
+    assert "quantised here from" in models("list")[1]
+    assert "is what it was" in models("verify", "ember-Q4_0")[1]
+    assert json.loads(models("rm", "ember-Q4_0", "--delete", "--json")[1])["files"] == [made["path"]]
+    assert not Path(made["path"]).exists()
+    assert "ember-Q4_0" not in models("list")[1]
+
+
+def test_what_cannot_be_quantised_says_why(models, f16):
+    for arguments, code, says in (
+        (("ember-F16", "Q9"), ExitCode.USAGE, "Choose one of: F16, BF16, Q8_0"),
+        (("ember-F16", "Q4_0", "--output", "../x"), ExitCode.USAGE, "cannot be a model's name"),
+        (("ember-q8_0", "Q4_0"), ExitCode.USAGE, "quantised already (Q8_0)"),
+        (("nobody", "Q4_0"), ExitCode.MODEL, "no model called"),
+    ):
+        found, _, err = models("quantize", *arguments)
+        assert (found, says in err) == (code, True), err
+    models("quantize", "ember-F16", "Q4_0")
+    code, _, err = models("quantize", "ember-F16", "Q4_0")
+    assert (code, "already" in err) == (ExitCode.USAGE, True)
+
+
+def test_quantising_again_is_done_when_asked(models, f16):
+    code, out, _ = models("quantize", "ember-q8_0", "Q4_0", "--allow-requantize", "--output", "tiny é")
+    assert code == ExitCode.OK
+    assert "tiny é" in out
+    assert "rows that are no whole blocks" in out
+
+
+def test_ctrl_c_ends_quantising_and_leaves_nothing(home):
+    source = cached(DEEP)
+    command = [sys.executable, "-m", "app", "models", "quantize", str(source), "Q4_K_M", "--threads", "1"]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "quantising" in line:
+            break
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (ExitCode.INTERRUPTED, ""), err
+    assert "Nothing of it is left" in err
+    assert "Traceback" not in err
+    assert [path for path in models_folder().rglob("*") if path.is_file() and path.suffix != ".lock"] == []
+
+
+def test_the_list_is_a_table_in_any_script(models, f16):
+    for name in ("模型 Q4.gguf", "نموذج.gguf", "🦊 fox.gguf", "e\u0301.gguf", "bad\x1b[31m.gguf"):
+        shutil.copyfile(EMBER_DRAFT, f16.parent / name)
+    (f16.parent / "broken.gguf").write_bytes(b"GGUF")
+    out = models("list")[1]
+    assert "\x1b" not in out
+    rows = out.split("\n\n")[0].splitlines()
+    columns = {width(row[: row.index("1,024")]) for row in rows[1:]}
+    assert len(columns) == 1
+    assert "Cannot be used as models:\nbroken  broken.gguf is incomplete" in out
+    assert "1,024" in out
+
+
+def test_files_that_moved_or_went_are_told_once(models, f16):
+    for output in ("one", "two", "three"):
+        models("quantize", "ember-F16", "Q4_0", "--output", output)
+    folder = models_folder() / "quantised"
+    (folder / "one.gguf").unlink()
+    (folder / "two.gguf").rename(models_folder() / "deux.gguf")
+    os.utime(folder / "three.gguf", (1, 1))
+    out = models("list")[1]
+    assert "one.gguf was deleted or moved away" in out
+    assert "two.gguf was moved" in out
+    assert "changed since download" in out
+    again = models("list")[1]
+    assert "was deleted" not in again
+    assert "was moved" not in again
+    assert json.loads(models("show", "deux", "--json")[1])["verified"] == "verified"
+    assert "is what it was" in models("verify", "three")[1]
+    assert json.loads(models("show", "three", "--json")[1])["verified"] == "verified"
+
+
+def test_a_file_of_another_content_fails_to_verify(models, f16):
+    models("quantize", "ember-F16", "Q4_0")
+    path = models_folder() / "quantised" / "ember-Q4_0.gguf"
+    with open(path, "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x55")
+    code, _, err = models("verify", "ember-Q4_0")
+    assert (code, "SHA-256 differs" in err) == (ExitCode.ERROR, True)
+    code, out, _ = models("verify", "ember-Q4_0", "--json")
+    assert (code, json.loads(out)["verified"]) == (ExitCode.ERROR, "changed since download")
+    code, _, err = models("verify", "ember-F16")
+    assert (code, "no checksum to compare" in err) == (ExitCode.USAGE, True)
+
+
+def test_last_use_is_shown(models, f16):
+    UsageStore(usage_file(), clock=lambda: 1_700_000_000.0).note(f16)
+    entry = json.loads(models("show", "ember-F16", "--json")[1])
+    assert entry["last_used"] == "2023-11-14T22:13:20+00:00"
+    assert "2023-11-1" in models("list")[1]
+    assert json.loads(models("show", "ember-draft-q8_0", "--json")[1])["last_used"] is None
+
+
+def test_thousands_of_models_are_read_once(models, f16, monkeypatch):
+    """Listing looks at each file, and reads the header of each only once."""
+    for i in range(5_000):
+        (f16.parent / f"{i}.gguf").write_bytes(b"GGUF")
+    read: list[Path] = []
+    read_model = catalog.read_model
+    monkeypatch.setattr(catalog, "read_model", lambda path: read.append(path) or read_model(path))
+    assert len(json.loads(models("list", "--json")[1])) == 5_003
+    assert len(read) == len(set(read)) == 5_003
+
+
+def test_wide_and_combining_characters_keep_columns():
+    assert [width(text) for text in ("abc", "模型", "e\u0301", "🦊", "")] == [3, 4, 1, 2, 0]
+    assert table([["模", "x"], ["abc", "y"]]) == "模   x\nabc  y"

@@ -1,0 +1,117 @@
+"""Downloads onto real disks that fill up in the middle or may only be read; links and clocks that are wrong."""
+
+from __future__ import annotations
+
+import os
+import random
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+from models.catalog import Catalog
+from models.download.errors import DiskFull, FolderRefused, NoSpace, UnsafeName
+from models.download.model_download import ModelDownload, Wish
+from models.download.options import DownloadOptions
+from models.download.progress import Progress
+from models.download.records import is_verified
+from tests.support.disks import fill_up, make_read_only, small_disk
+from tests.support.hub_server import Fault
+
+REPO, FILE = "acme/fox-GGUF", "fox-Q4_0.gguf"
+CONTENT = random.Random(9).randbytes(3_000_000)
+OPTIONS = DownloadOptions(
+    piece_bytes=64 << 10, record_bytes=16 << 10, patience=3, retry=0.01, longest_wait=0.05, reserve_bytes=0
+)
+
+
+@pytest.fixture
+def pull(server, hub):
+    server.add(REPO, {FILE: CONTENT})
+
+    def run(folder: Path, report=lambda progress: None):
+        return ModelDownload(hub, Wish(REPO), folder, OPTIONS).run(report)
+
+    return run
+
+
+def models(folder: Path) -> list[str]:
+    return [entry.name for entry in Catalog([folder], starter=None).entries()]
+
+
+def test_a_disk_that_others_fill_in_the_middle_keeps_what_is_there(pull, server, tmp_path):
+    with small_disk(tmp_path / "disk", 5 << 20) as disk:
+        server.fault(FILE, Fault(bytes_per_second=2e6))
+        other = disk / "other"
+
+        def fill(progress: Progress) -> None:
+            if progress.n_done > 500_000 and not other.exists():
+                fill_up(other)
+
+        with pytest.raises(DiskFull, match="is full"):
+            pull(disk, fill)
+        assert models(disk) == []
+        other.unlink()
+        server.heal()
+        n_before = server.n_content_bytes
+        (path,) = pull(disk).files
+        assert path.read_bytes() == CONTENT
+        assert is_verified(disk, path)
+        assert server.n_content_bytes - n_before < len(CONTENT) - 200_000
+
+
+def test_a_disk_that_is_too_small_is_told_before_the_first_byte(pull, server, tmp_path):
+    with small_disk(tmp_path / "disk", 1 << 20) as disk:
+        with pytest.raises(NoSpace, match="are missing"):
+            pull(disk)
+        assert server.content_requests() == []
+
+
+def test_a_disk_that_may_only_be_read_is_told(pull, server, tmp_path):
+    with small_disk(tmp_path / "disk", 8 << 20) as disk:
+        make_read_only(disk)
+        with pytest.raises(FolderRefused, match="Read-only file system"):
+            pull(disk)
+        assert server.content_requests() == []
+
+
+def test_a_link_in_place_of_the_model_is_replaced_and_not_followed(pull, tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    place = tmp_path / "models" / REPO / FILE
+    place.parent.mkdir(parents=True)
+    place.symlink_to(precious)
+    pull(tmp_path / "models")
+    assert precious.read_text() == "mine"
+    assert not place.is_symlink()
+    assert place.read_bytes() == CONTENT
+
+
+def test_a_makers_folder_that_leads_out_is_refused(pull, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "acme").symlink_to(outside, target_is_directory=True)
+    with pytest.raises(UnsafeName, match="through a link"):
+        pull(tmp_path / "models")
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("when", [0.0, 4_000_000_000.0])
+def test_a_folder_of_another_time_does_not_matter(pull, tmp_path, when):
+    folder = tmp_path / "models"
+    (folder / REPO).mkdir(parents=True)
+    for path in (folder, folder / REPO):
+        os.utime(path, (when, when))
+    (path,) = pull(folder).files
+    os.utime(path, (when, when))
+    assert not is_verified(folder, path)
+    assert not pull(folder).was_there
+    assert is_verified(folder, path)
+
+
+def test_a_server_whose_clock_is_behind_asks_for_no_wait(pull, server, tmp_path):
+    past = formatdate(1_000_000_000, usegmt=True)
+    server.fault(FILE, Fault(status=503, headers={"Retry-After": past}, times=2))
+    (path,) = pull(tmp_path / "models").files
+    assert path.read_bytes() == CONTENT

@@ -1,0 +1,149 @@
+"""Downloaded files that change, move or vanish behind the app's back are noticed; nothing is guessed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from models.download.errors import Stopped
+from models.download.records import Record, read_record, write_record
+from models.download.standing import (
+    Gone,
+    Moved,
+    Standing,
+    look_for_changes,
+    settle,
+    standing,
+    verify,
+)
+
+NAME = "acme/fox-GGUF/模型 fox.gguf"
+
+
+@pytest.fixture
+def put(tmp_path):
+    def put(name: str = NAME, content: bytes = b"GGUF" * 1000, **fields) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        status = path.stat()
+        known = {"repo_id": "acme/fox-GGUF", "commit": "0" * 40, "path": path.name} | fields
+        content_hash = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        write_record(
+            tmp_path, path, Record(content=content_hash, n_bytes=status.st_size, mtime_ns=status.st_mtime_ns, **known)
+        )
+        return path
+
+    return put
+
+
+def test_untouched_files_are_verified(put, tmp_path):
+    path = put()
+    assert standing(tmp_path, [path]) is Standing.VERIFIED
+    assert look_for_changes(tmp_path) == ()
+    assert verify(tmp_path, path, lambda n_done, n_total: None) is Standing.VERIFIED
+
+
+def test_a_file_that_is_not_ours_is_unknown(tmp_path):
+    path = tmp_path / "own.gguf"
+    path.write_bytes(b"GGUF")
+    assert standing(tmp_path, [path]) is Standing.UNKNOWN
+    assert verify(tmp_path, path, lambda n_done, n_total: None) is Standing.UNKNOWN
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 4_000_000_000])
+def test_a_changed_file_is_noticed_whatever_the_clock(put, tmp_path, seconds):
+    path = put()
+    path.write_bytes(b"GGUF" * 1001)
+    os.utime(path, (seconds, seconds))
+    assert standing(tmp_path, [path]) is Standing.CHANGED
+    assert verify(tmp_path, path, lambda n_done, n_total: None) is Standing.CHANGED
+
+
+def test_one_changed_part_is_enough(put, tmp_path):
+    paths = [put(f"a/b/m-0000{i}-of-00002.gguf") for i in (1, 2)]
+    assert standing(tmp_path, paths) is Standing.VERIFIED
+    os.utime(paths[1], (1, 1))
+    assert standing(tmp_path, paths) is Standing.CHANGED
+    paths[1].unlink()
+    assert standing(tmp_path, paths) is Standing.CHANGED
+
+
+def test_a_touched_file_is_verified_again_by_reading_it(put, tmp_path):
+    path = put()
+    os.utime(path, (5, 5))
+    seen: list[tuple[int, int]] = []
+    assert verify(tmp_path, path, lambda n_done, n_total: seen.append((n_done, n_total))) is Standing.VERIFIED
+    assert seen == [(4000, 4000)]
+    assert standing(tmp_path, [path]) is Standing.VERIFIED
+
+
+def test_a_bit_that_flipped_is_found_and_remembered(put, tmp_path):
+    """The disk changes content, not the time."""
+    path = put()
+    time = path.stat().st_mtime_ns
+    path.write_bytes(b"GGUG" + b"GGUF" * 999)
+    os.utime(path, ns=(time, time))
+    assert standing(tmp_path, [path]) is Standing.VERIFIED
+    assert verify(tmp_path, path, lambda n_done, n_total: None) is Standing.CHANGED
+    assert standing(tmp_path, [path]) is Standing.CHANGED
+
+
+def test_verifying_can_be_stopped(put, tmp_path):
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(Stopped):
+        verify(tmp_path, put(), lambda n_done, n_total: None, stop)
+
+
+def test_a_moved_file_is_known_again(put, tmp_path):
+    path, other = put(), put("acme/other/bear.gguf", b"GGUF" * 7)
+    now = tmp_path / "mine" / "renamed.gguf"
+    now.parent.mkdir()
+    shutil.move(path, now)
+    (change,) = look_for_changes(tmp_path)
+    assert change == Moved(change.record, path, now)
+    assert str(now) in change.sentence
+    settle(tmp_path, [change])
+    assert standing(tmp_path, [now]) is standing(tmp_path, [other]) is Standing.VERIFIED
+    assert look_for_changes(tmp_path) == ()
+
+
+def test_a_copy_of_another_time_is_not_taken_for_the_moved_file(put, tmp_path):
+    path = put()
+    shutil.copyfile(path, tmp_path / "copy.gguf")
+    os.utime(tmp_path / "copy.gguf", (9, 9))
+    path.unlink()
+    (change,) = look_for_changes(tmp_path)
+    assert isinstance(change, Gone)
+
+
+def test_a_deleted_file_is_told_with_how_to_have_it_back(put, tmp_path):
+    path = put()
+    made = put("quantised/fox-Q4_0.gguf", repo_id="", made_from="fox-F16 (F16)")
+    path.unlink()
+    made.unlink()
+    changes = look_for_changes(tmp_path)
+    said = " ".join(change.sentence for change in changes)
+    assert "slipstream models pull acme/fox-GGUF:模型 fox.gguf" in said
+    assert "made from fox-F16" in said
+    settle(tmp_path, changes)
+    assert look_for_changes(tmp_path) == ()
+    assert read_record(tmp_path, path) is None
+
+
+def test_records_that_are_damaged_or_odd_are_passed_over(put, tmp_path):
+    put()
+    odd = tmp_path / ".verified" / "acme"
+    (odd / "broken.gguf.json").write_text("{")
+    (odd / "folder.gguf.json").mkdir()
+    assert look_for_changes(tmp_path) == ()
+
+
+def test_no_folder_no_changes(tmp_path):
+    assert look_for_changes(tmp_path / "nowhere") == ()

@@ -1,0 +1,40 @@
+"""Real disks that are full soon, or that nobody may write to."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+
+@contextmanager
+def small_disk(folder: Path, n_bytes: int) -> Iterator[Path]:
+    """A disk of ``n_bytes`` of its own at ``folder``; skips the test where none can be mounted."""
+    folder.mkdir(parents=True)
+    if os.name != "posix" or os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    command = ["mount", "-t", "tmpfs", "-o", f"size={n_bytes}", "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("this machine lets nobody mount a disk")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=True)
+
+
+def make_read_only(disk: Path) -> None:
+    """From now on nobody may write to this disk, not even root."""
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], capture_output=True, check=True)
+
+
+def fill_up(path: Path) -> None:
+    """Write a file until its disk is full."""
+    free = os.statvfs(path.parent)
+    with open(path, "wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4096)) == 4096:
+            assert file.tell() <= free.f_frsize * free.f_blocks
