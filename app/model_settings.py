@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from models.json_store import JsonStore
 from models.split_files import parts
 
 _log = logging.getLogger("slipstream.library")
+_RECOMMENDED = ModelSettings()
 _Stamp = tuple[int, int]
 
 
@@ -28,6 +30,7 @@ class ModelSettingsStore:
         self._entries: dict[str, Any] = {}
         self._read_at: _Stamp | None = (-1, -1)
         self._identities = Identities()
+        self._made: dict[tuple[Path, _Stamp | None], ModelSettings] = {}
 
     @property
     def problem(self) -> str | None:
@@ -40,11 +43,20 @@ class ModelSettingsStore:
             stamp = _stamp(self._path)
             if stamp != self._read_at:
                 self._entries, self._read_at = self._store.read(), stamp
+                self._made.clear()
                 if self._store.problem:
                     _log.warning("%s", self._store.problem)
-            entry = _entry(self._entries, model, self._identities)
+            if not self._entries:
+                return _RECOMMENDED
+            key = (model, _stamp(model))
+            if key not in self._made:
+                self._made[key] = self._make(model)
+            return self._made[key]
+
+    def _make(self, model: Path) -> ModelSettings:
+        entry = _entry(self._entries, model, self._identities)
         if entry is None:
-            return ModelSettings()
+            return _RECOMMENDED
         settings, problems = settings_from(entry.get("settings"))
         for problem in problems:
             _log.warning("%s: %s", model.name, problem)
@@ -136,7 +148,7 @@ def _entry(entries: dict[str, Any], model: Path, identities: Identities) -> dict
 
 def _stamp(path: Path) -> _Stamp | None:
     try:
-        status = path.stat()
+        status = os.stat(path)
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size

@@ -11,11 +11,14 @@ from core.errors import BadRequest
 from core.loaded_model import LoadedModel
 from core.model_settings import ModelSettings
 
+_RECOMMENDED = ModelSettings()
 _Body = TypeVar("_Body", bound=GenerationBody)
 
 
 def with_defaults(body: _Body, own: ModelSettings, model: LoadedModel) -> _Body:
     """Return the body with sampling, speed and system message where it has none; itself where nothing is set."""
+    if own == _RECOMMENDED:
+        return body
     changes: dict[str, Any] = {name: value for name, value in own.sampling.items() if getattr(body, name) is None}
     if own.speed is not None and body.speed is None and body.service_tier is None and _can(own.speed, body, model):
         changes["speed"] = own.speed

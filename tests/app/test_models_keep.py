@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from app import cli
@@ -97,6 +99,24 @@ def test_ctrl_c_ends_quantising_and_leaves_nothing(home):
     assert "Nothing of it is left" in err
     assert "Traceback" not in err
     assert [path for path in models_folder().rglob("*") if path.is_file() and path.suffix != ".lock"] == []
+
+
+def test_a_killed_command_takes_its_process_along_and_is_begun_anew(home, models):
+    command = [sys.executable, "-m", "app", "models", "quantize", str(cached(DEEP)), "Q4_K_M", "--threads", "1"]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "quantising" in line:
+            break
+    (child,) = psutil.Process(process.pid).children()
+    process.kill()
+    process.communicate(timeout=30)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        child.wait(30)
+    assert [entry["is_toy"] for entry in json.loads(models("list", "--json")[1])] == [True, True]
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == ExitCode.OK
+    (made,) = models_folder().rglob("*.gguf")
+    assert made.parent.name == "quantised"
 
 
 def test_the_list_is_a_table_in_any_script(models, f16):
