@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from core.thread_choice import StepKind, kind_of
+
 # Rows up to this have an entry of their own, so that a kernel that switches between two widths shows as a step.
 _FINE_ROWS = 64
 _ANCHORS = (32, _FINE_ROWS)
@@ -44,13 +46,15 @@ class CostModel:
 
     ``time(rows, kv)`` is the base of ``rows`` plus a slope times ``kv``, where ``kv`` is the sum over all rows of the
     tokens that the row attends to. Bases up to 64 rows are kept one by one, wider ones between measured widths on a
-    line. One factor for all follows heat and load, so that a width that has not been seen for long is not stale.
+    line. One factor for all follows heat and load, so that a width that has not been seen for long is not stale. While
+    a kind of step runs with fewer threads than it was measured with, its times are slowed down by a factor of its own.
     """
 
     def __init__(self, calibration: Calibration) -> None:
         """Begin with measured times; those between measured widths are interpolated."""
         self._kv_seconds = calibration.kv_seconds
         self._drift = 1.0
+        self._slowdowns: tuple[float, ...] | None = None
         self._n_observed = 0
         self._seen_at = [0] * (_FINE_ROWS + 1)
         known = calibration.seconds
@@ -64,7 +68,19 @@ class CostModel:
         if rows <= 0:
             return 0.0
         base = self._base[rows] if rows <= _FINE_ROWS else _interpolate(self._wide, rows)
-        return (base + self._kv_seconds * kv) * self._drift
+        seconds = (base + self._kv_seconds * kv) * self._drift
+        return seconds if self._slowdowns is None else seconds * self._slowdowns[kind_of(rows)]
+
+    def own_time(self, rows: int, kv: int = 0) -> float:
+        """Return ``time`` as it would be if nothing was slowed down."""
+        seconds = self.time(rows, kv)
+        return seconds if self._slowdowns is None else seconds / self._slowdowns[kind_of(rows)]
+
+    def slow_down(self, kind: StepKind, factor: float) -> None:
+        """Let the times of a kind of step be ``factor`` times what was learnt of it; 1.0 ends that."""
+        factors = list(self._slowdowns or [1.0] * len(StepKind))
+        factors[kind] = factor
+        self._slowdowns = tuple(factors) if any(one != 1.0 for one in factors) else None
 
     def widest(self, factor: float, kv_per_row: int, limit: int) -> int:
         """Return the most rows, up to ``limit``, that take at most ``factor`` times the time of one.
@@ -86,10 +102,10 @@ class CostModel:
         return self._n_observed - self._seen_at[rows] if rows <= _FINE_ROWS else 0
 
     def observe(self, rows: int, kv: int, seconds: float) -> None:
-        """Learn from a step that took ``seconds``."""
+        """Learn from a step that took ``seconds`` and was not slowed down."""
         if rows <= 0 or seconds <= 0:
             return
-        expected = self.time(rows, kv)
+        expected = self.own_time(rows, kv)
         # On a logarithmic scale, twice as slow and twice as fast weigh the same, and one hiccup does little.
         error = math.log(min(max(seconds / expected, 1 / _OUTLIER), _OUTLIER))
         # The steps are so small that 1 + x is as good as its exponential.

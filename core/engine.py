@@ -36,6 +36,7 @@ from core.speculative.draft_model import DraftModel
 from core.speculative.drafter import Chain
 from core.speculative.speculator import Speculator
 from core.step_stats import StepStats, Yield
+from core.thread_control import ThreadControl
 
 # Seconds that a step waits for the disk where nobody can go on.
 _LONGEST_WAIT = 0.01
@@ -60,6 +61,7 @@ class Engine:
         n_ubatch: int = 512,
         rollback: Rollback | None = None,
         speculator: Speculator | None = None,
+        threads: ThreadControl | None = None,
         owns_model: bool = True,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -67,7 +69,7 @@ class Engine:
 
         ``cost`` predicts the context's step times and learns from each; ``meter`` takes a reading of each. ``n_ctx``
         bounds each request. The context's sequences are ``slots`` and behind them ``n_branches`` for drafted trees.
-        ``rollback`` None chooses what the context allows.
+        ``rollback`` None chooses what the context allows. ``threads`` None keeps the context's threads as they are.
         """
         self.cost = cost
         self.meter = meter
@@ -82,6 +84,7 @@ class Engine:
         self._slots = slots
         self._roster = Roster(slots)
         self._branches = Branches(context, len(slots), n_branches, clock)
+        self._observe = threads.observe if threads is not None else cost.observe
         self._runner = Runner(context, self._roster, self._branches, clock)
         self._n_ubatch = n_ubatch
         self._rollback = rollback or choose_rollback(context, cost, is_recurrent=model.is_recurrent)
@@ -393,7 +396,7 @@ class Engine:
 
     def _learn(self, done: Plan, reading: Reading, gain: Yield, began: float, ended: float) -> None:
         """Let cost model, speculation, meter and cache learn from a step."""
-        self.cost.observe(reading.n_rows, reading.kv, reading.decode)
+        self._observe(reading.n_rows, reading.kv, reading.decode)
         speculator = self._speculator
         if speculator is not None and not reading.n_prefill and any(s.sequence.request.speculates for s in done):
             speculator.step_done(reading.n_sequences, gain.n_sampled, reading.plain, reading.decode)

@@ -26,6 +26,7 @@ from core.speculative.head import MOST_OUTPUTS
 from core.speculative.mtp import MtpHead
 from core.speculative.vocab_match import why_not
 from core.thread_choice import ThreadChoice
+from core.thread_control import thread_control
 from models import architectures
 from models.gguf import GgufHeader, TensorInfo, read_header
 from models.gguf_errors import GgufError
@@ -97,7 +98,15 @@ def mtp_head(target: Target) -> MtpHead:
     try:
         cost = _cost(target, context, width, target.options.model_path, target.model, "mtp")
         reads = ReadCost.of_mtp_head(target.facts, _KV_TYPE)
-        return MtpHead(context, target.context, cost, n_slots=target.options.n_slots, width=width, reads=reads)
+        return MtpHead(
+            context,
+            target.context,
+            cost,
+            n_slots=target.options.n_slots,
+            width=width,
+            reads=reads,
+            threads=thread_control(context, cost, target.threads, target.n_gpu_layers),
+        )
     except BaseException:
         context.close()
         raise
@@ -140,7 +149,14 @@ def eagle_head(target: Target, path: str) -> Eagle3Head:
             reads = ReadCost.of(read_model(Path(path)), _KV_TYPE)
             width = heads.embedding_width(target.model)
             return Eagle3Head(
-                model, context, target.context, cost, n_slots=options.n_slots, target_width=width, reads=reads
+                model,
+                context,
+                target.context,
+                cost,
+                n_slots=options.n_slots,
+                target_width=width,
+                reads=reads,
+                threads=thread_control(context, cost, target.threads, target.n_gpu_layers),
             )
         except BaseException:
             context.close()

@@ -38,6 +38,7 @@ from core.speculative.lookup import Lookup
 from core.speculative.speculator import MAX_DRAFT, Speculator
 from core.speculative.vocab_match import why_not
 from core.thread_choice import ThreadChoice, candidates, fewest_that_pay, measure
+from core.thread_control import thread_control
 from models.gguf_errors import GgufError
 from models.memory import USABLE_SHARE, MemoryNeed, estimate, free_memory
 from models.model_facts import ModelFacts, read_model
@@ -256,6 +257,7 @@ def _build(
         n_ubatch=n_ubatch,
         rollback=rollback,
         speculator=speculator,
+        threads=thread_control(context, cost, threads, n_gpu_layers),
     )
     return engine, threads
 
@@ -362,6 +364,7 @@ def _load_draft(target: Target, path: str) -> DraftModel:
         n_branches=n_branches,
         n_vocab=target.context.n_vocab,
         reads=ReadCost.of(facts, "f16"),
+        threads=thread_control(context, cost, threads, n_gpu_layers),
     )
 
 

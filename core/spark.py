@@ -15,6 +15,8 @@ from core.meter import Meter
 from core.options import EngineOptions
 from core.slots import SlotTable
 from core.speculative.draft_model import DraftModel
+from core.thread_choice import ThreadChoice
+from core.thread_control import thread_control
 
 # Its cache is of modest size: so many cells for all its requests, or those of one where that needs more.
 _CELLS = 8_192
@@ -69,6 +71,7 @@ def open_spark(main: Engine, loaded: LoadedModel) -> Engine:
         n_threads=loaded.n_threads,
     )
     cost = CostModel(draft.cost.snapshot())
+    threads = ThreadChoice(loaded.n_threads, loaded.n_threads, loaded.n_threads)
     return Engine(
         draft.model,
         Vocab(draft.model),
@@ -77,5 +80,6 @@ def open_spark(main: Engine, loaded: LoadedModel) -> Engine:
         meter=Meter(cost, draft.reads),
         n_ctx=min(facts.n_ctx, n_cells),
         slots=SlotTable(context, loaded.n_slots, can_cut=not draft.model.is_recurrent),
+        threads=thread_control(context, cost, threads, loaded.n_gpu_layers),
         owns_model=False,
     )

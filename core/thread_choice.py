@@ -5,11 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import IntEnum
 
+MANY_ROWS = 32
 # More threads must gain at least this share: threads that gain nothing take the cores from everything else.
 _WORTH = 0.05
 _BUDGET_SECONDS = 0.25
 _PROBES = 5
+
+
+class StepKind(IntEnum):
+    """Kinds of steps that have their own number of threads, by their rows."""
+
+    DECODE = 0  # one row
+    FEW = 1
+    MANY = 2  # ``MANY_ROWS`` or more
+
+
+def kind_of(rows: int) -> StepKind:
+    """Return the kind of a step of ``rows`` rows."""
+    if rows == 1:
+        return StepKind.DECODE
+    return StepKind.FEW if rows < MANY_ROWS else StepKind.MANY
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from core.llama.batch import Batch
 from core.llama.library import L, quick, waiting
 from core.llama.model import Model
 from core.options import FlashAttention, KvType
+from core.thread_choice import MANY_ROWS
 
 _GGML_TYPES: dict[KvType, int] = {
     "f32": 0,
@@ -45,7 +46,6 @@ _get_logits.restype = ctypes.c_void_p
 _get_logits.argtypes = [ctypes.c_void_p]
 
 
-MANY_ROWS = 32
 # Only what cannot be cut at a position, and kept in the memory of the device that computes it.
 _RUNNING_STATE_ON_DEVICE = L.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY | L.LLAMA_STATE_SEQ_FLAGS_ON_DEVICE
 

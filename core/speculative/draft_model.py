@@ -20,6 +20,7 @@ from core.speculative.acceptance import AcceptanceTable
 from core.speculative.choice import PRIORS_BY_RANK, Chooser
 from core.speculative.drafter import Chain, Guess, Observation
 from core.speculative.tree import Tip, Tree
+from core.thread_control import ThreadControl
 from core.token_buffer import TokenBuffer
 
 # While catching up, this many of the latest tokens are compared with what the draft would have said.
@@ -53,16 +54,18 @@ class DraftModel:
         n_branches: int = 0,
         n_vocab: int,
         reads: ReadCost,
+        threads: ThreadControl | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Take over ``model`` and ``context`` (``close`` frees them); ``cost`` is that of the context's decodes.
 
         The context has ``n_slots`` sequences, and ``n_branches`` more for trees. ``n_vocab`` is the size of the
-        target's vocabulary. ``reads`` says what a decode reads, for the meter.
+        target's vocabulary. ``reads`` says what a decode reads, for the meter. ``threads`` None keeps the context's.
         """
         self.table = AcceptanceTable(PRIORS_BY_RANK)
         self.most_tips = context.n_outputs
         self.cost = cost
+        self._observe = threads.observe if threads is not None else cost.observe
         self.model = model
         self._context = context
         self._clock = clock
@@ -132,7 +135,7 @@ class DraftModel:
             choose(tip.chain.sequence, next(logits), _position(tip), width, _ahead(tip)) if is_placed else ()
             for tip, is_placed in zip(tips, placed, strict=True)
         ]
-        self.cost.observe(rows + n_rows, 0, self._clock() - began)
+        self._observe(rows + n_rows, 0, self._clock() - began)
         return found
 
     def settle(self, sequence: Sequence) -> None:
@@ -166,7 +169,7 @@ class DraftModel:
         began = self._clock()
         rows = self._read_up_to_here(sequence)
         if rows:
-            self.cost.observe(rows, 0, self._clock() - began)
+            self._observe(rows, 0, self._clock() - began)
 
     def take_observations(self) -> list[Observation]:
         """Return what catching up has shown."""

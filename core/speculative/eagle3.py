@@ -12,6 +12,7 @@ from core.llama.model import Model
 from core.meter import ReadCost
 from core.speculative.draft_model import DraftFailed
 from core.speculative.head import Head
+from core.thread_control import ThreadControl
 
 
 class Eagle3Head(Head):
@@ -32,6 +33,7 @@ class Eagle3Head(Head):
         n_slots: int,
         target_width: int,
         reads: ReadCost | None = None,
+        threads: ThreadControl | None = None,
     ) -> None:
         """Take over ``model`` and ``context``; ``target_width`` is the width of the target's layers.
 
@@ -51,6 +53,7 @@ class Eagle3Head(Head):
             feature_width=feature_width,
             first_position=-1,
             reads=reads,
+            threads=threads,
         )
         # The encoder makes an output of every row.
         self._encoder_batch = FeatureBatch(min(context.n_outputs, context.n_ubatch), feature_width)

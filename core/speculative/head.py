@@ -21,6 +21,7 @@ from core.speculative.choice import PRIORS, Chooser
 from core.speculative.draft_model import DraftFailed
 from core.speculative.drafter import Chain, Guess, Observation
 from core.speculative.hidden_window import HiddenWindow
+from core.thread_control import ThreadControl
 from core.token_buffer import TokenBuffer
 
 # While catching up, this many of the latest tokens are compared with what the head would have said.
@@ -91,16 +92,18 @@ class Head(ABC):
         feature_width: int,
         first_position: int,
         reads: ReadCost | None = None,
+        threads: ThreadControl | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Take over ``context`` (``close`` frees it); ``target`` is lent.
 
         The target hands out features of ``feature_width`` numbers, from which states of ``state_width`` are made.
-        ``first_position`` is where the head puts the token at position 0.
+        ``first_position`` is where the head puts the token at position 0. ``threads`` None keeps the context's.
         """
         # What comes after a token of the target's and what comes after one of its own are different questions.
         self.table = AcceptanceTable(PRIORS * 2)
         self.cost = cost
+        self._observe = threads.observe if threads is not None else cost.observe
         self._context = context
         self._target = target
         self._clock = clock
@@ -215,7 +218,7 @@ class Head(ABC):
             found = self._chooser.choose(chain.sequence, logits[row], chain.position, ahead=chain.tokens)
             guess = found[0] if found else None
             guesses.append(self._deeper(guess) if chain.tokens else guess)
-        self.cost.observe(n_rows, 0, self._clock() - began)
+        self._observe(n_rows, 0, self._clock() - began)
         return guesses
 
     def shadow(self, sequence: Sequence) -> None:
@@ -230,7 +233,7 @@ class Head(ABC):
         self._read(before)
         if judged.n_rows:
             self._judge(judged)
-        self.cost.observe(known.n_rows, 0, self._clock() - began)
+        self._observe(known.n_rows, 0, self._clock() - began)
 
     def take_observations(self) -> list[Observation]:
         """Return what reading along has shown."""

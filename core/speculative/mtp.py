@@ -8,6 +8,7 @@ from core.llama.context import Context
 from core.llama.heads import Rows
 from core.meter import ReadCost
 from core.speculative.head import Head
+from core.thread_control import ThreadControl
 
 
 class MtpHead(Head):
@@ -27,6 +28,7 @@ class MtpHead(Head):
         n_slots: int,
         width: int,
         reads: ReadCost | None = None,
+        threads: ThreadControl | None = None,
     ) -> None:
         """Take over ``context``, which runs the target's prediction layers; states have ``width`` numbers."""
         super().__init__(
@@ -38,6 +40,7 @@ class MtpHead(Head):
             feature_width=width,
             first_position=0,
             reads=reads,
+            threads=threads,
         )
         heads.export_hidden(target, of_outputs_only=False)
 

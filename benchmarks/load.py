@@ -1,0 +1,186 @@
+"""Decoding beside a busy program: the engine, which chooses its threads anew, against every fixed number of them.
+
+A child process computes on one of the engine's cores. Governed and fixed turns of one engine take turns of so many
+seconds each, first without the child, then beside it; drafts are off. A ratio compares turns of one round. How long the
+engine takes to fall back when the child starts, and to come back when it ends, is reported too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from core.openmp import WAITING
+
+os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
+
+from benchmarks.engine import N_CTX, PROMPT, EngineLoop
+from benchmarks.report import Report, Row, median, run_bench, say
+from core.engine import Engine
+from core.llama import log
+from core.loading import load_engine
+from core.measurements import physical_cores
+from core.options import EngineOptions
+from core.thread_control import ThreadControl
+from tests.support import gguf_factory
+
+GOVERNED = 0
+_BUSY = (
+    "import os, sys\nif hasattr(os, 'sched_setaffinity'): os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
+)
+_WARM_SECONDS = 0.5
+# Positions after which a text begins anew.
+_SITTING = 256
+
+
+class Contender:
+    """One engine, governed or with a fixed number of threads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._loop = EngineLoop(engine)
+        control = engine._observe.__self__  # type: ignore[attr-defined]
+        assert isinstance(control, ThreadControl)
+        self._control = control
+        self._n_steps = _SITTING
+
+    def run(self, n_threads: int, seconds: float) -> float:
+        """Return the steps per second of a turn with ``n_threads``, or governed."""
+        engine, threads = self._engine, self._control.threads
+        counts = (threads.decode, threads.few, threads.many) if n_threads == GOVERNED else (n_threads,) * 3
+        engine._context.set_threads(*counts)
+        engine._observe = self._control.observe if n_threads == GOVERNED else _learn_nothing
+        spent, n_steps = 0.0, 0
+        while spent < seconds:
+            if self._n_steps >= _SITTING:
+                self._loop.start(PROMPT, 1)
+                self._n_steps = 0
+            began = time.perf_counter()
+            self._loop.step()
+            spent += time.perf_counter() - began
+            n_steps += 1
+            self._n_steps += 1
+        return n_steps / spent
+
+    def seconds_until(self, has_all: bool, limit: float) -> float | None:
+        """Return after how many seconds of governed steps decoding has all threads, or has not; None: not in time."""
+        governor = self._control.decoding
+        assert governor is not None
+        spent = 0.0
+        while spent < limit:
+            if governor.has_all == has_all and (has_all or governor.slowdown != 1.0):
+                return spent
+            began = time.perf_counter()
+            self.run(GOVERNED, 0.0001)
+            spent += time.perf_counter() - began
+        return None
+
+
+def _learn_nothing(rows: int, kv: int, seconds: float) -> None:
+    """Leave cost model and governor as they are."""
+
+
+@contextmanager
+def busy(n_processes: int) -> Iterator[None]:
+    """Keep cores busy, one for each process."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+    children = [
+        subprocess.Popen([sys.executable, "-c", _BUSY, str(cores[index % len(cores)])]) for index in range(n_processes)
+    ]
+    try:
+        time.sleep(_WARM_SECONDS)
+        yield
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+
+
+def compare(contender: Contender, counts: tuple[int, ...], options: argparse.Namespace) -> dict[int, list[float]]:
+    """Return steps per second of each round, governed (key 0) and by number of threads, in turns."""
+    rates: dict[int, list[float]] = {count: [] for count in (GOVERNED, *counts)}
+    for turn in range(options.rounds):
+        order = list(rates)
+        for count in order[turn % len(order) :] + order[: turn % len(order)]:
+            rates[count].append(contender.run(count, options.seconds))
+    return rates
+
+
+def row_of(model: str, n_busy: int, rates: dict[int, list[float]]) -> Row:
+    """Return a row: medians, and governed against the best fixed number of threads."""
+    fixed = {count: median(values) for count, values in rates.items() if count != GOVERNED}
+    best = max(fixed, key=lambda count: fixed[count])
+    ratios = [mine / other for mine, other in zip(rates[GOVERNED], rates[best], strict=True)]
+    return {
+        "model": model,
+        "busy_processes": n_busy,
+        "governed_tokens_per_s": round(median(rates[GOVERNED]), 1),
+        **{f"threads_{count}_tokens_per_s": round(value, 1) for count, value in fixed.items()},
+        "best_threads": best,
+        "governed_vs_best_fixed": round(median(ratios), 3),
+    }
+
+
+def measure_model(name: str, path: str, options: argparse.Namespace) -> list[Row]:
+    """Return the rows of one model: in quiet, and beside busy processes."""
+    n_threads = options.threads or physical_cores()
+    engine, _ = load_engine(
+        EngineOptions(path, n_slots=1, n_ctx=N_CTX, n_threads=n_threads, speculation="off"), cache_folder=None
+    )
+    contender, counts = Contender(engine), tuple(sorted({1, n_threads - 1, n_threads} - {0}))
+    contender.run(GOVERNED, _WARM_SECONDS)
+    rows = [row_of(name, 0, compare(contender, counts, options))]
+    with busy(options.busy):
+        escape = contender.seconds_until(False, options.patience)
+        contender.run(GOVERNED, _WARM_SECONDS)
+        loaded = row_of(name, options.busy, compare(contender, counts, options))
+    back = contender.seconds_until(True, options.patience)
+    engine.close()
+    rows.append(loaded | {"escape_s": _rounded(escape), "return_s": _rounded(back)})
+    for row in rows:
+        say(", ".join(f"{key} {value}" for key, value in row.items()))
+    return rows
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 2)
+
+
+def measure(options: argparse.Namespace) -> Report:
+    """Run the bench."""
+    log.silence()
+    names = ("rounds", "seconds", "busy", "layers")
+    settings = {name: getattr(options, name) for name in names}
+    report = Report("load", settings={**settings, "threads": options.threads or physical_cores()})
+    deep = gguf_factory.cached_file(
+        f"deep-{options.layers}.gguf", lambda path: gguf_factory.deep_ember(path, options.layers)
+    )
+    for name, path in (("ember", gguf_factory.EMBER), ("deep-ember", deep)):
+        report.rows += measure_model(name, str(path), options)
+    quiet = [row for row in report.rows if not row["busy_processes"]]
+    loaded = [row for row in report.rows if row["busy_processes"]]
+    report.summary = {
+        "loaded_vs_best_fixed_min": min(row["governed_vs_best_fixed"] for row in loaded),
+        "unloaded_vs_fixed": min(row["governed_vs_best_fixed"] for row in quiet),
+        "loaded_vs_all_threads_min": min(
+            round(row["governed_tokens_per_s"] / row[f"threads_{report.settings['threads']}_tokens_per_s"], 1)
+            for row in loaded
+        ),
+    }
+    return report
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each kind; medians are reported")
+    parser.add_argument("--seconds", type=float, default=1.5, help="length of a turn")
+    parser.add_argument("--busy", type=int, default=1, help="busy processes")
+    parser.add_argument("--layers", type=int, default=60, help="layers of the deep model")
+    parser.add_argument("--patience", type=float, default=30.0, help="longest wait for a fall or a return, in seconds")
+    parser.add_argument("--threads", type=int, default=None, help="threads (default: all physical cores)")
+    raise SystemExit(run_bench("load", measure, parser))

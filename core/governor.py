@@ -1,0 +1,228 @@
+"""How many threads one kind of step should have now: fewer while other programs keep the cores busy. Pure.
+
+Threads wait for each other hundreds of times in a step. One that is without a core makes all wait until the system
+gives it one again, which can take a hundred times as long as the step: then fewer threads are many times faster.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+
+# Pressure: what the steps of late took beyond what was expected, in expected steps. It fades within so many steps. One
+# slow step counts for so much at most, which is less than the limit: a single hiccup changes nothing.
+_FADING = 1.0 - 1.0 / 24.0
+_LIMIT, _MOST_OF_ONE = 10.0, 7.0
+# While it is above this, or where a step took so many times as long, nothing is learnt of the machine itself.
+_UNCLEAR, _SUSPICIOUS = 4.0, 3.0
+_LATEST = 8
+# A count is tried for so many steps. In a search, the longest is left out.
+_TRIAL_STEPS, _PROBE_STEPS = 4, 12
+# So much slower than half the threads could make it, a step is waiting for cores.
+_CONTENDED = 1.5
+# Another count must be better by so much; all threads are right again where steps are nearly what they should be.
+_BETTER, _AS_ALWAYS = 0.9, 1.25
+# A probe ends where it has lost so many steps. What trying costs may be such a share of the time.
+_MOST_LOST, _SHARE = 3.0, 0.03
+_SHORTEST_REST, _LONGEST_REST = 0.1, 2.0
+_LEVEL_RATE = 0.1
+# Where fewer threads are no better, so many steps are learnt from whatever they say.
+_FREE_STEPS = 64
+_UNKNOWN = float("inf")
+
+
+class _State(Enum):
+    ALL = "all"
+    SEARCHING = "searching"
+    FEWER = "fewer"
+    PROBING = "probing"
+
+
+class Governor:
+    """Follows the steps of one kind and says how many threads the next one should have.
+
+    ``count`` is that number. ``slowdown`` is how many times as long as with all threads on a quiet machine a step takes
+    at present, 1.0 while that is how it runs. ``is_learning`` is True where the step booked last says something about
+    the machine itself: neither about fewer threads nor about other programs.
+    """
+
+    def __init__(self, counts: tuple[int, ...]) -> None:
+        """``counts`` are those to choose from, fewest first; the last one is the best on a quiet machine."""
+        self.count = counts[-1]
+        self.slowdown = 1.0
+        self.is_learning = True
+        self._counts = counts
+        self._state = _State.ALL
+        self._pressure = 0.0
+        self._latest: deque[float] = deque(maxlen=_LATEST)
+        self._n_free = 0
+        self._due_at = float("-inf")
+        self._rest = _SHORTEST_REST
+        self._debt = 0.0
+        self._slowdown_before = 0.0
+        self._won_since = 0.0
+        self._home = self.count
+        self._trial: list[float] = []
+        self._found: dict[int, float] = {}
+        self._tries_all = True
+
+    @property
+    def has_all(self) -> bool:
+        """True where all threads are used, and not for a trial."""
+        return self._state is _State.ALL
+
+    def book(self, ratio: float, seconds: float, now: float) -> None:
+        """Learn from a step that took ``seconds``, ``ratio`` times what is expected of all threads without load.
+
+        ``now`` is on any clock that counts seconds.
+        """
+        if self._state is not _State.ALL:
+            self.is_learning = False
+            self._book_trial_or_fewer(ratio, seconds, now)
+            return
+        pressure = self._pressure * _FADING + (ratio if ratio < _MOST_OF_ONE else _MOST_OF_ONE) - 1.0
+        self._pressure = pressure = pressure if pressure > 0.0 else 0.0
+        self._latest.append(ratio)
+        self.is_learning = pressure < _UNCLEAR and ratio < _SUSPICIOUS
+        if self._slowdown_before:
+            self._won_since += seconds * (self._slowdown_before / ratio - 1.0)
+        if self._n_free:
+            self._n_free -= 1
+            self._pressure, self.is_learning = 0.0, True
+        elif pressure >= _LIMIT and now >= self._due_at:
+            self._debt = max(-self._won_since, 0.0)
+            self._search(self._counts[-2])
+
+    def alert(self, count: int, now: float) -> None:
+        """Steps of another kind are faster with only ``count`` threads: try that here too."""
+        lower = [own for own in self._counts if own <= count]
+        if self._state is _State.ALL and lower and lower[-1] < self.count and now >= self._due_at:
+            self._search(lower[-1])
+            self._found = {self._home: _UNKNOWN}
+
+    def hope(self, now: float) -> None:
+        """Steps of another kind are as fast as ever again with all threads: look here too."""
+        self._due_at = min(self._due_at, now)
+        self._tries_all = True
+
+    def _book_trial_or_fewer(self, ratio: float, seconds: float, now: float) -> None:
+        if self._state is _State.FEWER:
+            self._book_with_fewer(ratio, now)
+            return
+        self._trial.append(ratio)
+        if self._state is _State.SEARCHING:
+            self._search_on(now)
+        else:
+            self._probe_on(seconds / ratio, now)
+
+    def _book_with_fewer(self, ratio: float, now: float) -> None:
+        relative = ratio / self.slowdown
+        self._pressure = max(self._pressure * _FADING + min(relative, _MOST_OF_ONE) - 1.0, 0.0)
+        self._latest.append(ratio)
+        self.slowdown *= 1.0 + _LEVEL_RATE * (min(relative, 2.0) - 1.0)
+        if now < self._due_at:
+            return
+        lower = [count for count in self._counts if count < self.count]
+        if self._pressure >= _LIMIT and lower:
+            self._search(lower[-1])
+            return
+        higher = next(count for count in self._counts if count > self.count)
+        self._begin(_State.PROBING, self._counts[-1] if self._tries_all else higher)
+        self._tries_all = not self._tries_all
+
+    def _begin(self, state: _State, count: int) -> None:
+        """Try ``count`` in the next steps."""
+        if self._state is not _State.SEARCHING:
+            self._home = self.count
+        self._state, self.count, self._trial = state, count, []
+
+    # -- searching: downwards to the first count whose steps do not wait for cores --------------------------------
+
+    def _search(self, first: int) -> None:
+        self._found = {self.count: sum(self._latest) / max(len(self._latest), 1)}
+        self._begin(_State.SEARCHING, first)
+
+    def _search_on(self, now: float) -> None:
+        bound = _CONTENDED * self._counts[-1] / self.count
+        n_slow = sum([ratio > bound for ratio in self._trial])
+        if n_slow < 2 and len(self._trial) < _TRIAL_STEPS:
+            return
+        self._found[self.count] = _mean(self._trial) if n_slow < 2 else sum(self._trial) / len(self._trial)
+        lower = [count for count in self._counts if count < self.count]
+        if n_slow >= 2 and lower:
+            self._begin(_State.SEARCHING, lower[-1])
+        else:
+            self._settle(now)
+
+    def _settle(self, now: float) -> None:
+        """The search is over: use the best count where it is clearly better than what there was."""
+        best = min(self._found, key=lambda count: self._found[count])
+        if self._found[best] <= _BETTER * self._found[self._home] and best != self._home:
+            # The first probe asks whether it was more than a hiccup. Where it was, and came back, that must have paid.
+            if not self._debt:
+                self._rest = _SHORTEST_REST
+            self._wait(now)
+            self._stay(best, self._found[best])
+            return
+        self._wait(now)
+        if self._home == self._counts[-1]:
+            # It is not the threads: this is how fast the machine is now.
+            self._return()
+            self._n_free = _FREE_STEPS
+        else:
+            self._stay(self._home, self._found[self._home])
+
+    # -- probing: are more threads better again? --------------------------------------------------------------------
+
+    def _probe_on(self, expected: float, now: float) -> None:
+        n_lost = sum(self._trial) / self.slowdown - len(self._trial)
+        if n_lost > _MOST_LOST:
+            self._debt += n_lost * self.slowdown * expected
+        elif len(self._trial) < _PROBE_STEPS:
+            return
+        elif self.count == self._counts[-1] and _mean(self._trial) <= max(_AS_ALWAYS, _BETTER * self.slowdown):
+            slowdown = self.slowdown
+            self._return()
+            self._slowdown_before = slowdown
+            return
+        elif _mean(self._trial) <= _BETTER * self.slowdown:
+            self._rest = _SHORTEST_REST
+            self._wait(now)
+            self._stay(self.count, _mean(self._trial))
+            return
+        self._wait(now)
+        self._stay(self._home, self.slowdown)
+
+    # -- what follows -------------------------------------------------------------------------------------------
+
+    def _wait(self, now: float) -> None:
+        """Try nothing for a while: the longer, the more trying has cost."""
+        self._due_at = now + max(self._rest, self._debt / _SHARE)
+        self._rest = min(2.0 * self._rest, _LONGEST_REST)
+        self._debt = 0.0
+
+    def _stay(self, count: int, slowdown: float) -> None:
+        self._state, self.count, self.slowdown = _State.FEWER, count, slowdown
+        self._pressure = 0.0
+        self._latest.clear()
+
+    def _return(self) -> None:
+        """Use all threads."""
+        self._state, self.count, self.slowdown = _State.ALL, self._counts[-1], 1.0
+        self._pressure = self._won_since = self._slowdown_before = 0.0
+        self._latest.clear()
+
+
+def _mean(ratios: list[float]) -> float:
+    """Return the mean without the largest."""
+    return (sum(ratios) - max(ratios)) / (len(ratios) - 1)
+
+
+def counts_below(most: int) -> tuple[int, ...]:
+    """Return the counts to choose from where ``most`` threads are the best on a quiet machine, fewest first."""
+    counts = {most, most - 1, most - 2}
+    count = most
+    while count > 1:
+        count = count * 3 // 4
+        counts.add(count)
+    return tuple(sorted(count for count in counts if count >= 1))
