@@ -4,6 +4,9 @@ The model is deep Ember with made-up tokens up to 150,000: words, capitals, runs
 recent models. Free and constrained replies to the same prompt take turns of as many steps in one engine, without
 drafts; a turn's time is that of all its decoding steps, so that the few steps that look through the whole vocabulary
 count for what they cost. Each ratio is to the free turns just before and after.
+
+What a schema forces is drafted: replies of Ember and deep Ember by a schema with keys of usual length, with those
+drafts and without any, in turns; nothing else is drafted. Replies are timed from their first token to their last.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine proces
 from benchmarks import synthetic_vocab
 from benchmarks.report import Report, Row, median, run_bench, say
 from core.engine import Engine
+from core.events import Ended, Token
 from core.guidance.constraint import ANY_OBJECT, Constraint
 from core.guidance.guide import Guide
 from core.llama import log
@@ -29,6 +33,8 @@ from core.measurements import physical_cores
 from core.options import EngineOptions
 from core.request import Request
 from core.sampling_params import SamplingParams
+from core.speculative.speculator import Speculator
+from tests.support import gguf_factory
 
 PROMPT = "<|im_start|>user\nTell me about three friends as JSON.<|im_end|>\n<|im_start|>assistant\n"
 _PERSON = {
@@ -48,6 +54,26 @@ CONSTRAINTS = {
     "regex": Constraint("regex", r"([A-Z][a-z]+( [a-z]+){3,12}\.( |\n))+"),
 }
 PROMISED = ("json_object", "json_schema")
+ORDER = {
+    "type": "object",
+    "properties": {
+        "customer_name": {"type": "string", "minLength": 3, "maxLength": 16},
+        "delivery_address": {
+            "type": "object",
+            "properties": {
+                "street_and_number": {"type": "string", "minLength": 3, "maxLength": 16},
+                "postal_code": {"type": "integer", "minimum": 10000, "maximum": 99999},
+            },
+            "required": ["street_and_number", "postal_code"],
+            "additionalProperties": False,
+        },
+        "payment_method": {"enum": ["credit_card", "bank_transfer", "cash_on_delivery"]},
+        "express_shipping": {"type": "boolean"},
+        "number_of_items": {"type": "integer", "minimum": 1, "maximum": 99},
+    },
+    "required": ["customer_name", "delivery_address", "payment_method", "express_shipping", "number_of_items"],
+    "additionalProperties": False,
+}
 SAMPLINGS = {"greedy": {"temperature": 0.0}, "sampled": {"temperature": 0.8}}
 _N_CTX = 1024
 
@@ -127,11 +153,77 @@ def measure_pair(engine: Engine, looks: Looks, name: str, way: str, options: arg
     }
 
 
+@dataclass
+class Replies:
+    """What some replies took: seconds and steps after the first token, tokens, and drafts."""
+
+    texts: list[str]
+    seconds: float = 0.0
+    n_steps: int = 0
+    n_tokens: int = 0
+    n_drafted: int = 0
+    n_accepted: int = 0
+
+
+def reply(engine: Engine, seed: int, drafts: bool, replies: Replies) -> float:
+    """Add a reply to ``ORDER``; return its seconds after the first token."""
+    prompt = PROMPT.replace("three friends", f"order number {seed}")
+    sampling = SamplingParams(seed=seed, temperature=0.8)
+    constraint = Constraint("json_schema", json.dumps(ORDER))
+    request = Request("order", prompt, 400, sampling=sampling, constraint=constraint, speculates=drafts)
+    sequence = engine.submit(engine.prepare(request))
+    text, seconds = "", 0.0
+    while not engine.is_idle:
+        is_first = not sequence.n_generated
+        began = time.perf_counter()
+        events = engine.step()
+        if not is_first:
+            seconds += time.perf_counter() - began
+            replies.n_steps += 1
+        text += "".join(event.text for event in events if isinstance(event, Token | Ended))
+    replies.texts.append(text)
+    replies.seconds += seconds
+    replies.n_tokens += sequence.n_generated - 1
+    replies.n_drafted += sequence.n_drafted
+    replies.n_accepted += sequence.n_accepted
+    return seconds
+
+
+def measure_forced(name: str, path: str, options: argparse.Namespace) -> Row:
+    """Return the row of a model whose replies are drafted as far as the schema forces them."""
+    n_threads = options.threads or physical_cores()
+    engine, _ = load_engine(EngineOptions(path, n_slots=1, n_ctx=_N_CTX, n_threads=n_threads), cache_folder=None)
+    speculator = Speculator(
+        engine.cost, n_ctx=engine.n_ctx, rollback=engine._rollback, end_tokens=engine.vocab.end_tokens
+    )
+    engine.speculate_with(speculator)
+    plain, drafted, ratios = Replies([]), Replies([]), []
+    for seed in range(-2, options.replies):
+        if not seed:
+            plain, drafted, ratios = Replies([]), Replies([]), []
+        ways = ((plain, False), (drafted, True))
+        seconds = {drafts: reply(engine, seed + 2, drafts, into) for into, drafts in ways[:: -1 if seed % 2 else 1]}
+        ratios.append(seconds[True] / seconds[False])
+    engine.close()
+    same = [one == other for one, other in zip(plain.texts, drafted.texts, strict=True)]
+    return {
+        "constraint": "forced_keys",
+        "model": name,
+        "replies": len(same),
+        "identical_texts": sum(same),
+        "drafted": drafted.n_drafted,
+        "accepted": drafted.n_accepted,
+        "steps_per_token_plain": round(plain.n_steps / plain.n_tokens, 3),
+        "steps_per_token": round(drafted.n_steps / drafted.n_tokens, 3),
+        "time_ratio": round(median(ratios), 3),
+    }
+
+
 def measure(options: argparse.Namespace) -> Report:
     """Run the bench."""
     log.silence()
     n_threads = options.threads or physical_cores()
-    settings = {name: getattr(options, name) for name in ("vocabulary", "layers", "rounds", "steps")}
+    settings = {name: getattr(options, name) for name in ("vocabulary", "layers", "rounds", "steps", "replies")}
     report = Report("constraint", settings={**settings, "threads": n_threads})
     say("making and loading the model")
     path = synthetic_vocab.model(options.vocabulary, options.layers)
@@ -150,6 +242,14 @@ def measure(options: argparse.Namespace) -> Report:
             report.rows.append(row)
             say(f"{name}, {way}: {row['added_us']:.0f} µs on {row['free_step_us']:.0f} µs, {row['overhead']:.1%}")
     engine.close()
+    forced = []
+    deep = gguf_factory.cached_file(
+        f"deep-{options.layers}.gguf", lambda path: gguf_factory.deep_ember(path, options.layers)
+    )
+    for name, model in (("ember", gguf_factory.EMBER), ("deep-ember", deep)):
+        row = measure_forced(name, str(model), options)
+        forced.append(row)
+        say(", ".join(f"{key} {value}" for key, value in row.items()))
     promised = [row for row in report.rows if row["constraint"] in PROMISED]
     worst = max(promised, key=lambda row: row["overhead"])
     report.summary = {
@@ -160,6 +260,11 @@ def measure(options: argparse.Namespace) -> Report:
         "first_compile_ms": compile_ms["json_object"],
         "compile_ms": compile_ms["json_schema"],
     }
+    report.summary |= {
+        "forced_steps_per_token": max(row["steps_per_token"] for row in forced),
+        "forced_time_ratio_max": max(row["time_ratio"] for row in forced),
+    }
+    report.rows += forced
     return report
 
 
@@ -169,5 +274,6 @@ if __name__ == "__main__":
     parser.add_argument("--layers", type=int, default=60, help="layers of the model")
     parser.add_argument("--rounds", type=int, default=9, help="constrained turns of each kind; medians are reported")
     parser.add_argument("--steps", type=int, default=48, help="decoding steps of a turn")
+    parser.add_argument("--replies", type=int, default=12, help="replies with and without what a schema forces")
     parser.add_argument("--threads", type=int, default=None, help="threads (default: all physical cores)")
     raise SystemExit(run_bench("constraint", measure, parser))

@@ -101,11 +101,11 @@ class CostModel:
         """Return how many steps were observed since one of ``rows`` rows; 0 for widths that are not kept one by one."""
         return self._n_observed - self._seen_at[rows] if rows <= _FINE_ROWS else 0
 
-    def observe(self, rows: int, kv: int, seconds: float) -> None:
-        """Learn from a step that took ``seconds`` and was not slowed down."""
+    def observe(self, rows: int, kv: int, seconds: float, own_time: float = 0.0) -> None:
+        """Learn from a step that took ``seconds`` and was not slowed down. ``own_time`` need not be computed again."""
         if rows <= 0 or seconds <= 0:
             return
-        expected = self.own_time(rows, kv)
+        expected = own_time or self.own_time(rows, kv)
         # On a logarithmic scale, twice as slow and twice as fast weigh the same, and one hiccup does little.
         error = math.log(min(max(seconds / expected, 1 / _OUTLIER), _OUTLIER))
         # The steps are so small that 1 + x is as good as its exponential.

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import deque
 from enum import Enum
 
-# Pressure: what the steps of late took beyond what was expected, in expected steps. It fades within so many steps. One
-# slow step counts for so much at most, which is less than the limit: a single hiccup changes nothing.
-_FADING = 1.0 - 1.0 / 24.0
-_LIMIT, _MOST_OF_ONE = 10.0, 7.0
+# Pressure: what the steps of late took beyond what is usual, in expected steps. It fades within so many steps. Of one
+# slow step so much counts at most, which is less than the limit: a single hiccup changes nothing. Where it turned out
+# that hiccups are all there is, the limit is the higher one.
+_FADING, _USUAL = 1.0 - 1.0 / 24.0, 1.5
+_LIMIT, _HIGHER_LIMIT, _MOST_OF_ONE = 10.0, 20.0, 8.0
 # While it is above this, or where a step took so many times as long, nothing is learnt of the machine itself.
-_UNCLEAR, _SUSPICIOUS = 4.0, 3.0
+_UNCLEAR, _SUSPICIOUS = 3.0, 3.0
 _LATEST = 8
 # A count is tried for so many steps. In a search, the longest is left out.
 _TRIAL_STEPS, _PROBE_STEPS = 4, 12
@@ -53,7 +54,7 @@ class Governor:
         self.is_learning = True
         self._counts = counts
         self._state = _State.ALL
-        self._pressure = 0.0
+        self._pressure, self._limit = 0.0, _LIMIT
         self._latest: deque[float] = deque(maxlen=_LATEST)
         self._n_free = 0
         self._due_at = float("-inf")
@@ -65,6 +66,7 @@ class Governor:
         self._trial: list[float] = []
         self._found: dict[int, float] = {}
         self._tries_all = True
+        self._n_probes = 0
 
     @property
     def has_all(self) -> bool:
@@ -80,7 +82,7 @@ class Governor:
             self.is_learning = False
             self._book_trial_or_fewer(ratio, seconds, now)
             return
-        pressure = self._pressure * _FADING + (ratio if ratio < _MOST_OF_ONE else _MOST_OF_ONE) - 1.0
+        pressure = self._pressure * _FADING + (ratio if ratio < _MOST_OF_ONE else _MOST_OF_ONE) - _USUAL
         self._pressure = pressure = pressure if pressure > 0.0 else 0.0
         self._latest.append(ratio)
         self.is_learning = pressure < _UNCLEAR and ratio < _SUSPICIOUS
@@ -89,7 +91,7 @@ class Governor:
         if self._n_free:
             self._n_free -= 1
             self._pressure, self.is_learning = 0.0, True
-        elif pressure >= _LIMIT and now >= self._due_at:
+        elif pressure >= self._limit and now >= self._due_at:
             self._debt = max(-self._won_since, 0.0)
             self._search(self._counts[-2])
 
@@ -117,16 +119,17 @@ class Governor:
 
     def _book_with_fewer(self, ratio: float, now: float) -> None:
         relative = ratio / self.slowdown
-        self._pressure = max(self._pressure * _FADING + min(relative, _MOST_OF_ONE) - 1.0, 0.0)
+        self._pressure = max(self._pressure * _FADING + min(relative, _MOST_OF_ONE) - _USUAL, 0.0)
         self._latest.append(ratio)
         self.slowdown *= 1.0 + _LEVEL_RATE * (min(relative, 2.0) - 1.0)
         if now < self._due_at:
             return
         lower = [count for count in self._counts if count < self.count]
-        if self._pressure >= _LIMIT and lower:
+        if self._pressure >= self._limit and lower:
             self._search(lower[-1])
             return
         higher = next(count for count in self._counts if count > self.count)
+        self._n_probes += 1
         self._begin(_State.PROBING, self._counts[-1] if self._tries_all else higher)
         self._tries_all = not self._tries_all
 
@@ -139,6 +142,7 @@ class Governor:
     # -- searching: downwards to the first count whose steps do not wait for cores --------------------------------
 
     def _search(self, first: int) -> None:
+        self._n_probes = 0
         self._found = {self.count: sum(self._latest) / max(len(self._latest), 1)}
         self._begin(_State.SEARCHING, first)
 
@@ -178,11 +182,13 @@ class Governor:
         n_lost = sum(self._trial) / self.slowdown - len(self._trial)
         if n_lost > _MOST_LOST:
             self._debt += n_lost * self.slowdown * expected
+            self._limit = _LIMIT
         elif len(self._trial) < _PROBE_STEPS:
             return
         elif self.count == self._counts[-1] and _mean(self._trial) <= max(_AS_ALWAYS, _BETTER * self.slowdown):
             slowdown = self.slowdown
             self._return()
+            self._limit = _HIGHER_LIMIT if self._n_probes == 1 else _LIMIT
             self._slowdown_before = slowdown
             return
         elif _mean(self._trial) <= _BETTER * self.slowdown:

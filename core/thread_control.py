@@ -32,50 +32,52 @@ class ThreadControl:
         self._context = context
         self._cost = cost
         self._clock = clock
-        self._counts = {StepKind.DECODE: choice.decode, StepKind.FEW: choice.few, StepKind.MANY: choice.many}
-        self._governors = {kind: Governor(counts_below(n)) for kind, n in self._counts.items() if n > 1}
+        self._counts = [choice.decode, choice.few, choice.many]
+        # By the kind of step; None where one thread is the best.
+        self._governors = tuple(Governor(counts_below(count)) if count > 1 else None for count in self._counts)
 
     @property
     def threads(self) -> ThreadChoice:
         """The threads of the next step, by its kind."""
-        return ThreadChoice(*self._counts.values())
+        return ThreadChoice(*self._counts)
 
     @property
     def decoding(self) -> Governor | None:
         """The governor of steps of one row; None where one thread is the best."""
-        return self._governors.get(StepKind.DECODE)
+        return self._governors[StepKind.DECODE]
 
     def observe(self, rows: int, kv: int, seconds: float) -> None:
         """Learn from a step of the context, as ``CostModel.observe``, and choose the threads of the next one."""
         if rows <= 0 or seconds <= 0.0:
             return
         kind = kind_of(rows)
-        governor = self._governors.get(kind)
+        governor = self._governors[kind]
+        own_time = self._cost.own_time(rows, kv)
         if governor is None:
-            self._cost.observe(rows, kv, seconds)
+            self._cost.observe(rows, kv, seconds, own_time)
             return
         count, slowdown = governor.count, governor.slowdown
-        governor.book(seconds / self._cost.own_time(rows, kv), seconds, self._clock())
+        governor.book(seconds / own_time, seconds, self._clock())
         if governor.is_learning:
-            self._cost.observe(rows, kv, seconds)
+            self._cost.observe(rows, kv, seconds, own_time)
         if governor.count != count or governor.slowdown != slowdown:
             self._apply(kind, governor, was_slow=slowdown != 1.0)
 
     def _apply(self, kind: StepKind, governor: Governor, was_slow: bool) -> None:
         """Let context, cost model and the other kinds of steps know what was decided for one kind."""
         is_slow, now = governor.slowdown != 1.0, self._clock()
-        for other_kind, other in self._governors.items():
-            if other_kind is kind:
+        for other in self._governors:
+            if other is None or other is governor:
                 continue
             if is_slow and not was_slow:
                 other.alert(governor.count, now)
             elif was_slow and not is_slow:
                 other.hope(now)
         self._cost.slow_down(kind, governor.slowdown)
-        counts = {each: one.count for each, one in self._governors.items()}
-        if not counts.items() <= self._counts.items():
-            self._counts |= counts
-            self._context.set_threads(*self._counts.values())
+        counts = [one.count if one is not None else 1 for one in self._governors]
+        if counts != self._counts:
+            self._counts = counts
+            self._context.set_threads(*counts)
 
 
 def thread_control(context: Threaded, cost: CostModel, choice: ThreadChoice, n_gpu_layers: int) -> ThreadControl | None:

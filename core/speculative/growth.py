@@ -10,7 +10,6 @@ from core.rollback import Checkpoints
 from core.sequence import Sequence
 from core.speculative.depth import Candidate, another_round, charged
 from core.speculative.drafter import Chain, Drafter, PaidDrafter
-from core.speculative.lookup import Lookup
 from core.speculative.prices import Prices
 from core.speculative.tree import Forker, Tip, Tree
 
@@ -153,12 +152,12 @@ class Growth:
 
     # -- by a token ---------------------------------------------------------------------------------------------
 
-    def look_up(self, lookup: Lookup, chains: list[Chain], room: int) -> None:
-        """Let chains grow by all that was found, which costs next to nothing."""
+    def look_up(self, finder: Drafter, chains: list[Chain], room: int, *, is_lawful: bool = False) -> None:
+        """Let chains grow by all that a drafter finds for next to nothing; ``is_lawful``: no grammar forbids that."""
         for chain in chains:
             limit = min(self.limit(chain), room)
             while not chain.is_done and len(chain.tokens) < limit:
-                self._extend_all(lookup, [chain])
+                self._extend_all(finder, [chain], is_lawful)
 
     def extend(self, drafter: Drafter, chains: list[Chain]) -> None:
         """Let each chain grow by a token, at the expense of the drafter's time."""
@@ -166,13 +165,13 @@ class Growth:
         self._extend_all(drafter, chains)
         self.seconds_at_risk += self.clock() - began
 
-    def _extend_all(self, drafter: Drafter, chains: list[Chain]) -> None:
+    def _extend_all(self, drafter: Drafter, chains: list[Chain], is_lawful: bool = False) -> None:
         for chain, guess in zip(chains, drafter.extend(chains), strict=True):
             # Behind the end there is nothing; the end itself comes with the row before it.
             if guess is None or guess.token in self._end_tokens:
                 chain.stop(guess)
                 continue
-            guide = chain.sequence.sampler.guide
+            guide = chain.sequence.sampler.guide if not is_lawful else None
             if guide is not None and guide.n_allowed([*chain.tokens, guess.token]) <= len(chain.tokens):
                 chain.is_done = True  # what the grammar forbids need not be verified
                 continue

@@ -17,6 +17,7 @@ from core.speculative.draft_model import DraftFailed, DraftModel
 from core.speculative.draft_stats import DraftStats
 from core.speculative.drafter import Chain, Drafter, PaidDrafter, Watcher
 from core.speculative.fixed_depth import grow_chains_to, grow_trees_to
+from core.speculative.forced import Forced
 from core.speculative.growth import Growth
 from core.speculative.lookup import Lookup
 from core.speculative.prices import Prices
@@ -46,11 +47,11 @@ _WIDEST, _SECOND_CHANCE, _WIDE_LOOK = 3, 0.25, 8
 class Speculator:
     """Chooses drafter and depth by what they are worth beyond plain decoding, from measured times and acceptance.
 
-    A lookup costs nothing; ``paid`` drafters must promise more than it has found. ``fixed_depth`` switches the
-    judgement off: always so many tokens of the first paid drafter (or of the lookup where there is none). It is there
-    to be compared with. ``width`` is how many next tokens a draft model proposes at each place, more than one making
-    trees; None where that is decided as well. With a fixed depth, a tree has that trunk and as many of the likeliest
-    other nodes as make ``width`` at each depth.
+    A lookup costs nothing, and neither does what a grammar forces; ``paid`` drafters must promise more than was found.
+    ``fixed_depth`` switches the judgement off: always so many tokens of the first paid drafter (or of the lookup where
+    there is none). It is there to be compared with. ``width`` is how many next tokens a draft model proposes at each
+    place, more than one making trees; None where that is decided as well. With a fixed depth, a tree has that trunk
+    and as many of the likeliest other nodes as make ``width`` at each depth.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Speculator:
         self.purse = Purse(_CREDIT_STEPS * cost.time(1))
         self._cost = cost
         self._lookup = lookup
+        self._forced = Forced()
         self._paid = tuple(paid)
         self._forker = next((drafter for drafter in self._paid if isinstance(drafter, Forker)), None)
         self._watchers = tuple(drafter for drafter in self._paid if isinstance(drafter, Watcher))
@@ -94,7 +96,7 @@ class Speculator:
             checkpoints=self._checkpoints,
             clock=clock,
         )
-        self._drafters: tuple[Drafter, ...] = (lookup, *paid) if lookup is not None else self._paid
+        self._drafters: tuple[Drafter, ...] = (self._forced, *((lookup,) if lookup is not None else ()), *paid)
         self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
         self._records: dict[str, Record] = {}
         self._speedup = 1.0
@@ -184,7 +186,7 @@ class Speculator:
         if self._cost.age(n_rows) > _CONTROL_STEPS:
             return []
         awake = [sequence for sequence in decoding if self._is_awake(sequence)] if self._paid else []
-        chains = self._look_up(decoding, room)
+        chains = self._find(decoding, room)
         if not awake and not chains:
             return []
         per_row = kv / max(n_rows, 1)
@@ -216,13 +218,22 @@ class Speculator:
         record.rest -= record.rest > 0
         return not record.rest
 
-    def _look_up(self, decoding: list[Sequence], room: int) -> list[Chain]:
-        """Return chains of what was found; looking it up costs next to nothing."""
-        if self._lookup is None:
-            return []
-        chains = [self._chain(sequence, self._lookup) for sequence in decoding]
-        self._growth.look_up(self._lookup, chains, room)
-        return [chain for chain in chains if chain.tokens]
+    def _find(self, decoding: list[Sequence], room: int) -> list[Chain]:
+        """Return chains of what was looked up or must come, whichever promises more; both cost next to nothing."""
+        found: dict[str, Chain] = {}
+        if self._lookup is not None:
+            chains = [self._chain(sequence, self._lookup) for sequence in decoding]
+            self._growth.look_up(self._lookup, chains, room)
+            found = {chain.sequence.id: chain for chain in chains if chain.tokens}
+        for sequence in decoding:
+            if sequence.sampler.guide is None:
+                continue
+            chain = self._chain(sequence, self._forced)
+            self._growth.look_up(self._forced, [chain], room, is_lawful=True)
+            rival = found.get(sequence.id)
+            if chain.tokens and (rival is None or sum(chain.reach) >= sum(rival.reach)):
+                found[sequence.id] = chain
+        return list(found.values())
 
     def _draft_at_a_price(self, awake: list[Sequence], found: list[Chain], prices: Prices) -> list[Chain]:
         """Let the drafter work that promises most, where that is more than what was found, for as long as it pays."""
@@ -331,8 +342,8 @@ class Speculator:
             self.stats.count(chain.kept_depths, n_accepted)
             own_lookup = min(n_accepted + 1, len(chain.tokens)) if chain.drafter is self._lookup else 0
         record.n_verified += len(tokens)
-        if chain is not None and chain.drafter is not self._lookup:
-            trial = record.trials[chain.drafter.name]
+        trial = record.trials.get(chain.drafter.name) if chain is not None else None
+        if trial is not None:
             trial.tried_at, trial.interval = record.n_verified, FIRST_PROBE
         if isinstance(chain, Tree) and self._forker is not None:
             began = self._clock()

@@ -1,0 +1,149 @@
+"""Threads follow the load: the control over a fake context, and Ember beside busy processes on the same cores."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from core.cost_model import Calibration, CostModel
+from core.measurements import physical_cores
+from core.sampling_params import SamplingParams
+from core.thread_choice import StepKind, ThreadChoice, kind_of
+from core.thread_control import ThreadControl, thread_control
+from tests.support.engines import FOX, complete, open_engine, run, submit
+
+CURVE = Calibration({1: 0.001, 8: 0.002, 64: 0.016, 256: 0.064})
+BUSY = (
+    "import os, sys\nif hasattr(os, 'sched_setaffinity'): os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
+)
+
+
+@dataclass
+class FakeContext:
+    """Remembers the threads it was given."""
+
+    threads: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def set_threads(self, decode: int, few: int, many: int) -> None:
+        self.threads.append((decode, few, many))
+
+
+class Stage:
+    """A control on a fake context whose clock is that of its steps."""
+
+    def __init__(self, choice: ThreadChoice) -> None:
+        self.now = 0.0
+        self.context, self.cost = FakeContext(), CostModel(CURVE)
+        self.control = ThreadControl(self.context, self.cost, choice, clock=lambda: self.now)
+
+    def steps(self, count: int, rows: int, ratio: float) -> None:
+        """Let steps take ``ratio`` times what the calibration says."""
+        for _ in range(count):
+            seconds = ratio * CostModel(CURVE).time(rows)
+            self.now += seconds
+            self.control.observe(rows, 0, seconds)
+
+
+def test_kinds_of_steps_are_told_by_their_rows() -> None:
+    kinds = [kind_of(rows) for rows in (1, 2, 31, 32, 512)]
+    assert kinds == [StepKind.DECODE, StepKind.FEW, StepKind.FEW, StepKind.MANY, StepKind.MANY]
+
+
+def test_in_quiet_threads_are_never_set_and_the_cost_model_learns() -> None:
+    stage = Stage(ThreadChoice(2, 2, 2))
+    stage.steps(200, 1, 1.1)
+    assert stage.context.threads == []
+    assert stage.cost.time(1) == pytest.approx(0.0011, rel=0.02)
+
+
+def test_load_lowers_the_threads_of_all_kinds_of_steps() -> None:
+    stage = Stage(ThreadChoice(2, 2, 2))
+    stage.steps(3, 1, 100.0)
+    assert stage.context.threads[-1] == (1, 2, 2)
+    stage.steps(4, 1, 1.6)
+    assert stage.context.threads[-1] == (1, 1, 1)
+    assert stage.control.threads == ThreadChoice(1, 1, 1)
+
+
+def test_the_machines_own_curve_outlives_the_load() -> None:
+    stage = Stage(ThreadChoice(2, 2, 2))
+    stage.steps(50, 1, 1.0)
+    own = stage.cost.time(1), stage.cost.time(4), stage.cost.time(256)
+    stage.steps(3, 1, 100.0)
+    stage.steps(20, 1, 1.6)
+    assert stage.cost.time(1) == pytest.approx(1.6 * own[0], rel=0.02)
+    assert stage.cost.own_time(1) == pytest.approx(own[0], rel=0.02)
+    assert stage.cost.snapshot().seconds[1] == pytest.approx(own[0], rel=0.02)
+    stage.now += 100.0
+    stage.steps(1, 1, 1.6)
+    stage.steps(12, 1, 1.0)
+    assert stage.context.threads[-1][0] == 2
+    for rows, seconds in zip((1, 4, 256), own, strict=True):
+        assert stage.cost.own_time(rows) == pytest.approx(seconds, rel=0.02)
+    assert stage.cost.time(1) == stage.cost.own_time(1)
+
+
+def test_steps_that_have_one_thread_anyway_are_only_learnt_from() -> None:
+    stage = Stage(ThreadChoice(1, 2, 2))
+    assert stage.control.decoding is None
+    stage.steps(200, 1, 3.0)
+    assert stage.context.threads == []
+    assert stage.cost.time(1) == pytest.approx(0.003, rel=0.05)
+
+
+def test_steps_without_rows_or_time_say_nothing() -> None:
+    stage = Stage(ThreadChoice(2, 2, 2))
+    for rows, seconds in ((0, 1.0), (1, 0.0), (1, -1.0)):
+        stage.control.observe(rows, 0, seconds)
+    assert stage.context.threads == []
+    assert stage.cost.time(1) == pytest.approx(0.001)
+
+
+def test_where_a_gpu_computes_threads_are_left_alone() -> None:
+    stage = Stage(ThreadChoice(2, 2, 2))
+    assert thread_control(stage.context, stage.cost, ThreadChoice(2, 2, 2), n_gpu_layers=-1) is None
+    assert thread_control(stage.context, stage.cost, ThreadChoice(2, 2, 2), n_gpu_layers=0) is not None
+
+
+@contextmanager
+def busy_cores() -> Iterator[None]:
+    """Keep each core that this process may use busy with another one."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+    children = [subprocess.Popen([sys.executable, "-c", BUSY, str(core)]) for core in cores]
+    try:
+        yield
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+
+
+@pytest.mark.skipif(physical_cores() < 2, reason="there is nothing to lower on one core")
+def test_beside_busy_processes_ember_gets_fewer_threads_and_says_the_same() -> None:
+    sampling = SamplingParams(temperature=0, ignore_eos=True)
+    with open_engine(n_threads=physical_cores(), n_slots=1, n_ctx=512, speculation="off") as engine:
+        used: set[int] = set()
+        set_threads = engine._context.set_threads
+
+        def watched(decode: int, few: int, many: int) -> None:
+            used.add(decode)
+            set_threads(decode, few, many)
+
+        engine._context.set_threads = watched  # type: ignore[method-assign]
+        expected, _, _ = complete(engine, FOX, max_tokens=120, sampling=sampling)
+        used.clear()
+        deadline = time.monotonic() + 60.0
+        with busy_cores():
+            while not used and time.monotonic() < deadline:
+                submit(engine, "beside", FOX, max_tokens=120, sampling=sampling)
+                assert run(engine).text["beside"] == expected
+        assert min(used) < physical_cores()
+        text, _, _ = complete(engine, FOX, max_tokens=120, sampling=sampling)
+        assert text == expected
