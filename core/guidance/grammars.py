@@ -9,6 +9,8 @@ from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper,
 
 from core.errors import BadRequest
 from core.guidance.constraint import Constraint
+from core.guidance.endless_grammar import why_endless
+from core.guidance.endless_schema import why_endless as why_endless_schema
 from core.guidance.guide import Guide
 from core.llama.vocab import Vocab
 
@@ -56,6 +58,9 @@ class Grammars:
         begun.compute_bitmask()
         if begun.is_error() or (begun.is_stopped() and not begun.is_accepting()):
             raise _refused(constraint, "no text matches it")
+        reason = _why_endless(constraint, grammar)
+        if reason is not None:
+            raise _refused(constraint, reason)
         return matcher
 
 
@@ -86,6 +91,13 @@ def _source(constraint: Constraint) -> str:
     if constraint.kind == "json_schema" and constraint.text.lstrip().startswith("{"):
         return LLMatcher.grammar_from_json_schema(constraint.text, defaults={"whitespace_pattern": _WHITESPACE})
     return grammar_from(constraint.kind, constraint.text)
+
+
+def _why_endless(constraint: Constraint, grammar: str) -> str | None:
+    """Return why no reply could ever end; None where one can. llguidance would follow it to the last token allowed."""
+    if constraint.kind == "json_schema":
+        return why_endless_schema(constraint.text)
+    return why_endless(grammar) if constraint.kind in ("lark", "gbnf") else None
 
 
 def _refused(constraint: Constraint, reason: str) -> BadRequest:

@@ -18,10 +18,17 @@ def test_made_up_words_are_visible_tokens_and_ember_still_speaks() -> None:
 
 
 def test_the_bench_reports_what_it_promises(run_bench: Callable[..., dict[str, Any]]) -> None:
-    sizes = ("--layers", "12", "--vocabulary", "20000", "--rounds", "2", "--steps", "6", "--threads", "1")
-    report = run_bench("constraint", *sizes)
-    assert {row["constraint"] for row in report["rows"]} == {"json_object", "json_schema", "regex"}
-    assert {row["sampling"] for row in report["rows"]} == {"greedy", "sampled"}
-    promised = [row["overhead"] for row in report["rows"] if row["constraint"] != "regex"]
+    sizes = ("--layers", "12", "--vocabulary", "20000", "--rounds", "2", "--steps", "6", "--replies", "2")
+    report = run_bench("constraint", *sizes, "--threads", "1")
+    rows = [row for row in report["rows"] if row["constraint"] != "forced_keys"]
+    assert {row["constraint"] for row in rows} == {"json_object", "json_schema", "regex"}
+    assert {row["sampling"] for row in rows} == {"greedy", "sampled"}
+    promised = [row["overhead"] for row in rows if row["constraint"] != "regex"]
     assert report["summary"]["constraint_overhead"] == max(promised)
-    assert all(row["free_step_us"] > 0 for row in report["rows"])
+    assert all(row["free_step_us"] > 0 for row in rows)
+    forced = [row for row in report["rows"] if row["constraint"] == "forced_keys"]
+    assert [row["model"] for row in forced] == ["ember", "deep-ember"]
+    for row in forced:
+        assert row["identical_texts"] == row["replies"] == 2
+        assert row["steps_per_token"] <= row["steps_per_token_plain"] == 1.0
+        assert row["accepted"] <= row["drafted"]

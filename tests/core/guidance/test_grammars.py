@@ -108,6 +108,19 @@ def test_json_has_no_endless_spaces(grammars: Grammars, vocab: Vocab) -> None:
         ("json_schema", '{"not": {}}', 'Unimplemented keys: \\["not"\\]'),
         ("json_schema", '{"enum": []}', "Unsatisfiable"),
         ("json_schema", '{"$ref": "#"}', "no text matches it"),
+        (
+            "json_schema",
+            '{"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}',
+            "The JSON schema cannot be followed: it can never be satisfied, since the schema requires itself",
+        ),
+        ("lark", 'start: "x" start', "never be satisfied, since start requires itself"),
+        (
+            "lark",
+            'start: "x" %json {"$ref": "#/$defs/A", "$defs": {"A": {"type": "array", "minItems": 1, "items":'
+            ' {"$ref": "#/$defs/A"}}}}',
+            "since A requires itself",
+        ),
+        ("gbnf", 'root ::= "(" my-list ")"\nmy-list ::= "," my-list', "since my_list requires itself"),
         ("json_schema", '{"$ref": "http://example.com/schema"}', "does not fetch resources"),
         ("json_schema", "[" * 5000, "recursion limit"),
         ("json_schema", '{"items":' * 3000 + "{}" + "}" * 3000, "recursion limit"),
