@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from models import architectures
 from models.ggml_types import BY_NAME, file_type_name
 from models.gguf import BadGguf, GgufError, GgufHeader, TensorInfo, read_header
+from models.layer_weights import LOOKED_UP, WeightMap, block_of, is_of_experts, weight_map
 from models.split_files import parts
 
 MAX_LAYERS = 512
@@ -18,22 +18,43 @@ MAX_EXPERTS = 1_024
 _MAX_HEADS = 65_536
 _MAX_LENGTH = 1 << 31
 
-_BLOCK = re.compile(r"blk\.(\d+)\.")
-_EXPERTS = re.compile(r"_(ch)?exps\.")
-# Looked up by token or position: one row of these is read per token.
-_LOOKED_UP = ("token_embd.weight", "per_layer_token_embd.weight", "position_embd.weight", "token_types.weight")
 _RECURRENT = ("ssm_", "shortconv", "time_mix", "channel_mix")
 _BOTH_IN_ONE_LAYER = ("falcon-h1",)
 # Layers of Gemma 3n from here on reuse the cache of earlier ones.
 _FIRST_SHARED = {"gemma3n": 20}
+# Sliding windows in layers by llama.cpp's own rule (load_swa_pattern in src/models), where the file does not list them:
+# the period, and whether it begins or ends with the layer that sees everything.
+_WINDOW_PERIODS = {
+    "afmoe": (4, False),
+    "cohere2": (4, False),
+    "cohere2moe": (4, True),
+    "exaone-moe": (4, False),
+    "exaone4": (4, False),
+    "gemma2": (2, False),
+    "gemma3": (6, False),
+    "gemma3n": (5, False),
+    "gpt-oss": (2, False),
+    "laguna": (4, True),
+    "llama4": (4, False),
+    "mellum": (4, False),
+    "muse-glimmer": (4, False),
+    "olmo2": (4, False),
+    "plamo3": (8, False),
+    "smallthinker": (4, True),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class LayerCache:
-    """What one layer keeps per token: elements of K and of V (V is 0 where K holds both)."""
+    """What one layer keeps per token: elements of K and of V (V is 0 where K holds both).
+
+    A token attends to the last ``window`` tokens only, or to all where that is 0.
+    """
 
     n_k: int
     n_v: int
+    layer: int = 0
+    window: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +127,7 @@ class ModelFacts:
     tokenizer: Tokenizer | None
     has_chat_template: bool
     problem: str | None
+    weight_map: WeightMap
 
     @property
     def active_bytes_per_token(self) -> int:
@@ -204,6 +226,7 @@ class _Facts:
             tokenizer=tokenizer,
             has_chat_template="tokenizer.chat_template" in header.metadata,
             problem=self._problem(tokenizer),
+            weight_map=weight_map(self.tensors, self.n_layers),
         )
 
     def number(self, key: str, limit: int = _MAX_LENGTH) -> int:
@@ -262,13 +285,13 @@ class _Facts:
         tied = not any(tensor.name == "output.weight" for tensor in self.tensors)
         shared = experts = 0
         for tensor in self.tensors:
-            block = _block_of(tensor)
+            block = block_of(tensor)
             if block is not None and block >= self.n_layers:
                 continue
-            if tensor.name in _LOOKED_UP:
+            if tensor.name in LOOKED_UP:
                 shared += measure(tensor) // max(1, tensor.shape[-1] if tensor.shape else 1)
                 shared += measure(tensor) if tied and tensor.name == "token_embd.weight" else 0
-            elif self.n_experts and _EXPERTS.search(tensor.name):
+            elif self.n_experts and is_of_experts(tensor.name):
                 experts += measure(tensor)
             else:
                 shared += measure(tensor)
@@ -290,7 +313,7 @@ class _Facts:
         for name, size in sizes.items():
             if not name.startswith(prefix) or name.endswith("nextn.embed_tokens.weight"):
                 continue
-            if self.n_experts and _EXPERTS.search(name):
+            if self.n_experts and is_of_experts(name):
                 experts += size
             else:
                 shared += size
@@ -302,10 +325,10 @@ class _Facts:
         """Parameters that take part in one token: all but the experts that are not chosen and unused blocks."""
         active = 0
         for tensor in self.tensors:
-            block = _block_of(tensor)
+            block = block_of(tensor)
             if block is not None and block >= self.n_layers:
                 continue
-            is_expert = self.n_experts and _EXPERTS.search(tensor.name)
+            is_expert = self.n_experts and is_of_experts(tensor.name)
             share = self.n_experts_used / self.n_experts if is_expert else 1
             active += round(tensor.n_elements * share)
         return active
@@ -321,8 +344,18 @@ class _Facts:
             n_kv = self.n_kv_heads[layer]
             alone = layer in recurrent and self.architecture not in _BOTH_IN_ONE_LAYER
             if n_kv and not alone:
-                k, v = windowed if layer < len(pattern) and pattern[layer] else lengths
-                yield LayerCache(n_kv * k, 0 if latent else n_kv * v)
+                is_listed = layer < len(pattern) and bool(pattern[layer])
+                k, v = windowed if is_listed else lengths
+                has_window = is_listed or (not pattern and self._is_windowed(layer))
+                window = self.number("attention.sliding_window") if has_window else 0
+                yield LayerCache(n_kv * k, 0 if latent else n_kv * v, layer, window)
+
+    def _is_windowed(self, layer: int) -> bool:
+        """Whether llama.cpp gives a layer a window although the file lists none."""
+        period, dense_first = _WINDOW_PERIODS.get(self.architecture, (1, False))
+        if self.header.count(f"{self.architecture}.attention.sliding_window_pattern") is None:
+            period = self.number("attention.sliding_window_pattern", MAX_LAYERS) or period
+        return period > 1 and layer < self.n_layers and layer % period != (0 if dense_first else period - 1)
 
     def _lengths(self, suffix: str, default: tuple[int, int]) -> tuple[int, int]:
         k, v = self.number(f"attention.key_length{suffix}"), self.number(f"attention.value_length{suffix}")
@@ -336,7 +369,7 @@ class _Facts:
     def _recurrent_layers(self) -> frozenset[int]:
         found = set()
         for tensor in self.tensors:
-            block = _block_of(tensor)
+            block = block_of(tensor)
             if block is not None and tensor.name.split(".")[2].startswith(_RECURRENT):
                 found.add(block)
         return frozenset(found)
@@ -381,8 +414,3 @@ _NOT_MODELS = {
     "mmproj": "This file lets a model see or hear: it is loaded beside its model, not as one.",
     "imatrix": "This is an importance matrix, made to quantise a model, and not a model.",
 }
-
-
-def _block_of(tensor: TensorInfo) -> int | None:
-    match = _BLOCK.match(tensor.name)
-    return int(match[1]) if match else None

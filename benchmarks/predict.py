@@ -1,0 +1,242 @@
+"""Predicted against measured decoding speed over a family of models, at an empty and at a filled context.
+
+The family is deep Ember: Ember with silent layers behind its own, dense and with experts (two of four for each token),
+in Q4_0, Q8_0 and F16. Each model is made, loaded in Slipstream's engine, timed with one greedy request without drafts,
+and removed; the order is shuffled, because a machine's speed drifts by the minute.
+
+What a prediction may know:
+
+- ``bandwidth``: the measured bandwidth of this machine alone;
+- ``cold``: also the probe of its kernels, and two runs of the pair of models that comes with Slipstream;
+- ``learnt``: also runs of the other models of the family. Of the model itself, and of all models with as many layers,
+  whatever their type and kind, it knows nothing: these are left out together;
+- ``few``: as ``learnt``, but from only the six models of the smallest size, for all others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.openmp import WAITING
+
+os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
+
+from benchmarks import plots
+from benchmarks.report import Report, Row, median, percentile, run_bench, say
+from core import bandwidth, machine_probe
+from core.decode_timing import time_decoding
+from core.llama import log
+from core.loading import load_engine
+from core.machine import this_machine
+from core.machine_probe import MachineProbe
+from core.measurements import physical_cores
+from core.options import EngineOptions
+from models.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.memory import free_memory
+from models.model_facts import ModelFacts, read_model
+from models.speed.efficiency import Observation
+from models.speed.work import Amounts, Placement, work
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, make
+
+SIZES = (8, 10, 13, 17, 22, 29, 38, 50, 66, 86)
+TYPES = ("Q4_0", "Q8_0", "F16")
+KINDS = ("dense", "moe")
+KNOWLEDGE = ("bandwidth", "cold", "few", "learnt")
+_EXPERTS, _CHOSEN = 4, 2
+_EMPTY, _FULL = 8, 600
+_N_CTX = 1024
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model of the family."""
+
+    kind: str
+    type: str
+    n_layers: int
+
+    @property
+    def recipe(self) -> Recipe:
+        """How to make it."""
+        n_experts, n_used = (_EXPERTS, _CHOSEN) if self.kind == "moe" else (0, 0)
+        return Recipe(self.n_layers, self.type, n_experts, n_used)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A measured run of a member: ``seconds`` of a token behind ``n_past`` others."""
+
+    member: Member
+    context: str
+    n_past: int
+    seconds: float
+    active_bytes: int
+    observation: Observation
+
+
+def measure_family(members: Iterable[Member], seconds: float, n_threads: int) -> list[Sample]:
+    """Make, time and remove each model."""
+    samples: list[Sample] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for member in members:
+            path = make(Path(folder) / member.recipe.name, member.recipe)
+            samples += measure_member(member, path, seconds, n_threads)
+            path.unlink()
+            rates = ", ".join(f"{1 / sample.seconds:.1f}" for sample in samples[-2:])
+            say(f"{member.kind} {member.type} with {member.n_layers} layers: {rates} tokens/s")
+    return samples
+
+
+def measure_member(member: Member, path: Path, seconds: float, n_threads: int) -> list[Sample]:
+    """Time one model behind a few and behind many tokens."""
+    facts = read_model(path)
+    options = EngineOptions(str(path), n_ctx=_N_CTX, n_slots=1, n_threads=n_threads, n_gpu_layers=0, speculation="off")
+    engine, _ = load_engine(options, cache_folder=None)
+    try:
+        samples = []
+        for context, n_prompt in (("empty", _EMPTY), ("full", _FULL)):
+            timing = time_decoding(engine, n_prompt, seconds)
+            seen = Observation(amounts_of(facts, timing.n_past), timing.seconds)
+            samples.append(Sample(member, context, timing.n_past, timing.seconds, facts.active_bytes_per_token, seen))
+        return samples
+    finally:
+        engine.close()
+
+
+def amounts_of(facts: ModelFacts, n_past: int) -> Amounts:
+    """Count what a token does on the processor."""
+    placement = Placement.all_on(0, facts.n_layers)
+    return work(facts, placement, [_processor(None, None).traits], n_past=n_past)
+
+
+def _processor(rate: float | None, probe: MachineProbe | None) -> MachineDevice:
+    free = free_memory()
+    found = probe.devices.get(machine_probe.CPU) if probe is not None else None
+    return MachineDevice(machine_probe.CPU, DeviceKind.CPU, free, free, rate, found)
+
+
+def pair_runs(probe: MachineProbe) -> list[Observation]:
+    """Return the runs of the bundled pair, made when the machine was probed."""
+    facts = {path.name: read_model(path) for path in (EMBER, EMBER_DRAFT)}
+    return [
+        Observation(amounts_of(facts[run.path], run.n_past), run.seconds)
+        for run in probe.timed
+        if run.device == machine_probe.CPU
+    ]
+
+
+def predictors(
+    rate: float, probe: MachineProbe, samples: Sequence[Sample]
+) -> dict[str, Callable[[Sample], Machine | None]]:
+    """Return for each state of knowledge the machine that predicts a sample; None where it has seen the model."""
+    pair = pair_runs(probe)
+    cold = _processor(rate, probe)
+    smallest = min(sample.member.n_layers for sample in samples)
+
+    def without(n_layers: int) -> Machine:
+        return machine_of([cold], pair + [s.observation for s in samples if s.member.n_layers != n_layers])
+
+    bare = machine_of([_processor(rate, None)])
+    untaught = machine_of([cold], pair)
+    few = machine_of([cold], pair + [s.observation for s in samples if s.member.n_layers == smallest])
+    learnt = {n_layers: without(n_layers) for n_layers in {sample.member.n_layers for sample in samples}}
+    return {
+        "bandwidth": lambda sample: bare,
+        "cold": lambda sample: untaught,
+        "few": lambda sample: few if sample.member.n_layers != smallest else None,
+        "learnt": lambda sample: learnt[sample.member.n_layers],
+    }
+
+
+def rows_of(samples: Sequence[Sample], machines: dict[str, Callable[[Sample], Machine | None]]) -> list[Row]:
+    """Return a row for each measured run with what was predicted for it."""
+    rows = []
+    for sample in samples:
+        member = sample.member
+        row: Row = {
+            "kind": member.kind,
+            "type": member.type,
+            "layers": member.n_layers,
+            "context": sample.context,
+            "n_past": sample.n_past,
+            "bytes_per_token": sample.active_bytes,
+            "measured": round(1 / sample.seconds, 2),
+        }
+        for knowledge, machine_for in machines.items():
+            machine = machine_for(sample)
+            seconds = machine.efficiency.seconds(sample.observation.amounts) if machine is not None else None
+            row[knowledge] = round(1 / seconds, 2) if seconds else None
+        rows.append(row)
+    return rows
+
+
+def error(row: Row, knowledge: str) -> float | None:
+    """Return how far a prediction is from what was measured, as a share of that."""
+    return abs(row[knowledge] / row["measured"] - 1) if row[knowledge] is not None else None
+
+
+def errors(rows: Iterable[Row], knowledge: str) -> list[float]:
+    """Return the errors of all rows that have a prediction."""
+    return [found for row in rows if (found := error(row, knowledge)) is not None]
+
+
+def summary_of(rows: Sequence[Row]) -> dict[str, float | str | None]:
+    """Return the errors that promises are made of, and the same by type, kind and context."""
+    found = errors(rows, "learnt")
+    summary: dict[str, float | str | None] = {
+        "median_error": round(median(found), 4),
+        "p90_error": round(percentile(found, 0.9), 4),
+    }
+    for knowledge in KNOWLEDGE[:-1]:
+        summary[f"median_error_{knowledge}"] = round(median(errors(rows, knowledge)), 4)
+        summary[f"p90_error_{knowledge}"] = round(percentile(errors(rows, knowledge), 0.9), 4)
+    for column in ("type", "kind", "context"):
+        for value in dict.fromkeys(row[column] for row in rows):
+            of_value = errors((row for row in rows if row[column] == value), "learnt")
+            summary[f"median_error_{value}"] = round(median(of_value), 4)
+    return summary
+
+
+def measure(options: argparse.Namespace) -> Report:
+    """Measure this machine and the family, predict, and compare."""
+    log.silence()
+    here, n_threads = this_machine(), options.threads or physical_cores()
+    rate = bandwidth.measure(here, free_memory()).bytes_per_second
+    probe = machine_probe.measure((EMBER, EMBER_DRAFT))
+    if probe is None:
+        raise SystemExit("This machine could not be probed: ./slipstream doctor says what is wrong with llama.cpp.")
+    members = [Member(kind, type_, n) for kind in KINDS for type_ in TYPES for n in options.layers]
+    random.Random(options.seed).shuffle(members)
+    samples = measure_family(members, options.seconds, n_threads)
+    samples.sort(key=lambda s: (s.member.kind, s.member.type, s.member.n_layers, s.context))
+    rows = rows_of(samples, predictors(rate, probe, samples))
+    settings = {
+        "threads": n_threads,
+        "layers": list(options.layers),
+        "types": list(TYPES),
+        "experts": f"{_CHOSEN} of {_EXPERTS}",
+        "seconds": options.seconds,
+        "seed": options.seed,
+        "bandwidth": round(rate),
+        "probe": {name: one.as_dict() for name, one in probe.devices.items()},
+    }
+    report = Report("predict", rows, summary_of(rows), settings)
+    if options.plot:
+        plots.draw_prediction(rows, options.plot, report.summary)
+    return report
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--layers", type=int, nargs="+", default=SIZES, help="sizes of the family")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each timing")
+    parser.add_argument("--threads", type=int, default=None, help="threads of the engine (default: all cores)")
+    parser.add_argument("--seed", type=int, default=1, help="of the order")
+    plots.add_option(parser)
+    raise SystemExit(run_bench("predict", measure, parser))

@@ -1,0 +1,1 @@
+"""How fast a model decodes on a machine: predicted from its header, corrected by what was measured."""

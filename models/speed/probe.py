@@ -1,0 +1,50 @@
+"""What a few seconds of measuring say about one device: how fast it multiplies each tensor type, and what it waits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_MOST_ENTRIES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Measurements of one device.
+
+    ``weights`` maps tensor types to bytes per second of a matrix times one row, ``cached`` KV types to bytes per second
+    of attention. ``node`` is the seconds of an operation so small that it only costs being started, and ``row`` what
+    a further row adds to a step, as a share of a step of one row.
+    """
+
+    weights: Mapping[str, float] = field(default_factory=dict)
+    cached: Mapping[str, float] = field(default_factory=dict)
+    node: float = 0.0
+    row: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"weights": dict(self.weights), "cached": dict(self.cached), "node": self.node, "row": self.row}
+
+
+def probe_of(fields: object) -> Probe | None:
+    """The probe in a JSON object; None where it is none, or has values that no machine has."""
+    if not isinstance(fields, dict):
+        return None
+    weights, cached = _rates(fields.get("weights")), _rates(fields.get("cached"))
+    node, row = fields.get("node"), fields.get("row")
+    if not weights or not _is_number(node) or not _is_number(row):
+        return None
+    return Probe(weights, cached, float(node), float(row))
+
+
+def _rates(value: object) -> dict[str, float]:
+    if not isinstance(value, dict) or len(value) > _MOST_ENTRIES:
+        return {}
+    return {str(name): float(rate) for name, rate in value.items() if _is_number(rate) and rate > 0}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and value >= 0

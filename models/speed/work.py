@@ -1,0 +1,96 @@
+"""What one decoded token makes each device do, counted from a model's header. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from models.ggml_types import BY_NAME
+from models.model_facts import LayerCache, ModelFacts
+
+STEP, LAYER, EXPERT_LAYER, STATE = "step", "layer", "expert layer", "state"
+_STATE_BYTES = 4
+
+
+def weights(type_name: str) -> str:
+    """Name of the amount: bytes of matrices of this tensor type that every token reads."""
+    return f"weights {type_name.upper()}"
+
+
+def experts(type_name: str) -> str:
+    """Name of the amount: bytes of chosen experts of this tensor type."""
+    return f"experts {type_name.upper()}"
+
+
+def cached(kv_type: str) -> str:
+    """Name of the amount: bytes of keys and values of this type that attention goes through."""
+    return f"cached {kv_type.upper()}"
+
+
+Amounts = Mapping[str, float]
+"""How much of everything: "weights Q4_0" in bytes, "layer" in layers, and so on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Which device (by number) holds each layer, each layer's experts, and the output."""
+
+    layers: tuple[int, ...]
+    experts: tuple[int, ...]
+    output: int
+
+    @classmethod
+    def all_on(cls, device: int, n_layers: int) -> Placement:
+        """Everything on one device."""
+        return cls((device,) * n_layers, (device,) * n_layers, device)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTraits:
+    """``key`` names the device in what was measured; on a processor each head goes through the keys on its own."""
+
+    key: str
+    reads_keys_per_head: bool = True
+
+
+def work(
+    facts: ModelFacts, placement: Placement, devices: Sequence[DeviceTraits], *, n_past: int, kv_type: str = "f16"
+) -> Amounts:
+    """Amounts of one decoded token behind ``n_past`` others; names are "DEVICE: AMOUNT"."""
+    share = facts.n_experts_used / facts.n_experts if facts.n_experts else 0.0
+    done: list[dict[str, float]] = [defaultdict(float) for _ in devices]
+    for layer, where, of_experts in zip(facts.weight_map.layers, placement.layers, placement.experts, strict=True):
+        done[where][LAYER] += 1
+        for type_name, n_bytes in layer.shared:
+            done[where][weights(type_name)] += n_bytes
+        for type_name, n_bytes in layer.experts:
+            done[of_experts][experts(type_name)] += n_bytes * share
+        if layer.experts:
+            done[of_experts][EXPERT_LAYER] += 1
+    for type_name, n_bytes in facts.weight_map.output.shared:
+        done[placement.output][weights(type_name)] += n_bytes
+    for cache in facts.caches:
+        if cache.layer < len(placement.layers):
+            where = placement.layers[cache.layer]
+            per_head = _heads_per_key(facts, cache) if devices[where].reads_keys_per_head else 1.0
+            seen = min(n_past, cache.window) if cache.window else n_past
+            done[where][cached(kv_type)] += seen * per_head * _bytes(cache, kv_type)
+    if facts.state_elements and placement.layers:
+        done[placement.layers[-1]][STATE] += facts.state_elements * _STATE_BYTES
+    return {
+        f"{device.key}: {name}": amount
+        for device, amounts in zip(devices, done, strict=True)
+        for name, amount in ({STEP: 1.0} | amounts if amounts else {}).items()
+    }
+
+
+def _heads_per_key(facts: ModelFacts, cache: LayerCache) -> float:
+    """Query heads that share one head of keys."""
+    n_kv = facts.n_kv_heads[cache.layer] if cache.layer < len(facts.n_kv_heads) else 0
+    return facts.n_heads / n_kv if n_kv and facts.n_heads > n_kv else 1.0
+
+
+def _bytes(cache: LayerCache, kv_type: str) -> int:
+    kind = BY_NAME[kv_type.lower()]
+    return kind.bytes_for(cache.n_k) + kind.bytes_for(cache.n_v)
