@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -168,3 +168,40 @@ def _draw_series(axis: Any, one: Series) -> None:
     for latency, rate, count in zip(latencies, rates, clients, strict=True):
         place = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
         axis.annotate(str(count), (latency, rate), color=one.colour, fontsize=9, **place)
+
+
+_TYPE_COLOURS = {"Q4_0": "#0969da", "Q8_0": "#d4570a", "F16": "#8250df"}
+_KIND_MARKS = {"dense": "o", "moe": "D"}
+
+
+def draw_prediction(rows: Sequence[Row], path: Path, summary: Mapping[str, Any]) -> None:
+    """Draw predicted over measured speed: one point for each model and context, by type, kind and context."""
+    pyplot = _pyplot()
+    figure, axis = pyplot.subplots(figsize=(_WIDTH, 7.2))
+    figure.subplots_adjust(left=0.085, right=0.97, top=0.86, bottom=0.09)
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    rates = [row[name] for row in rows for name in ("measured", "learnt")]
+    ends = [min(rates) / 1.15, max(rates) * 1.15]
+    axis.plot(ends, ends, color=_INK, linewidth=1)
+    axis.fill_between(ends, [end * 0.85 for end in ends], [end * 1.15 for end in ends], color=_GRID, zorder=0)
+    for type_, colour in _TYPE_COLOURS.items():
+        for kind, mark in _KIND_MARKS.items():
+            for context, fill in (("empty", colour), ("full", "white")):
+                mine = [r for r in rows if (r["type"], r["kind"], r["context"]) == (type_, kind, context)]
+                points = [row["measured"] for row in mine], [row["learnt"] for row in mine]
+                axis.plot(*points, mark, color=colour, markerfacecolor=fill, markersize=5, linestyle="")
+    axis.set_xlim(*ends)
+    axis.set_ylim(*ends)
+    for side in (axis.xaxis, axis.yaxis):
+        side.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_xlabel("Measured tokens per second")
+    axis.set_ylabel("Predicted tokens per second")
+    for line, (type_, colour) in enumerate(_TYPE_COLOURS.items()):
+        axis.text(0.02, 0.97 - 0.035 * line, type_, color=colour, transform=axis.transAxes, va="top", weight="bold")
+    note = {"fontsize": 9.5, "color": _QUIET, "ha": "right", "va": "bottom"}
+    told = "Circles: dense, diamonds: experts. Filled: empty context, hollow: 600 tokens. Grey band: 15 % off"
+    axis.text(0.99, 0.015, told, transform=axis.transAxes, **note)
+    title = f"Half of the predictions are less than {100 * summary['median_error']:.0f} % off"
+    subtitle = "Each model predicted without runs of any model of its size; deep Ember, 10 sizes, 3 types, two kinds"
+    _save(pyplot, figure, path, title, subtitle)

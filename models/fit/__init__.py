@@ -1,0 +1,1 @@
+"""Whether a model fits a machine, and the best way to place it there."""

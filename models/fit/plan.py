@@ -1,0 +1,174 @@
+"""A way to load a model: what goes where, and the memory that each device needs for it. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from models.ggml_types import BY_NAME
+from models.machine import DeviceKind, Machine
+from models.memory import MemoryNeed, estimate
+from models.model_facts import ModelFacts
+from models.speed.work import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is decided: layers on GPUs (the output counts as one), the first ``n_cpu_moe`` of them without experts.
+
+    ``n_ctx`` is the context in tokens, ``kv_type`` the type of keys and values.
+    """
+
+    n_gpu_layers: int
+    n_cpu_moe: int
+    kv_type: str
+    n_ctx: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNeed:
+    """Bytes that one device must have, and those that are free there. ``draft`` is all that a draft model takes."""
+
+    device: str
+    kind: DeviceKind
+    weights: int
+    kv_cache: int
+    compute: int
+    draft: int
+    free: int
+
+    @property
+    def total(self) -> int:
+        """Bytes altogether."""
+        return self.weights + self.kv_cache + self.compute + self.draft
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A setting, where it places what, and what each device that takes part needs."""
+
+    setting: Setting
+    placement: Placement
+    needs: tuple[DeviceNeed, ...]
+
+    @property
+    def total(self) -> int:
+        """Bytes on all devices."""
+        return sum(need.total for need in self.needs)
+
+    def use(self) -> float:
+        """The fullest device's need as a share of what is free there; GPUs without memory of their own take the host's.
+
+        Infinite where something is needed and nothing is free.
+        """
+        host = sum(need.total for need in self.needs if need.kind is not DeviceKind.GPU)
+        shares = [_share(need.total, need.free) for need in self.needs if need.kind is not DeviceKind.CPU]
+        return max([_share(host, self.needs[0].free), *shares])
+
+
+def _share(needed: int, free: int) -> float:
+    return needed / free if free > 0 else (float("inf") if needed else 0.0)
+
+
+def plan_of(
+    facts: ModelFacts, machine: Machine, setting: Setting, draft: ModelFacts | None = None, n_slots: int = 1
+) -> Plan:
+    """Place a model as llama.cpp does with these settings, and add up the memory."""
+    placement = place(facts.n_layers, machine, setting)
+    devices = machine.devices
+    need = _estimate(facts, setting, n_slots)
+    weights = [0] * len(devices)
+    for layer, where, of_experts in zip(facts.weight_map.layers, placement.layers, placement.experts, strict=True):
+        weights[where] += layer.n_bytes - layer.expert_bytes
+        weights[of_experts] += layer.expert_bytes
+    # Tables stay in host memory, and so does what is in no layer that answers.
+    on_gpus = sum(weights[1:])
+    if placement.output:
+        n_output = facts.weight_map.output.n_bytes
+        weights[placement.output] += n_output
+        on_gpus += n_output if not _is_tied(facts) else 0
+    weights[0] = max(0, facts.weight_bytes - on_gpus)
+    caches = _caches(facts, placement, setting.kv_type, need.kv_cache, len(devices))
+    used = {0, *placement.layers, *placement.experts, placement.output}
+    drafts = [0] * len(devices)
+    if draft is not None:
+        drafts[placement.layers[-1] if placement.layers else 0] = _estimate(draft, setting, n_slots, "f16").total
+    return Plan(
+        setting,
+        placement,
+        tuple(
+            DeviceNeed(
+                device.name,
+                device.kind,
+                weights[i],
+                caches[i],
+                need.compute if i in used else 0,
+                drafts[i],
+                device.free,
+            )
+            for i, device in enumerate(devices)
+            if i in used
+        ),
+    )
+
+
+def place(n_layers: int, machine: Machine, setting: Setting) -> Placement:
+    """Where layers go: the last ``n_gpu_layers`` to GPUs, in proportion to free memory.
+
+    As ``load_tensors`` in llama-model.cpp does. The processor keeps the others, and the experts of the first
+    ``n_cpu_moe`` layers.
+    """
+    offloaded = min(max(setting.n_gpu_layers, 0), n_layers + 1) if machine.gpus else 0
+    first = n_layers + 1 - offloaded
+    edges = list(accumulate(machine.devices[gpu].free for gpu in machine.gpus))
+    total = edges[-1] if edges else 0
+
+    def device(position: int) -> int:
+        if position < first:
+            return 0
+        at = (position - first) / offloaded * total
+        return machine.gpus[min(bisect_right(edges, at), len(edges) - 1)]
+
+    # llama.cpp counts from the first layer, and the output comes last.
+    layers = tuple(device(layer) for layer in range(n_layers))
+    experts = tuple(0 if layer < setting.n_cpu_moe else where for layer, where in enumerate(layers))
+    return Placement(layers, experts, device(n_layers))
+
+
+def _estimate(facts: ModelFacts, setting: Setting, n_slots: int, kv_type: str | None = None) -> MemoryNeed:
+    return estimate(facts, setting.n_ctx, kv_type=kv_type or setting.kv_type, n_slots=n_slots)
+
+
+def _is_tied(facts: ModelFacts) -> bool:
+    """Whether the output is the table of embeddings, which stays in host memory too."""
+    parts = facts.weight_map
+    inside = sum(layer.n_bytes for layer in parts.layers)
+    return inside + parts.output.n_bytes + parts.tables > facts.weight_bytes
+
+
+def _caches(facts: ModelFacts, placement: Placement, kv_type: str, n_bytes: int, n_devices: int) -> list[int]:
+    """Share the bytes of the cache among the devices by what their layers keep."""
+    sizes = list(_cache_sizes(facts, kv_type))
+    whole = sum(size for _, size in sizes)
+    found = [0] * n_devices
+    if not whole:
+        found[placement.layers[-1] if placement.layers else 0] = n_bytes
+        return found
+    for layer, size in sizes:
+        found[placement.layers[layer] if layer < len(placement.layers) else placement.output] += size
+    shares = [n_bytes * size // whole for size in found]
+    shares[0] += n_bytes - sum(shares) if shares[0] else 0
+    return shares
+
+
+def _cache_sizes(facts: ModelFacts, kv_type: str) -> Iterator[tuple[int, int]]:
+    kind = BY_NAME[kv_type.lower()]
+    for cache in facts.caches:
+        yield cache.layer, kind.bytes_for(cache.n_k) + kind.bytes_for(cache.n_v)
+
+
+def shortage(plan: Plan) -> Sequence[DeviceNeed]:
+    """The devices that lack memory."""
+    return tuple(need for need in plan.needs if need.total > need.free)

@@ -1,0 +1,119 @@
+"""Which of a repository's quantisations to take on a machine, and why, in one sentence. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from models.ggml_types import BY_NAME
+from models.judge import Judgement, Verdict
+from models.layer_weights import BytesByType, LayerWeights
+from models.model_facts import ModelFacts, WeightBytes
+from models.quality import is_needless, main_type, rank
+
+# About twice as fast as most people read.
+ENOUGH = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One quantisation of a model, judged."""
+
+    name: str
+    quantisation: str
+    n_bytes: int
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """The candidate to take (None: no one fits), and why."""
+
+    candidate: Candidate | None
+    sentence: str
+
+
+def recommend(candidates: Sequence[Candidate], enough: float = ENOUGH) -> Recommendation:
+    """The best quality that fits well and gives ``enough`` tokens per second, else the fastest that fits.
+
+    What is larger than Q8_0 is left out where there is something else: it is not better by any measure.
+    """
+    usable = [one for one in candidates if one.judgement.verdict is not Verdict.UNUSABLE]
+    usable = [one for one in usable if not is_needless(one.quantisation)] or usable
+    if not usable:
+        return Recommendation(None, "There is no model here that can be used.")
+    fitting = [one for one in usable if one.judgement.fits]
+    if not fitting:
+        smallest = min(usable, key=lambda one: one.n_bytes)
+        return Recommendation(None, f"None fits this machine. The smallest: {smallest.judgement.sentence}")
+    green = [one for one in fitting if one.judgement.verdict is Verdict.GREEN]
+    quick = [one for one in green if _rate(one) >= enough]
+    if quick:
+        best = min(quick, key=_quality)
+        return Recommendation(
+            best, f"{best.quantisation}: the best quality that fits well and gives {_shown(best)} tokens/s here."
+        )
+    if any(_rate(one) for one in fitting):
+        fastest = max(fitting, key=_rate)
+        why = "is the fastest that fits" if green else "is the fastest that fits at all"
+        return Recommendation(
+            fastest,
+            f"{fastest.quantisation}: none that fits well gives {enough:g} tokens/s; this one {why}, with "
+            f"{_shown(fastest)}.",
+        )
+    best = min(green or fitting, key=_quality)
+    how = "fits well" if green else "fits"
+    return Recommendation(
+        best, f"{best.quantisation}: the best quality that {how}; how fast it is here is {best.judgement.why_no_speed}."
+    )
+
+
+def _rate(one: Candidate) -> float:
+    """Tokens per second in the middle between an empty and a full context; 0 where that is not known."""
+    speed = one.judgement.speed
+    return 2.0 / (1.0 / speed.empty + 1.0 / speed.full) if speed is not None else 0.0
+
+
+def _shown(one: Candidate) -> str:
+    rate = _rate(one)
+    return f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"
+
+
+def _quality(one: Candidate) -> tuple[float, int]:
+    """Better ones first; among names that are in no list, larger files."""
+    place = rank(one.quantisation)
+    return (float("inf") if place is None else place), -one.n_bytes
+
+
+def resized(facts: ModelFacts, quantisation: str, n_bytes: int) -> ModelFacts:
+    """The facts that another quantisation of the same model has, as its file of ``n_bytes`` says.
+
+    One header is enough to judge all files of a repository: matrices scale with the file, small tensors do not matter.
+    """
+    ratio = n_bytes / max(facts.n_bytes, 1)
+    name = main_type(quantisation) if main_type(quantisation).lower() in BY_NAME else main_type(facts.quantisation)
+
+    def scaled(sizes: BytesByType) -> BytesByType:
+        total = sum(size for type_name, size in sizes if type_name != "F32")
+        kept = tuple(item for item in sizes if item[0] == "F32")
+        return (*kept, (name, round(total * ratio))) if total else kept
+
+    def layer(weights: LayerWeights) -> LayerWeights:
+        return LayerWeights(scaled(weights.shared), scaled(weights.experts))
+
+    parts, active = facts.weight_map, facts.active_weights
+    return replace(
+        facts,
+        quantisation=quantisation,
+        n_bytes=n_bytes,
+        weight_bytes=round(facts.weight_bytes * ratio),
+        active_weights=WeightBytes(
+            round(active.shared * ratio), round(active.experts * ratio), active.n_experts, active.n_experts_used
+        ),
+        weight_map=replace(
+            parts,
+            layers=tuple(layer(weights) for weights in parts.layers),
+            output=layer(parts.output),
+            tables=round(parts.tables * ratio),
+        ),
+    )

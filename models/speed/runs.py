@@ -1,0 +1,144 @@
+"""What models did on this machine: runs in one small file, from which the speed model learns."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from models.speed.efficiency import Observation
+from models.speed.work import Amounts
+
+FILE_NAME = "runs.json"
+# Of one model with one set of options, at about one length of the context, so many runs count.
+_KEPT_EACH, _KEPT = 7, 600
+_MOST_CHARACTERS = 8 << 20
+_MOST_AMOUNTS = 64
+_LONGEST = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One reply of a model that had the machine for itself.
+
+    ``model`` and ``n_bytes`` name the file, ``options`` what it was loaded with, ``draft`` the file that drafted or "".
+    ``seconds`` is what a token takes without drafts, ``rate`` the tokens per second that came; ``n_past`` tokens were
+    attended to in the middle of the ``n_tokens``. ``at`` is the time of day in seconds since 1970.
+    """
+
+    model: str
+    n_bytes: int
+    options: str
+    draft: str
+    amounts: Amounts
+    seconds: float
+    rate: float
+    n_past: int
+    n_tokens: int
+    n_drafted: int
+    n_accepted: int
+    at: float
+
+    @property
+    def key(self) -> tuple[str, int, str, str, int]:
+        """Runs with the same key measure the same thing; contexts count as one up to the next power of two."""
+        return self.model, self.n_bytes, self.options, self.draft, (self.n_past + 255).bit_length()
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a model reached lately: tokens per second, without drafts too, behind ``n_past`` tokens, in ``n_runs``."""
+
+    rate: float
+    plain_rate: float
+    n_past: int
+    n_runs: int
+    at: float
+
+
+def read_runs(folder: Path, machine: str) -> tuple[Run, ...]:
+    """Runs of this machine, oldest first; a file that is damaged, or of another machine, counts as empty."""
+    try:
+        with open(folder / FILE_NAME, encoding="utf-8") as file:
+            content = json.loads(file.read(_MOST_CHARACTERS))
+        if content["machine"] != machine:
+            return ()
+        runs = [_run(entry) for entry in content["runs"]]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ()
+    return tuple(run for run in runs if run is not None)
+
+
+def add_runs(folder: Path, machine: str, runs: Sequence[Run]) -> None:
+    """Add runs to the file and forget the oldest; raises OSError where the folder cannot be written."""
+    kept = _kept((*read_runs(folder, machine), *runs))
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = folder / f"{FILE_NAME}.{os.getpid()}.tmp"
+    fresh.write_text(json.dumps({"machine": machine, "runs": [asdict(run) for run in kept]}), encoding="utf-8")
+    fresh.replace(folder / FILE_NAME)
+
+
+def observations(runs: Iterable[Run]) -> list[Observation]:
+    """One observation for each thing that was measured: the median of its runs."""
+    by_key: dict[object, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_key[run.key].append(run)
+    return [Observation(_middle(same).amounts, _middle(same).seconds) for same in by_key.values()]
+
+
+def measured(runs: Iterable[Run], model: str, n_bytes: int) -> Measured | None:
+    """What this file reached with the options and the context it ran with last."""
+    mine = [run for run in runs if (run.model, run.n_bytes) == (model, n_bytes)]
+    if not mine:
+        return None
+    latest = max(mine, key=lambda run: run.at)
+    same = [run for run in mine if run.key == latest.key]
+    plain = 1.0 / median(run.seconds for run in same)
+    return Measured(median(run.rate for run in same), plain, _middle(same).n_past, len(same), latest.at)
+
+
+def acceptance(runs: Iterable[Run], model: str, draft: str) -> float | None:
+    """Share of drafted tokens that were accepted when ``draft`` drafted for ``model``; None where it never did."""
+    mine = [run for run in runs if (run.model, run.draft) == (model, draft) and run.n_drafted]
+    n_drafted = sum(run.n_drafted for run in mine)
+    return sum(run.n_accepted for run in mine) / n_drafted if n_drafted else None
+
+
+def _middle(runs: Sequence[Run]) -> Run:
+    return sorted(runs, key=lambda run: run.seconds)[len(runs) // 2]
+
+
+def _kept(runs: Iterable[Run]) -> list[Run]:
+    """The newest of each key, the newest of all."""
+    seen: dict[object, int] = defaultdict(int)
+    newest = []
+    for run in sorted(runs, key=lambda run: run.at, reverse=True):
+        seen[run.key] += 1
+        if seen[run.key] <= _KEPT_EACH:
+            newest.append(run)
+    return newest[:_KEPT][::-1]
+
+
+def _run(entry: Any) -> Run | None:
+    """The run in a JSON object; None where it is none, or says what no machine does."""
+    try:
+        values = {name: kind(entry[name]) for name, kind in _FIELDS.items()}
+        amounts = {str(name): float(amount) for name, amount in entry["amounts"].items()}
+        run = Run(amounts=amounts, **values)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return None
+    numbers = (run.seconds, run.rate, run.at, *amounts.values())
+    is_sound = all(math.isfinite(number) and number >= 0 for number in numbers)
+    is_possible = 0 < run.seconds < _LONGEST and run.rate > 0 and run.at <= time.time() + _LONGEST
+    return run if is_sound and is_possible and 0 < len(amounts) <= _MOST_AMOUNTS else None
+
+
+_KINDS: dict[str, Any] = {"str": str, "int": int, "float": float}
+_FIELDS = {field.name: _KINDS[str(field.type)] for field in fields(Run) if field.name != "amounts"}
