@@ -64,10 +64,17 @@ def load_engine(
     ``progress`` is called with 0 to 1. ``cache_folder`` keeps what was measured; None measures each time.
     """
     began = time.perf_counter()
-    facts = _read_facts(options.model_path)
+    facts = read_facts(options.model_path)
     gpus = _usable_gpus(options)
-    n_gpu_layers, size = _fit(facts, options, gpus)
     notices = why_left_out(facts, options)
+    try:
+        n_gpu_layers, size = _fit(facts, options, gpus)
+    except ModelDoesNotFit as error:
+        if options.draft_path is None or options.must_draft:
+            raise
+        notices += (f"{Path(options.draft_path).name} does not draft: with it there is too little memory. {error}",)
+        options = replace(options, draft_path=None)
+        n_gpu_layers, size = _fit(facts, options, gpus)
     model = Model(
         options.model_path,
         n_gpu_layers=n_gpu_layers,
@@ -126,7 +133,8 @@ def _never_stop(progress: Callable[[float], None]) -> Callable[[float], bool]:
     return report
 
 
-def _read_facts(path: str) -> ModelFacts:
+def read_facts(path: str) -> ModelFacts:
+    """Read the header of a model that can be used here; raises LoadFailed."""
     try:
         facts = read_model(Path(path))
     except GgufError as error:
@@ -146,22 +154,8 @@ def _fit(facts: ModelFacts, options: EngineOptions, gpus: tuple[Device, ...]) ->
     gpu_free = int(sum(gpu.free for gpu in gpus) * _GPU_SHARE)
     host_free = int(free_memory() * USABLE_SHARE)
     pool = gpu_free if gpus and options.n_gpu_layers != 0 else host_free
-    size = choose_context(
-        n_ctx=options.n_ctx,
-        n_cells=options.n_cells,
-        n_slots=options.n_slots,
-        n_ctx_train=facts.n_ctx_train,
-        kv_bytes_per_token=facts.kv_bytes_per_token(options.kv_type, options.kv_type),
-        free_bytes=max(pool - facts.weight_bytes, 0),
-    )
-    need = estimate(
-        facts,
-        n_cells=size.n_cells,
-        kv_type=options.kv_type,
-        n_slots=options.n_slots,
-        n_ubatch=options.n_ubatch,
-        flash_attention=options.flash_attention != "off",
-    )
+    size = context_size(facts, options, pool)
+    need = need_of(facts, options, size)
     n_gpu_layers = _gpu_layers(options.n_gpu_layers, facts.n_layers, need, gpu_free)
     on_gpu = need.total * min(n_gpu_layers if n_gpu_layers >= 0 else facts.n_layers + 1, facts.n_layers + 1)
     on_host = need.total - on_gpu // (facts.n_layers + 1)
@@ -170,9 +164,59 @@ def _fit(facts: ModelFacts, options: EngineOptions, gpus: tuple[Device, ...]) ->
     return n_gpu_layers, size
 
 
+def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = None) -> ContextSize:
+    """Return the sizes in effect where ``free`` bytes can be used (None: those of the host)."""
+    pool = int(free_memory() * USABLE_SHARE) if free is None else free
+    return choose_context(
+        n_ctx=options.n_ctx,
+        n_cells=options.n_cells,
+        n_slots=options.n_slots,
+        n_ctx_train=facts.n_ctx_train,
+        kv_bytes_per_token=facts.kv_bytes_per_token(options.kv_type, options.kv_type),
+        free_bytes=max(pool - facts.weight_bytes, 0),
+    )
+
+
+def need_of(facts: ModelFacts, options: EngineOptions, size: ContextSize) -> MemoryNeed:
+    """Estimate the memory of an engine with these options, with all that drafts for it."""
+    n_snapshots = _n_snapshots(facts, options, min(options.n_ubatch, size.n_cells))
+    may_branch = options.speculation != "off" and options.draft_path is not None and options.draft_width != 1
+    n_branches = min(_MOST_BRANCHES, options.n_batch - options.n_slots) if may_branch else 0
+    need = estimate(
+        facts,
+        n_cells=size.n_cells,
+        kv_type=options.kv_type,
+        n_slots=options.n_slots * (1 + n_snapshots),
+        n_ubatch=options.n_ubatch,
+        n_outputs=_n_outputs(options, n_branches),
+        flash_attention=options.flash_attention != "off",
+    )
+    return replace(need, draft=_draft_bytes(facts, options, size, n_branches))
+
+
+def _draft_bytes(facts: ModelFacts, options: EngineOptions, size: ContextSize, n_branches: int) -> int:
+    """Return what a draft model, a head in a file of its own, and the model's own prediction heads take."""
+    if options.speculation == "off":
+        return 0
+    kv_type = options.kv_type
+    heads = facts.mtp_kv_bytes_per_token(kv_type, kv_type) * size.n_cells if wants_mtp(facts, options) else 0
+    try:
+        draft = read_model(Path(options.draft_path)) if options.draft_path is not None else None
+    except GgufError:
+        return heads  # whoever loads it says what is wrong
+    if draft is None:
+        return heads
+    n_outputs = max(options.n_slots + n_branches, MOST_SHADOWED)
+    need = estimate(
+        draft, n_cells=size.n_cells, n_slots=options.n_slots, n_ubatch=options.n_ubatch, n_outputs=n_outputs
+    )
+    return heads + need.total
+
+
 def _detail(need: MemoryNeed) -> str:
+    draft = f", what drafts {need.draft / 1e9:.1f} GB" if need.draft else ""
     return (
-        f"Weights take {need.weights / 1e9:.1f} GB, the KV cache {need.kv_cache / 1e9:.1f} GB. "
+        f"Weights take {need.weights / 1e9:.1f} GB, the KV cache {need.kv_cache / 1e9:.1f} GB{draft}. "
         "Choose a smaller quantisation or a smaller context, or close other programs."
     )
 
@@ -186,7 +230,7 @@ def _gpu_layers(asked: int | None, n_layers: int, need: MemoryNeed, gpu_free: in
     if need.total <= gpu_free:
         return _ALL_LAYERS
     per_layer = (need.weights + need.kv_cache) // (n_layers + 1)
-    return int(max(0, min(n_layers, (gpu_free - need.compute) // max(per_layer, 1))))
+    return int(max(0, min(n_layers, (gpu_free - need.compute - need.draft) // max(per_layer, 1))))
 
 
 def _layers_on_gpu(n_gpu_layers: int, model: Model) -> int:
@@ -218,19 +262,7 @@ def _build(
     vocab = Vocab(model)
     n_branches = _n_branches(options, model)
     n_ubatch = min(options.n_ubatch, size.n_cells)
-    context = Context(
-        model,
-        n_cells=size.n_cells,
-        # One more, through which pieces of the others are saved and loaded.
-        n_sequences=options.n_slots + n_branches + (not model.is_recurrent),
-        n_outputs=_n_outputs(options, n_branches),
-        n_batch=options.n_batch,
-        n_ubatch=options.n_ubatch,
-        n_threads=options.n_threads or physical_cores(),
-        flash_attention=options.flash_attention,
-        kv_type=options.kv_type,
-        n_snapshots=_n_snapshots(facts, options, n_ubatch),
-    )
+    context = open_context(model, facts, options, size)
     try:
         threads = _choose_threads(context, model, options, n_gpu_layers, measured)
         context.set_threads(threads.decode, threads.few, threads.many)
@@ -260,6 +292,24 @@ def _build(
         threads=thread_control(context, cost, threads, n_gpu_layers),
     )
     return engine, threads
+
+
+def open_context(model: Model, facts: ModelFacts, options: EngineOptions, size: ContextSize) -> Context:
+    """Return the context of an engine: cells and outputs for all slots and for what is drafted."""
+    n_branches = _n_branches(options, model)
+    return Context(
+        model,
+        n_cells=size.n_cells,
+        # One more, through which pieces of the others are saved and loaded.
+        n_sequences=options.n_slots + n_branches + (not model.is_recurrent),
+        n_outputs=_n_outputs(options, n_branches),
+        n_batch=options.n_batch,
+        n_ubatch=options.n_ubatch,
+        n_threads=options.n_threads or physical_cores(),
+        flash_attention=options.flash_attention,
+        kv_type=options.kv_type,
+        n_snapshots=_n_snapshots(facts, options, min(options.n_ubatch, size.n_cells)),
+    )
 
 
 def _n_snapshots(facts: ModelFacts, options: EngineOptions, n_ubatch: int) -> int:
@@ -327,7 +377,7 @@ def _named_draft(target: Target, path: str) -> list[PaidDrafter]:
 
 def _load_draft(target: Target, path: str) -> DraftModel:
     options, threads, n_gpu_layers = target.options, target.threads, target.n_gpu_layers
-    facts = _read_facts(path)
+    facts = read_facts(path)
     if facts.weight_bytes > target.facts.weight_bytes:
         raise LoadFailed(
             f"{path} ({_megabytes(facts)}) is larger than {options.model_path} ({_megabytes(target.facts)}), "

@@ -19,16 +19,17 @@ _F32, _F16 = 4, 2
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
-    """Bytes that a loaded model takes."""
+    """Bytes that a loaded model takes, ``draft`` those of everything that drafts for it."""
 
     weights: int
     kv_cache: int
     compute: int
+    draft: int = 0
 
     @property
     def total(self) -> int:
         """Bytes altogether."""
-        return self.weights + self.kv_cache + self.compute
+        return self.weights + self.kv_cache + self.compute + self.draft
 
 
 def estimate(

@@ -29,16 +29,19 @@ class Model:
         mlock: bool = False,
         devices: tuple[str, ...] = (),
         load_mtp: bool = False,
+        no_alloc: bool = False,
         progress: Progress | None = None,
     ) -> None:
         """Load ``path``; -1 GPU layers means all. Raises LoadFailed, or BadOption for an unknown device.
 
-        ``load_mtp`` loads the layers that predict further tokens, too.
+        ``load_mtp`` loads the layers that predict further tokens, too. ``no_alloc`` reads the header alone: contexts of
+        such a model say what they would allocate, and can compute nothing.
         """
         start_backend()
         params = L.llama_model_default_params()
         params.n_gpu_layers = n_gpu_layers
-        params.load_mode = _load_mode(mmap, mlock)
+        params.load_mode = _LOAD_MODE_NONE if no_alloc else _load_mode(mmap, mlock)
+        params.no_alloc = no_alloc
         params.load_mtp = load_mtp
         handles = _device_array(devices)
         if handles is not None:

@@ -1,0 +1,82 @@
+"""How much memory a model would take, by llama.cpp itself: it makes the context and allocates nothing.
+
+``python -m core.dry_run`` reads options as JSON and prints the bytes: a process of its own, because many a file that
+llama.cpp does not like ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from core.errors import LoadFailed, SlipstreamError
+from core.options import EngineOptions
+from models.memory import MemoryNeed
+
+_ROOT = Path(__file__).resolve().parents[1]
+_CHILD_SECONDS = 60
+
+
+def dry_run(options: EngineOptions) -> MemoryNeed:
+    """Return the bytes that the engine would take with these options, without its draft; raises LoadFailed.
+
+    Weights are the tensors of the file: llama.cpp does not say how it would lay them out. Takes about half a second.
+    """
+    try:
+        child = subprocess.run(
+            [sys.executable, "-m", "core.dry_run"],
+            input=json.dumps(asdict(options)),
+            cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": str(_ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=_CHILD_SECONDS,
+            check=False,
+        )
+        fields = json.loads(child.stdout) if child.returncode == 0 else None
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        fields = None
+    if not isinstance(fields, dict):
+        raise LoadFailed(f"llama.cpp cannot say what {Path(options.model_path).name} would take.")
+    if "problem" in fields:
+        raise LoadFailed(fields["problem"])
+    return MemoryNeed(**fields)
+
+
+def _dry_run_here(options: EngineOptions) -> MemoryNeed:
+    from core.llama.allocation_log import listening
+    from core.llama.model import Model
+    from core.loading import context_size, open_context, read_facts
+
+    facts = read_facts(options.model_path)
+    with listening() as allocations:
+        model = Model(
+            options.model_path, n_gpu_layers=options.n_gpu_layers or 0, devices=options.devices, no_alloc=True
+        )
+        context = open_context(model, facts, options, context_size(facts, options))
+        context.close()
+        model.close()
+    cache = allocations.kv_cache + allocations.of("RS")
+    # The buffer for logits grows to this with the first step that wants as many.
+    output = max(allocations.of("output"), context.n_outputs * context.n_vocab * 4)
+    return MemoryNeed(facts.weight_bytes, cache, allocations.of("compute") + output)
+
+
+def main() -> int:
+    """Answer the options on standard input."""
+    try:
+        fields = json.load(sys.stdin)
+        options = EngineOptions(**{**fields, "devices": tuple(fields["devices"])})
+        answer = asdict(_dry_run_here(replace(options, draft_path=None)))
+    except SlipstreamError as error:
+        answer = {"problem": error.message}
+    print(json.dumps(answer))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
