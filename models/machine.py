@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from models.speed.efficiency import Constant, Efficiency, Observation, learn, prior
+from models.speed.efficiency import Constant, Efficiency, Observation, prior
 from models.speed.probe import Probe
 from models.speed.work import DeviceTraits
 
@@ -67,4 +67,9 @@ def machine_of(devices: Iterable[MachineDevice], runs: Sequence[Observation] = (
     before: dict[str, Constant] = {}
     for device in ordered:
         before |= prior(device.name, is_cpu=device.is_cpu, bandwidth=device.bandwidth, probe=device.probe)
+    if not runs:
+        return Machine(ordered, Efficiency(before))
+    # Only here: it takes a moment to load what it computes with.
+    from models.speed.learning import learn
+
     return Machine(ordered, learn(before, runs))

@@ -72,25 +72,35 @@ def _show(
             show_default=False,
         ),
     ],
+    context: Annotated[
+        int | None, typer.Option(help="Judge with a context of so many tokens.", show_default=False)
+    ] = None,
+    draft: Annotated[str | None, typer.Option(help="Judge with this model as its draft.", show_default=False)] = None,
     as_json: _Json = False,
 ) -> None:
-    """Describe one model of this machine, or what a repository of the Hub has.
+    """Describe one model of this machine, or what a repository of the Hub has: will it run here, and how fast.
 
-    REPO lists the quantisations and their sizes; REPO:QUANT reads the header of one, a few MB, without downloading it.
+    REPO lists the quantisations, their sizes and which one to take; REPO:QUANT judges one by its header. Both read a
+    few MB and download nothing.
     """
-    from app.model_choice import UnknownModel, find_model
+    from app.judging import as_fields, as_lines, judge_file, machine_now
+    from app.model_choice import UnknownModel, find_draft, find_model
 
+    drafting = find_draft(draft).facts if draft is not None else None
     try:
-        facts = _facts(find_model(name))
+        entry = find_model(name)
     except UnknownModel:
         if not _may_be_repository(name):
             raise
-        models_search.show_remote(name, as_json)
+        models_search.show_remote(name, as_json, context, drafting)
         return
+    facts = _facts(entry)
+    known = entry.facts
+    judgement = judge_file(known, entry.path, machine_now(), n_ctx=context, draft=drafting) if known else None
     if as_json:
-        print(json.dumps(facts, ensure_ascii=False))
+        print(json.dumps({**facts, "judgement": as_fields(judgement) if judgement else None}, ensure_ascii=False))
         return
-    for label, value in facts.items():
+    for label, value in [*facts.items(), *(as_lines(judgement) if judgement else [])]:
         if value is not None:
             print(f"{label:14} {value}")
 

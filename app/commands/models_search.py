@@ -12,6 +12,7 @@ import typer
 from app.sizes import count, size, table
 
 if TYPE_CHECKING:
+    from models.hub.client import Hub
     from models.hub.repository import RemoteModel, Repository
     from models.model_facts import ModelFacts
 
@@ -70,8 +71,9 @@ def search(
         )
 
 
-def show_remote(name: str, as_json: bool) -> None:
-    """Describe a repository, or with ``REPO:QUANT`` one of its models by its header."""
+def show_remote(name: str, as_json: bool, n_ctx: int | None = None, draft: ModelFacts | None = None) -> None:
+    """Describe a repository, or with ``REPO:QUANT`` one of its models by its header, and judge it for this machine."""
+    from app.judging import as_fields, as_lines, judge_remote, machine_now
     from app.library import hub, told
     from models.download.model_download import choose_one
     from models.hub.remote_source import remote_facts
@@ -81,14 +83,36 @@ def show_remote(name: str, as_json: bool) -> None:
         client = hub()
         repository = client.repository(repo_id)
         if not wanted:
-            print(_json(_repository(repository)) if as_json else _describe(repository))
+            advice = _advice(client, repository, n_ctx)
+            shown = {**_repository(repository), "recommendation": advice}
+            print(_json(shown) if as_json else f"{_describe(repository)}\n\n{advice['sentence']}")
             return
         model = choose_one(repository, wanted)
-        facts = _facts(model, remote_facts(client, repository, model))
+        known = remote_facts(client, repository, model)
+    facts = _facts(model, known)
+    judgement = judge_remote(known, machine_now(), n_ctx=n_ctx, draft=draft)
     if as_json:
-        print(_json({"repository": repository.repo_id, **facts}))
+        print(_json({"repository": repository.repo_id, **facts, "judgement": as_fields(judgement)}))
         return
-    print(table([[label.replace("_", " "), str(value)] for label, value in facts.items() if value is not None]))
+    rows = [[label.replace("_", " "), str(value)] for label, value in facts.items() if value is not None]
+    print(table([*rows, *as_lines(judgement)]))
+
+
+def _advice(client: Hub, repository: Repository, n_ctx: int | None) -> dict[str, Any]:
+    """Which of the models to take here; where no header can be read, why nothing is said."""
+    from app.judging import machine_now, recommended
+    from models.gguf_errors import GgufError
+    from models.hub.errors import HubError
+
+    try:
+        found = recommended(client, repository, machine_now(), n_ctx)
+    except (HubError, GgufError) as error:
+        return {"name": None, "quantisation": None, "sentence": f"No advice on what to take: {error}"}
+    if found is None or found.candidate is None:
+        sentence = found.sentence if found is not None else "There is no whole model here to judge."
+        return {"name": None, "quantisation": None, "sentence": sentence}
+    chosen = found.candidate
+    return {"name": chosen.name, "quantisation": chosen.quantisation, "sentence": f"Take {found.sentence}"}
 
 
 def _print_curated(as_json: bool) -> None:

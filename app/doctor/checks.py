@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -10,7 +11,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -39,7 +42,8 @@ def examine(*, measure_again: bool = False) -> Report:
         llama, selftest, servers = pool.submit(check_llama), pool.submit(run_in_child), pool.submit(check_servers)
         system, folders = check_system(), check_folders()
     # Alone, when the others are done: they would take part of what is measured.
-    return Report(system, llama.result(), selftest.result(), check_bandwidth(measure_again), folders, servers.result())
+    speed = replace(check_bandwidth(measure_again), kernels=check_kernels(measure_again))
+    return Report(system, llama.result(), selftest.result(), speed, folders, servers.result())
 
 
 def check_system() -> SystemFacts:
@@ -119,6 +123,24 @@ def check_bandwidth(measure_again: bool = False) -> BandwidthFacts:
         problem = f"It will be measured again next time: {folder} cannot be written ({error.strerror})."
         return BandwidthFacts(measured.bytes_per_second, measured.n_threads, problem=problem)
     return BandwidthFacts(measured.bytes_per_second, measured.n_threads)
+
+
+def check_kernels(measure_again: bool = False) -> Mapping[str, float]:
+    """Return what the remembered probe of this machine says of its processor, else probe it (some ten seconds)."""
+    from app.judging import PAIR
+    from core import machine_probe
+    from core.machine import this_machine
+
+    folder = paths.cache_folder()
+    found = None if measure_again else machine_probe.remembered(folder, this_machine())
+    if found is None:
+        found = machine_probe.measure(tuple(paths.starter_folder() / name for name in PAIR))
+        if found is None:
+            return {}
+        with contextlib.suppress(OSError):  # the check of the bandwidth has said so already
+            machine_probe.remember(folder, found)
+    probe = found.devices.get(machine_probe.CPU)
+    return probe.weights if probe is not None else {}
 
 
 def check_folders() -> tuple[FolderFacts, ...]:

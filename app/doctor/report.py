@@ -52,12 +52,16 @@ class LlamaFacts:
 
 @dataclass(frozen=True, slots=True)
 class BandwidthFacts:
-    """Memory read bandwidth; ``problem`` says why it is not known."""
+    """Memory read bandwidth; ``problem`` says why it is not known.
+
+    ``kernels`` maps tensor types to the bytes per second at which the processor multiplies them, where it was probed.
+    """
 
     bytes_per_second: float | None = None
     n_threads: int | None = None
     is_remembered: bool = False
     problem: str | None = None
+    kernels: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from app.doctor.report import DeviceFacts, FolderFacts, Report, ServerFacts
 from app.sizes import size
 
 _LABEL_WIDTH = 12
+# One of each kind of tensor type.
+_SHOWN_TYPES = ("F16", "Q8_0", "Q6_K", "Q4_K", "Q4_0")
 Line = tuple[str, str]
 
 
@@ -48,6 +50,9 @@ def _speed(report: Report) -> Iterator[Line]:
     threads = f"{bandwidth.n_threads} thread{'' if bandwidth.n_threads == 1 else 's'}"
     yield "bandwidth", f"{rate:.1f} GB/s of memory reads with {threads} ({source})"
     yield "", f"a model of 4 GB in this memory writes at most about {rate / 4:.1f} tokens/s for one reader"
+    shown = [f"{name} {bandwidth.kernels[name] / 1e9:.1f}" for name in _SHOWN_TYPES if name in bandwidth.kernels]
+    if shown:
+        yield "kernels", f"{', '.join(shown)} GB/s of weights"
     if bandwidth.problem:
         yield "", bandwidth.problem
 

@@ -71,6 +71,19 @@ class Channel:
         return events
 
 
+class Recorder(Protocol):
+    """Who keeps what requests measured."""
+
+    def opened(self, request: Request) -> None:
+        """A request was submitted."""
+
+    def ended(self, event: Ended) -> None:
+        """A request is over."""
+
+    def closed(self, request_id: str) -> None:
+        """Nobody hears of a request any more."""
+
+
 class EngineBridge:
     """Carries events from the supervisor's thread to channels on the event loop."""
 
@@ -84,6 +97,7 @@ class EngineBridge:
         self._channels: dict[str, Channel] = {}
         self._started: set[str] = set()
         self._on_state: Callable[[EngineState], None] = lambda _state: None
+        self.recorder: Recorder | None = None
 
     # On the supervisor's thread
 
@@ -129,10 +143,14 @@ class EngineBridge:
         try:
             for request in requests:
                 self._channels[request.id] = channel
+                if self.recorder is not None:
+                    self.recorder.opened(request)
                 self._engine.submit(request)
         except Exception:
             for request in requests:
                 self._channels.pop(request.id, None)
+                if self.recorder is not None:
+                    self.recorder.closed(request.id)
             self.close(channel)
             raise
         return channel
@@ -142,6 +160,8 @@ class EngineBridge:
         for request_id in channel.open_ids:
             if self._channels.pop(request_id, None) is not None:
                 self._started.discard(request_id)
+                if self.recorder is not None:
+                    self.recorder.closed(request_id)
             if self._engine is not None:
                 self._engine.cancel(request_id)
         channel.open_ids.clear()
@@ -178,6 +198,8 @@ class EngineBridge:
         if type(event) is Ended:
             del self._channels[event.request_id]
             self._started.discard(event.request_id)
+            if self.recorder is not None:
+                self.recorder.ended(event)
         elif type(event) is Started:
             self._started.add(event.request_id)
         channel.push(event)

@@ -20,6 +20,7 @@ from app.server.engine_bridge import EngineBridge
 from app.server.listening_socket import PortTaken, listen
 from app.server.model_host import Entry, GivenModel, ModelHost
 from app.server.model_keeper import UserKeeper
+from app.server.run_recorder import RunRecorder
 from app.server.settings import ServerSettings
 from app.server_process import READY_PREFIX
 from core.errors import SlipstreamError
@@ -61,6 +62,8 @@ def _run(settings: ServerSettings, listening: socket.socket) -> int:
     bridge = EngineBridge()
     supervisor = Supervisor(bridge.deliver, log_folder=log_folder(), cache_folder=cache_folder())
     host = ModelHost(supervisor, bridge, catalog(), settings, UserKeeper())
+    recorder = RunRecorder(cache_folder(), lambda: host.model)
+    bridge.recorder = recorder
     try:
         if draft is not None:
             host.pair(entry, draft)
@@ -72,6 +75,7 @@ def _run(settings: ServerSettings, listening: socket.socket) -> int:
     finally:
         discovery.withdraw()
         host.end()
+        recorder.save()
     return ExitCode.OK
 
 

@@ -194,7 +194,7 @@ class _Bench:
         with _allocated(self._device, nodes, buffer, self._plain) as graph:
             if graph is None:
                 return None
-            times = []
+            times: list[float] = []
             self._run(graph)
             deadline = time.perf_counter() + self._seconds
             while len(times) < 3 or time.perf_counter() < deadline:

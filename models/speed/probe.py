@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 _MOST_ENTRIES = 200
 
@@ -37,14 +37,14 @@ def probe_of(fields: object) -> Probe | None:
     node, row = fields.get("node"), fields.get("row")
     if not weights or not _is_number(node) or not _is_number(row):
         return None
-    return Probe(weights, cached, float(node), float(row))
+    return Probe(weights, cached, node, row)
 
 
 def _rates(value: object) -> dict[str, float]:
     if not isinstance(value, dict) or len(value) > _MOST_ENTRIES:
         return {}
-    return {str(name): float(rate) for name, rate in value.items() if _is_number(rate) and rate > 0}
+    return {str(name): rate for name, rate in value.items() if _is_number(rate) and rate > 0}
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and math.isfinite(value) and value >= 0
