@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from app.paths import cache_folder, starter_folder
 
 if TYPE_CHECKING:
     from core.machine_probe import MachineProbe
+    from core.options import KvType
+    from models.fit.plan import Plan
     from models.hub.client import Hub
     from models.hub.repository import RemoteModel, Repository
     from models.judge import Judgement
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from models.speed.efficiency import Observation
     from models.speed.runs import Run
 
+# A plan that takes such a share of the free memory is tried by llama.cpp: an estimate may decide wrongly.
+_CLOSE = (0.7, 1.3)
 PAIR = ("ember-q8_0.gguf", "ember-draft-q8_0.gguf")
 
 
@@ -65,19 +69,47 @@ def machine_now() -> Here:
 def judge_file(
     facts: ModelFacts, path: Path, here: Here, *, n_ctx: int | None = None, draft: ModelFacts | None = None
 ) -> Judgement:
-    """Judge a model of this machine; what it reached before stands beside what is predicted."""
+    """Judge a model of this machine; what it reached before stands beside what is predicted.
+
+    Where it nearly fits or nearly does not, llama.cpp says what it would take (another half a second).
+    """
     from models.judge import judge
     from models.speed.runs import acceptance, measured
 
     accepted = acceptance(here.runs, path.stem, draft.files[0].stem) if draft is not None and draft.files else None
-    return judge(
-        facts,
-        here.machine,
-        n_ctx=n_ctx,
-        draft=draft,
-        acceptance=accepted,
-        measured=measured(here.runs, path.stem, facts.weight_bytes),
-    )
+    reached = measured(here.runs, path.stem, facts.weight_bytes)
+
+    def judged(compute: int | None) -> Judgement:
+        return judge(
+            facts, here.machine, n_ctx=n_ctx, draft=draft, acceptance=accepted, measured=reached, compute=compute
+        )
+
+    judgement = judged(None)
+    if judgement.plan is None or not _CLOSE[0] <= judgement.plan.use() <= _CLOSE[1]:
+        return judgement
+    exact = _compute_bytes(path, judgement.plan)
+    return judgement if exact is None else judged(exact)
+
+
+def _compute_bytes(path: Path, plan: Plan) -> int | None:
+    """The compute buffers of a plan by a dry run; None where llama.cpp cannot say."""
+    from core.dry_run import dry_run
+    from core.errors import SlipstreamError
+    from core.options import EngineOptions
+
+    setting = plan.setting
+    try:
+        options = EngineOptions(
+            str(path),
+            n_ctx=setting.n_ctx,
+            n_cells=setting.n_ctx,
+            n_slots=1,
+            n_gpu_layers=setting.n_gpu_layers,
+            kv_type=cast("KvType", setting.kv_type),
+        )
+        return dry_run(options).compute
+    except SlipstreamError:
+        return None
 
 
 def judge_remote(

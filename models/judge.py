@@ -76,15 +76,17 @@ def judge(
     acceptance: float | None = None,
     measured: Measured | None = None,
     n_slots: int = 1,
+    compute: int | None = None,
 ) -> Judgement:
     """Judge a model; ``n_ctx`` None takes what it was trained for, at most 8,192 tokens.
 
     ``draft`` drafts for it; of its drafted tokens the share ``acceptance`` was accepted (None: not known yet).
+    ``compute`` are the bytes of compute buffers, where llama.cpp itself has said so.
     """
     problem = _problem(facts, n_ctx)
     if problem is not None:
         return Judgement(Verdict.UNUSABLE, problem)
-    wanted = Wanted(_context(facts, n_ctx), kv_types, draft, n_slots)
+    wanted = Wanted(_context(facts, n_ctx), kv_types, draft, n_slots, compute)
     plan = best_plan(facts, machine, wanted)
     notes = _notes(facts, n_ctx, wanted, plan)
     if plan is None:
@@ -131,12 +133,12 @@ def _notes(facts: ModelFacts, n_ctx: int | None, wanted: Wanted, plan: Plan | No
 
 def _verdict(plan: Plan, wanted: Wanted) -> Verdict:
     is_as_wanted = plan.setting.n_ctx == wanted.n_ctx and plan.setting.kv_type == wanted.kv_types[0]
-    return Verdict.GREEN if is_as_wanted and plan.use() <= _TIGHT else Verdict.TIGHT
+    use = plan.host_use if plan.is_split else plan.use()
+    return Verdict.GREEN if is_as_wanted and use <= _TIGHT else Verdict.TIGHT
 
 
 def _told(verdict: Verdict, plan: Plan, wanted: Wanted) -> str:
-    fullest = max(plan.needs, key=lambda need: need.total / max(need.free, 1))
-    numbers = f"{_size(fullest.total)} of {_size(fullest.free)} free on {fullest.device}"
+    numbers = ", ".join(f"{_size(need.total)} of {_size(need.free)} free on {need.device}" for need in plan.needs)
     context = f"with {plan.setting.n_ctx:,} tokens of context"
     if verdict is Verdict.GREEN:
         return f"It fits {context}: it takes {numbers}."

@@ -25,7 +25,7 @@ from models.speed.work import work
 _log = logging.getLogger("slipstream.server")
 _SAVE_AFTER = 20.0
 # Shorter replies measure the machine's mood.
-_FEWEST_TOKENS, _SHORTEST = 32, 0.2
+_FEWEST_TOKENS, _SHORTEST = 32, 0.02
 _MOST_WAITING = 200
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from models.ggml_types import BY_NAME
@@ -63,9 +63,20 @@ class Plan:
 
         Infinite where something is needed and nothing is free.
         """
-        host = sum(need.total for need in self.needs if need.kind is not DeviceKind.GPU)
         shares = [_share(need.total, need.free) for need in self.needs if need.kind is not DeviceKind.CPU]
-        return max([_share(host, self.needs[0].free), *shares])
+        return max([self.host_use, *shares])
+
+    @property
+    def host_use(self) -> float:
+        """The same of host memory alone."""
+        host = sum(need.total for need in self.needs if need.kind is not DeviceKind.GPU)
+        return _share(host, self.needs[0].free)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether some of it is on GPUs and some is not: then GPUs are as full as they may be."""
+        used = {*self.placement.layers, *self.placement.experts, self.placement.output}
+        return 0 in used and len(used) > 1
 
 
 def _share(needed: int, free: int) -> float:
@@ -73,12 +84,18 @@ def _share(needed: int, free: int) -> float:
 
 
 def plan_of(
-    facts: ModelFacts, machine: Machine, setting: Setting, draft: ModelFacts | None = None, n_slots: int = 1
+    facts: ModelFacts,
+    machine: Machine,
+    setting: Setting,
+    draft: ModelFacts | None = None,
+    n_slots: int = 1,
+    compute: int | None = None,
 ) -> Plan:
-    """Place a model as llama.cpp does with these settings, and add up the memory."""
+    """Place a model as llama.cpp does with these settings, and add up the memory; ``compute`` None is estimated."""
     placement = place(facts.n_layers, machine, setting)
     devices = machine.devices
     need = _estimate(facts, setting, n_slots)
+    need = need if compute is None else replace(need, compute=compute)
     weights = [0] * len(devices)
     for layer, where, of_experts in zip(facts.weight_map.layers, placement.layers, placement.experts, strict=True):
         weights[where] += layer.n_bytes - layer.expert_bytes

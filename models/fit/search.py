@@ -20,20 +20,28 @@ KV_TYPES = ("f16", "q8_0", "q4_0")
 SHORTEST_CTX = 2048
 # What a coarser KV type must gain.
 _WORTH_COARSER = 1.25
+# With experts, about so many numbers of layers are tried.
+_TRIED_LAYERS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a plan is looked for: context in tokens, KV types that may be used (finest first), a draft, and slots."""
+    """What a plan is looked for: context in tokens, KV types that may be used (finest first), a draft, and slots.
+
+    ``compute`` are the bytes of compute buffers where they are known better than they can be estimated.
+    """
 
     n_ctx: int
     kv_types: tuple[str, ...] = KV_TYPES
     draft: ModelFacts | None = None
     n_slots: int = 1
+    compute: int | None = None
 
 
 def best_plan(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan | None:
     """Return the plan to choose, or None where none fits."""
+    if facts.weight_bytes > sum(device.free for device in machine.devices):
+        return None
     for n_ctx in _contexts(wanted.n_ctx):
         chosen: Plan | None = None
         for kv_type in wanted.kv_types:
@@ -51,7 +59,7 @@ def best_plan(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan | Non
 def least_plan(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan:
     """Return the plan that needs the least memory, to say how much is lacking."""
     n_ctx = list(_contexts(wanted.n_ctx))[-1]
-    plans = [plan for kv_type in wanted.kv_types for plan in _plans(facts, machine, wanted, kv_type, n_ctx)]
+    plans = _plans(facts, machine, wanted, wanted.kv_types[-1], n_ctx)
     return min(plans, key=lambda plan: plan.use())
 
 
@@ -79,17 +87,20 @@ def _plans(facts: ModelFacts, machine: Machine, wanted: Wanted, kv_type: str, n_
 
     def plan(n_gpu_layers: int, n_cpu_moe: int = 0) -> Plan:
         setting = Setting(n_gpu_layers, n_cpu_moe, kv_type, n_ctx)
-        return plan_of(facts, machine, setting, wanted.draft, wanted.n_slots)
+        return plan_of(facts, machine, setting, wanted.draft, wanted.n_slots, wanted.compute)
 
     yield plan(0)
     if not machine.gpus:
         return
     everything = facts.n_layers + 1
-    yield plan(_most(everything, lambda n: fits(plan(n))))
-    if facts.n_experts:
-        kept = _most(facts.n_layers, lambda n: fits(plan(everything, facts.n_layers - n)))
-        yield plan(everything, facts.n_layers - kept)
-        yield plan(_most(everything, lambda n: fits(plan(n, facts.n_layers))), facts.n_layers)
+    whole = _most(everything, lambda n: fits(plan(n)))
+    yield plan(whole)
+    if whole == everything or not facts.n_experts:
+        return
+    # Further layers have room where experts of the first ones stay behind.
+    for n in range(everything, whole, -max(1, everything // _TRIED_LAYERS)):
+        kept = _most(facts.n_layers, lambda k, n=n: fits(plan(n, facts.n_layers - k)))  # type: ignore[misc]
+        yield plan(n, facts.n_layers - kept)
 
 
 def _most(limit: int, is_possible: Callable[[int], bool]) -> int:

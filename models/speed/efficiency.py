@@ -29,7 +29,7 @@ _RARE_CACHED = 0.05
 _CACHE_TYPES = ("F32", "F16", "BF16", "Q8_0", "Q5_1", "Q5_0", "Q4_1", "Q4_0")
 # Operations of a layer and of its experts in llama.cpp's graphs, and those around the layers.
 _NODES_PER_LAYER, _NODES_PER_EXPERT_LAYER, _NODES_PER_STEP = 40, 20, 100
-_USUAL_NODE = {True: 1.2e-6, False: 4e-6}
+_USUAL_NODE = {True: 1.2e-6, False: 2e-6}
 # Spread (standard deviation of the logarithm) of what was probed, of what the bandwidth alone says, of overheads.
 _PROBED, _GUESSED, _OVERHEAD = 0.15, 0.35, 0.5
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -71,6 +71,12 @@ def server(home: Path) -> Iterator[RunningServer]:
     running = RunningServer(ServerProcess(["--parallel", "4"]))
     yield running
     running.close()
+
+
+@pytest.fixture
+def start_server() -> Callable[..., RunningServer]:
+    """Starts a server in the folders that are set when it is called; whoever calls it closes it."""
+    return lambda *arguments: RunningServer(ServerProcess(list(arguments)))
 
 
 @pytest.fixture(scope="module")

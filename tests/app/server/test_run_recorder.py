@@ -1,0 +1,122 @@
+"""Replies that had the engine for themselves teach the speed model; others, and damaged files, do not matter."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from app.judging import identity, judge_file, machine_now
+from app.server.run_recorder import RunRecorder
+from core.events import Ended, FinishReason
+from core.loaded_model import LoadedModel, SparkModel
+from core.receipt import Receipt
+from core.request import Request
+from models.model_facts import read_model
+from models.speed.runs import FILE_NAME, read_runs
+from tests.support.gguf_factory import EMBER
+
+RECEIPT = Receipt(n_prompt=20, n_generated=101, n_drafted=40, n_accepted=30, decode=0.5, speedup=2.0)
+
+
+def loaded(**changes: object) -> LoadedModel:
+    fields: dict[str, object] = dict.fromkeys(LoadedModel.__dataclass_fields__, 0)
+    fields |= {"path": str(EMBER), "kv_type": "f16", "devices": ("CPU",), "n_threads": 2, "spark": None}
+    return LoadedModel(**(fields | changes))  # type: ignore[arg-type]
+
+
+def recorder(folder: Path, model: LoadedModel | None = None) -> RunRecorder:
+    return RunRecorder(folder, lambda: model or loaded(), save_after=60)
+
+
+def end(name: str, receipt: Receipt = RECEIPT) -> Ended:
+    return Ended(name, FinishReason.STOP, receipt=receipt)
+
+
+def reply(recorder: RunRecorder, receipt: Receipt = RECEIPT, **request: object) -> None:
+    recorder.opened(Request("a", "text", **request))  # type: ignore[arg-type]
+    recorder.ended(end("a", receipt))
+
+
+def test_a_reply_alone_is_kept_with_what_plain_decoding_takes(tmp_path: Path) -> None:
+    pair = SparkModel("small", "", 1, 1, 1, None, None)
+    recording = recorder(tmp_path, loaded(spark=pair))
+    reply(recording)
+    assert read_runs(tmp_path, identity()) == ()
+    recording.save()
+    (run,) = read_runs(tmp_path, identity())
+    assert (run.model, run.draft, run.n_past, run.n_accepted) == ("ember-q8_0", "small", 70, 30)
+    assert run.rate == pytest.approx(200)
+    assert 1 / run.seconds == pytest.approx(100)
+    assert run.amounts["CPU: layer"] == 6
+    assert run.amounts["CPU: weights Q8_0"] == pytest.approx(read_model(EMBER).active_bytes_per_token, rel=0.01)
+
+
+def test_replies_side_by_side_short_ones_and_those_of_the_small_model_are_not(tmp_path: Path) -> None:
+    recording = recorder(tmp_path)
+    recording.opened(Request("a", "text"))
+    recording.opened(Request("b", "text"))
+    recording.ended(end("a"))
+    recording.ended(end("b"))
+    reply(recording, Receipt(n_generated=8, decode=0.5))
+    reply(recording, by_draft=True)
+    recording.opened(Request("c", "text"))
+    recording.closed("c")
+    recording.save()
+    assert not (tmp_path / FILE_NAME).exists()
+    reply(recording)
+    recording.save()
+    assert len(read_runs(tmp_path, identity())) == 1
+
+
+def test_several_gpus_teach_nothing(tmp_path: Path) -> None:
+    recording = recorder(tmp_path, loaded(n_gpu_layers=7, devices=("GPU0", "GPU1")))
+    reply(recording)
+    recording.save()
+    assert read_runs(tmp_path, identity()) == ()
+
+
+def test_runs_are_written_a_while_after_the_first_reply(tmp_path: Path) -> None:
+    recording = RunRecorder(tmp_path, loaded, save_after=0.01)
+    reply(recording)
+    deadline = time.monotonic() + 20
+    while not read_runs(tmp_path, identity()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(read_runs(tmp_path, identity())) == 1
+
+
+def test_a_folder_that_cannot_be_written_costs_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    recording = recorder(tmp_path / "file")
+    reply(recording)
+    recording.save()
+
+
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_what_was_measured_stands_beside_the_prediction(own_home: Path) -> None:
+    recording = recorder(own_home / "cache")
+    for _ in range(3):
+        reply(recording)
+    recording.save()
+    judgement = judge_file(read_model(EMBER), EMBER, machine_now())
+    assert judgement.measured is not None
+    assert (round(judgement.measured.rate), round(judgement.measured.plain_rate)) == (200, 100)
+    (own_home / "cache" / FILE_NAME).write_text(json.dumps({"machine": "another", "runs": []}))
+    assert judge_file(read_model(EMBER), EMBER, machine_now()).measured is None
+
+
+def test_a_server_keeps_what_its_replies_measured(own_home: Path, start_server) -> None:
+    running = start_server()
+    for _ in range(2):
+        running.chat(max_tokens=400)
+    running.close()
+    runs = read_runs(own_home / "cache", identity())
+    assert {run.model for run in runs} == {"ember-q8_0"}
+    assert all(run.n_tokens >= 32 and run.seconds < 1 for run in runs)

@@ -1,0 +1,179 @@
+"""Judgements on machines of all kinds: what fits where, what is said of it, and what bad input gets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from models.fit.plan import Setting, place, plan_of
+from models.fit.search import Wanted, best_plan, fits, seconds_of
+from models.judge import UNKNOWN_SPEED, Verdict, judge
+from models.layer_weights import LayerWeights
+from models.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.memory import estimate
+from models.model_facts import ModelFacts, read_model
+from models.speed.work import DeviceTraits, Placement, work
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
+
+GB = 10**9
+FACTS = read_model(EMBER)
+MOE = read_model(cached(Recipe(n_experts=4, n_experts_used=2)))
+
+
+def machine(
+    *gpus: int, host: int = 20 * GB, bandwidth: float | None = 25e9, gpu_bandwidth: float | None = 500e9
+) -> Machine:
+    cpu = MachineDevice("CPU", DeviceKind.CPU, host, host, bandwidth)
+    return machine_of(
+        [cpu, *(MachineDevice(f"GPU{i}", DeviceKind.GPU, n, n, gpu_bandwidth) for i, n in enumerate(gpus))]
+    )
+
+
+def larger(facts: ModelFacts, factor: int) -> ModelFacts:
+    """A model whose matrices are ``factor`` times as large."""
+
+    def layer(weights: LayerWeights) -> LayerWeights:
+        return LayerWeights(
+            tuple((name, n * factor) for name, n in weights.shared),
+            tuple((name, n * factor) for name, n in weights.experts),
+        )
+
+    parts = facts.weight_map
+    grown = replace(
+        parts, layers=tuple(map(layer, parts.layers)), output=layer(parts.output), tables=parts.tables * factor
+    )
+    return replace(facts, weight_bytes=facts.weight_bytes * factor, weight_map=grown)
+
+
+def test_the_map_of_weights_adds_up():
+    for facts in (FACTS, MOE):
+        parts = facts.weight_map
+        inside = sum(layer.n_bytes for layer in parts.layers)
+        # Ember's output is its table of tokens.
+        assert inside + parts.output.n_bytes == facts.weight_bytes
+        assert inside + parts.output.n_bytes + parts.tables > facts.weight_bytes
+
+
+def test_a_processor_alone_gets_the_whole_model():
+    judgement = judge(FACTS, machine())
+    assert judgement.verdict is Verdict.GREEN
+    assert judgement.plan.setting == Setting(0, 0, "f16", 1024)
+    assert "1,024 tokens" in judgement.sentence
+    assert "20.0 GB free on CPU" in judgement.sentence
+    assert judgement.speed.empty > judgement.speed.full > 0
+
+
+def test_memory_on_one_device_is_the_estimate():
+    (need,) = plan_of(FACTS, machine(), Setting(0, 0, "q8_0", 1024)).needs
+    known = estimate(FACTS, 1024, kv_type="q8_0")
+    assert (need.weights, need.kv_cache, need.compute) == (known.weights, known.kv_cache, known.compute)
+
+
+def test_a_gpu_with_room_gets_everything():
+    facts = larger(FACTS, 100)
+    judgement = judge(facts, machine(8 * GB))
+    assert judgement.plan.setting.n_gpu_layers == 7
+    assert judgement.plan.placement.layers == (1,) * 6
+    assert judgement.speed.empty > 5 * judge(facts, machine()).speed.empty
+
+
+def test_a_slow_gpu_gets_nothing():
+    assert judge(FACTS, machine(8 * GB, bandwidth=100e9, gpu_bandwidth=5e9)).plan.setting.n_gpu_layers == 0
+
+
+def test_a_small_gpu_gets_the_layers_that_fit():
+    facts = larger(FACTS, 200)
+    judgement = judge(facts, machine(int(1.2 * GB)))
+    setting = judgement.plan.setting
+    assert 0 < setting.n_gpu_layers < 7
+    assert setting.n_ctx == 1024
+    more = plan_of(facts, machine(int(1.2 * GB)), replace(setting, n_gpu_layers=setting.n_gpu_layers + 1))
+    assert more.use() > 0.95
+
+
+def test_experts_stay_on_the_processor_where_a_gpu_has_no_room_for_them():
+    facts = larger(MOE, 200)
+    judgement = judge(facts, machine(3 * GB))
+    setting = judgement.plan.setting
+    assert setting.n_gpu_layers > 3
+    assert judgement.plan.placement.experts.count(0) > judgement.plan.placement.layers.count(0)
+
+
+def test_two_gpus_share_layers_by_free_memory():
+    placed = place(6, machine(3 * GB, 4 * GB), Setting(7, 0, "f16", 1024))
+    assert placed.layers == (1, 1, 1, 2, 2, 2)
+    assert placed.output == 2
+
+
+def test_the_best_plan_is_as_fast_as_any():
+    facts, here = larger(MOE, 200), machine(3 * GB)
+    best = best_plan(facts, here, Wanted(1024, ("f16",)))
+    every = [plan_of(facts, here, Setting(n_layers, n_moe, "f16", 1024)) for n_layers in range(8) for n_moe in range(7)]
+    fastest = min(seconds_of(facts, here, plan, 1024) for plan in every if fits(plan))
+    assert seconds_of(facts, here, best, 1024) <= 1.05 * fastest
+
+
+def test_little_memory_shortens_the_context_and_says_so():
+    long = replace(FACTS, n_ctx_train=1 << 20)
+    judgement = judge(long, machine(host=300_000_000), n_ctx=1 << 18)
+    assert judgement.verdict is Verdict.TIGHT
+    assert judgement.plan.setting.n_ctx < 1 << 18
+    assert "There is no room for 262,144 tokens" in judgement.notes[0]
+
+
+def test_no_memory_is_said_with_both_numbers():
+    judgement = judge(FACTS, machine(host=8_000_000))
+    assert (judgement.verdict, judgement.speed) == (Verdict.NO, None)
+    assert "8 MB is free" in judgement.sentence
+    assert "It needs 24 MB on CPU" in judgement.sentence
+
+
+def test_a_draft_takes_memory_and_may_bring_speed():
+    draft, deep = read_model(EMBER_DRAFT), larger(FACTS, 50)
+    quiet = machine_of([MachineDevice("CPU", DeviceKind.CPU, GB, GB, 25e9)])
+    alone, drafted = judge(deep, quiet), judge(deep, quiet, draft=draft, acceptance=0.9)
+    assert drafted.plan.total > alone.plan.total + draft.weight_bytes
+    assert drafted.with_draft.rate > alone.speed.empty
+    assert drafted.with_draft.is_acceptance_measured
+    assert judge(deep, quiet, draft=draft, acceptance=0.0).with_draft.depth == 0
+
+
+def test_a_machine_nobody_measured_has_no_speed_but_a_fit():
+    judgement = judge(FACTS, machine(8 * GB, bandwidth=None, gpu_bandwidth=None))
+    assert judgement.verdict is Verdict.GREEN
+    assert (judgement.speed, judgement.why_no_speed) == (None, UNKNOWN_SPEED)
+    assert judgement.plan.setting.n_gpu_layers == 7
+
+
+@pytest.mark.parametrize("n_ctx", [0, -5, 1 << 31, 1 << 60])
+def test_a_context_that_cannot_be_is_refused(n_ctx):
+    judgement = judge(FACTS, machine(), n_ctx=n_ctx)
+    assert (judgement.verdict, judgement.plan) == (Verdict.UNUSABLE, None)
+    assert f"{n_ctx:,} tokens is not possible" in judgement.sentence
+
+
+def test_a_context_beyond_training_is_cut_and_said():
+    judgement = judge(FACTS, machine(), n_ctx=9_000)
+    assert judgement.plan.setting.n_ctx == 1024
+    assert "trained for 1,024 tokens" in judgement.notes[0]
+
+
+def test_a_header_without_layers_is_refused():
+    empty = replace(FACTS, n_layers=0, weight_map=replace(FACTS.weight_map, layers=()))
+    assert "has no layers" in judge(empty, machine()).sentence
+    assert judge(replace(FACTS, problem="It is broken."), machine()).sentence == "It is broken."
+
+
+def test_a_machine_without_a_processor_is_no_machine():
+    with pytest.raises(ValueError, match="processor"):
+        machine_of([MachineDevice("GPU0", DeviceKind.GPU, GB, GB)])
+
+
+def test_windows_and_other_heads_limit_what_is_read():
+    whole = work(FACTS, Placement.all_on(0, 6), [DeviceTraits("CPU")], n_past=1000)
+    windowed = replace(FACTS, caches=tuple(replace(cache, window=100) for cache in FACTS.caches))
+    part = work(windowed, Placement.all_on(0, 6), [DeviceTraits("CPU")], n_past=1000)
+    assert part["CPU: cached F16"] == whole["CPU: cached F16"] / 10
+    # Ember's keys serve two heads each.
+    assert whole["CPU: cached F16"] == 2 * 1000 * FACTS.kv_bytes_per_token()
