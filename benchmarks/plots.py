@@ -202,6 +202,6 @@ def draw_prediction(rows: Sequence[Row], path: Path, summary: Mapping[str, Any])
     note = {"fontsize": 9.5, "color": _QUIET, "ha": "right", "va": "bottom"}
     told = "Circles: dense, diamonds: experts. Filled: empty context, hollow: 600 tokens. Grey band: 15 % off"
     axis.text(0.99, 0.015, told, transform=axis.transAxes, **note)
-    title = f"Half of the predictions are less than {100 * summary['median_error']:.0f} % off"
+    title = f"The median prediction is {100 * summary['median_error']:.1f} % off"
     subtitle = "Each model predicted without runs of any model of its size; deep Ember, 10 sizes, 3 types, two kinds"
     _save(pyplot, figure, path, title, subtitle)

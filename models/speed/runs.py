@@ -119,7 +119,8 @@ def _kept(runs: Iterable[Run]) -> list[Run]:
     """The newest of each key, the newest of all."""
     seen: dict[object, int] = defaultdict(int)
     newest = []
-    for run in sorted(runs, key=lambda run: run.at, reverse=True):
+    oldest_first = sorted(runs, key=lambda run: run.at)
+    for run in reversed(oldest_first):
         seen[run.key] += 1
         if seen[run.key] <= _KEPT_EACH:
             newest.append(run)

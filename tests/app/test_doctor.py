@@ -13,7 +13,10 @@ from app.doctor.advice import advice, faults
 from app.doctor.report import BandwidthFacts, FolderFacts, LlamaFacts, Report, ServerFacts, SystemFacts
 from app.doctor.text import render
 from app.exit_codes import ExitCode
-from core import bandwidth
+from core import bandwidth, machine_probe
+from core.machine import this_machine
+from core.machine_probe import MachineProbe
+from models.speed.probe import Probe
 
 LLAMA = {
     "package": "0.3.36",
@@ -102,6 +105,8 @@ def test_the_whole_report_as_json(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(bandwidth, "LARGEST_SET", bandwidth.SMALLEST_SET)
+    probe = MachineProbe(this_machine().cpu, this_machine().ram, {"CPU": Probe({"Q8_0": 20e9})}, ())
+    monkeypatch.setattr(machine_probe, "measure", lambda models: probe)
     assert cli.main(["doctor", "--json"]) == ExitCode.OK
     report = json.loads(capsys.readouterr().out)
     assert report["selftest"] is None
@@ -111,6 +116,8 @@ def test_the_whole_report_as_json(
     assert report["bandwidth"]["is_remembered"] is False
     assert {folder["purpose"] for folder in report["folders"]} >= {"data", "models", "cache", "runtime"}
     assert checks.check_bandwidth().is_remembered
+    assert report["bandwidth"]["kernels"] == {"Q8_0": 20e9}
+    assert machine_probe.remembered(home / "cache", this_machine()) == probe
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,8 @@ import pytest
 from app import cli
 from app.commands import models_remove
 from app.exit_codes import ExitCode
+from core import bandwidth
+from core.machine import this_machine
 from tests.support.gguf_factory import EMBER, EMBER_DRAFT
 from tests.support.hub_server import Fault, HubServer
 
@@ -93,6 +95,35 @@ def test_show_a_header_before_the_download(models, server):
     assert (shown["architecture"], shown["n_ctx_train"], shown["kv_bytes_per_token"]) == ("llama", 1024, 4608)
     assert server.n_content_bytes <= 1 << 20
     assert "kv bytes per token" in models("show", f"{REPO}:Q8_0")[1]
+
+
+def test_show_says_whether_it_fits_and_what_to_take(models, server):
+    judged = models.json("show", f"{REPO}:Q8_0")["judgement"]
+    assert (judged["verdict"], judged["plan"]["n_ctx"]) == ("green", 1024)
+    assert "doctor measures" in judged["why_no_prediction"]
+    assert models.json("show", REPO)["recommendation"]["quantisation"] == "Q8_0"
+    assert "Take Q8_0: the best quality that fits well" in models("show", REPO)[1]
+    assert "green. It fits with 512 tokens" in models("show", f"{REPO}:Q8_0", "--context", "512")[1]
+
+
+def test_show_judges_a_model_of_this_machine_with_what_was_measured(models, home):
+    (home / "cache").mkdir(parents=True)
+    here = this_machine()
+    bandwidth.remember(home / "cache", bandwidth.Bandwidth(25e9, 2, 1 << 30, here.cpu, here.ram))
+    judged = models.json("show", "ember-q8_0", "--draft", "ember-draft-q8_0")["judgement"]
+    assert judged["predicted"]["empty"] > judged["predicted"]["full"] > 0
+    assert judged["plan"]["devices"][0]["draft"] > 1_000_000
+    assert judged["predicted_with_draft"]["is_acceptance_measured"] is False
+    out = models("show", "ember-q8_0")[1]
+    assert "tokens/s at an empty context" in out
+    assert "is not possible" in models("show", "ember-q8_0", "--context", str(1 << 40))[1]
+
+
+def test_a_header_that_cannot_be_read_leaves_the_list_without_advice(models, server):
+    server.add("acme/bad-GGUF", {"bad-Q8_0.gguf": b"not a model"})
+    shown = models.json("show", "acme/bad-GGUF")
+    assert shown["recommendation"]["quantisation"] is None
+    assert "No advice on what to take" in shown["recommendation"]["sentence"]
 
 
 def test_pull_list_and_remove(models, home):

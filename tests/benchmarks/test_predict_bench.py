@@ -1,0 +1,48 @@
+"""The predict bench on three small models: its form, and that no prediction has seen its model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from benchmarks import predict
+from core.machine_probe import MachineProbe, TimedModel
+from models.speed.probe import Probe
+
+PROBE = MachineProbe(
+    "cpu", 1, {"CPU": Probe({"Q8_0": 20e9}, {}, 1e-6, 0.4)}, (TimedModel("ember-q8_0.gguf", "CPU", 70, 1e-3),)
+)
+
+
+def test_the_report_has_its_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(predict, "TYPES", ("Q8_0",))
+    monkeypatch.setattr(predict.machine_probe, "measure", lambda models: PROBE)
+    picture = tmp_path / "predict.png"
+    options = argparse.Namespace(layers=(6, 7, 8), seconds=0.02, threads=1, seed=1, plot=picture)
+    report = predict.measure(options).as_dict()
+    assert len(report["rows"]) == 3 * 2 * 2
+    assert {"median_error", "p90_error", "median_error_cold", "median_error_Q8_0"} <= report["summary"].keys()
+    assert all(row["learnt"] > 0 and row["measured"] > 0 for row in report["rows"])
+    assert picture.stat().st_size > 1_000
+
+
+def test_a_prediction_has_not_seen_its_model_nor_one_of_its_size() -> None:
+    members = [predict.Member("dense", "Q8_0", n) for n in (4, 8, 16)]
+    samples = [
+        predict.Sample(member, "empty", 10, seconds, 1, predict.Observation({"CPU: layer": member.n_layers}, seconds))
+        for member, seconds in zip(members, (1e-3, 2e-3, 4e-3), strict=True)
+    ]
+    usual = predict.predictors(30e9, PROBE, samples)["learnt"]
+    wrong = [
+        *samples[:2],
+        predict.Sample(members[2], "empty", 10, 9.0, 1, predict.Observation({"CPU: layer": 16}, 9.0)),
+    ]
+    changed = predict.predictors(30e9, PROBE, wrong)["learnt"]
+    assert usual(samples[2]) == changed(samples[2])
+    assert usual(samples[0]) != changed(samples[0])
+    few = predict.predictors(30e9, PROBE, samples)["few"]
+    assert few(samples[0]) is None
+    assert few(samples[2]) is not None

@@ -1,0 +1,73 @@
+"""The probe of this machine: real kernels and a real model in a process of its own, and the file that keeps it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from core import machine_probe
+from core.llama.devices import list_devices
+from core.llama.matrix_probe import PROBED, probe
+from core.machine import this_machine
+from core.machine_probe import FILE_NAME, MachineProbe, TimedModel
+from models.speed.probe import Probe
+from tests.support.gguf_factory import EMBER_DRAFT
+
+HERE = this_machine()
+FOUND = MachineProbe(
+    HERE.cpu, HERE.ram, {"CPU": Probe({"Q8_0": 20e9}, {}, 1e-6, 0.4)}, (TimedModel("a", "CPU", 8, 0.1),)
+)
+
+
+def test_every_type_is_multiplied_and_attention_reads_every_cache() -> None:
+    cpu = next(device for device in list_devices() if device.name == machine_probe.CPU)
+    found = probe(cpu, n_threads=1, n_bytes=8 << 20, seconds=0.1)
+    assert found is not None
+    assert set(found.weights) == set(PROBED)
+    assert set(found.cached) == {"F16", "Q8_0", "Q4_0"}
+    assert all(rate > 1e7 for rate in [*found.weights.values(), *found.cached.values()])
+    assert 0 < found.node < 0.01
+
+
+def test_a_device_that_is_not_there_has_no_probe() -> None:
+    cpu = list_devices()[0]
+    assert probe(dataclasses.replace(cpu, name="Warp9"), n_threads=1, n_bytes=1 << 20) is None
+
+
+def test_the_machine_is_probed_in_a_process_of_its_own(tmp_path: Path) -> None:
+    found = machine_probe.measure((EMBER_DRAFT,))
+    assert found is not None
+    assert found.is_of(HERE)
+    assert set(found.devices[machine_probe.CPU].weights) == set(PROBED)
+    timed = [run for run in found.timed if run.device == machine_probe.CPU]
+    assert [run.path for run in timed] == [EMBER_DRAFT.name] * 2
+    assert timed[0].n_past < timed[1].n_past
+    machine_probe.remember(tmp_path, found)
+    assert machine_probe.remembered(tmp_path, HERE) == found
+
+
+def test_a_model_that_does_not_load_leaves_no_result(tmp_path: Path) -> None:
+    assert machine_probe.measure((tmp_path / "missing.gguf",)) is None
+
+
+def test_another_machine_remembers_nothing(tmp_path: Path) -> None:
+    machine_probe.remember(tmp_path, FOUND)
+    assert machine_probe.remembered(tmp_path, HERE) == FOUND
+    assert machine_probe.remembered(tmp_path, dataclasses.replace(HERE, cpu="Another")) is None
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"cpu": "x", "ram": 1, "devices": 5, "timed": []}', "[" * 9999])
+def test_a_damaged_file_counts_as_none(tmp_path: Path, content: str) -> None:
+    (tmp_path / FILE_NAME).write_text(content)
+    assert machine_probe.remembered(tmp_path, HERE) is None
+
+
+def test_a_device_with_nonsense_is_left_out(tmp_path: Path) -> None:
+    machine_probe.remember(tmp_path, FOUND)
+    fields = json.loads((tmp_path / FILE_NAME).read_text())
+    fields["devices"]["GPU"] = {"weights": {"Q8_0": -5}, "node": 0, "row": 0}
+    (tmp_path / FILE_NAME).write_text(json.dumps(fields))
+    assert machine_probe.remembered(tmp_path, HERE) == FOUND

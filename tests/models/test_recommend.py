@@ -1,0 +1,84 @@
+"""Which quantisation to take: by quality among those that fit and are quick enough, with its reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from models.judge import Judgement, Prediction, Verdict, judge
+from models.machine import DeviceKind, MachineDevice, machine_of
+from models.model_facts import read_model
+from models.quality import is_needless, main_type, rank
+from models.recommend import Candidate, recommend, resized
+from tests.support.gguf_factory import Recipe, cached
+
+
+def one(quantisation: str, gigabytes: float, rate: float | None, verdict: Verdict = Verdict.GREEN) -> Candidate:
+    speed = Prediction(rate, rate, 8192) if rate is not None else None
+    judged = Judgement(
+        verdict, f"It needs {gigabytes} GB.", speed=speed, why_no_speed=None if speed else "not known yet"
+    )
+    return Candidate(quantisation, quantisation, int(gigabytes * 1e9), judged)
+
+
+def test_the_best_quality_that_is_quick_enough():
+    found = recommend([one("Q4_K_M", 5, 18), one("Q6_K", 7, 12), one("Q8_0", 9, 8)])
+    assert found.candidate.quantisation == "Q6_K"
+    assert found.sentence == "Q6_K: the best quality that fits well and gives 12 tokens/s here."
+
+
+def test_nothing_larger_than_q8_0_unless_there_is_nothing_else():
+    assert recommend([one("F16", 16, 40), one("Q8_0", 9, 70)]).candidate.quantisation == "Q8_0"
+    assert recommend([one("F16", 16, 40)]).candidate.quantisation == "F16"
+
+
+def test_the_fastest_where_none_is_quick_enough():
+    found = recommend([one("Q8_0", 9, 3), one("Q4_K_M", 5, 6.25), one("Q2_K", 3, 5)])
+    assert found.candidate.quantisation == "Q4_K_M"
+    assert "none that fits well gives 10 tokens/s; this one is the fastest that fits, with 6.2" in found.sentence
+
+
+def test_tight_ones_only_where_no_other_fits():
+    tight = one("Q6_K", 7, 20, Verdict.TIGHT)
+    assert recommend([tight, one("Q4_K_M", 5, 20)]).candidate.quantisation == "Q4_K_M"
+    assert recommend([tight, one("Q8_0", 9, None, Verdict.NO)]).candidate.quantisation == "Q6_K"
+
+
+def test_none_that_fits_is_said_with_the_smallest():
+    found = recommend([one("Q8_0", 9, None, Verdict.NO), one("Q4_0", 5, None, Verdict.NO)])
+    assert (found.candidate, found.sentence) == (None, "None fits this machine. The smallest: It needs 5 GB.")
+    assert recommend([]).candidate is None
+
+
+def test_a_machine_nobody_measured_gets_the_best_that_fits():
+    found = recommend([one("Q4_K_M", 5, None), one("Q6_K", 7, None)])
+    assert found.candidate.quantisation == "Q6_K"
+    assert "not known yet" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [("F16", "Q8_0"), ("Q8_0", "Q6_K"), ("Q5_K_S", "Q4_K_M"), ("IQ4_XS", "Q4_0"), ("Q2_K", "IQ1_S")],
+)
+def test_the_order_of_quality(better, worse):
+    assert rank(better) < rank(worse)
+
+
+def test_names_of_publishers_own_mixtures():
+    assert rank("UD-Q4_K_XL") == rank("Q4_K_L")
+    assert rank("Q6_K_L") == rank("Q6_K")
+    assert rank("FANCY") is None
+    assert is_needless("bf16")
+    assert not is_needless("Q8_0")
+    assert [main_type(name) for name in ("Q4_K_M", "Q8_0", "IQ4_XS", "IQ3_M", "MXFP4_MOE")] == [
+        "Q4_K", "Q8_0", "IQ4_XS", "IQ3_S", "MXFP4",
+    ]  # fmt: skip
+
+
+def test_another_quantisation_is_judged_from_the_header_of_one():
+    small = read_model(cached(Recipe(24, "Q4_0")))
+    large = read_model(cached(Recipe(24)))
+    guessed = resized(large, "Q4_0", small.n_bytes)
+    machine = machine_of([MachineDevice("CPU", DeviceKind.CPU, 10**10, 10**10, 25e9)])
+    told, true = judge(guessed, machine), judge(small, machine)
+    assert told.plan.total == pytest.approx(true.plan.total, rel=0.05)
+    assert told.speed.empty == pytest.approx(true.speed.empty, rel=0.05)

@@ -1,0 +1,168 @@
+"""The speed model: what it knows before a run, how runs move it, and the file that keeps them."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from models.machine import DeviceKind, MachineDevice, machine_of
+from models.model_facts import read_model
+from models.speed.drafting import with_draft
+from models.speed.efficiency import Observation, prior
+from models.speed.learning import learn
+from models.speed.probe import Probe, probe_of
+from models.speed.runs import FILE_NAME, Run, acceptance, add_runs, measured, observations, read_runs
+from models.speed.work import DeviceTraits, Placement, work
+from tests.support.gguf_factory import EMBER, Recipe, cached
+
+CPU = DeviceTraits("CPU")
+PROBE = Probe({"Q4_0": 15e9, "Q8_0": 20e9, "F16": 25e9}, {"F16": 8e9}, 1e-6, 0.4)
+FAMILY = [Recipe(n, kind) for n in (4, 8, 16) for kind in ("Q4_0", "Q8_0", "F16")]
+
+
+def amounts(path: Path = EMBER, n_past: int = 0):
+    facts = read_model(path)
+    return work(facts, Placement.all_on(0, facts.n_layers), [CPU], n_past=n_past)
+
+
+def before(probe: Probe | None = PROBE, bandwidth: float | None = 30e9):
+    return prior("CPU", is_cpu=True, bandwidth=bandwidth, probe=probe)
+
+
+def truth(given: dict[str, float]) -> float:
+    """A machine on which Q4_0 is slower than probed and layers cost more."""
+    rates = {"Q4_0": 9e9, "Q8_0": 19e9, "F16": 26e9, "F32": 20e9}
+    seconds = 3e-4 + 9e-5 * given.get("CPU: layer", 0)
+    for name, amount in given.items():
+        if name.startswith("CPU: weights"):
+            seconds += amount / rates[name.rpartition(" ")[2]]
+    return seconds
+
+
+def test_a_type_costs_what_the_probe_says_and_others_their_usual_share():
+    known, guessed = before(), before(probe=None)
+    assert known["CPU: weights Q8_0"].seconds == pytest.approx(1 / 20e9)
+    assert guessed["CPU: weights Q8_0"].seconds > 1 / 30e9
+    assert known["CPU: weights Q8_0"].spread < known["CPU: weights Q6_K"].spread
+    assert before(probe=None, bandwidth=None) == {}
+    assert before(probe=None, bandwidth=math.inf) == {}
+
+
+def test_runs_of_other_sizes_teach_what_each_type_costs():
+    paths = {recipe: cached(recipe) for recipe in FAMILY}
+    runs = [Observation(amounts(path), truth(amounts(path))) for path in paths.values()]
+    taught = learn(before(), runs)
+    unseen = amounts(cached(Recipe(32, "Q4_0")))
+    untaught_error = abs(math.log(learn(before(), []).seconds(unseen) / truth(unseen)))
+    taught_error = abs(math.log(taught.seconds(unseen) / truth(unseen)))
+    assert taught_error < 0.1 < untaught_error
+    assert taught.n_runs == len(FAMILY)
+
+
+def test_one_run_moves_all_types_a_little_and_its_own_more():
+    own = amounts()
+    seconds = learn(before(), []).seconds(own)
+    taught = learn(before(), [Observation(own, 2 * seconds)])
+    moved = {name: taught.constants[name].seconds / before()[name].seconds for name in before()}
+    assert moved["CPU: layer"] > moved["CPU: weights F16"] > 1.05
+    assert seconds < taught.seconds(own) < 2 * seconds
+
+
+def test_a_run_that_is_far_off_does_little_among_others():
+    own = amounts()
+    seconds = learn(before(), []).seconds(own)
+    usual = [Observation(own, seconds)] * 5
+    disturbed = learn(before(), [*usual, Observation(own, 20 * seconds)])
+    assert disturbed.seconds(own) < 1.25 * seconds
+
+
+@pytest.mark.parametrize("bad", [Observation({}, 1.0), Observation({"CPU: layer": 6}, 0.0), Observation({"x": 1}, 1.0)])
+def test_runs_that_say_nothing_change_nothing(bad):
+    assert learn(before(), [bad]).constants == before()
+
+
+def test_what_is_not_known_is_not_predicted():
+    machine = machine_of([MachineDevice("CPU", DeviceKind.CPU, 1, 1)])
+    assert machine.efficiency.seconds(amounts()) is None
+    assert machine.efficiency.seconds({}) is None
+
+
+def test_two_memories_add_their_times():
+    devices = [MachineDevice("CPU", DeviceKind.CPU, 1, 1, 20e9), MachineDevice("GPU", DeviceKind.GPU, 1, 1, 200e9)]
+    machine, facts = machine_of(devices), read_model(EMBER)
+    split = Placement((0, 0, 0, 1, 1, 1), (0, 0, 0, 1, 1, 1), 1)
+    given = work(facts, split, machine.traits, n_past=100)
+    parts = [{n: a for n, a in given.items() if n.startswith(device)} for device in ("CPU", "GPU")]
+    assert machine.efficiency.seconds(given) == pytest.approx(sum(map(machine.efficiency.seconds, parts)))
+    assert given["CPU: layer"] == given["GPU: layer"] == 3
+
+
+def test_a_draft_pays_where_rows_are_cheap_and_guesses_good():
+    cheap = with_draft(10e-3, 0.5e-3, 0.02, 0.8)
+    assert cheap.rate > 200
+    assert with_draft(10e-3, 0.5e-3, 0.5, 0.3).depth == 0
+    assert with_draft(10e-3, 0.5e-3, 0.02, 0.8).depth > with_draft(10e-3, 0.5e-3, 0.02, 0.3).depth
+    assert not with_draft(1.0, 1.0, 0.1, None).is_acceptance_measured
+
+
+RUN = Run("model", 100, "f16 cache", "", {"CPU: layer": 6.0}, 0.01, 100.0, 50, 64, 0, 0, 1_000.0)
+
+
+def test_runs_are_kept_and_read_again(tmp_path):
+    add_runs(tmp_path, "here", [RUN])
+    add_runs(tmp_path, "here", [replace(RUN, model="other", draft="small", n_drafted=10, n_accepted=7)])
+    runs = read_runs(tmp_path, "here")
+    assert runs[0] == RUN
+    assert (acceptance(runs, "other", "small"), acceptance(runs, "model", "small")) == (0.7, None)
+    assert read_runs(tmp_path, "elsewhere") == ()
+    assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
+
+
+def test_the_newest_runs_of_each_kind_stay_and_their_median_counts(tmp_path):
+    times = [0.01] * 5 + [0.5] + [0.02] * 4
+    add_runs(tmp_path, "here", [replace(RUN, seconds=s, rate=1 / s, at=float(i)) for i, s in enumerate(times)])
+    runs = read_runs(tmp_path, "here")
+    assert [run.at for run in runs] == [3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
+    (seen,) = observations(runs)
+    assert seen.seconds == 0.02
+    assert measured(runs, "model", 100).n_runs == 7
+    assert measured(runs, "model", 101) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", '{"machine": "here", "runs": 5}', '{"machine": "here", "runs": [{}, 5, null]}', "[" * 100_000],
+)
+def test_a_damaged_file_counts_as_empty_and_is_replaced(tmp_path, content):
+    (tmp_path / FILE_NAME).write_text(content)
+    assert read_runs(tmp_path, "here") == ()
+    add_runs(tmp_path, "here", [RUN])
+    assert read_runs(tmp_path, "here") == (RUN,)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"seconds": 0}, {"seconds": -1}, {"seconds": math.nan}, {"rate": "fast"}, {"amounts": {}}, {"amounts": {"a": -1}},
+     {"at": 1e18}, {"n_bytes": None}, {"seconds": 1e9}],
+)  # fmt: skip
+def test_runs_that_no_machine_makes_are_left_out(tmp_path, change):
+    add_runs(tmp_path, "here", [RUN, replace(RUN, model="good")])
+    content = json.loads((tmp_path / FILE_NAME).read_text())
+    content["runs"][0] |= change
+    (tmp_path / FILE_NAME).write_text(json.dumps(content))
+    assert [run.model for run in read_runs(tmp_path, "here")] == ["good"]
+
+
+def test_a_probe_goes_through_json_and_nonsense_is_none():
+    assert probe_of(json.loads(json.dumps(PROBE.as_dict()))) == PROBE
+    for bad in (
+        None,
+        {},
+        {"weights": {"Q4_0": -1}, "node": 0, "row": 0},
+        {"weights": {"Q4_0": 1}, "node": "x", "row": 0},
+    ):
+        assert probe_of(bad) is None
