@@ -105,6 +105,7 @@ def _compute_bytes(path: Path, plan: Plan) -> int | None:
             n_cells=setting.n_ctx,
             n_slots=1,
             n_gpu_layers=setting.n_gpu_layers,
+            n_cpu_moe=setting.n_cpu_moe,
             kv_type=cast("KvType", setting.kv_type),
         )
         return dry_run(options).compute

@@ -55,7 +55,11 @@ def _dry_run_here(options: EngineOptions) -> MemoryNeed:
     facts = read_facts(options.model_path)
     with listening() as allocations:
         model = Model(
-            options.model_path, n_gpu_layers=options.n_gpu_layers or 0, devices=options.devices, no_alloc=True
+            options.model_path,
+            n_gpu_layers=options.n_gpu_layers or 0,
+            n_cpu_moe=min(options.n_cpu_moe, facts.n_layers),
+            devices=options.devices,
+            no_alloc=True,
         )
         context = open_context(model, facts, options, context_size(facts, options))
         context.close()

@@ -23,6 +23,7 @@ class LoadedModel:
     """Facts about a loaded model and the options in effect.
 
     ``n_ctx`` is the context length of one request, ``n_cells`` the KV cells that all requests share.
+    Experts of the first ``n_cpu_moe`` layers are in host memory.
     ``chat_template`` is the GGUF's jinja source, or None. ``bos``/``eos`` are the texts of these tokens ("" if none).
     ``fim`` holds the texts of the fill-in-the-middle prefix, suffix and middle tokens, or None. ``notices`` are
     sentences about what is there and cannot be used. ``spark`` is the small model that answers where that is asked for,
@@ -51,3 +52,4 @@ class LoadedModel:
     notices: tuple[str, ...] = ()
     spark: SparkModel | None = None
     why_no_spark: str = ""
+    n_cpu_moe: int = 0

@@ -78,6 +78,7 @@ def load_engine(
     model = Model(
         options.model_path,
         n_gpu_layers=n_gpu_layers,
+        n_cpu_moe=min(options.n_cpu_moe, facts.n_layers) if facts.n_experts else 0,
         mmap=options.mmap,
         mlock=options.mlock,
         devices=options.devices,
@@ -111,6 +112,7 @@ def load_engine(
         n_slots=options.n_slots,
         n_threads=threads.decode,
         n_gpu_layers=_layers_on_gpu(n_gpu_layers, model),
+        n_cpu_moe=options.n_cpu_moe if facts.n_experts else 0,
         kv_type=options.kv_type,
         devices=tuple(gpu.name for gpu in gpus) if n_gpu_layers else ("CPU",),
         chat_template=model.chat_template,
@@ -156,8 +158,11 @@ def _fit(facts: ModelFacts, options: EngineOptions, gpus: tuple[Device, ...]) ->
     pool = gpu_free if gpus and options.n_gpu_layers != 0 else host_free
     size = context_size(facts, options, pool)
     need = need_of(facts, options, size)
-    n_gpu_layers = _gpu_layers(options.n_gpu_layers, facts.n_layers, need, gpu_free)
-    on_gpu = need.total * min(n_gpu_layers if n_gpu_layers >= 0 else facts.n_layers + 1, facts.n_layers + 1)
+    # Experts that stay behind are not the GPUs' concern.
+    kept = sum(layer.expert_bytes for layer in facts.weight_map.layers[: options.n_cpu_moe])
+    of_gpus = replace(need, weights=need.weights - kept)
+    n_gpu_layers = _gpu_layers(options.n_gpu_layers, facts.n_layers, of_gpus, gpu_free)
+    on_gpu = of_gpus.total * min(n_gpu_layers if n_gpu_layers >= 0 else facts.n_layers + 1, facts.n_layers + 1)
     on_host = need.total - on_gpu // (facts.n_layers + 1)
     if on_host > host_free:
         raise ModelDoesNotFit(need.total, host_free + gpu_free, _detail(need))

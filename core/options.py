@@ -11,6 +11,7 @@ KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 FlashAttention = Literal["auto", "on", "off"]
 Speculation = Literal["auto", "draft", "off"]
 MAX_SLOTS = 64
+MAX_LAYERS = 512  # LLAMA_MAX_LAYERS
 MAX_THREADS = 512  # GGML_MAX_N_THREADS
 MAX_DRAFT_DEPTH = 16
 MAX_DRAFT_WIDTH = 4
@@ -21,7 +22,8 @@ class EngineOptions:
     """Options of one engine. None means: chosen by the engine for this machine.
 
     ``n_ctx`` is the context length of one request in tokens, ``n_cells`` the KV cells that all slots share
-    (at least ``n_ctx``), ``n_slots`` how many requests run at once. ``n_gpu_layers`` None offloads all that fit.
+    (at least ``n_ctx``), ``n_slots`` how many requests run at once. ``n_gpu_layers`` None offloads all that fit;
+    of the first ``n_cpu_moe`` layers the experts stay in host memory.
     ``speculation`` auto drafts with lookups, with the prediction heads in the model's file, and with what
     ``draft_path`` names: a small model or an EAGLE-3 head; "draft" with that alone (or with the heads, where none is
     named); off never. ``draft_depth`` switches the judgement off: always so many tokens (to compare with).
@@ -42,6 +44,7 @@ class EngineOptions:
     n_ubatch: int = 512
     n_threads: int | None = None
     n_gpu_layers: int | None = None
+    n_cpu_moe: int = 0
     flash_attention: FlashAttention = "auto"
     kv_type: KvType = "f16"
     mmap: bool = True
@@ -62,6 +65,8 @@ class EngineOptions:
         _at_least("number of KV cells", self.n_cells, 16)
         _at_least("number of threads", self.n_threads, 1)
         _at_least("number of GPU layers", self.n_gpu_layers, 0)
+        if not 0 <= self.n_cpu_moe <= MAX_LAYERS:
+            raise BadOption(f"Experts of 0 to {MAX_LAYERS} layers can stay on the processor, not of {self.n_cpu_moe}.")
         _at_least("cache in RAM in bytes", self.cache_ram, 0)
         _at_least("cache on disk in bytes", self.cache_disk, 0)
         if self.n_threads is not None and self.n_threads > MAX_THREADS:

@@ -26,6 +26,9 @@ class EngineChoice:
     n_gpu_layers: Annotated[
         int | None, _option("--gpu-layers", metavar="N", low=0, help="Layers on the GPU; all that fit if left out.")
     ] = None
+    n_cpu_moe: Annotated[
+        int, _option("--cpu-moe", metavar="N", low=0, help="Keep the experts of the first N layers on the processor.")
+    ] = 0
     flash_attention: Annotated[FlashAttention, _option("--flash-attention", help="Flash attention.")] = "auto"
     kv_type: Annotated[
         KvType | None, _option("--kv-type", metavar="TYPE", help=f"KV cache: {', '.join(_KV_TYPES)}; f16 if left out.")
@@ -95,6 +98,7 @@ def serve(
         n_ctx=engine.n_ctx,
         n_threads=engine.n_threads,
         n_gpu_layers=engine.n_gpu_layers,
+        n_cpu_moe=engine.n_cpu_moe,
         flash_attention=engine.flash_attention,
         kv_type=engine.kv_type,
         mmap=engine.mmap,

@@ -98,13 +98,16 @@ class RunRecorder:
         if model.path not in self._facts:
             self._facts = {model.path: read_model(Path(model.path))}
         facts = self._facts[model.path]
-        setting = Setting(model.n_gpu_layers, 0, model.kv_type, model.n_ctx)
+        setting = Setting(model.n_gpu_layers, model.n_cpu_moe, model.kv_type, model.n_ctx)
         n_past = receipt.n_prompt + receipt.n_generated // 2
         placement = place(facts.n_layers, machine, setting)
         return Run(
             model=Path(model.path).stem,
             n_bytes=facts.weight_bytes,
-            options=f"{model.kv_type} cache, {model.n_gpu_layers} layers on GPUs, {model.n_threads} threads",
+            options=(
+                f"{model.kv_type} cache, {model.n_gpu_layers} layers on GPUs, {model.n_cpu_moe} without experts, "
+                f"{model.n_threads} threads"
+            ),
             draft=model.spark.name if model.spark is not None else "",
             amounts=work(facts, placement, machine.traits, n_past=n_past, kv_type=model.kv_type),
             seconds=receipt.speedup / receipt.decode_rate,

@@ -31,6 +31,7 @@ class ServerSettings:
     n_ctx: int | None = None
     n_threads: int | None = None
     n_gpu_layers: int | None = None
+    n_cpu_moe: int = 0
     flash_attention: FlashAttention = "auto"
     kv_type: KvType | None = None
     mmap: bool = True
@@ -86,6 +87,7 @@ class ServerSettings:
             n_slots=self.n_slots,
             n_threads=_first(self.n_threads, own.threads),
             n_gpu_layers=_first(self.n_gpu_layers, own.gpu_layers),
+            n_cpu_moe=self.n_cpu_moe,
             flash_attention=self.flash_attention,
             kv_type=self.kv_type or own.kv_type or "f16",
             mmap=self.mmap,

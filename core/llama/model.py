@@ -9,6 +9,7 @@ from typing import Any
 
 from core.errors import BadOption, LoadFailed
 from core.llama.devices import device_handle
+from core.llama.expert_placement import kept_in_host_memory
 from core.llama.library import L, start_backend
 
 Progress = Callable[[float], bool]
@@ -25,6 +26,7 @@ class Model:
         path: str,
         *,
         n_gpu_layers: int = 0,
+        n_cpu_moe: int = 0,
         mmap: bool = True,
         mlock: bool = False,
         devices: tuple[str, ...] = (),
@@ -34,8 +36,9 @@ class Model:
     ) -> None:
         """Load ``path``; -1 GPU layers means all. Raises LoadFailed, or BadOption for an unknown device.
 
-        ``load_mtp`` loads the layers that predict further tokens, too. ``no_alloc`` reads the header alone: contexts of
-        such a model say what they would allocate, and can compute nothing.
+        Experts of the first ``n_cpu_moe`` layers stay in host memory. ``load_mtp`` loads the layers that predict
+        further tokens, too. ``no_alloc`` reads the header alone: contexts of such a model say what they would allocate,
+        and can compute nothing.
         """
         start_backend()
         params = L.llama_model_default_params()
@@ -46,6 +49,9 @@ class Model:
         handles = _device_array(devices)
         if handles is not None:
             params.devices = ctypes.cast(handles, ctypes.c_void_p)
+        overrides = kept_in_host_memory(n_cpu_moe) if n_cpu_moe else None
+        if overrides is not None:
+            params.tensor_buft_overrides = ctypes.cast(overrides, ctypes.c_void_p)
         # A callback's exception cannot cross C: it would be printed and ignored, so None means "go on".
         callback = L.llama_progress_callback(lambda share, _: True if progress is None else bool(progress(share)))
         params.progress_callback = callback

@@ -15,10 +15,12 @@ from core.calibration import calibrate
 from core.cost_model import Calibration
 from core.errors import BadOption, DraftRefused, LoadFailed, ModelDoesNotFit
 from core.events import EngineState, Phase
-from core.loading import load_engine
+from core.loading import context_size, load_engine, need_of
 from core.measurements import physical_cores
 from core.options import EngineOptions, KvType
 from core.request import Request
+from models.memory import USABLE_SHARE
+from models.model_facts import read_model
 from tests.support import gguf_factory
 from tests.support.broken_gguf import BROKEN, UNUSABLE, Broken, Unusable, giant
 from tests.support.engines import (
@@ -226,3 +228,37 @@ def test_a_draft_that_is_deleted_while_it_drafts_goes_on(tmp_path: Path) -> None
         found, ended, _ = complete(engine, QUESTION, max_tokens=20)
         assert (found, ended.failure) == (expected, None)
         assert ended.receipt.n_drafted
+
+
+def test_experts_that_stay_in_host_memory_give_the_same_text() -> None:
+    path = str(gguf_factory.cached(gguf_factory.Recipe(n_experts=4, n_experts_used=2)))
+    runs = []
+    for n_layers in (0, 3, 99):
+        engine, model = load_engine(EngineOptions(path, n_threads=1, n_cpu_moe=n_layers), cache_folder=None)
+        try:
+            assert model.n_cpu_moe == n_layers
+            _, _, ledger = complete(engine, max_tokens=24, sampling=GREEDY_WITH_LOGPROBS)
+            runs.append(greedy_tokens(ledger, "only"))
+        finally:
+            engine.close()
+    for run in runs[1:]:
+        assert_same_up_to_a_near_tie(run, runs[0])
+
+
+@pytest.mark.parametrize("n_layers", [-1, 513])
+def test_experts_of_layers_that_cannot_be_are_refused(n_layers: int) -> None:
+    with pytest.raises(BadOption, match="0 to 512 layers"):
+        EngineOptions(str(EMBER), n_cpu_moe=n_layers)
+
+
+def test_a_draft_without_room_is_left_out_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = EngineOptions(str(EMBER), n_ctx=512, draft_path=str(EMBER_DRAFT), n_slots=1)
+    facts = read_model(EMBER)
+    alone = need_of(facts, replace(options, draft_path=None), context_size(facts, options)).total
+    both = need_of(facts, options, context_size(facts, options)).total
+    monkeypatch.setattr("core.loading.free_memory", lambda: int((alone + both) / 2 / USABLE_SHARE))
+    with pytest.raises(ModelDoesNotFit, match="what drafts"):
+        load_engine(options, cache_folder=None)
+    engine, model = load_engine(replace(options, must_draft=False), cache_folder=None)
+    engine.close()
+    assert "does not draft: with it there is too little memory" in model.notices[0]
