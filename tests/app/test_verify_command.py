@@ -306,7 +306,7 @@ def test_a_model_with_a_running_state(verify: Verify, tmp_path: Path) -> None:
 @pytest.mark.parametrize("moment", ["load", "run"])
 def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path, home: Path, moment: str) -> None:
     """The signal is sent by the process itself, as soon as it is at that moment."""
-    place = {"load": "core.loading._read_facts", "run": "core.engine.Engine.step"}[moment]
+    place = {"load": "core.loading.read_facts", "run": "core.engine.Engine.step"}[moment]
     owner, _, name = place.rpartition(".")
     script = tmp_path / "interrupted.py"
     script.write_text(

@@ -483,7 +483,7 @@ def test_a_library_without_the_functions_says_so_and_drafts_without_heads(
         assert Path(extra.get("draft_path", path)).name in notice
         speculator = engine._speculator
         assert speculator is not None
-        assert [drafter.name for drafter in speculator._drafters] == ["lookup"]
+        assert [drafter.name for drafter in speculator._drafters] == ["forced", "lookup"]
         _, ended, _ = complete(engine, (7, 8, 9) * 20, max_tokens=30, sampling=ENDLESS)
         assert ended.receipt.n_generated == 30
         assert (ended.receipt.n_accepted > 0) == (kind == "eagle3"), "a model that repeats itself"
