@@ -25,7 +25,9 @@ _CONTENDED = 1.5
 _BETTER, _AS_ALWAYS = 0.9, 1.25
 # A probe ends where it has lost so many steps. What trying costs may be such a share of the time.
 _MOST_LOST, _SHARE = 3.0, 0.03
-_SHORTEST_REST, _LONGEST_REST = 0.1, 2.0
+# Between tries: soon again at first, since one failure may be a hiccup, then ever later; this long where they are free.
+_SHORTEST_REST, _REST_GROWTH, _FREE_REST = 0.1, 6.0, 2.0
+_MOST_REST = 3600.0
 _LEVEL_RATE = 0.1
 # Where fewer threads are no better, so many steps are learnt from whatever they say.
 _FREE_STEPS = 64
@@ -203,8 +205,9 @@ class Governor:
 
     def _wait(self, now: float) -> None:
         """Try nothing for a while: the longer, the more trying has cost."""
-        self._due_at = now + max(self._rest, self._debt / _SHARE)
-        self._rest = min(2.0 * self._rest, _LONGEST_REST)
+        rest = max(self._debt / _SHARE, _FREE_REST)
+        self._due_at = now + min(self._rest, rest)
+        self._rest = min(_REST_GROWTH * self._rest, _MOST_REST)
         self._debt = 0.0
 
     def _stay(self, count: int, slowdown: float) -> None:
