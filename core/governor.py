@@ -46,7 +46,8 @@ class Governor:
 
     ``count`` is that number. ``slowdown`` is how many times as long as with all threads on a quiet machine a step takes
     at present, 1.0 while that is how it runs. ``is_learning`` is True where the step booked last says something about
-    the machine itself: neither about fewer threads nor about other programs.
+    the machine itself: neither about fewer threads nor about other programs. Set ``is_shared`` to whether other
+    programs want the cores: where none does, slow steps are not theirs, and fewer threads would not help.
     """
 
     def __init__(self, counts: tuple[int, ...]) -> None:
@@ -54,6 +55,7 @@ class Governor:
         self.count = counts[-1]
         self.slowdown = 1.0
         self.is_learning = True
+        self.is_shared = True
         self._counts = counts
         self._state = _State.ALL
         self._pressure, self._limit = 0.0, _LIMIT
@@ -94,8 +96,11 @@ class Governor:
             self._n_free -= 1
             self._pressure, self.is_learning = 0.0, True
         elif pressure >= self._limit and now >= self._due_at:
-            self._debt = max(-self._won_since, 0.0)
-            self._search(self._counts[-2])
+            if self.is_shared:
+                self._debt = max(-self._won_since, 0.0)
+                self._search(self._counts[-2])
+            else:
+                self._pressure, self._n_free = 0.0, _FREE_STEPS
 
     def alert(self, count: int, now: float) -> None:
         """Steps of another kind are faster with only ``count`` threads: try that here too."""

@@ -8,7 +8,14 @@ from typing import Protocol
 
 from core.cost_model import CostModel
 from core.governor import Governor, counts_below
+from core.measurements import physical_cores
+from core.rivals import Rivals
 from core.thread_choice import StepKind, ThreadChoice, kind_of
+
+# Seconds between two looks at what other programs do, which take some microseconds.
+_LOOK_SECONDS = 0.25
+# Other programs are felt where they and our threads want so much more than all cores.
+_FELT_CORES = 0.2
 
 
 class Threaded(Protocol):
@@ -27,11 +34,20 @@ class ThreadControl:
         cost: CostModel,
         choice: ThreadChoice,
         clock: Callable[[], float] = time.perf_counter,
+        busy_cores: Callable[[], float] | None = None,
+        n_cores: int | None = None,
     ) -> None:
-        """``cost`` is that of ``context`` with the threads ``choice``, which are the best on a quiet machine."""
+        """``cost`` is that of ``context`` with the threads ``choice``, which are the best on a quiet machine.
+
+        ``busy_cores`` says how many of the ``n_cores`` other programs have kept busy since it was called last.
+        """
         self._context = context
         self._cost = cost
         self._clock = clock
+        self._busy_cores = busy_cores or Rivals().busy_cores
+        self._spare_cores = (n_cores or physical_cores()) - max(choice.decode, choice.few, choice.many)
+        self._was_shared = False
+        self._look_at = float("-inf")
         self._counts = [choice.decode, choice.few, choice.many]
         # By the kind of step; None where one thread is the best.
         self._governors = tuple(Governor(counts_below(count)) if count > 1 else None for count in self._counts)
@@ -56,12 +72,26 @@ class ThreadControl:
         if governor is None:
             self._cost.observe(rows, kv, seconds, own_time)
             return
+        now = self._clock()
+        if now >= self._look_at:
+            self._look(now)
         count, slowdown = governor.count, governor.slowdown
-        governor.book(seconds / own_time, seconds, self._clock())
+        governor.book(seconds / own_time, seconds, now)
         if governor.is_learning:
             self._cost.observe(rows, kv, seconds, own_time)
         if governor.count != count or governor.slowdown != slowdown:
             self._apply(kind, governor, was_slow=slowdown != 1.0)
+
+    def _look(self, now: float) -> None:
+        """Tell the governors whether other programs want the cores; where none does any more, all may be used again."""
+        self._look_at = now + _LOOK_SECONDS
+        is_shared = self._busy_cores() > self._spare_cores + _FELT_CORES
+        for governor in self._governors:
+            if governor is not None:
+                governor.is_shared = is_shared or self._was_shared
+                if not governor.is_shared and not governor.has_all:
+                    governor.hope(now)
+        self._was_shared = is_shared
 
     def _apply(self, kind: StepKind, governor: Governor, was_slow: bool) -> None:
         """Let context, cost model and the other kinds of steps know what was decided for one kind."""

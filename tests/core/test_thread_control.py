@@ -41,7 +41,10 @@ class Stage:
     def __init__(self, choice: ThreadChoice) -> None:
         self.now = 0.0
         self.context, self.cost = FakeContext(), CostModel(CURVE)
-        self.control = ThreadControl(self.context, self.cost, choice, clock=lambda: self.now)
+        self.busy = 2.0
+        self.control = ThreadControl(
+            self.context, self.cost, choice, clock=lambda: self.now, busy_cores=lambda: self.busy, n_cores=2
+        )
 
     def steps(self, count: int, rows: int, ratio: float) -> None:
         """Let steps take ``ratio`` times what the calibration says."""
@@ -88,6 +91,36 @@ def test_the_machines_own_curve_outlives_the_load() -> None:
     for rows, seconds in zip((1, 4, 256), own, strict=True):
         assert stage.cost.own_time(rows) == pytest.approx(seconds, rel=0.02)
     assert stage.cost.time(1) == stage.cost.own_time(1)
+
+
+def test_where_nobody_else_wants_the_cores_slow_steps_are_how_the_machine_is_now() -> None:
+    stage = Stage(ThreadChoice(2, 2, 2))
+    stage.busy = 0.1
+    stage.steps(300, 1, 20.0)
+    assert stage.context.threads == []
+    assert stage.cost.time(1) > 0.010
+
+
+def test_a_larger_machine_has_cores_for_others() -> None:
+    stage = Stage(ThreadChoice(2, 2, 2))
+    control = ThreadControl(
+        stage.context, stage.cost, ThreadChoice(2, 2, 2), lambda: stage.now, busy_cores=lambda: 5.0, n_cores=8
+    )
+    for _ in range(300):
+        stage.now += 0.02
+        control.observe(1, 0, 0.02)
+    assert stage.context.threads == []
+
+
+def test_when_others_have_gone_all_threads_are_tried_at_once() -> None:
+    stage = Stage(ThreadChoice(2, 2, 2))
+    stage.steps(3, 1, 100.0)
+    stage.steps(4, 1, 1.6)
+    stage.busy = 0.0
+    began = stage.now
+    while stage.control.threads.decode != 2 and stage.now < began + 10.0:
+        stage.steps(1, 1, 1.0)
+    assert stage.now - began < 1.0
 
 
 def test_steps_that_have_one_thread_anyway_are_only_learnt_from() -> None:

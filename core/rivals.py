@@ -1,0 +1,36 @@
+"""How many cores other programs keep busy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import psutil
+
+
+def _others_seconds() -> float:
+    """Return the seconds of all cores together that went into other programs since the machine started."""
+    times = psutil.cpu_times()
+    # Waiting is no work, and what a hypervisor takes away no thread count gets back. Guests are counted as users.
+    work = times.user + times.system + getattr(times, "nice", 0.0)
+    return float(work) - time.process_time()
+
+
+class Rivals:
+    """Asks the system now and then, since it counts in hundredths of a second."""
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, others_seconds: Callable[[], float] = _others_seconds
+    ) -> None:
+        """``others_seconds`` counts the seconds that cores worked for other programs."""
+        self._clock = clock
+        self._others_seconds = others_seconds
+        self._since, self._seconds = clock(), others_seconds()
+
+    def busy_cores(self) -> float:
+        """Return how many cores others have kept busy since this was asked last, on average."""
+        now, seconds = self._clock(), self._others_seconds()
+        passed = now - self._since
+        busy = max(seconds - self._seconds, 0.0) / passed if passed > 0.0 else 0.0
+        self._since, self._seconds = now, seconds
+        return busy
