@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-
-import numpy as np
 
 from core.calibration import cost_model_of
 from core.cost_model import CostModel
@@ -24,17 +21,16 @@ from core.sizing import ContextSize
 from core.speculative.eagle3 import Eagle3Head
 from core.speculative.head import MOST_OUTPUTS
 from core.speculative.mtp import MtpHead
-from core.speculative.vocab_match import why_not
 from core.thread_choice import ThreadChoice
 from core.thread_control import thread_control
-from models import architectures
-from models.gguf import GgufHeader, TensorInfo, read_header
+from models.gguf import read_header
 from models.gguf_errors import GgufError
 from models.model_facts import ModelFacts, read_model
+from models.pairing import heads as rules
+from models.pairing.heads import EAGLE3
+from models.pairing.vocabulary import why_not
 
-EAGLE3 = "eagle3"
 _KV_TYPE = "f16"
-_TABLES = ("token_embd.weight", "output.weight")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,22 +49,8 @@ class Target:
 
 
 def why_no_mtp(facts: ModelFacts) -> str | None:
-    """Return why a model's prediction heads cannot be used, as a sentence; None where they can.
-
-    The reasons after the first are those for which llama.cpp would abort.
-    """
-    if not facts.n_mtp_layers:
-        return "The file carries no prediction heads."
-    missing = heads.why_unavailable(HeadKind.MTP)
-    if missing:
-        return missing
-    if facts.state_elements:
-        return "Slipstream does not use heads with models that keep a running state."
-    if facts.architecture not in architectures.RUN_MTP_HEADS:
-        return f"llama.cpp has no graph for the prediction heads of the architecture {facts.architecture}."
-    if facts.n_mtp_layers > 1 and facts.architecture not in architectures.FIRST_MTP_HEAD_OF_SEVERAL:
-        return f"The file carries {facts.n_mtp_layers} prediction heads, and llama.cpp runs one for this architecture."
-    return None
+    """Return why a model's prediction heads cannot be used, as a sentence; None where they can."""
+    return rules.why_no_mtp(facts) or heads.why_unavailable(HeadKind.MTP)
 
 
 def wants_mtp(facts: ModelFacts, options: EngineOptions) -> bool:
@@ -118,11 +100,9 @@ def is_eagle(path: str) -> bool:
         facts = read_model(Path(path))
     except GgufError as error:
         raise LoadFailed(str(error)) from error
-    if facts.architecture != EAGLE3 and facts.is_head:
-        raise LoadFailed(
-            f"{path} is a drafting head of the kind {facts.architecture}, which Slipstream does not run. "
-            "EAGLE-3 heads and small models of the same vocabulary can draft."
-        )
+    reason = rules.why_not_kind(facts.architecture)
+    if reason:
+        raise LoadFailed(f"{path} cannot be used. {reason}")
     return facts.architecture == EAGLE3
 
 
@@ -133,14 +113,14 @@ def eagle_head(target: Target, path: str) -> Eagle3Head:
     """
     options = target.options
     try:
-        reason = _why_not_file(target, path)
+        reason = rules.why_not_eagle(read_header(Path(path)), target.facts)
     except GgufError as error:
         raise LoadFailed(str(error)) from error
     if reason:
         raise _refusal(target, path, reason)
     model = Model(path, n_gpu_layers=target.n_gpu_layers, mmap=options.mmap, devices=options.devices)
     try:
-        reason = _why_not_head(target, model)
+        reason = why_not(target.vocab, Vocab(model))
         if reason:
             raise _refusal(target, path, reason)
         context = _context(target, model, borrows=True)
@@ -168,53 +148,6 @@ def eagle_head(target: Target, path: str) -> Eagle3Head:
 
 def _refusal(target: Target, path: str, reason: str) -> LoadFailed:
     return LoadFailed(f"{path} cannot draft for {target.options.model_path}. {reason}")
-
-
-def _why_not_file(target: Target, path: str) -> str | None:
-    """Return what in a head's file would make llama.cpp abort once it runs beside the target."""
-    if target.facts.architecture not in architectures.HAND_OUT_LAYERS:
-        return f"llama.cpp hands out no hidden states of layers of the architecture {target.facts.architecture}."
-    header = read_header(Path(path))
-    tensors = {tensor.name: tensor for tensor in header.tensors}
-    width = header.integer(f"{EAGLE3}.embedding_length")
-    if any(name not in tensors for name in _TABLES) and width != target.facts.n_embd:
-        return f"It has no embeddings of its own and its width is {width}, while the model's is {target.facts.n_embd}."
-    if header.integer(f"{EAGLE3}.block_count") != 1:
-        return "An EAGLE-3 head has one layer."
-    usual = (width or 0) // max(header.integer(f"{EAGLE3}.attention.head_count") or 1, 1)
-    key, value = (header.integer(f"{EAGLE3}.attention.{kind}_length") or usual for kind in ("key", "value"))
-    if key != value:
-        return "Its keys and values differ in length."
-    return _why_not_tables(header, tensors, target.vocab.n_tokens)
-
-
-def _why_not_tables(header: GgufHeader, tensors: Mapping[str, TensorInfo], n_target: int) -> str | None:
-    """Return why a head's tables of tokens would let llama.cpp read beyond an end."""
-    n_tokens = header.count("tokenizer.ggml.tokens") or 0
-    embeddings, output, ids = (tensors.get(name) for name in (*_TABLES, "d2t"))
-    if embeddings is not None and embeddings.shape[-1] < n_target:
-        return f"It has embeddings for {embeddings.shape[-1]:,} tokens and the model has {n_target:,}."
-    if output is None and n_tokens != n_target:
-        return f"It has no output of its own and has {n_tokens:,} tokens, while the model has {n_target:,}."
-    if ids is None:
-        return None
-    if output is None or ids.type.name != "I64" or ids.n_elements > n_tokens:
-        return "Its table of token ids (d2t) does not go with an output of its own."
-    values = np.frombuffer(header.source.read_at(header.data_offset + ids.offset, ids.n_bytes), "<i8")
-    if values.min() < 0 or values.max() >= n_tokens:
-        return f"Its table of token ids (d2t) names tokens that are not among its {n_tokens:,}."
-    return None
-
-
-def _why_not_head(target: Target, model: Model) -> str | None:
-    """Return why a loaded head does not belong to the target."""
-    width, layers = model.metadata(f"{EAGLE3}.target_hidden_size"), heads.target_layers(model)
-    if width != str(target.facts.n_embd):
-        return f"It was made for a model of width {width}, and this one's is {target.facts.n_embd}."
-    bad = [layer for layer in layers if not 0 <= layer < target.model.n_layers]
-    if bad:
-        return f"It reads layer {bad[0]}, and the model has layers 0 to {target.model.n_layers - 1}."
-    return why_not(target.vocab, Vocab(model))
 
 
 def _context(target: Target, model: Model, *, is_mtp: bool = False, borrows: bool = False) -> Context:

@@ -36,12 +36,12 @@ from core.speculative.draft_model import MOST_SHADOWED, DraftModel
 from core.speculative.drafter import PaidDrafter
 from core.speculative.lookup import Lookup
 from core.speculative.speculator import MAX_DRAFT, Speculator
-from core.speculative.vocab_match import why_not
 from core.thread_choice import ThreadChoice, candidates, fewest_that_pay, measure
 from core.thread_control import thread_control
 from models.gguf_errors import GgufError
 from models.memory import USABLE_SHARE, MemoryNeed, estimate, free_memory
 from models.model_facts import ModelFacts, read_model
+from models.pairing.vocabulary import why_not
 
 _log = logging.getLogger(__name__)
 _ALL_LAYERS = -1

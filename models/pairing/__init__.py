@@ -1,0 +1,1 @@
+"""Which small models and heads may draft for a model, what that would gain, and what was measured."""

@@ -1,0 +1,88 @@
+"""Which drafting heads belong to a model, by what the headers of both say."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+from models import architectures
+from models.gguf import GgufHeader, TensorInfo
+from models.model_facts import ModelFacts
+
+EAGLE3 = "eagle3"
+_TABLES = ("token_embd.weight", "output.weight")
+
+
+def why_no_mtp(facts: ModelFacts) -> str | None:
+    """Why a model's prediction heads cannot be used, as a sentence; None where they can.
+
+    The reasons after the first are those for which llama.cpp would abort.
+    """
+    if not facts.n_mtp_layers:
+        return "The file carries no prediction heads."
+    if facts.state_elements:
+        return "Slipstream does not use heads with models that keep a running state."
+    if facts.architecture not in architectures.RUN_MTP_HEADS:
+        return f"llama.cpp has no graph for the prediction heads of the architecture {facts.architecture}."
+    if facts.n_mtp_layers > 1 and facts.architecture not in architectures.FIRST_MTP_HEAD_OF_SEVERAL:
+        return f"The file carries {facts.n_mtp_layers} prediction heads, and llama.cpp runs one for this architecture."
+    return None
+
+
+def why_not_kind(architecture: str) -> str | None:
+    """Why a head of this architecture does not run here, as a sentence, or None."""
+    if architecture == EAGLE3 or architecture not in architectures.DRAFT_HEADS:
+        return None
+    return (
+        f"It is a drafting head of the kind {architecture}, which Slipstream does not run. "
+        "EAGLE-3 heads and small models of the same vocabulary can draft."
+    )
+
+
+def why_not_eagle(header: GgufHeader, target: ModelFacts) -> str | None:
+    """Why an EAGLE-3 head does not belong to ``target``, or would make llama.cpp abort beside it; None where it fits.
+
+    Vocabularies are not compared. Raises GgufError.
+    """
+    if target.architecture not in architectures.HAND_OUT_LAYERS:
+        return f"llama.cpp hands out no hidden states of layers of the architecture {target.architecture}."
+    made_for = header.integer(f"{EAGLE3}.target_hidden_size")
+    if made_for != target.n_embd:
+        return f"It was made for a model of width {made_for}, and this one's is {target.n_embd}."
+    bad = [layer for layer in header.integers(f"{EAGLE3}.target_layers") or () if not 0 <= layer < target.n_layers]
+    if bad:
+        return f"It reads layer {bad[0]}, and the model has layers 0 to {target.n_layers - 1}."
+    return _why_not_shape(header, target)
+
+
+def _why_not_shape(header: GgufHeader, target: ModelFacts) -> str | None:
+    tensors = {tensor.name: tensor for tensor in header.tensors}
+    width = header.integer(f"{EAGLE3}.embedding_length")
+    if any(name not in tensors for name in _TABLES) and width != target.n_embd:
+        return f"It has no embeddings of its own and its width is {width}, while the model's is {target.n_embd}."
+    if header.integer(f"{EAGLE3}.block_count") != 1:
+        return "An EAGLE-3 head has one layer."
+    usual = (width or 0) // max(header.integer(f"{EAGLE3}.attention.head_count") or 1, 1)
+    key, value = (header.integer(f"{EAGLE3}.attention.{kind}_length") or usual for kind in ("key", "value"))
+    if key != value:
+        return "Its keys and values differ in length."
+    return _why_not_tables(header, tensors, target.n_vocab)
+
+
+def _why_not_tables(header: GgufHeader, tensors: Mapping[str, TensorInfo], n_target: int) -> str | None:
+    """Why a head's tables of tokens would let llama.cpp read beyond an end."""
+    n_tokens = header.count("tokenizer.ggml.tokens") or 0
+    embeddings, output, ids = (tensors.get(name) for name in (*_TABLES, "d2t"))
+    if embeddings is not None and embeddings.shape[-1] < n_target:
+        return f"It has embeddings for {embeddings.shape[-1]:,} tokens and the model has {n_target:,}."
+    if output is None and n_tokens != n_target:
+        return f"It has no output of its own and has {n_tokens:,} tokens, while the model has {n_target:,}."
+    if ids is None:
+        return None
+    if output is None or ids.type.name != "I64" or ids.n_elements > n_tokens:
+        return "Its table of token ids (d2t) does not go with an output of its own."
+    raw = header.source.read_at(header.data_offset + ids.offset, ids.n_bytes)
+    values = struct.unpack(f"<{len(raw) // 8}q", raw[: len(raw) // 8 * 8])
+    if min(values, default=0) < 0 or max(values, default=0) >= n_tokens:
+        return f"Its table of token ids (d2t) names tokens that are not among its {n_tokens:,}."
+    return None

@@ -1,0 +1,125 @@
+"""May one model draft for another? Only if the same token ids mean the same text."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+from models.gguf import GgufHeader, read_header
+
+# As llama.cpp's common_speculative_are_compatible: sizes may differ by padding, the first ids by special tokens.
+_MOST_SIZE_DIFFERENCE = 128
+_FIRST_COMPARED = 5
+_SHOWN = 3
+_LONGEST_SHOWN = 24
+
+
+class Vocabulary(Protocol):
+    """The tokens of one model, loaded or in its file. ``adds_begin`` and ``adds_end`` are None where unknown."""
+
+    @property
+    def kind(self) -> object:
+        """The kind of tokenizer."""
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens there are."""
+
+    @property
+    def adds_begin(self) -> int | None:
+        """The token that every text begins with, -1 for none."""
+
+    @property
+    def adds_end(self) -> int | None:
+        """The token that every text ends with, -1 for none."""
+
+    def raw_text(self, token: int) -> bytes:
+        """A token as it is written in the file."""
+
+
+class FileVocabulary:
+    """The vocabulary in the header of a GGUF file. The model need not be loaded."""
+
+    def __init__(self, header: GgufHeader) -> None:
+        """Read every token; a file without a tokenizer has none."""
+        self.kind = header.text("tokenizer.ggml.model") or ""
+        self._texts = header.strings("tokenizer.ggml.tokens") or ()
+        self.adds_begin = _added(header, "bos")
+        self.adds_end = _added(header, "eos")
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens there are."""
+        return len(self._texts)
+
+    def raw_text(self, token: int) -> bytes:
+        """A token as it is written in the file; bytes that are no UTF-8 are replaced."""
+        return self._texts[token].encode()
+
+
+def why_not(target: Vocabulary, draft: Vocabulary) -> str | None:
+    """Why ``draft`` cannot draft for ``target``, as a sentence, or None where it can."""
+    if target.kind != draft.kind:
+        return f"Its tokenizer is of another kind ({draft.kind} instead of {target.kind})."
+    if _differ(target.adds_begin, draft.adds_begin) or _differ(target.adds_end, draft.adds_end):
+        return "It begins or ends texts with other special tokens."
+    if abs(target.n_tokens - draft.n_tokens) > _MOST_SIZE_DIFFERENCE:
+        return f"It has {draft.n_tokens:,} tokens and the model {target.n_tokens:,}."
+    common = range(_FIRST_COMPARED, min(target.n_tokens, draft.n_tokens))
+    differing = [token for token in common if target.raw_text(token) != draft.raw_text(token)]
+    if not differing:
+        return None
+    shown = ", ".join(
+        f"{token} is {_shown(draft.raw_text(token))} instead of {_shown(target.raw_text(token))}"
+        for token in differing[:_SHOWN]
+    )
+    rest = " and so on" if len(differing) > _SHOWN else ""
+    what = "token id means" if len(differing) == 1 else "token ids mean"
+    return f"{len(differing):,} {what} another text: {shown}{rest}."
+
+
+def why_not_files(target: Path, draft: Path) -> str | None:
+    """``why_not`` of two files, remembered until one of them changes; raises GgufError."""
+    return _why_not_files(target, _stamp(target), draft, _stamp(draft))
+
+
+@lru_cache(maxsize=4096)
+def _why_not_files(target: Path, _target_stamp: object, draft: Path, _draft_stamp: object) -> str | None:
+    if _print(target, _target_stamp) == _print(draft, _draft_stamp):
+        return None
+    return why_not(FileVocabulary(read_header(target)), FileVocabulary(read_header(draft)))
+
+
+@lru_cache(maxsize=1024)
+def _print(path: Path, _stamp: object) -> tuple[object, ...]:
+    """What two files have in common whose vocabularies are the same: comparing texts takes longer."""
+    header = read_header(path)
+    kind, tokens = header.text("tokenizer.ggml.model"), header.digest("tokenizer.ggml.tokens")
+    return kind, tokens, _added(header, "bos"), _added(header, "eos")
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return 0, 0  # reading the header says what is wrong
+    return status.st_mtime_ns, status.st_size
+
+
+def _added(header: GgufHeader, which: str) -> int | None:
+    """The token that is put at an end of each text; what a file leaves open, llama.cpp decides by the tokenizer."""
+    adds = header.metadata.get(f"tokenizer.ggml.add_{which}_token")
+    if adds is False:
+        return -1
+    return header.integer(f"tokenizer.ggml.{which}_token_id") if adds is True else None
+
+
+def _differ(one: int | None, other: int | None) -> bool:
+    return None not in (one, other) and one != other
+
+
+def _shown(text: bytes) -> str:
+    shown = text.decode("utf-8", "replace")
+    return repr(shown if len(shown) <= _LONGEST_SHOWN else shown[: _LONGEST_SHOWN - 3] + "...")
