@@ -1,0 +1,178 @@
+"""What could be downloaded to draft for a model: from the list of this project, and from the Hub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from models.curated import CuratedModel, curated
+from models.gguf import read_header, read_header_from
+from models.gguf_errors import GgufError
+from models.hub.client import Hub, Search
+from models.hub.errors import HubError
+from models.hub.remote_source import RemoteSource
+from models.hub.repository import Access, FoundRepository, RemoteModel, Repository, Role
+from models.model_facts import ModelFacts, facts_from
+from models.pairing.family import family, n_params_in
+from models.pairing.gain import CPU_ROW, WORTH, Kind, expected_acceptance, predict
+from models.pairing.vocabulary import FileVocabulary, why_not
+
+# Siblings larger than this share of the model gain little.
+_LARGEST_SHARE = 0.4
+_MOST_FOUND, _MOST_LOOKED_AT, _MOST_OFFERS = 50, 3, 3
+# Small models lose more by coarse weights, and are small anyway.
+_PREFERRED = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0", "F16", "BF16")
+# Bits of a weight with its scales, by the digit in the quantisation's name.
+_BITS = {"2": 3.0, "3": 3.9, "4": 4.8, "5": 5.7, "6": 6.6, "8": 8.5, "1": 2.0}
+_SIMILAR = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A model to download. ``n_bytes`` is its size; ``is_checked`` says that its header was read and its tokens fit."""
+
+    repo_id: str
+    quantisation: str
+    n_bytes: int
+    gain: float
+    is_checked: bool
+
+    @property
+    def name(self) -> str:
+        """What ``models pull`` takes."""
+        return f"{self.repo_id}:{self.quantisation}" if self.quantisation else self.repo_id
+
+    @property
+    def sentence(self) -> str:
+        """What it is, what to do, and what that would bring."""
+        size = f"{self.n_bytes / 1e9:.1f} GB" if self.n_bytes >= 1e8 else f"{self.n_bytes / 1e6:.0f} MB"
+        doubt = "" if self.is_checked else "; its vocabulary is compared once it is here"
+        return f"`slipstream models pull {self.name}` ({size}) would draft: {self.gain:.1f}x predicted{doubt}."
+
+
+@dataclass(frozen=True, slots=True)
+class HubAnswer:
+    """What the Hub has, best first, and sentences about what it has and does not fit."""
+
+    offers: tuple[Offer, ...]
+    notes: tuple[str, ...]
+
+
+def curated_offers(
+    facts: ModelFacts, names: Iterable[str], *, row_cost: float = CPU_ROW, room: int | None = None
+) -> tuple[Offer, ...]:
+    """Offers of this project's list for the model with these names (title, file, repository); no network."""
+    known, mine = curated().models, {name for name in map(family, names) if name}
+    named = [model for model in known if family(model.title) in mine or family(model.repo_id) in mine]
+    alike = [model for model in named if abs(model.n_params / max(facts.n_params, 1) - 1) <= _SIMILAR]
+    drafts = {(model.draft.repo_id, model.draft.quantisation) for model in alike or named if model.draft is not None}
+    drafts |= {(model.repo_id, model.quantisation) for model in named}
+    offers = (_of_list(repo_id, quantisation, known, facts, row_cost) for repo_id, quantisation in sorted(drafts))
+    return _best(offer for offer in offers if offer is not None and _has_room(offer, room))
+
+
+def hub_offers(
+    hub: Hub, facts: ModelFacts, names: Iterable[str], *, row_cost: float = CPU_ROW, room: int | None = None
+) -> HubAnswer:
+    """Small siblings on the Hub whose tokens are those of the model in ``facts.files``; reads a few MB.
+
+    Raises HubError and GgufError.
+    """
+    words = next((name for name in map(family, names) if name), "")
+    if not words:
+        return HubAnswer((), ("The model's name says nothing of its family, so the Hub was not searched.",))
+    largest = int(facts.n_params * _LARGEST_SHARE)
+    found = hub.search(Search(words, limit=_MOST_FOUND))
+    siblings = [row for row in found if _is_sibling(row, facts, largest)]
+    siblings.sort(key=lambda row: -_of_params(facts, row.n_params, row.n_params * 8.5 / 8, row_cost))
+    vocabulary = FileVocabulary(read_header(facts.files[0]))
+    offers: list[Offer] = []
+    notes: list[str] = []
+    for row in siblings[:_MOST_LOOKED_AT]:
+        found_here = _look(hub, row.repo_id, facts, vocabulary, row_cost)
+        if isinstance(found_here, str):
+            notes.append(f"{row.repo_id}: {found_here}")
+        elif not _has_room(found_here, room):
+            notes.append(f"{row.repo_id}: It is larger than the memory that is left beside the model.")
+        else:
+            offers.append(found_here)
+    if not siblings:
+        notes.append(f"The Hub has no small sibling of this model under the name {words!r}.")
+    return HubAnswer(_best(offers), tuple(notes))
+
+
+def _best(offers: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Those that are worth it, each repository once, the best first."""
+    by_repository: dict[str, Offer] = {}
+    for offer in sorted(offers, key=lambda offer: (-offer.gain, offer.n_bytes)):
+        if offer.gain >= WORTH:
+            by_repository.setdefault(offer.repo_id, offer)
+    return tuple(by_repository.values())[:_MOST_OFFERS]
+
+
+def _of_list(
+    repo_id: str, quantisation: str, known: Iterable[CuratedModel], facts: ModelFacts, row_cost: float
+) -> Offer | None:
+    listed = next((model for model in known if model.repo_id == repo_id), None)
+    n_params = listed.n_active_params if listed is not None else n_params_in(repo_id)
+    total = listed.n_params if listed is not None else n_params
+    if not total or total > facts.n_params * _LARGEST_SHARE:
+        return None
+    bits = _bits(quantisation)
+    gain = _of_params(facts, n_params, n_params * bits / 8, row_cost)
+    return Offer(repo_id, quantisation, round(total * bits / 8), gain, is_checked=False)
+
+
+def _is_sibling(row: FoundRepository, facts: ModelFacts, largest: int) -> bool:
+    is_known = row.architecture in (None, facts.architecture)
+    return is_known and row.access is Access.OPEN and row.n_models > 0 and 0 < row.n_params <= largest
+
+
+def _look(hub: Hub, repo_id: str, facts: ModelFacts, vocabulary: FileVocabulary, row_cost: float) -> Offer | str:
+    """An offer of what is in a repository, or why it is none."""
+    try:
+        repository = hub.repository(repo_id)
+        model = _quantisation(repository)
+        if model is None:
+            return "It has no whole file to download."
+        with RemoteSource(hub, repository.repo_id, repository.commit, model.files[0]) as source:
+            header = read_header_from(source)
+            reason = why_not(vocabulary, FileVocabulary(header))
+            if reason is not None:
+                return reason
+            draft = facts_from([header])
+    except (HubError, GgufError) as error:
+        return error.message
+    if draft.problem is not None:
+        return draft.problem
+    gain = _of_params(facts, draft.n_active_params, draft.active_bytes_per_token, row_cost)
+    return Offer(repository.repo_id, model.quantisation or model.name, model.n_bytes, gain, is_checked=True)
+
+
+def _quantisation(repository: Repository) -> RemoteModel | None:
+    """The file of a small model to take: nearly exact and in one part where there is one."""
+    whole = [model for model in repository.with_role(Role.MODEL) if not model.missing and len(model.files) == 1]
+    by_name = {model.quantisation: model for model in reversed(whole)}
+    return next((by_name[name] for name in _PREFERRED if name in by_name), whole[0] if whole else None)
+
+
+def _of_params(facts: ModelFacts, n_params: int, n_bytes: float, row_cost: float) -> float:
+    acceptance = expected_acceptance(Kind.MODEL, n_params, facts.n_active_params)
+    return predict(facts.active_weights, round(n_bytes), acceptance, row_cost).gain
+
+
+def _has_room(offer: Offer, room: int | None) -> bool:
+    return room is None or offer.n_bytes <= room
+
+
+def _bits(quantisation: str) -> float:
+    if quantisation.upper() in ("F16", "BF16"):
+        return 16.0
+    digit = re.search(r"\d", quantisation)
+    return _BITS.get(digit[0], 8.5) if digit else 8.5
+
+
+def each_name(title: str, name: str, repo_id: str | None) -> Iterator[str]:
+    """The names a model goes by, the surest first."""
+    yield from (text for text in (repo_id, title, name) if text)

@@ -1,0 +1,210 @@
+"""Judges what could draft for a model: a gain that is expected or measured, or the reason why it cannot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from models.catalog import ModelEntry
+from models.gguf import read_header
+from models.gguf_errors import GgufError
+from models.memory import estimate
+from models.model_facts import ModelFacts
+from models.pairing import heads
+from models.pairing.gain import CPU_ROW, WORTH, Kind, Prediction, corrected, expected_acceptance, predict
+from models.pairing.identity import file_id
+from models.pairing.store import Gain, PairStore
+from models.pairing.vocabulary import why_not_files
+
+MTP = "mtp"
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Where a pair would run: ``n_cells`` KV cells for ``n_slots`` requests, ``room`` bytes of memory beside the model.
+
+    ``room`` None is unknown. ``row_cost`` is what a further row of a step costs as a share of it; ``machine`` names
+    the machine to the store. ``why_no_head`` says of a kind of head why this build cannot run it, or None.
+    """
+
+    n_cells: int
+    n_slots: int
+    room: int | None = None
+    row_cost: float = CPU_ROW
+    machine: str = ""
+    why_no_head: Callable[[Kind], str | None] = lambda kind: None
+
+
+@dataclass(frozen=True, slots=True)
+class Partner:
+    """What could draft for a model. ``path`` is None for prediction heads in the model's own file.
+
+    ``n_bytes`` is its size on disk, ``memory`` what it takes beside the model, or None where that is not known.
+    ``problem`` says why it cannot draft, or is None; ``gain`` is the speed over plain decoding that it is ranked by:
+    measured on this machine where there is a ``measured``, else expected. ``has_vocabulary`` says whether its tokens
+    are the model's as far as was looked.
+    """
+
+    name: str
+    path: Path | None
+    kind: Kind
+    n_params: int = 0
+    n_bytes: int = 0
+    memory: int | None = None
+    prediction: Prediction | None = None
+    measured: Gain | None = None
+    gain: float = 1.0
+    problem: str | None = None
+    has_vocabulary: bool = False
+    id: str = ""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can draft here."""
+        return self.problem is None
+
+    @property
+    def is_worth_it(self) -> bool:
+        """Whether it can and is expected to make the model noticeably faster."""
+        return self.problem is None and self.gain >= WORTH
+
+    def as_dict(self) -> dict[str, object]:
+        """A JSON object."""
+        prediction, measured = self.prediction, self.measured
+        return {
+            "name": self.name,
+            "kind": self.kind.value,
+            "path": str(self.path) if self.path is not None else None,
+            "n_params": self.n_params,
+            "n_bytes": self.n_bytes,
+            "memory": self.memory,
+            "acceptance": round(prediction.acceptance, 3) if prediction else None,
+            "depth": prediction.depth if prediction else None,
+            "predicted": round(prediction.gain, 3) if prediction else None,
+            "measured": round(measured.gain, 3) if measured else None,
+            "measured_on": measured.date if measured else None,
+            "gain": round(self.gain, 3) if self.problem is None else None,
+            "problem": self.problem,
+        }
+
+
+def partners(
+    target: ModelEntry, models: Iterable[ModelEntry], store: PairStore, conditions: Conditions
+) -> tuple[Partner, ...]:
+    """All that could draft for ``target``, the best first, then those that cannot, with their reasons.
+
+    Reads headers where names and sizes do not decide; needs the facts of ``target``.
+    """
+    facts = target.facts
+    if facts is None:
+        return ()
+    judged = [_judge(target, facts, entry, conditions) for entry in models if entry.path != target.path]
+    if facts.n_mtp_layers:
+        judged.append(_own_heads(facts, conditions))
+    target_id = _id(target.path)
+    known = [(gain.forecast, gain.gain) for gain in store.gains(conditions.machine)]
+    ranked = [_measured(partner, target_id, store, conditions, known) for partner in judged]
+    return tuple(sorted(ranked, key=_rank))
+
+
+def _rank(partner: Partner) -> tuple[int, float, int, str]:
+    """Usable ones by gain; then those of the right tokens, then others, each from small to large."""
+    if partner.is_usable:
+        return 0, -partner.gain, partner.n_bytes, partner.name
+    return (1 if partner.has_vocabulary else 2), 0.0, partner.n_bytes, partner.name
+
+
+def _judge(target: ModelEntry, facts: ModelFacts, entry: ModelEntry, conditions: Conditions) -> Partner:
+    draft = entry.facts
+    if draft is None:
+        return Partner(entry.name, entry.path, Kind.MODEL, 0, entry.n_bytes, problem=entry.problem)
+    kind = Kind.EAGLE3 if draft.is_head else Kind.MODEL
+    partner = Partner(entry.name, entry.path, kind, draft.n_params, draft.n_bytes)
+    try:
+        reason = _why_not_head(target, facts, entry, conditions) if draft.is_head else _why_not(target, facts, entry)
+    except GgufError as error:
+        reason = error.message
+    if reason is not None:
+        return replace(partner, problem=reason)
+    return _priced(replace(partner, has_vocabulary=True), facts, draft, conditions)
+
+
+def _why_not_head(target: ModelEntry, facts: ModelFacts, entry: ModelEntry, conditions: Conditions) -> str | None:
+    assert entry.facts is not None
+    return (
+        heads.why_not_kind(entry.facts.architecture)
+        or heads.why_not_eagle(read_header(entry.path), facts)
+        or why_not_files(target.path, entry.path)
+        or conditions.why_no_head(Kind.EAGLE3)
+    )
+
+
+def _why_not(target: ModelEntry, facts: ModelFacts, entry: ModelEntry) -> str | None:
+    """Why a small model cannot draft, by what is known without reading; then by its tokens."""
+    draft = entry.facts
+    assert draft is not None
+    if entry.problem is not None:
+        return entry.problem
+    if draft.weight_bytes > facts.weight_bytes:
+        sizes = f"{_size(draft.weight_bytes)} of weights, and the model has {_size(facts.weight_bytes)}"
+        return f"It is larger than the model: {sizes}."
+    mine, its = facts.tokenizer, draft.tokenizer
+    if mine is not None and its is not None and mine.model != its.model:
+        return f"Its tokenizer is of another kind ({its.model} instead of {mine.model})."
+    return why_not_files(target.path, entry.path)
+
+
+def _priced(partner: Partner, facts: ModelFacts, draft: ModelFacts, conditions: Conditions) -> Partner:
+    """What it would gain and take; the same tokens alone do not make a good partner."""
+    n_bytes = draft.active_bytes_per_token
+    acceptance = expected_acceptance(partner.kind, draft.n_active_params, facts.n_active_params)
+    prediction = predict(facts.active_weights, n_bytes, acceptance, conditions.row_cost)
+    memory = estimate(draft, conditions.n_cells, n_slots=conditions.n_slots).total
+    priced = replace(partner, memory=memory, prediction=prediction, gain=prediction.gain)
+    if prediction.depth == 0:
+        model = facts.active_bytes_per_token
+        reason = (
+            f"It is too large to gain anything: it reads {_size(n_bytes)} for a token, and the model {_size(model)}."
+        )
+        return replace(priced, problem=reason)
+    if conditions.room is not None and memory > conditions.room:
+        left = max(conditions.room, 0)
+        reason = f"It needs {_size(memory)} of memory beside the model, and {_size(left)} is left."
+        return replace(priced, problem=reason)
+    return priced
+
+
+def _own_heads(facts: ModelFacts, conditions: Conditions) -> Partner:
+    """The prediction heads in the model's own file."""
+    partner = Partner(MTP, None, Kind.MTP, has_vocabulary=True, id=MTP)
+    reason = heads.why_no_mtp(facts) or conditions.why_no_head(Kind.MTP)
+    if reason:
+        return replace(partner, problem=reason)
+    acceptance = expected_acceptance(Kind.MTP, 0, facts.n_active_params)
+    prediction = predict(facts.active_weights, facts.mtp_weights.read_by(1), acceptance, conditions.row_cost)
+    return replace(partner, memory=0, prediction=prediction, gain=prediction.gain)
+
+
+def _measured(
+    partner: Partner, target_id: str, store: PairStore, conditions: Conditions, known: list[tuple[float, float]]
+) -> Partner:
+    """The partner with what was measured of it; without that, with what others of this machine teach."""
+    if partner.prediction is None:
+        return partner
+    own_id = partner.id or _id(partner.path)
+    measured = store.gain(target_id, own_id, conditions.machine)
+    gain = measured.gain if measured is not None else corrected(partner.gain, known)
+    return replace(partner, id=own_id, measured=measured, gain=gain if math.isfinite(gain) else 1.0)
+
+
+def _id(path: Path | None) -> str:
+    try:
+        return file_id(path) if path is not None else ""
+    except GgufError:
+        return ""
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.1f} MB"
