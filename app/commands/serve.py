@@ -40,9 +40,10 @@ class EngineChoice:
         _option(
             "--draft",
             metavar="NAME",
-            help="Small model of the same vocabulary or EAGLE-3 head that drafts for it.",
+            help="Small model of the same vocabulary or EAGLE-3 head that drafts for it; found by itself if left out.",
         ),
     ] = None
+    no_draft: Annotated[bool, _option("--no-draft", help="Load no draft model, whatever fits.")] = False
     speculation: Annotated[
         Speculation, _option("--speculation", help="Draft where it pays; off never drafts, draft: without lookups.")
     ] = "auto"
@@ -104,6 +105,7 @@ def serve(
         mmap=engine.mmap,
         mlock=engine.mlock,
         draft=engine.draft,
+        uses_draft=not engine.no_draft,
         speculation=engine.speculation,
         cache_ram=None if engine.cache_ram is None else parse_size(engine.cache_ram, "--cache-ram"),
         cache_disk=None if engine.cache_disk is None else parse_size(engine.cache_disk, "--cache-disk"),

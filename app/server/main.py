@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from app import discovery
 from app.exit_codes import ExitCode
 from app.model_choice import catalog, find_draft, find_model
+from app.pairing.draft import Draft
 from app.paths import cache_folder, log_folder, starter_folder
 from app.server.engine_bridge import EngineBridge
 from app.server.listening_socket import PortTaken, listen
@@ -61,7 +62,14 @@ def _run(settings: ServerSettings, listening: socket.socket) -> int:
         return ExitCode.MODEL
     bridge = EngineBridge()
     supervisor = Supervisor(bridge.deliver, log_folder=log_folder(), cache_folder=cache_folder())
-    host = ModelHost(supervisor, bridge, catalog(), settings, UserKeeper())
+    models = catalog()
+
+    def draft_of(entry: Entry, own: str | None) -> Draft:
+        from app.pairing.automatic import draft_for  # on the thread that loads: others start meanwhile
+
+        return draft_for(entry, models, settings, own=own)
+
+    host = ModelHost(supervisor, bridge, models, settings, UserKeeper(), draft_of)
     recorder = RunRecorder(cache_folder(), lambda: host.model)
     bridge.recorder = recorder
     try:

@@ -10,13 +10,14 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from app.pairing.draft import Draft
 from app.server.engine_bridge import Engine, EngineBridge
 from app.server.errors import UnknownModel
 from app.server.model_keeper import ModelKeeper, NoKeeper
@@ -82,9 +83,16 @@ class ModelHost:
         catalog: ModelCatalog,
         settings: ServerSettings,
         keeper: ModelKeeper | None = None,
+        draft_for: Callable[[Entry, str | None], Draft] = lambda entry, own: Draft(),
     ) -> None:
+        """``draft_for`` says who drafts for a model where nobody was named; it may read files, and does not raise.
+
+        It gets what the model's own settings say about that.
+        """
         self.engine, self.bridge, self.catalog = engine, bridge, catalog
         self._keeper = keeper or NoKeeper()
+        self._draft_for = draft_for
+        self._draft = Draft()
         # Draft models by the path of the model that they draft for: another vocabulary would not do.
         self._drafts: dict[Path, Path] = {}
         # Models that have run with theirs: a draft that is gone since must not cost the model.
@@ -109,7 +117,8 @@ class ModelHost:
         self._entry, self._model, self._aliases = entry, None, {entry.name}
         self._note_next = 0.0
         self._state, self._awaits_loading = EngineState(Phase.LOADING), True
-        # Not on the event loop: it waits until the memory of the model before is free.
+        self._draft = Draft()
+        # Not on the event loop: it reads headers, and waits until the memory of the model before is free.
         self._loader.submit(self._load, entry, self._drafts.get(entry.path), entry.path not in self._drafted)
 
     def pair(self, entry: Entry, draft: Entry) -> None:
@@ -121,19 +130,25 @@ class ModelHost:
         """What the user has set for the loaded model."""
         return self._keeper.settings_of(self._entry.path) if self._entry is not None else ModelSettings()
 
-    def _load(self, entry: Entry, draft: Path | None, must_draft: bool) -> None:
+    def _load(self, entry: Entry, named: Path | None, must_draft: bool) -> None:
         try:
-            self.engine.load(self._options(entry, draft, must_draft))
+            self.engine.load(self._options(entry, named, must_draft))
         except Exception as error:  # those who wait for the model must hear of it
             _log.exception("%s could not be loaded", entry.path)
             problem = f"The engine could not be started: {error}"
             self.bridge.deliver((EngineState(Phase.LOADING), EngineState(Phase.FAILED, problem=problem)))
 
-    def _options(self, entry: Entry, draft: Path | None, must_draft: bool) -> EngineOptions:
+    def _options(self, entry: Entry, named: Path | None, must_draft: bool) -> EngineOptions:
+        """Return the engine's options. A draft that was found and not named must not cost the model."""
         own = self._keeper.settings_of(entry.path)
-        if draft is None and own.draft is not None:
-            draft, must_draft = self._keeper.draft_of(own), False
-        path, draft_path = str(entry.path), str(draft) if draft else None
+        if named is None:
+            draft = self._draft_for(entry, own.draft)
+            for notice in draft.notices:
+                _log.warning("%s", notice)
+            if self._entry is entry:
+                self._draft = draft
+            named, must_draft = draft.path, False
+        path, draft_path = str(entry.path), str(named) if named is not None else None
         try:
             return self._settings.engine_options(path, draft_path, must_draft=must_draft, own=own)
         except BadOption as error:
@@ -185,6 +200,11 @@ class ModelHost:
     def model(self) -> LoadedModel | None:
         """Facts about the loaded model; kept while a dead engine is restarted."""
         return self._model
+
+    @property
+    def draft(self) -> Draft:
+        """Who drafts for the model, where that was decided here; empty where the draft was named."""
+        return self._draft
 
     def names(self) -> tuple[str, ...]:
         """Names of the models that can be used."""

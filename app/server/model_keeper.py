@@ -6,10 +6,8 @@ import logging
 from pathlib import Path
 from typing import Protocol
 
-from app.model_choice import find_draft
 from app.model_settings import ModelSettingsStore, UsageStore
 from app.paths import model_settings_file, usage_file
-from core.errors import SlipstreamError
 from core.model_settings import ModelSettings
 from models.json_store import StoreRefused
 
@@ -23,9 +21,6 @@ class ModelKeeper(Protocol):
     def settings_of(self, model: Path) -> ModelSettings:
         """What is set for the model in this file."""
 
-    def draft_of(self, settings: ModelSettings) -> Path | None:
-        """The file of the draft model that the settings name, None where it is not there."""
-
     def note_use(self, model: Path) -> None:
         """The model is in use."""
 
@@ -36,10 +31,6 @@ class NoKeeper:
     def settings_of(self, model: Path) -> ModelSettings:
         """The recommended ones."""
         return _NOTHING
-
-    def draft_of(self, settings: ModelSettings) -> Path | None:
-        """None."""
-        return None
 
     def note_use(self, model: Path) -> None:
         """Nothing is noted."""
@@ -55,16 +46,6 @@ class UserKeeper:
     def settings_of(self, model: Path) -> ModelSettings:
         """What the user has set for the model in this file; a change counts at once."""
         return self._settings.of(model)
-
-    def draft_of(self, settings: ModelSettings) -> Path | None:
-        """The file of the draft model that the settings name, None where it is not there any more."""
-        if settings.draft is None:
-            return None
-        try:
-            return find_draft(settings.draft).path
-        except SlipstreamError as error:
-            _log.warning("The draft model that is set is not used: %s", error.message)
-            return None
 
     def note_use(self, model: Path) -> None:
         """Remember that the model is in use now. Nothing depends on it, so a full disk is no problem of the reply's."""

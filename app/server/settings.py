@@ -19,9 +19,9 @@ class ServerSettings:
     """Settings of one server; the engine's part as in ``EngineOptions``.
 
     ``port`` 0 takes any free port. ``model`` is a catalogued name, a title or a path of a GGUF file; None is the
-    bundled starter model. ``draft`` names the model that drafts for it, in the same way. ``announce`` prints one line
-    with the address once connections are accepted. ``exit_with_stdin`` ends the server when its standard input
-    reaches its end.
+    bundled starter model. ``draft`` names the model that drafts for it, in the same way; without one, a partner is
+    found for each model that is loaded, unless ``uses_draft`` is False. ``announce`` prints one line with the address
+    once connections are accepted. ``exit_with_stdin`` ends the server when its standard input reaches its end.
     """
 
     host: str = DEFAULT_HOST
@@ -38,6 +38,7 @@ class ServerSettings:
     mlock: bool = False
     devices: tuple[str, ...] = ()
     draft: str | None = None
+    uses_draft: bool = True
     speculation: Speculation = "auto"
     cache_ram: int | None = None
     cache_disk: int | None = None
@@ -57,6 +58,8 @@ class ServerSettings:
                 f"Serving on {self.host} lets other machines use this model, so it needs an API key: "
                 "add --api-key, or serve this machine only with --host 127.0.0.1."
             )
+        if self.draft is not None and not self.uses_draft:
+            raise BadOption("--draft names a draft model and --no-draft wants none: leave out one of them.")
         self.engine_options("any")
 
     @property

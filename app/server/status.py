@@ -86,6 +86,8 @@ async def state(http: HttpRequest) -> Response:
     body["snapshot"] = _gauges(host.bridge.snapshot) if now.phase is Phase.READY else None
     body["has_chat_template"] = model is not None and model.chat_template is not None
     body["spark"] = model.spark.name if model is not None and model.spark is not None else None
+    body["draft"] = {"name": host.draft.name, "why": host.draft.why, "notices": list(host.draft.notices)}
+    body["notices"] = list(model.notices) if model is not None else []
     body["has_fim"] = model is not None and model.fim is not None
     return JSONResponse(body)
 

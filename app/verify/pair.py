@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.model_choice import find_draft, find_model
+from app.model_choice import catalog, find_draft, find_model
+from app.pairing.automatic import draft_for
 from app.paths import starter_folder
+from app.server.settings import ServerSettings
 from core.errors import BadOption
 
 if TYPE_CHECKING:
     from models.catalog import ModelEntry
 
-STARTER, STARTER_DRAFT = "ember-q8_0.gguf", "ember-draft-q8_0.gguf"
+STARTER = "ember-q8_0.gguf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,7 @@ class Pair:
 
 
 def choose_pair(model: str | None, draft: str | None, *, is_lookup_only: bool) -> Pair:
-    """Return the models that are named; the bundled model, where it is meant, comes with the bundled draft model.
+    """Return the models that are named; where no draft is, the one that drafts when the model is loaded.
 
     Raises UnknownModel, UnusableModel, and BadOption where both a draft and lookups alone are asked for.
     """
@@ -35,6 +37,5 @@ def choose_pair(model: str | None, draft: str | None, *, is_lookup_only: bool) -
         return Pair(target, None)
     if draft is not None:
         return Pair(target, find_draft(draft))
-    if target.path.resolve() == (starter_folder() / STARTER).resolve():
-        return Pair(target, find_model(str(starter_folder() / STARTER_DRAFT)))
-    return Pair(target, None)
+    found = draft_for(target, catalog(), ServerSettings())
+    return Pair(target, find_draft(str(found.path)) if found.path is not None else None)

@@ -1,0 +1,1 @@
+"""Which model drafts for which: the candidates, the choice, and the test of a pair."""

@@ -1,0 +1,72 @@
+"""Which model drafts when one is loaded: one place for the server, chats, and everything else that loads a model.
+
+What is asked for on the command line goes first, then the model's own settings, then what was chosen by hand or by a
+test, then what is expected to gain most and fits into memory.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Protocol
+
+from app.model_choice import find_draft
+from app.pairing.conditions import conditions_of
+from app.pairing.draft import Draft
+from app.pairing.service import pairing
+from app.server.settings import ServerSettings
+from core.errors import SlipstreamError
+from models.catalog import Catalog, ModelEntry
+
+_log = logging.getLogger("slipstream.pairing")
+NONE = "none"
+
+
+class Named(Protocol):
+    """What is known of a model that is to be loaded."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+
+
+def draft_for(entry: Named, models: Catalog, settings: ServerSettings, *, own: str | None = None) -> Draft:
+    """Return who drafts for a model that a server loads with these settings; never raises, since the model must load.
+
+    ``own`` is what the model's own settings say: a name or a path, "none", or None for nothing.
+    """
+    if not settings.uses_draft or settings.speculation == "off":
+        return Draft(why="No draft model is asked for.")
+    try:
+        notices: tuple[str, ...] = ()
+        if own is not None:
+            found = _of_settings(own)
+            if not found.notices:
+                return found
+            notices = found.notices
+        model = entry if isinstance(entry, ModelEntry) else Catalog([]).find(str(entry.path))
+        if model is None or model.facts is None or model.problem is not None:
+            return Draft(notices=notices)  # loading it says what is wrong
+        found_here = pairing(model, models, conditions_of(model.facts, settings))
+    except (OSError, ValueError, SlipstreamError) as error:
+        _log.exception("no partner was looked for")
+        return Draft(notices=(f"No partner was looked for: {error}",))
+    decision = found_here.decision
+    notices += found_here.problems + decision.notices
+    if decision.used is None:
+        return Draft(None, None, decision.why, notices)
+    return Draft(decision.used.path, decision.used.name, decision.why, notices)
+
+
+def _of_settings(own: str) -> Draft:
+    if own.casefold() == NONE:
+        return Draft(why="The model's settings say that none drafts.")
+    try:
+        chosen = find_draft(own)
+    except SlipstreamError as error:
+        return Draft(notices=(f"The draft in the model's settings cannot be used. {error.message}",))
+    return Draft(chosen.path, chosen.name, f"{chosen.name} drafts, as the model's settings say.")

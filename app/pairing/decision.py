@@ -1,0 +1,61 @@
+"""Which of the partners drafts: what was chosen, else the best that is expected to be worth it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from models.pairing.partner import Partner
+from models.pairing.store import Choice
+
+LOOKUPS = "Prompt lookup drafts without a model."
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Who drafts; ``used`` None is nobody. ``why`` is a sentence, ``notices`` say what went otherwise than chosen."""
+
+    used: Partner | None
+    why: str
+    notices: tuple[str, ...] = ()
+
+
+def decide(partners: Sequence[Partner], choice: Choice | None) -> Decision:
+    """Return who drafts, of partners with the best first."""
+    if choice is None:
+        return _best(partners)
+    if choice.draft is None:
+        who = "You chose that none drafts." if choice.by == "user" else "A test found none that makes it faster here."
+        return Decision(None, f"{who} {LOOKUPS}")
+    chosen = _chosen(partners, choice)
+    if chosen is not None and chosen.is_usable:
+        who = "You chose" if choice.by == "user" else "A test chose"
+        return Decision(chosen, f"{who} {chosen.name}: {gain_words(chosen)}.")
+    fallback = _best(partners)
+    if chosen is None:
+        what = f"{choice.name}, which was chosen to draft, is no longer at {choice.path}, or is another file now."
+    else:
+        what = f"{choice.name}, which was chosen to draft, cannot: {chosen.problem}"
+    return Decision(fallback.used, fallback.why, (f"{what} {fallback.why}",))
+
+
+def gain_words(partner: Partner) -> str:
+    """Return the gain in words: "1.8x measured here", "1.3x expected"."""
+    return f"{partner.gain:.2f}x {'measured here' if partner.measured is not None else 'expected'}"
+
+
+def _best(partners: Sequence[Partner]) -> Decision:
+    best = next((partner for partner in partners if partner.is_worth_it), None)
+    if best is not None:
+        return Decision(best, f"{best.name} drafts: {gain_words(best)}.")
+    usable = next((partner for partner in partners if partner.is_usable), None)
+    if usable is not None:
+        return Decision(None, f"None drafts: the best, {usable.name}, brings {gain_words(usable)}. {LOOKUPS}")
+    return Decision(None, f"There is no small model here that fits. {LOOKUPS}")
+
+
+def _chosen(partners: Sequence[Partner], choice: Choice) -> Partner | None:
+    """Return the partner by what the file is; else the one in its place that cannot draft, which says why."""
+    by_id = next((partner for partner in partners if partner.id and partner.id == choice.draft), None)
+    in_place = (partner for partner in partners if str(partner.path) == choice.path and not partner.is_usable)
+    return by_id or next(in_place, None)

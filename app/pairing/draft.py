@@ -1,0 +1,16 @@
+"""Who drafts for a model that is loaded: a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Who drafts for a model: ``path`` None is no file of its own. ``why`` is a sentence, as are ``notices``."""
+
+    path: Path | None = None
+    name: str | None = None
+    why: str = ""
+    notices: tuple[str, ...] = ()

@@ -1,0 +1,161 @@
+"""Partners of a model for commands, the window and the server: values only, whatever was found wrong as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from app.exit_codes import ExitCode
+from app.library import LibraryError, told
+from app.model_choice import catalog
+from app.pairing.conditions import conditions_of
+from app.pairing.decision import Decision, decide
+from app.paths import data_folder
+from models.catalog import Catalog, ModelEntry
+from models.gguf_errors import GgufError
+from models.pairing.identity import file_id
+from models.pairing.partner import Conditions, Partner
+from models.pairing.partner import partners as find_partners
+from models.pairing.store import By, Choice, PairStore
+
+_Answer = TypeVar("_Answer")
+
+
+class CannotPair(LibraryError):
+    """A model that nothing can draft for, or a draft that cannot be used for it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, ExitCode.MODEL)
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Who drafts for a model. ``partners`` has the best first, then those that cannot, with their reasons."""
+
+    partners: tuple[Partner, ...]
+    decision: Decision
+    choice: Choice | None
+    problems: tuple[str, ...]
+
+    @property
+    def used(self) -> Partner | None:
+        """Who drafts when the model is loaded; None: nobody."""
+        return self.decision.used
+
+
+def store() -> PairStore:
+    """Return what is kept of pairs."""
+    return PairStore(data_folder() / "pairs.json")
+
+
+def partners(entry: ModelEntry, models: Catalog | None = None) -> tuple[Partner, ...]:
+    """Return all that could draft for a model here, the best first, then those that cannot, with their reasons."""
+    return pairing(entry, models).partners
+
+
+def pairing(
+    entry: ModelEntry,
+    models: Catalog | None = None,
+    conditions: Conditions | None = None,
+    kept: PairStore | None = None,
+) -> Pairing:
+    """Return who could draft for a model, and who does. Reads headers, asks no network."""
+    kept = kept if kept is not None else store()
+    problems = (kept.problem,) if kept.problem is not None else ()
+    if entry.facts is None or entry.problem is not None:
+        reason = entry.problem or "The model cannot be read."
+        return Pairing((), Decision(None, f"Nothing can draft for {entry.name}. {reason}"), None, problems)
+    conditions = conditions if conditions is not None else conditions_of(entry.facts)
+    models = models if models is not None else catalog()
+    try:
+        choice = kept.choice(file_id(entry.path), conditions.machine)
+    except GgufError:
+        choice = None
+    found = find_partners(entry, _candidates(entry, models, choice), kept, conditions)
+    return Pairing(found, decide(found, choice), choice, problems)
+
+
+def choose(entry: ModelEntry, draft: str | None, models: Catalog | None = None) -> Partner | None:
+    """Let ``draft`` (a name, a path, or "mtp") draft for a model from now on; None: nobody.
+
+    Returns the partner. Raises CannotPair with the reason, UnknownModel, and LibraryError where it cannot be kept.
+    """
+    models = models if models is not None else catalog()
+    partner = partner_named(entry, draft, models) if draft is not None else None
+    if partner is not None and not partner.is_usable:
+        raise CannotPair(f"{partner.name} cannot draft for {entry.name}. {partner.problem}")
+    keep_choice(entry, partner, "user")
+    return partner
+
+
+def partner_named(entry: ModelEntry, name: str, models: Catalog) -> Partner:
+    """Return the partner of a model by its name or path; raises UnknownModel and CannotPair."""
+    from app.model_choice import UnknownModel
+
+    found = pairing(entry, models).partners
+    by_name = next((partner for partner in found if partner.name.casefold() == name.casefold()), None)
+    if by_name is not None:
+        return by_name
+    draft = models.find(name)
+    if draft is None:
+        names = ", ".join(partner.name for partner in found if partner.is_usable) or "none fits"
+        raise UnknownModel(f"There is no model called {name!r}. Those that can draft for {entry.name}: {names}.")
+    if draft.path.resolve() == entry.path.resolve():
+        raise CannotPair(f"{entry.name} cannot draft for itself.")
+    if entry.facts is None:
+        raise CannotPair(f"Nothing can draft for {entry.name}. {entry.problem}")
+    return find_partners(entry, (draft,), store(), conditions_of(entry.facts))[0]
+
+
+def keep_choice(entry: ModelEntry, partner: Partner | None, by: By, machine: str = "") -> None:
+    """Remember who drafts for a model; raises LibraryError."""
+    choice = Choice(
+        target=_id(entry),
+        draft=partner.id if partner is not None else None,
+        name=partner.name if partner is not None else "",
+        path=str(partner.path) if partner is not None and partner.path is not None else "",
+        by=by,
+        machine=machine,
+    )
+    kept = store()
+    saved(lambda: kept.choose(choice))
+
+
+def forget_choice(entry: ModelEntry) -> bool:
+    """Choose automatically again; says whether something had been chosen. Raises LibraryError."""
+    kept, target = store(), _id(entry)
+    return saved(lambda: kept.forget_choice(target))
+
+
+def saved(change: Callable[[], _Answer]) -> _Answer:
+    """Change the store; raises LibraryError."""
+    from filelock import Timeout
+
+    try:
+        return change()
+    except Timeout as error:
+        raise LibraryError("Another Slipstream is writing pairs.json. Try again.", ExitCode.ERROR) from error
+    except OSError as error:
+        sentence = f"{data_folder()} cannot be written: {error.strerror or error}."
+        raise LibraryError(sentence, ExitCode.ERROR) from error
+
+
+def _id(entry: ModelEntry) -> str:
+    with told():
+        return file_id(entry.path)
+
+
+def _candidates(entry: ModelEntry, models: Catalog, choice: Choice | None) -> Iterable[ModelEntry]:
+    """Return what may draft for a model: the others there are, and the chosen one wherever it lies.
+
+    The bundled pair has tokens of its own: nothing else need be read for it.
+    """
+    listed = Catalog([]).entries() if entry.is_toy else models.entries()
+    paths = {candidate.path for candidate in listed}
+    if choice is not None and choice.path and Path(choice.path) not in paths:
+        chosen = models.find(choice.path)
+        if chosen is not None:
+            return (*(candidate for candidate in listed if candidate.path != chosen.path), chosen)
+    return listed
