@@ -226,17 +226,25 @@ class Verifier:
         self._judge = Judge(engine.next_logits, engine.vocab.end_tokens)
 
     def run(
-        self, prompts: Sequence[Tokens], modes: Sequence[Mode], n_tokens: int, progress: Callable[[float], None]
+        self,
+        prompts: Sequence[Tokens],
+        modes: Sequence[Mode],
+        n_tokens: int,
+        progress: Callable[[float], None],
+        is_enough: Callable[[int], bool] = lambda n_compared: False,
     ) -> Verification:
         """Compare every prompt in every mode, replies of at most ``n_tokens``; ``progress`` is called with 0 to 1.
 
-        Raises SlipstreamError where a request fails.
+        ``is_enough`` is asked with the number of comparisons made, and may end it early. Raises SlipstreamError where a
+        request fails.
         """
         first = {tokens.tobytes(): index for index, tokens in reversed(list(enumerate(prompts)))}
         places = sorted(first.values())
         self._warm_up(prompts[places[0]])
-        comparisons = []
+        comparisons: list[Comparison] = []
         for turn, (mode, place) in enumerate((mode, place) for mode in modes for place in places):
+            if is_enough(len(comparisons)):
+                break
             progress(turn / (len(modes) * len(places)))
             # Whoever comes first changes from prompt to prompt, and for one prompt from mode to mode.
             is_plain_first = (turn // len(places) + turn % len(places)) % 2 == 0

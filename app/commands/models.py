@@ -11,6 +11,7 @@ from app.commands import (
     models_hub,
     models_import,
     models_keep,
+    models_pair,
     models_pull,
     models_quantise,
     models_remove,
@@ -20,7 +21,7 @@ from app.commands import (
 )
 
 if TYPE_CHECKING:
-    from models.catalog import ModelEntry
+    from models.catalog import Catalog, ModelEntry
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -35,6 +36,7 @@ def build() -> typer.Typer:
     app.command(name="import")(models_import.import_folder)
     app.command(name="quantize")(models_quantise.quantise)
     app.command(name="settings")(models_settings.settings)
+    app.command(name="pair")(models_pair.pair)
     app.command(name="verify")(models_verify.verify)
     app.command(name="rm")(models_remove.remove)
     app.command(name="hub")(models_hub.hub)
@@ -54,7 +56,8 @@ def _list(as_json: _Json = False) -> None:
     entries = models.entries()
     if as_json:
         known = models_keep.known()
-        print(json.dumps([models_keep.facts(entry, known) for entry in entries], ensure_ascii=False))
+        found = [models_keep.facts(entry, known) | _partners(entry, models) for entry in entries]
+        print(json.dumps(found, ensure_ascii=False))
         return
     print(models_keep.listing(entries))
     for problem in models.folder_problems:
@@ -84,7 +87,7 @@ def _show(
     few MB and download nothing.
     """
     from app.judging import as_fields, as_lines, judge_file, machine_now
-    from app.model_choice import UnknownModel, find_draft, find_model
+    from app.model_choice import UnknownModel, catalog, find_draft, find_model
 
     drafting = find_draft(draft).facts if draft is not None else None
     try:
@@ -94,12 +97,16 @@ def _show(
             raise
         models_search.show_remote(name, as_json, context, drafting)
         return
-    facts = _facts(entry)
-    known = entry.facts
+    facts, models = _facts(entry), catalog()
+    known, partners = entry.facts, _partners(entry, models)
+    if drafting is None and partners["draft"] is not None and (partner := models.find(partners["draft"])) is not None:
+        drafting = partner.facts
     judgement = judge_file(known, entry.path, machine_now(), n_ctx=context, draft=drafting) if known else None
     if as_json:
-        print(json.dumps({**facts, "judgement": as_fields(judgement) if judgement else None}, ensure_ascii=False))
+        judged = as_fields(judgement) if judgement else None
+        print(json.dumps(facts | partners | {"judgement": judged}, ensure_ascii=False))
         return
+    facts |= {"draft": partners["draft"]}
     for label, value in [*facts.items(), *(as_lines(judgement) if judgement else [])]:
         if value is not None:
             print(f"{label:14} {value}")
@@ -109,6 +116,19 @@ def _may_be_repository(name: str) -> bool:
     """Whether a name that no model here has is one of the Hub: maker/repository, with or without a choice."""
     maker, slash, repository = name.partition(":")[0].partition("/")
     return bool(slash and maker and repository) and "/" not in repository and not maker.startswith((".", "~"))
+
+
+def _partners(entry: ModelEntry, models: Catalog) -> dict[str, Any]:
+    """Who drafts for a model, and all that could."""
+    from app.pairing.service import pairing
+
+    found = pairing(entry, models)
+    listed = [partner.as_dict() for partner in found.partners if partner.is_usable]
+    kept = ("name", "kind", "predicted", "measured")
+    return {
+        "draft": found.used.name if found.used is not None else None,
+        "partners": [{key: one[key] for key in kept} for one in listed],
+    }
 
 
 def _facts(entry: ModelEntry) -> dict[str, Any]:

@@ -63,8 +63,8 @@ def answering(model: LoadedModel, speed: Speed) -> LoadedModel:
     if spark is None:
         raise BadRequest(
             f"speed spark is answered by a small model beside the loaded one. {model.why_no_spark} "
-            "Pair a small model of the same vocabulary: `slipstream models pair NAME` lists what fits; or name one with "
-            "slipstream serve --draft FILE",
+            "Pair a small model of the same vocabulary: `slipstream models pair NAME` lists what fits, "
+            "slipstream serve --draft FILE names one.",
             param="speed",
         )
     return replace(
