@@ -119,15 +119,16 @@ def _lines(entry: ModelEntry, found: Pairing, extra: Offers, has_partner: bool) 
 
 def _row(partner: Partner, found: Pairing) -> list[str]:
     what = {"model": "small model", "mtp": "heads in the file", "eagle3": "EAGLE-3 head"}[partner.kind.value]
-    forecast, measured = partner.prediction, partner.measured
+    gain = f"{partner.gain:.2f}x {'measured' if partner.measured is not None else 'expected'}"
+    forecast = f"({partner.prediction.gain:.2f}x was expected)" if partner.prediction and partner.measured else ""
     return [
         "*" if found.used is not None and found.used.name == partner.name else " ",
         partner.name,
         what,
         size(partner.n_bytes) if partner.n_bytes else "",
-        f"{forecast.gain:.2f}x expected" if forecast is not None else "",
-        f"{measured.gain:.2f}x measured" if measured is not None else "not measured",
+        gain,
         f"{size(partner.memory)} of memory" if partner.memory else "",
+        forecast,
     ]
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from app.model_choice import find_draft
 from app.pairing.conditions import conditions_of
 from app.pairing.draft import Draft
-from app.pairing.service import pairing
+from app.pairing.service import pairing, toys
 from app.server.settings import ServerSettings
 from core.errors import SlipstreamError
 from models.catalog import Catalog, ModelEntry
@@ -48,7 +48,7 @@ def draft_for(entry: Named, models: Catalog, settings: ServerSettings, *, own: s
             if not found.notices:
                 return found
             notices = found.notices
-        model = entry if isinstance(entry, ModelEntry) else Catalog([]).find(str(entry.path))
+        model = entry if isinstance(entry, ModelEntry) else toys().find(str(entry.path))
         if model is None or model.facts is None or model.problem is not None:
             return Draft(notices=notices)  # loading it says what is wrong
         found_here = pairing(model, models, conditions_of(model.facts, settings))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from app.server.settings import ServerSettings
 from core.llama.backends import gpu_backends
-from core.measurements import measurement_key
 from core.sizing import choose_context
 from models.memory import USABLE_SHARE, estimate, free_memory
 from models.model_facts import ModelFacts
@@ -35,13 +34,14 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Condit
         n_slots=settings.n_slots,
         room=None if has_gpu else free - need.total,
         row_cost=GPU_ROW if has_gpu else CPU_ROW,
-        machine=machine_key(),
         why_no_head=why_no_head,
     )
 
 
 def machine_key() -> str:
     """Return the name under which this machine's measurements of pairs are kept."""
+    from core.measurements import measurement_key
+
     return measurement_key("pair", *gpu_backends())
 
 

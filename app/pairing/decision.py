@@ -50,7 +50,8 @@ def _best(partners: Sequence[Partner]) -> Decision:
         return Decision(best, f"{best.name} drafts: {gain_words(best)}.")
     usable = next((partner for partner in partners if partner.is_usable), None)
     if usable is not None:
-        return Decision(None, f"None drafts: the best, {usable.name}, brings {gain_words(usable)}. {LOOKUPS}")
+        best_of_all = f"{usable.name} is the best with {gain_words(usable)}"
+        return Decision(None, f"None drafts, since none is worth its memory: {best_of_all}. {LOOKUPS}")
     return Decision(None, f"There is no small model here that fits. {LOOKUPS}")
 
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
-from app.pairing.conditions import conditions_of
+from app.pairing.conditions import machine_key
 from app.pairing.decision import Decision
 from app.pairing.service import CannotPair, forget_choice, keep_choice, pairing, partner_named, saved, store
 from app.pairing.trial_job import Job, Measured
@@ -110,11 +110,10 @@ class PairTest:
             measured = self._measure(partner, progress)
         except CannotPair as error:
             return Trial(partner, None, error.message)
-        assert self._entry.facts is not None
         gain = Gain(
             target=file_id(self._entry.path),
             draft=partner.id,
-            machine=conditions_of(self._entry.facts).machine,
+            machine=machine_key(),
             gain=measured.gain,
             plain_rate=measured.plain_rate,
             drafted_rate=measured.drafted_rate,
@@ -196,8 +195,7 @@ class PairTest:
         usable = [partner for partner in found if partner.is_usable]
         measured = [partner for partner in usable if partner.measured is not None]
         best = max(measured, key=lambda partner: partner.gain, default=None)
-        assert self._entry.facts is not None
-        machine = conditions_of(self._entry.facts).machine
+        machine = machine_key()
         if best is not None and best.gain >= WORTH:
             keep_choice(self._entry, best, "test", machine)
         elif any(partner.is_worth_it for partner in usable):

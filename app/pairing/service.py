@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 from app.exit_codes import ExitCode
 from app.library import LibraryError, told
 from app.model_choice import catalog
-from app.pairing.conditions import conditions_of
+from app.pairing.conditions import conditions_of, machine_key
 from app.pairing.decision import Decision, decide
 from app.paths import data_folder
 from models.catalog import Catalog, ModelEntry
 from models.gguf_errors import GgufError
+from models.pairing.gain import Kind
 from models.pairing.identity import file_id
 from models.pairing.partner import Conditions, Partner
 from models.pairing.partner import partners as find_partners
@@ -50,6 +52,12 @@ def store() -> PairStore:
     return PairStore(data_folder() / "pairs.json")
 
 
+@cache
+def toys() -> Catalog:
+    """Return the bundled models alone, which are read in a moment."""
+    return Catalog([])
+
+
 def partners(entry: ModelEntry, models: Catalog | None = None) -> tuple[Partner, ...]:
     """Return all that could draft for a model here, the best first, then those that cannot, with their reasons."""
     return pairing(entry, models).partners
@@ -68,6 +76,8 @@ def pairing(
         reason = entry.problem or "The model cannot be read."
         return Pairing((), Decision(None, f"Nothing can draft for {entry.name}. {reason}"), None, problems)
     conditions = conditions if conditions is not None else conditions_of(entry.facts)
+    if not kept.is_empty:
+        conditions = replace(conditions, machine=machine_key())
     models = models if models is not None else catalog()
     try:
         choice = kept.choice(file_id(entry.path), conditions.machine)
@@ -95,9 +105,9 @@ def partner_named(entry: ModelEntry, name: str, models: Catalog) -> Partner:
     from app.model_choice import UnknownModel
 
     found = pairing(entry, models).partners
-    by_name = next((partner for partner in found if partner.name.casefold() == name.casefold()), None)
-    if by_name is not None:
-        return by_name
+    named = [partner for partner in found if partner.name.casefold() == name.casefold()]
+    if named:
+        return min(named, key=lambda partner: partner.kind is not Kind.MTP)  # a model may be called like its heads
     draft = models.find(name)
     if draft is None:
         names = ", ".join(partner.name for partner in found if partner.is_usable) or "none fits"
@@ -106,7 +116,7 @@ def partner_named(entry: ModelEntry, name: str, models: Catalog) -> Partner:
         raise CannotPair(f"{entry.name} cannot draft for itself.")
     if entry.facts is None:
         raise CannotPair(f"Nothing can draft for {entry.name}. {entry.problem}")
-    return find_partners(entry, (draft,), store(), conditions_of(entry.facts))[0]
+    return find_partners(entry, (draft,), store(), replace(conditions_of(entry.facts), machine=machine_key()))[0]
 
 
 def keep_choice(entry: ModelEntry, partner: Partner | None, by: By, machine: str = "") -> None:
@@ -152,7 +162,7 @@ def _candidates(entry: ModelEntry, models: Catalog, choice: Choice | None) -> It
 
     The bundled pair has tokens of its own: nothing else need be read for it.
     """
-    listed = Catalog([]).entries() if entry.is_toy else models.entries()
+    listed = toys().entries() if entry.is_toy else models.entries()
     paths = {candidate.path for candidate in listed}
     if choice is not None and choice.path and Path(choice.path) not in paths:
         chosen = models.find(choice.path)

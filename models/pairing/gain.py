@@ -9,6 +9,7 @@ that more experts read, and the compute of a row.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -27,6 +28,9 @@ _LEAST_ACCEPTANCE = 0.4
 # DeepSeek-V3's report (arXiv 2412.19437, 5.4.3) has 0.85 to 0.90 for the first token of its prediction head, and later
 # ones are guessed from guesses. EAGLE-3 (arXiv 2503.01840, figure 7) stays near 0.75 at every depth.
 _OF_HEADS = {"mtp": 0.80, "eagle3": 0.75}
+
+
+_TRUST = 2
 
 
 class Kind(StrEnum):
@@ -67,10 +71,10 @@ def predict(target: WeightBytes, draft_bytes: int, acceptance: float, row_cost: 
     return best
 
 
-def corrected(predicted: float, known: list[tuple[float, float]]) -> float:
-    """A predicted gain, moved by what was (predicted, measured) of other pairs on this machine; at least 1."""
-    ratios = sorted(measured / forecast for forecast, measured in known if forecast > 0)
-    if not ratios:
-        return predicted
-    middle = (ratios[(len(ratios) - 1) // 2] + ratios[len(ratios) // 2]) / 2
-    return max(1.0, predicted * min(max(middle, 0.5), 1.5))
+def corrected(predicted: float, known: Sequence[tuple[float, float]]) -> float:
+    """A predicted gain, moved by what was (predicted, measured) of other pairs on this machine; at least 1.
+
+    Few measurements move it little: it counts as two that had been right.
+    """
+    errors = [math.log(measured / forecast) for forecast, measured in known if forecast > 0 and measured > 0]
+    return max(1.0, predicted * math.exp(sum(errors) / (len(errors) + _TRUST)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -196,7 +195,7 @@ def _measured(
     own_id = partner.id or _id(partner.path)
     measured = store.gain(target_id, own_id, conditions.machine)
     gain = measured.gain if measured is not None else corrected(partner.gain, known)
-    return replace(partner, id=own_id, measured=measured, gain=gain if math.isfinite(gain) else 1.0)
+    return replace(partner, id=own_id, measured=measured, gain=gain)
 
 
 def _id(path: Path | None) -> str:

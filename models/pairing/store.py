@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from filelock import FileLock
-
 By = Literal["user", "test"]
 _VERSION = 1
 # A file that is larger is none of ours.
@@ -83,6 +81,11 @@ class PairStore:
         self._choices: dict[str, Choice] = {}
         self._read()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is kept."""
+        return not (self._gains or self._choices)
+
     def gain(self, target: str, draft: str, machine: str) -> Gain | None:
         """What a pair gained on a machine, or None."""
         return self._gains.get((target, draft, machine))
@@ -114,6 +117,8 @@ class PairStore:
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """Read what others have written meanwhile, let the block change it, and write it all."""
+        from filelock import FileLock  # not for those who only read: loading a model is one of them
+
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(self._path.with_suffix(".lock"), timeout=_LOCK_SECONDS):
             self._read()

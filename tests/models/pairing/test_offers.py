@@ -1,0 +1,116 @@
+"""What could be downloaded to draft."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from models.hub.client import Hub
+from models.hub.errors import HubError
+from models.hub.settings import HubSettings
+from models.model_facts import ModelFacts, read_model
+from models.pairing.family import family, n_params_in
+from models.pairing.offers import curated_offers, hub_offers
+from tests.support import gguf_factory
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe
+from tests.support.hub_server import Fault, HubServer
+from tests.support.pair_files import other_words
+
+NAMES = ("acme/fox-80M-Instruct-GGUF", "Fox 80M")
+
+
+@pytest.fixture
+def server() -> Iterator[HubServer]:
+    server = HubServer()
+    server.add("acme/fox-2M-GGUF", {"fox-2M-Q4_0.gguf": b"GGUF", "fox-2M-Q8_0.gguf": EMBER_DRAFT.read_bytes()})
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def hub(server: HubServer) -> Hub:
+    return Hub(HubSettings(server.address, timeout=5))
+
+
+@pytest.fixture(scope="module")
+def deep() -> ModelFacts:
+    return read_model(gguf_factory.cached(Recipe(n_layers=30)))
+
+
+def huge(facts: ModelFacts, n_params: int) -> ModelFacts:
+    """The same model, as if it had many more parameters."""
+    times = n_params / facts.n_params
+    weights = replace(facts.active_weights, shared=round(facts.active_weights.shared * times))
+    return replace(facts, n_params=n_params, n_active_params=n_params, active_weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "n_params"),
+    [
+        ("Qwen3-8B-Q4_K_M.gguf", "qwen3", 8_000_000_000),
+        ("Qwen/Qwen3-30B-A3B-GGUF", "qwen3", 30_000_000_000),
+        ("Meta Llama 3.1 8B Instruct", "llama 3.1", 8_000_000_000),
+        ("bartowski/Mistral-Small-24B-Instruct-2501-GGUF", "mistral small", 24_000_000_000),
+        ("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "qwen2.5 coder", 500_000_000),
+        ("gemma-3-270m-it-Q8_0", "gemma 3", 270_000_000),
+        ("8B", "", 8_000_000_000),
+        ("", "", 0),
+    ],
+)
+def test_a_family_is_a_name_without_sizes(name, words, n_params):
+    assert (family(name), n_params_in(name)) == (words, n_params)
+
+
+def test_the_list_has_the_tested_partner_of_a_model(deep):
+    offers = curated_offers(huge(deep, 8_000_000_000), ("Meta-Llama-3.1-8B-Instruct-Q4_K_M",))
+    assert [offer.name for offer in offers] == ["bartowski/Llama-3.2-1B-Instruct-GGUF:Q8_0"]
+    assert offers[0].gain > 1.05
+    assert not offers[0].is_checked
+    assert "`slipstream models pull bartowski/Llama-3.2-1B-Instruct-GGUF:Q8_0` (1." in offers[0].sentence
+    coder = curated_offers(huge(deep, 7_600_000_000), ("Qwen2.5 Coder 7B Instruct",))
+    assert coder[0].repo_id == "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF"
+
+
+def test_the_list_has_nothing_for_unknown_or_small_models_or_without_room(deep):
+    assert curated_offers(huge(deep, 8_000_000_000), ("Fox 8B", "")) == ()
+    assert curated_offers(huge(deep, 600_000_000), ("Qwen3 0.6B",)) == ()
+    assert curated_offers(huge(deep, 8_000_000_000), ("Qwen3 8B",), room=1_000_000) == ()
+
+
+def test_the_hub_is_searched_for_a_small_sibling_whose_tokens_are_compared(hub, server, deep):
+    answer = hub_offers(hub, deep, NAMES)
+    (offer,) = answer.offers
+    assert (offer.name, offer.n_bytes, offer.is_checked) == ("acme/fox-2M-GGUF:Q8_0", EMBER_DRAFT.stat().st_size, True)
+    assert offer.gain > 1.05
+    assert server.n_content_bytes <= 2 << 20
+
+
+def test_a_sibling_of_other_tokens_is_named_with_the_reason(hub, server, deep, tmp_path: Path):
+    words = other_words(tmp_path / "x.gguf", {900: "fox"}).read_bytes()
+    server.add("acme/fox-3M-GGUF", {"fox-3M-Q8_0.gguf": words}, downloads=9)
+    server.add("acme/fox-broken-GGUF", {"fox-Q8_0.gguf": b"GGUF" * 100}, downloads=9)
+    server.add("acme/fox-gated-GGUF", {"fox-Q8_0.gguf": EMBER_DRAFT.read_bytes()}, gated="auto")
+    answer = hub_offers(hub, deep, NAMES)
+    assert [offer.repo_id for offer in answer.offers] == ["acme/fox-2M-GGUF"]
+    assert any(note.startswith("acme/fox-3M-GGUF: 1 token id means another text: 900") for note in answer.notes)
+    assert any(note.startswith("acme/fox-broken-GGUF: ") for note in answer.notes)
+
+
+def test_no_sibling_is_said(hub, deep):
+    assert "no small sibling" in hub_offers(hub, deep, ("Bear 80M",)).notes[0]
+    assert "says nothing of its family" in hub_offers(hub, deep, ("80M",)).notes[0]
+    assert "no small sibling" in hub_offers(hub, read_model(EMBER), ("fox",)).notes[0]
+
+
+def test_a_hub_that_fails_raises_its_sentence(hub, server, deep):
+    server.fault("/api/models", Fault(status=503))
+    with pytest.raises(HubError):
+        hub_offers(hub, deep, NAMES)
+
+
+def test_no_room_is_said(hub, deep):
+    answer = hub_offers(hub, deep, NAMES, room=1000)
+    assert (answer.offers, "larger than the memory" in answer.notes[0]) == ((), True)

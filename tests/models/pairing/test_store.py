@@ -1,0 +1,117 @@
+"""What is kept of pairs, and what becomes of it when the file is damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from models.gguf_errors import UnreadableFile
+from models.pairing.identity import file_id
+from models.pairing.store import Choice, Gain, PairStore
+from tests.support.gguf_factory import EMBER_DRAFT
+
+GAIN = Gain("big", "small", "here", 1.8, 10.0, 18.0, 0.7, 1.5, "2026-01-02")
+CHOICE = Choice("big", "small", "little", "/models/little.gguf", "user")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "pairs.json"
+
+
+def test_what_is_kept_is_there_again(path):
+    kept = PairStore(path)
+    assert kept.is_empty
+    kept.keep(GAIN)
+    kept.choose(CHOICE)
+    again = PairStore(path)
+    assert (again.gain("big", "small", "here"), again.choice("big", "here")) == (GAIN, CHOICE)
+    assert again.gain("big", "small", "elsewhere") is None
+    assert again.gains("here") == (GAIN,)
+    assert (again.is_empty, again.problem) == (False, None)
+    again.keep(replace(GAIN, gain=2.0))
+    assert [gain.gain for gain in PairStore(path).gains("here")] == [2.0]
+
+
+def test_a_choice_of_a_test_holds_on_its_machine(path):
+    kept = PairStore(path)
+    kept.choose(replace(CHOICE, by="test", machine="here"))
+    assert kept.choice("big", "here") is not None
+    assert kept.choice("big", "elsewhere") is None
+
+
+def test_a_choice_is_forgotten(path):
+    kept = PairStore(path)
+    kept.choose(CHOICE)
+    assert (kept.forget_choice("big"), kept.forget_choice("big")) == (True, False)
+    assert PairStore(path).choice("big", "here") is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 2}', b"\xff\xfe", b"[" * 100_000, b"null"])
+def test_a_damaged_file_is_ignored_said_and_set_aside(path, content):
+    path.parent.mkdir()
+    path.write_bytes(content)
+    kept = PairStore(path)
+    assert kept.is_empty
+    assert f"{path} cannot be read" in (kept.problem or "")
+    kept.keep(GAIN)
+    assert kept.problem is None
+    assert PairStore(path).gains("here") == (GAIN,)
+    assert path.with_suffix(".unreadable").read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"gain": 0},
+        {"gain": -1.0},
+        {"gain": "much"},
+        {"gain": float("nan")},
+        {"gain": float("inf")},
+        {"date": 3},
+        {"more": 1},
+        {"forecast": None},
+    ],
+)
+def test_an_item_that_makes_no_sense_costs_only_itself(path, wrong):
+    kept = PairStore(path)
+    kept.keep(GAIN)
+    kept.choose(CHOICE)
+    listed = json.loads(path.read_text())
+    listed["gains"].append({**listed["gains"][0], "draft": "other", **wrong})
+    listed["gains"].append(17)
+    listed["choices"].append({"target": "x", "by": "nobody"})
+    listed["choices"].append({**listed["choices"][0], "target": "y", "by": "nobody"})
+    path.write_text(json.dumps(listed))
+    again = PairStore(path)
+    assert again.problem is None
+    assert again.gains("here") == (GAIN,)
+    assert (again.choice("big", "here"), again.choice("y", "here")) == (CHOICE, None)
+
+
+def test_those_who_write_at_once_lose_nothing(path):
+    def keep(number: int) -> None:
+        PairStore(path).keep(replace(GAIN, draft=str(number)))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(keep, range(24)))
+    assert len(PairStore(path).gains("here")) == 24
+    assert sorted(file.suffix for file in path.parent.iterdir()) == [".json", ".lock"]
+
+
+def test_a_file_is_known_again_after_a_move_and_not_after_a_change(tmp_path):
+    path = tmp_path / "a.gguf"
+    path.write_bytes(EMBER_DRAFT.read_bytes())
+    known = file_id(path)
+    moved = path.rename(tmp_path / "b.gguf")
+    assert file_id(moved) == known
+    os.utime(moved, ns=(1, 1))
+    assert file_id(moved) != known
+    moved.unlink()
+    with pytest.raises(UnreadableFile, match="cannot be read"):
+        file_id(moved)
