@@ -1,0 +1,185 @@
+"""Who drafts when a model is loaded."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app.model_choice import UnknownModel, catalog, find_model
+from app.pairing.automatic import draft_for
+from app.pairing.service import CannotPair, choose, forget_choice, pairing, partners
+from app.server.model_host import GivenModel
+from app.server.settings import ServerSettings
+from core.errors import BadOption
+from models.catalog import ModelEntry
+from tests.support import gguf_factory, head_factory
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT
+
+USUAL = ServerSettings()
+STARTER = GivenModel("ember-q8_0", EMBER, is_toy=True)
+
+
+def deep() -> ModelEntry:
+    return find_model("deep")
+
+
+def drafts(entry: ModelEntry | GivenModel, settings: ServerSettings = USUAL, own: str | None = None):
+    return draft_for(entry, catalog(), settings, own=own)
+
+
+def test_the_bundled_model_has_the_bundled_partner(home):
+    found = drafts(STARTER)
+    assert (found.path, found.name, found.notices) == (EMBER_DRAFT, "ember-draft-q8_0", ())
+    assert "x expected" in found.why
+    assert drafts(GivenModel("draft", EMBER_DRAFT)).path is None
+
+
+def test_a_model_of_the_library_has_the_best_partner_there(library):
+    assert drafts(deep()).path == EMBER_DRAFT
+
+
+@pytest.mark.parametrize("settings", [ServerSettings(uses_draft=False), ServerSettings(speculation="off")])
+def test_no_draft_is_looked_for_where_none_is_wanted(library, settings):
+    assert drafts(deep(), settings).path is None
+
+
+def test_a_named_draft_and_none_contradict_each_other():
+    with pytest.raises(BadOption, match="leave out one"):
+        ServerSettings(draft="x", uses_draft=False)
+
+
+def test_choices_by_hand_hold_until_they_are_forgotten(library):
+    assert choose(deep(), "ember-q8_0") is not None
+    assert drafts(deep()).path == EMBER
+    assert choose(deep(), None) is None
+    assert drafts(deep()).path is None
+    assert forget_choice(deep())
+    assert drafts(deep()).path == EMBER_DRAFT
+
+
+def test_a_chosen_file_outside_of_the_library_is_used_from_there(library, tmp_path):
+    own = tmp_path / "elsewhere" / "own.gguf"
+    own.parent.mkdir()
+    shutil.copyfile(EMBER_DRAFT, own)
+    choose(deep(), str(own))
+    assert drafts(deep()).path == own
+
+
+@pytest.mark.parametrize("harm", ["gone", "cut", "changed", "empty"])
+def test_a_chosen_draft_that_is_gone_or_damaged_costs_a_sentence(library, harm):
+    own = library / "own.gguf"
+    shutil.copyfile(EMBER_DRAFT, own)
+    choose(deep(), "own")
+    assert drafts(deep()).path == own
+    content = own.read_bytes()
+    if harm == "gone":
+        own.unlink()
+    else:
+        own.write_bytes({"cut": content[: len(content) // 2], "changed": EMBER.read_bytes(), "empty": b""}[harm])
+    found = drafts(deep())
+    assert found.path == EMBER_DRAFT
+    (notice,) = found.notices
+    assert "own, which was chosen to draft" in notice
+    assert "ember-draft-q8_0 drafts" in notice
+
+
+def test_a_moved_target_and_a_moved_draft_are_known_again(library):
+    own = library / "own.gguf"
+    shutil.copyfile(EMBER_DRAFT, own)
+    choose(deep(), "own")
+    (library / "deeper").mkdir()
+    (library / "deep.gguf").rename(library / "deeper" / "renamed.gguf")
+    moved = own.rename(library / "deeper" / "own-renamed.gguf")
+    found = drafts(find_model("renamed"))
+    assert (found.path, found.notices) == (moved, ())
+
+
+def test_a_damaged_store_is_said_and_the_model_has_a_partner(home, library):
+    (home / "data" / "pairs.json").write_bytes(b"{")
+    found = drafts(deep())
+    assert found.path == EMBER_DRAFT
+    assert "pairs.json cannot be read" in found.notices[0]
+
+
+def test_settings_of_the_model_go_before_choices(library):
+    choose(deep(), None)
+    assert drafts(deep(), own="ember-q8_0").path == EMBER
+    choose(deep(), "ember-q8_0")
+    assert drafts(deep(), own="None").path is None
+    found = drafts(deep(), own="nobody")
+    assert found.path == EMBER
+    assert "draft in the model's settings cannot be used" in found.notices[0]
+
+
+def test_where_memory_is_short_nobody_drafts(library, monkeypatch):
+    entry = deep()
+    assert entry.facts is not None
+    monkeypatch.setattr("app.pairing.conditions.free_memory", lambda: entry.facts.weight_bytes * 2)
+    found = drafts(entry, ServerSettings(n_ctx=1024, n_slots=1))
+    refused = {one.name: one.problem for one in pairing(entry).partners}
+    assert all("of memory beside the model" in str(refused[name]) for name in ("ember-q8_0",))
+    assert found.path in (None, EMBER_DRAFT)
+    monkeypatch.setattr("app.pairing.conditions.free_memory", lambda: entry.facts.weight_bytes)
+    assert drafts(entry).path is None
+
+
+def test_with_a_gpu_only_the_engine_knows_what_fits(library, monkeypatch):
+    monkeypatch.setattr("app.pairing.conditions.gpu_backends", lambda: ("cuda",))
+    monkeypatch.setattr("app.pairing.conditions.free_memory", lambda: 1_000_000)
+    assert drafts(deep()).path == EMBER_DRAFT
+    assert drafts(deep(), ServerSettings(n_gpu_layers=0)).path is None
+
+
+def test_a_model_that_cannot_be_loaded_has_no_partner_and_raises_nothing(library):
+    assert drafts(GivenModel("gone", library / "gone.gguf")).path is None
+    (library / "bad.gguf").write_bytes(b"GGUF")
+    bad = next(entry for entry in catalog().entries() if entry.name == "bad")
+    assert drafts(bad).path is None
+    assert partners(bad) == ()
+    assert "Nothing can draft for bad." in pairing(bad).decision.why
+
+
+def test_a_head_made_for_the_model_can_be_chosen(library):
+    head = head_factory.eagle_head(library / "head.gguf")
+    choose(deep(), "head")
+    assert drafts(deep()).path == head
+
+
+def test_heads_in_the_file_need_no_file_of_their_own(home, library):
+    head_factory.mtp_counter(library / "counter.gguf", 16)
+    choose(find_model("counter"), "mtp")
+    found = drafts(find_model("counter"))
+    assert (found.path, found.name) == (None, "mtp")
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [
+        ("nobody", UnknownModel, "Those that can draft for deep: ember-draft-q8_0"),
+        ("deep", CannotPair, "cannot draft for itself"),
+        ("words", CannotPair, "It has 20,000 tokens"),
+    ],
+)
+def test_what_cannot_draft_cannot_be_chosen(library, name, error, words):
+    gguf_factory.big_vocab_ember(library / "words.gguf", 20_000, source=EMBER_DRAFT)
+    with pytest.raises(error, match=words):
+        choose(deep(), name)
+
+
+def test_a_folder_that_cannot_be_written_is_said(home, library):
+    if os.geteuid() == 0:
+        (home / "data" / "pairs.lock").mkdir()  # whoever may write everywhere cannot lock a folder
+    else:
+        (home / "data").chmod(0o500)
+    with pytest.raises(Exception, match="cannot be written|is writing"):
+        choose(deep(), None)
+    (home / "data").chmod(0o700)
+
+
+def test_the_partners_of_a_model_of_the_library_are_values(library):
+    found = partners(deep())
+    assert [one.name for one in found if one.is_usable][0] == "ember-draft-q8_0"
+    assert Path(str(found[0].as_dict()["path"])) == EMBER_DRAFT

@@ -1,0 +1,71 @@
+"""Who drafts, of those that could."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.pairing.decision import decide
+from models.pairing.gain import Kind
+from models.pairing.partner import Partner
+from models.pairing.store import Choice, Gain
+
+GOOD = Partner("good", Path("/m/good.gguf"), Kind.MODEL, gain=1.6, id="1")
+FAIR = Partner("fair", Path("/m/fair.gguf"), Kind.MODEL, gain=1.2, id="2")
+POOR = Partner("poor", Path("/m/poor.gguf"), Kind.MODEL, gain=1.01, id="3")
+LARGE = Partner("large", Path("/m/large.gguf"), Kind.MODEL, gain=1.9, problem="It needs 9 GB of memory.", id="4")
+BY_USER = Choice("t", "2", "fair", "/m/fair.gguf", "user")
+MEASURED = Gain("t", "2", "here", 1.7, 10, 17, 0.7, 1.2, "2026-01-01")
+
+
+@pytest.mark.parametrize(
+    ("partners", "used", "words"),
+    [
+        ((GOOD, FAIR, LARGE), "good", "good drafts: 1.60x expected."),
+        ((replace(FAIR, measured=MEASURED, gain=1.7), GOOD), "fair", "1.70x measured here"),
+        ((POOR, LARGE), None, "poor is the best with 1.01x expected"),
+        ((LARGE,), None, "no small model here that fits"),
+        ((), None, "Prompt lookup drafts without a model."),
+    ],
+)
+def test_the_best_that_is_worth_it_drafts(partners, used, words):
+    decision = decide(partners, None)
+    assert (decision.used.name if decision.used else None) == used
+    assert words in decision.why
+    assert decision.notices == ()
+
+
+def test_what_was_chosen_goes_before_what_is_better():
+    decision = decide((GOOD, FAIR), BY_USER)
+    assert (decision.used, decision.why) == (FAIR, "You chose fair: 1.20x expected.")
+    assert "A test chose" in decide((GOOD, FAIR), replace(BY_USER, by="test")).why
+    assert decide((GOOD, POOR), replace(BY_USER, draft="3", name="poor")).used is POOR
+
+
+@pytest.mark.parametrize(("by", "words"), [("user", "You chose that none"), ("test", "A test found none")])
+def test_none_can_be_chosen(by, words):
+    decision = decide((GOOD,), Choice("t", None, "", "", by))
+    assert decision.used is None
+    assert words in decision.why
+
+
+def test_a_chosen_one_that_is_gone_or_cannot_is_said_and_the_best_drafts():
+    gone = decide((GOOD,), BY_USER)
+    assert gone.used is GOOD
+    assert gone.notices[0].startswith("fair, which was chosen to draft, is no longer at /m/fair.gguf")
+    assert "good drafts" in gone.notices[0]
+    large = decide((GOOD, LARGE), replace(BY_USER, draft="4", name="large"))
+    assert large.used is GOOD
+    assert "large, which was chosen to draft, cannot: It needs 9 GB" in large.notices[0]
+    broken = replace(FAIR, id="", problem="fair.gguf is incomplete.")
+    assert "cannot: fair.gguf is incomplete." in decide((GOOD, broken), BY_USER).notices[0]
+    nothing = decide((), BY_USER)
+    assert nothing.used is None
+    assert "Prompt lookup" in nothing.notices[0]
+
+
+def test_another_file_in_the_place_of_the_chosen_one_is_not_taken_for_it():
+    decision = decide((replace(FAIR, id="9"),), BY_USER)
+    assert decision.notices
