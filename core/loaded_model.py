@@ -27,7 +27,7 @@ class LoadedModel:
     ``chat_template`` is the GGUF's jinja source, or None. ``bos``/``eos`` are the texts of these tokens ("" if none).
     ``fim`` holds the texts of the fill-in-the-middle prefix, suffix and middle tokens, or None. ``notices`` are
     sentences about what is there and cannot be used. ``spark`` is the small model that answers where that is asked for,
-    or None, and then ``why_no_spark`` is a sentence.
+    or None, and then ``why_no_spark`` is a sentence. ``draft_path`` is the file that drafts, "" where none was loaded.
     """
 
     path: str
@@ -53,3 +53,4 @@ class LoadedModel:
     spark: SparkModel | None = None
     why_no_spark: str = ""
     n_cpu_moe: int = 0
+    draft_path: str = ""

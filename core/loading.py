@@ -75,6 +75,7 @@ def load_engine(
         notices += (f"{Path(options.draft_path).name} does not draft: with it there is too little memory. {error}",)
         options = replace(options, draft_path=None)
         n_gpu_layers, size = _fit(facts, options, gpus)
+    draft_path = options.draft_path if options.draft_path and options.speculation != "off" else ""
     model = Model(
         options.model_path,
         n_gpu_layers=n_gpu_layers,
@@ -95,6 +96,7 @@ def load_engine(
             notices += (error.message,)
             without = replace(options, draft_path=None)
             engine, threads = _build(model, facts, without, size, n_gpu_layers, measured, cache_folder)
+            draft_path = ""
         engine.meter.peak = _known_peak(cache_folder) if not n_gpu_layers else None
     except BaseException:
         model.close()
@@ -123,6 +125,7 @@ def load_engine(
         notices=notices,
         spark=spark_model(engine.draft_model, options, size.n_ctx) if engine.draft_model is not None else None,
         why_no_spark=why_none(options) if engine.draft_model is None else "",
+        draft_path=draft_path,
     )
     return engine, loaded
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from fastapi import Request as HttpRequest
@@ -86,10 +87,20 @@ async def state(http: HttpRequest) -> Response:
     body["snapshot"] = _gauges(host.bridge.snapshot) if now.phase is Phase.READY else None
     body["has_chat_template"] = model is not None and model.chat_template is not None
     body["spark"] = model.spark.name if model is not None and model.spark is not None else None
-    body["draft"] = {"name": host.draft.name, "why": host.draft.why, "notices": list(host.draft.notices)}
+    body["draft"] = {"name": _draft_name(host), "why": host.draft.why, "notices": list(host.draft.notices)}
     body["notices"] = list(model.notices) if model is not None else []
     body["has_fim"] = model is not None and model.fim is not None
     return JSONResponse(body)
+
+
+def _draft_name(host: ModelHost) -> str | None:
+    """Return who drafts for the loaded model; None where nobody does, or what was wanted could not be loaded."""
+    draft, model = host.draft, host.model
+    if model is None:
+        return None
+    if model.draft_path != (str(draft.path) if draft.path is not None else ""):
+        return Path(model.draft_path).stem or None
+    return draft.name
 
 
 def _gauges(snapshot: Snapshot | None) -> dict[str, Any] | None:

@@ -106,11 +106,20 @@ def test_a_table_and_a_verdict(verify: Verify, prompts: Path) -> None:
 
 def test_a_deep_model_with_lookups_alone(verify: Verify, prompts: Path) -> None:
     deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=12))
-    code, out, _ = verify("--model", str(deep), "--prompts", str(prompts), "--max-tokens", "40", "--json")
+    words = ("--model", str(deep), "--prompts", str(prompts), "--max-tokens", "40", "--json")
+    code, out, _ = verify("--lookup-only", *words)
     report = json.loads(out)
     assert code == ExitCode.OK
     assert report["model"]["draft"] is None
     assert report["summary"]["accepted"] > 0
+
+
+def test_a_model_has_the_partner_it_is_loaded_with(verify: Verify, prompts: Path) -> None:
+    deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=12))
+    words = ("--prompts", str(prompts), "--max-tokens", "10", "--seeds", "0", "--json")
+    code, out, _ = verify("--model", str(deep), *words)
+    assert code == ExitCode.OK
+    assert json.loads(out)["model"]["draft"] == "ember-draft-q8_0"
 
 
 def test_where_nothing_is_drafted_nothing_is_claimed(verify: Verify, tmp_path: Path) -> None:

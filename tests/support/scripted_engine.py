@@ -15,11 +15,13 @@ class ScriptedEngine:
     def __init__(self) -> None:
         self.listener = lambda _events: None
         self.loads: list[str] = []
+        self.options: list[EngineOptions] = []
         self.requests: list[Request] = []
         self.cancelled: list[str] = []
         self.is_available = True
 
     def load(self, options: EngineOptions) -> None:
+        self.options.append(options)
         self.loads.append(options.model_path)
 
     def submit(self, request: Request) -> None:

@@ -174,12 +174,12 @@ def test_a_folder_that_cannot_be_written_is_said(home, library):
         (home / "data" / "pairs.lock").mkdir()  # whoever may write everywhere cannot lock a folder
     else:
         (home / "data").chmod(0o500)
-    with pytest.raises(Exception, match="cannot be written|is writing"):
+    with pytest.raises(Exception, match=r"cannot be written|is writing"):
         choose(deep(), None)
     (home / "data").chmod(0o700)
 
 
 def test_the_partners_of_a_model_of_the_library_are_values(library):
     found = partners(deep())
-    assert [one.name for one in found if one.is_usable][0] == "ember-draft-q8_0"
+    assert next(one.name for one in found if one.is_usable) == "ember-draft-q8_0"
     assert Path(str(found[0].as_dict()["path"])) == EMBER_DRAFT

@@ -19,11 +19,10 @@ from tests.support import head_factory
 MEASURED = Measured(1.5, 10.0, 15.0, 0.7, 4)
 
 
-def test_of(name: str | None = None, model: str = "deep") -> PairTest:
+def pair_of(name: str | None = None, model: str = "deep") -> PairTest:
     return PairTest(find_model(model), name, catalog(), n_tokens=12, seconds=0.0)
 
 
-test_of.__test__ = False  # type: ignore[attr-defined]
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def measured(monkeypatch):
 
 def test_a_pair_is_measured_and_kept(library):
     stages: list[tuple[str, str]] = []
-    test = test_of("ember-draft-q8_0")
+    test = pair_of("ember-draft-q8_0")
     result = test.run(lambda name, stage, share: stages.append((name, stage)))
     (trial,) = result.trials
     assert trial.measured is not None
@@ -58,31 +57,31 @@ def test_a_pair_is_measured_and_kept(library):
 
 def test_prediction_heads_in_the_file_are_measured_too(home, library):
     head_factory.mtp_counter(library / "counter.gguf", 16)
-    (trial,) = test_of("mtp", "counter").run().trials
+    (trial,) = pair_of("mtp", "counter").run().trials
     assert trial.measured is not None
     assert trial.measured.gain > 0
 
 
 def test_the_winner_drafts_from_now_on(library, measured):
     measured |= {"ember-draft-q8_0": 1.3, "ember-q8_0": 1.6}
-    result = test_of().run()
+    result = pair_of().run()
     assert result.decision.used is not None
     assert result.decision.used.name == "ember-q8_0"
     assert "A test chose ember-q8_0: 1.60x measured here." in result.decision.why
     measured |= {"ember-q8_0": 0.98}
-    assert "ember-draft-q8_0" in test_of("ember-q8_0").run().decision.why
+    assert "ember-draft-q8_0" in pair_of("ember-q8_0").run().decision.why
 
 
 def test_where_none_is_faster_none_drafts(library, measured):
     measured |= {"ember-draft-q8_0": 1.0, "ember-q8_0": 0.97}
-    result = test_of().run()
+    result = pair_of().run()
     assert result.decision.used is None
     assert "A test found none that makes it faster here." in result.decision.why
 
 
 def test_one_that_fails_does_not_cost_the_others(library, measured):
     measured["ember-q8_0"] = 1.4
-    result = test_of().run()
+    result = pair_of().run()
     assert {trial.partner.name: trial.problem for trial in result.trials} == {
         "ember-draft-q8_0": "It did not load.",
         "ember-q8_0": None,
@@ -90,26 +89,26 @@ def test_one_that_fails_does_not_cost_the_others(library, measured):
     measured.clear()
     choose(find_model("deep"), None)
     with pytest.raises(CannotPair, match=r"ember-draft-q8_0: It did not load\. ember-q8_0: It did"):
-        test_of().run()
+        pair_of().run()
     assert pairing(find_model("deep")).used is None, "a choice by hand is as it was"
 
 
 def test_a_single_bad_result_leaves_the_rest_to_what_is_expected(library, measured):
     measured["ember-draft-q8_0"] = 0.9
-    decision = test_of("ember-draft-q8_0").run().decision
+    decision = pair_of("ember-draft-q8_0").run().decision
     assert decision.used is not None
     assert decision.used.name == "ember-q8_0"
 
 
 def test_what_cannot_draft_is_not_tested(library):
     with pytest.raises(CannotPair, match="cannot draft for itself"):
-        test_of("deep")
+        pair_of("deep")
     with pytest.raises(CannotPair, match="nothing to test"):
-        test_of(None, "ember-draft-q8_0")
+        pair_of(None, "ember-draft-q8_0")
 
 
 def test_a_test_is_cancelled_from_another_thread(library):
-    test = test_of("ember-draft-q8_0")
+    test = pair_of("ember-draft-q8_0")
     with pytest.raises(Cancelled):
         test.run(lambda name, stage, share: test.cancel())
     assert store().is_empty
@@ -127,7 +126,7 @@ def test_a_test_is_cancelled_before_it_says_anything(library, monkeypatch):
         return child
 
     monkeypatch.setattr(pair_test.subprocess, "Popen", start)
-    test = test_of("ember-draft-q8_0")
+    test = pair_of("ember-draft-q8_0")
     thread = threading.Thread(target=lambda: (started.wait(), test.cancel()))
     thread.start()
     with pytest.raises(Cancelled):
@@ -150,14 +149,14 @@ def test_a_process_that_dies_is_a_sentence(library, monkeypatch, program, words)
         pair_test.subprocess, "Popen", lambda command, **options: popen([command[0], "-c", program], **options)
     )
     with pytest.raises(CannotPair, match=words):
-        test_of("ember-draft-q8_0").run()
+        pair_of("ember-draft-q8_0").run()
 
 
 def test_a_draft_that_goes_before_its_turn_is_a_sentence(library):
     own = library / "own.gguf"
     own.write_bytes((library / "deep.gguf").read_bytes())
     head_factory.counter(own, 1)
-    test = test_of("own")
+    test = pair_of("own")
     own.unlink()
     with pytest.raises(CannotPair, match=r"own: There is no file .*own\.gguf"):
         test.run()

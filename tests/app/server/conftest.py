@@ -68,7 +68,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def server(home: Path) -> Iterator[RunningServer]:
     """One server for all tests that leave it as it was."""
-    running = RunningServer(ServerProcess(["--parallel", "4"]))
+    running = RunningServer(ServerProcess(["--parallel", "4", "--no-draft"]))
     yield running
     running.close()
 
@@ -82,7 +82,7 @@ def start_server() -> Callable[..., RunningServer]:
 @pytest.fixture(scope="module")
 def own_server(home: Path) -> Iterator[RunningServer]:
     """A server for tests that do harm."""
-    running = RunningServer(ServerProcess(["--parallel", "4"]))
+    running = RunningServer(ServerProcess(["--parallel", "4", "--no-draft"]))
     yield running
     running.close()
 
@@ -90,6 +90,6 @@ def own_server(home: Path) -> Iterator[RunningServer]:
 @pytest.fixture(scope="module")
 def paired(home: Path) -> Iterator[RunningServer]:
     """A server with a draft model, which can answer too."""
-    running = RunningServer(ServerProcess(["--parallel", "2", "--draft", "ember-draft-q8_0"]))
+    running = RunningServer(ServerProcess(["--parallel", "2"]))
     yield running
     running.close()

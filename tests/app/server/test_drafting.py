@@ -13,8 +13,10 @@ from urllib.request import Request, urlopen
 import pytest
 
 from app.exit_codes import ExitCode
+from app.model_choice import find_model
+from app.pairing.service import choose
 from app.server_process import ServerProcess
-from tests.support import gguf_factory
+from tests.support import gguf_factory, head_factory
 
 ROOT = Path(__file__).resolve().parents[3]
 BODY = {"messages": [{"role": "user", "content": "Tell me a story about a fox."}], "max_tokens": 60, "temperature": 0}
@@ -71,6 +73,34 @@ def test_a_draft_that_cannot_be_is_refused(arguments: list[str], code: int, word
     )
     assert done.returncode == code
     assert words in done.stderr
+
+
+def ready(server: ServerProcess) -> dict[str, Any]:
+    ask(server)
+    return state(server)
+
+
+def test_a_partner_is_found_and_loaded_unless_none_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
+    deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=30))
+    with ServerProcess(["--model", str(deep)]) as server:
+        found = ready(server)
+        assert found["draft"]["name"] == found["spark"] == "ember-draft-q8_0"
+        assert "x expected" in found["draft"]["why"]
+    with ServerProcess(["--model", str(deep), "--no-draft"]) as server:
+        assert (ready(server)["draft"]["name"], ready(server)["spark"]) == (None, None)
+
+
+def test_a_chosen_draft_that_llama_cpp_cannot_load_does_not_cost_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
+    head = head_factory.eagle_head(tmp_path / "head.gguf", left_out="fc.weight")
+    choose(find_model("ember-q8_0"), str(head))
+    with ServerProcess() as server:
+        found = ready(server)
+        assert found["draft"]["name"] is None
+        assert any("could not load" in notice and "head.gguf" in notice for notice in found["notices"])
 
 
 def test_a_draft_of_another_vocabulary_is_refused_with_the_reason() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from app.pairing.draft import Draft
 from app.server.engine_bridge import EngineBridge
 from app.server.errors import UnknownModel
 from app.server.model_host import GivenModel, ModelHost
@@ -241,5 +242,31 @@ def test_when_the_server_leaves_everybody_in_the_line_is_told():
         assert [type(end) for end in ends] == [EngineUnavailable, EngineUnavailable]
         with pytest.raises(EngineUnavailable, match="shutting down"):
             await stage.host.request_load("a")
+
+    play(scenario)
+
+
+def test_each_model_has_the_partner_that_is_found_for_it(caplog):
+    async def scenario(stage):
+        drafts = {"a": Draft(Path("small.gguf"), "small", "It is best.", ("Another is gone.",))}
+        stage.host._draft_for = lambda entry: drafts.get(entry.name, Draft())
+        for entry in (A, B):
+            stage.host.load(entry)
+            await settle()
+        first, second = stage.engine.options[-2:]
+        assert (first.draft_path, first.must_draft) == ("small.gguf", False)
+        assert (second.draft_path, stage.host.draft) == (None, Draft())
+
+    play(scenario)
+    assert "Another is gone." in caplog.text
+
+
+def test_a_named_draft_goes_before_one_that_would_be_found():
+    async def scenario(stage):
+        stage.host._draft_for = lambda entry: Draft(Path("found.gguf"), "found")
+        stage.host.pair(A, B)
+        stage.host.load(A)
+        await settle()
+        assert (stage.engine.options[-1].draft_path, stage.engine.options[-1].must_draft) == ("b.gguf", True)
 
     play(scenario)

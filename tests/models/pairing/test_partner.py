@@ -95,7 +95,7 @@ def test_what_was_measured_goes_before_what_is_expected(folder):
     for path, gain in ((EMBER, 2.5), (EMBER_DRAFT, 0.9)):
         store.keep(Gain(target, file_id(path), "here", gain, 10, 10 * gain, 0.5, 1.4, "2026-01-01"))
     found = judged(folder, store=store)
-    assert list(found)[0] == "ember-q8_0"
+    assert next(iter(found)) == "ember-q8_0"
     assert (found["ember-q8_0"].gain, found["ember-draft-q8_0"].gain) == (2.5, 0.9)
     assert found["ember-draft-q8_0"].is_usable
     assert not found["ember-draft-q8_0"].is_worth_it

@@ -1,0 +1,53 @@
+"""What is offered where nothing here can draft."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from app.model_choice import find_model
+from app.pairing.downloads import offers
+from models.catalog import ModelEntry
+
+
+def qwen(n_params: int = 8_000_000_000) -> ModelEntry:
+    """The deep model as if it were a known large one."""
+    entry = find_model("deep")
+    facts = entry.facts
+    assert facts is not None
+    weights = replace(facts.active_weights, shared=n_params)
+    facts = replace(facts, n_params=n_params, n_active_params=n_params, active_weights=weights)
+    return replace(entry, title="Qwen3 8B", facts=facts)
+
+
+@pytest.fixture(autouse=True)
+def _roomy(monkeypatch):
+    monkeypatch.setattr("app.pairing.conditions.free_memory", lambda: 64_000_000_000)
+
+
+def test_offline_the_list_of_this_project_is_offered(library):
+    found = offers(qwen())
+    assert found.offers[0].name == "Qwen/Qwen3-0.6B-GGUF:Q8_0"
+    assert "(0.6 GB) would draft: " in found.offers[0].sentence
+    assert "HF_HUB_OFFLINE" in found.notes[0]
+
+
+def test_what_memory_has_no_room_for_is_not_offered(library, monkeypatch):
+    monkeypatch.setattr("app.pairing.conditions.free_memory", lambda: 200_000_000)
+    assert offers(qwen(), asks_hub=False).offers == ()
+
+
+def test_there_is_always_a_sentence(library):
+    assert offers(find_model("deep"), asks_hub=False).notes == ("Prompt lookup drafts without a model.",)
+    assert offers(find_model("ember-q8_0")).notes == ("Prompt lookup drafts without a model.",)
+    broken = replace(find_model("deep"), facts=None, problem="It is damaged.")
+    assert offers(broken).notes == ("It is damaged.",)
+
+
+def test_bad_settings_of_the_hub_cost_a_sentence(library, monkeypatch):
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.setenv("HF_ENDPOINT", "nowhere")
+    found = offers(qwen())
+    assert found.offers
+    assert "no web address" in found.notes[0]

@@ -1,0 +1,209 @@
+"""``slipstream models pair``, with real models and a hub of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from app import cli
+from app.exit_codes import ExitCode
+from app.pairing import downloads
+from tests.support import gguf_factory
+from tests.support.gguf_factory import EMBER_DRAFT, Recipe
+from tests.support.hub_server import Fault, HubServer
+from tests.support.pair_files import other_words
+
+ROOT = Path(__file__).resolve().parents[2]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def server(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    server = HubServer()
+    monkeypatch.setenv("HF_ENDPOINT", server.address)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    server.add("acme/ember-2M-GGUF", {"ember-2M-Q8_0.gguf": EMBER_DRAFT.read_bytes()})
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def library(home: Path) -> Path:
+    folder = home / "data" / "models"
+    folder.mkdir(parents=True)
+    shutil.copyfile(gguf_factory.cached(Recipe(n_layers=30)), folder / "deep.gguf")
+    return folder
+
+
+@pytest.fixture
+def pair(server: HubServer, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = cli.main(["models", "pair", *arguments])
+        return int(code), *capsys.readouterr()
+
+    return run
+
+
+def read(pair: Run, *arguments: str) -> dict[str, Any]:
+    code, out, _ = pair(*arguments, "--json")
+    assert code == ExitCode.OK
+    return dict(json.loads(out))
+
+
+def test_the_partners_are_listed_with_what_they_gain(pair, library, server):
+    other_words(library / "other.gguf", {900: "fox"})
+    code, out, _ = pair("deep")
+    assert code == ExitCode.OK
+    assert out.startswith("deep: ember-draft-q8_0 drafts: 1.")
+    assert "*  ember-draft-q8_0  small model" in out
+    assert "other: 1 token id means another text: 900 is 'fox' instead of" in out
+    assert "--test` measures here" in out
+    assert server.asked == [], "there is a partner here: nobody else is asked"
+    found = read(pair, "deep")
+    assert (found["used"], found["chosen_by"], found["notices"]) == ("ember-draft-q8_0", None, [])
+    by_name = {one["name"]: one for one in found["partners"]}
+    assert by_name["ember-draft-q8_0"]["predicted"] > 1
+    assert (by_name["other"]["gain"], by_name["other"]["predicted"]) == (None, None)
+
+
+def test_a_partner_is_chosen_by_hand_and_automatically_again(pair, library):
+    assert "ember-q8_0 drafts for deep from now on" in pair("deep", "--use", "ember-q8_0")[1]
+    assert (read(pair, "deep")["used"], read(pair, "deep")["chosen_by"]) == ("ember-q8_0", "user")
+    assert "No model drafts" in pair("deep", "--none")[1]
+    assert read(pair, "deep")["used"] is None
+    assert "Chosen automatically again." in pair("deep", "--auto")[1]
+    assert "automatically already" in pair("deep", "--auto")[1]
+    assert read(pair, "deep")["used"] == "ember-draft-q8_0"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("nobody",), ExitCode.MODEL, "no model called 'nobody'"),
+        (("deep", "--use", "nobody"), ExitCode.MODEL, "Those that can draft for deep"),
+        (("deep", "--use", "deep"), ExitCode.MODEL, "cannot draft for itself"),
+        (("ember-draft-q8_0", "--use", "deep"), ExitCode.MODEL, "larger than the model"),
+        (("ember-draft-q8_0", "--test"), ExitCode.MODEL, "nothing to test"),
+        (("deep", "--test", "nobody"), ExitCode.MODEL, "no model called 'nobody'"),
+        (("deep", "--none", "--auto"), ExitCode.USAGE, "--none and --auto contradict"),
+        (("deep", "ember-q8_0"), ExitCode.USAGE, "--use ember-q8_0"),
+    ],
+)
+def test_what_cannot_be_says_so(pair, library, arguments, code, words):
+    found, _, err = pair(*arguments)
+    assert (found, words in err) == (code, True), err
+
+
+def test_a_broken_model_says_why_nothing_drafts_for_it(pair, library):
+    (library / "bad.gguf").write_bytes(b"GGUF")
+    code, out, _ = pair("bad")
+    assert code == ExitCode.OK
+    assert "Nothing can draft for bad." in out
+
+
+def test_without_a_partner_the_hub_is_asked_for_a_small_sibling(pair, home, server):
+    folder = home / "data" / "models"
+    folder.mkdir(parents=True)
+    gguf_factory.big_vocab_ember(folder / "ember-90M.gguf", 5_000, n_layers=30)
+    small = gguf_factory.big_vocab_ember(folder / "y.gguf", 5_000, source=EMBER_DRAFT)
+    server.add("acme/ember-5k-GGUF", {"ember-2M-Q8_0.gguf": small.read_bytes()}, downloads=9)
+    small.unlink()
+    code, out, _ = pair("ember-90M")
+    assert code == ExitCode.OK
+    assert "There is no small model here that fits." in out
+    assert "`slipstream models pull acme/ember-5k-GGUF:Q8_0` (" in out
+    assert "acme/ember-2M-GGUF: It has 4,096 tokens and the model 5,000." in out
+    (offer,) = read(pair, "ember-90M")["offers"]
+    assert (offer["name"], offer["is_checked"]) == ("acme/ember-5k-GGUF:Q8_0", True)
+    assert offer["predicted"] > 1
+
+
+def test_the_hub_is_asked_on_request(pair, library, server):
+    found = read(pair, "deep", "--hub")
+    assert [offer["name"] for offer in found["offers"]] == ["acme/ember-2M-GGUF:Q8_0"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (Fault(status=503), "503"),
+        (Fault(status=429, headers={"Retry-After": "9"}), "9 seconds"),
+        (Fault(body=b"[{"), "cannot be understood"),
+        (Fault(stall_after=0), "did not answer|does not answer|too slowly|cannot be reached"),
+    ],
+)
+def test_a_hub_that_fails_or_is_slow_costs_a_sentence(pair, library, server, monkeypatch, fault, words):
+    monkeypatch.setattr(downloads, "_HUB_CALL_SECONDS", 0.4)
+    server.fault("/api/models", fault)
+    found = read(pair, "deep", "--hub")
+    assert re.search(words, " ".join(found["notes"])), found["notes"]
+    assert found["used"] == "ember-draft-q8_0"
+
+
+def test_a_hub_that_trickles_is_not_waited_for(pair, library, server, monkeypatch):
+    monkeypatch.setattr(downloads, "_HUB_SECONDS", 0.3)
+    server.fault("/api/models", Fault(stall_after=0))
+    assert "answers too slowly" in " ".join(read(pair, "deep", "--hub")["notes"])
+
+
+def test_offline_nobody_is_asked(pair, library, server, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    found = read(pair, "deep", "--hub")
+    assert "HF_HUB_OFFLINE" in found["notes"][0]
+    assert server.asked == []
+
+
+def test_list_and_show_name_the_partners(pair, library, capsys):
+    assert cli.main(["models", "list", "--json"]) == ExitCode.OK
+    listed = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert listed["deep"]["draft"] == "ember-draft-q8_0"
+    assert next(one["name"] for one in listed["deep"]["partners"]) == "ember-draft-q8_0"
+    assert listed["ember-draft-q8_0"]["partners"] == []
+    assert cli.main(["models", "show", "deep", "--json"]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)["partners"] == listed["deep"]["partners"]
+    assert cli.main(["models", "show", "deep"]) == ExitCode.OK
+    assert "ember-draft-q8_0" in capsys.readouterr().out
+
+
+def test_ctrl_c_in_a_test_leaves_everything_as_it_was(library, server):
+    command = [sys.executable, "-m", "app", "models", "pair", "deep", "--test"]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ}
+    )
+    me = psutil.Process(process.pid)
+    while not me.children():
+        assert process.poll() is None
+    (child,) = me.children()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (ExitCode.INTERRUPTED, "")
+    assert "who drafts is as before" in err
+    assert "Traceback" not in err
+    psutil.wait_procs([child], timeout=10)
+    assert not child.is_running()
+
+
+def test_a_test_prints_what_it_found(pair, library, monkeypatch):
+    from app.pairing.pair_test import PairTest
+    from app.pairing.trial_job import Measured
+
+    monkeypatch.setattr(PairTest, "_measure", lambda self, partner, progress: Measured(1.5, 10.0, 15.0, 0.7, 4))
+    code, out, _ = pair("deep", "--test", "ember-q8_0")
+    assert code == ExitCode.OK
+    assert "ember-q8_0: 1.50x (10.0 tok/s plain, 15.0 with it, 70% of drafts accepted)" in out
+    assert "A test chose ember-q8_0: 1.50x measured here." in out
+    found = read(pair, "deep", "--test", "ember-q8_0")
+    assert (found["used"], found["trials"][0]["gain"]) == ("ember-q8_0", 1.5)
