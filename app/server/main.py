@@ -79,6 +79,7 @@ def _run(settings: ServerSettings, listening: socket.socket) -> int:
         _serve(settings, host, listening)
     except KeyboardInterrupt:
         # Ctrl-C before the event loop ran: nobody was served yet.
+        _forget_interrupt()
         return ExitCode.OK
     finally:
         discovery.withdraw()
@@ -119,6 +120,15 @@ def _announce(settings: ServerSettings, host: ModelHost, port: int) -> None:
             print(f"{READY_PREFIX}{url}", flush=True)
         else:
             print(f"Slipstream serves {host.name} at {url}/v1. Ctrl-C stops it.", file=sys.stderr, flush=True)
+
+
+def _forget_interrupt() -> None:
+    """Let this process end with its exit code although it was interrupted.
+
+    Where Ctrl-C arrives inside of an ``exec`` (dataclasses are made by one, and imports make many), CPython notes that
+    nobody handled it, and ends the process by SIGINT even if somebody did. Any further ``exec`` withdraws the note.
+    """
+    exec("")
 
 
 def _leave_with_stdin() -> None:
