@@ -23,8 +23,6 @@ def pair_of(name: str | None = None, model: str = "deep") -> PairTest:
     return PairTest(find_model(model), name, catalog(), n_tokens=12, seconds=0.0)
 
 
-
-
 @pytest.fixture
 def measured(monkeypatch):
     """Gains by the partner's name, in place of measurements; one that is missing fails."""
