@@ -14,10 +14,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from app.pairing.trial_job import Job, Measured
 from core.openmp import WAITING
+
+if TYPE_CHECKING:
+    from core.verification import Reply
 
 # Before llama.cpp is loaded: what the engine process uses.
 os.environ.update({name: value for name, value in WAITING.items() if name not in os.environ})
@@ -85,7 +88,7 @@ def main() -> None:
         _send({"problem": error.message})
 
 
-def _rate(replies: Sequence[Any]) -> float:
+def _rate(replies: Sequence[Reply]) -> float:
     """Tokens after the first of each reply by the seconds that they took."""
     seconds = sum((len(reply.tokens) - 1) / reply.rate for reply in replies)
     return sum(len(reply.tokens) - 1 for reply in replies) / seconds
