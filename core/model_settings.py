@@ -125,7 +125,7 @@ def recommended(name: str) -> str:
     """What a setting is where it is not set, as text."""
     if name in SAMPLING:
         return f"{getattr(_SAMPLING_DEFAULTS, name):g}"
-    return {"kv_type": "f16", "speed": "standard", "system": "none", "draft": "none"}.get(name, _AUTOMATIC)
+    return {"kv_type": "f16", "speed": "standard", "system": "none"}.get(name, _AUTOMATIC)
 
 
 def setting_name(typed: str) -> str:

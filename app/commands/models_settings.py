@@ -44,7 +44,7 @@ def settings(
     try:
         if changes or resets:
             texts = _pairs(changes or [])
-            if "draft" in texts:
+            if texts.get("draft", "none").casefold() != "none":
                 draft = find_draft(texts["draft"])
                 # A file outside of the folders is not found by its name.
                 texts["draft"] = str(draft.path) if texts["draft"].lower().endswith(".gguf") else draft.name

@@ -19,16 +19,17 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Condit
     Where llama.cpp has a GPU, only the engine knows what is free: the room is unknown.
     """
     free = int(free_memory() * USABLE_SHARE)
+    kv_type = settings.kv_type or "f16"
     size = choose_context(
         n_ctx=settings.n_ctx,
         n_cells=None,
         n_slots=settings.n_slots,
         n_ctx_train=facts.n_ctx_train,
-        kv_bytes_per_token=facts.kv_bytes_per_token(settings.kv_type, settings.kv_type),
+        kv_bytes_per_token=facts.kv_bytes_per_token(kv_type, kv_type),
         free_bytes=max(free - facts.weight_bytes, 0),
     )
     has_gpu = settings.n_gpu_layers != 0 and bool(gpu_backends())
-    need = estimate(facts, size.n_cells, kv_type=settings.kv_type, n_slots=settings.n_slots)
+    need = estimate(facts, size.n_cells, kv_type=kv_type, n_slots=settings.n_slots)
     return Conditions(
         n_cells=size.n_cells,
         n_slots=settings.n_slots,
