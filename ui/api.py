@@ -13,6 +13,7 @@ from PySide6.QtNetwork import QNetworkAccessManager, QNetworkProxy, QNetworkRepl
 
 from core.snapshot import Snapshot
 from ui.chat.records import Timings
+from ui.chat.speeds import DeepProgress
 from ui.speed_bar.reading import snapshot_from
 from ui.sse import SseParser
 
@@ -26,6 +27,7 @@ class ReplyEnd:
 
     finish_reason: str
     timings: Timings | None
+    answered_by: str | None = None  # the small model, where that one gave the reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class ServerState:
     devices: tuple[str, ...] = ()
     is_toy: bool = False
     n_slots: int | None = None
+    spark: str | None = None  # the small model that can answer alone
+    why_no_spark: str = ""
     # Changes many times a second, which is no change of where the server stands.
     snapshot: Snapshot | None = field(default=None, compare=False)
 
@@ -59,6 +63,8 @@ class ServerState:
             devices=tuple(str(name) for name in found.get("devices") or ()),
             is_toy=bool(found.get("is_toy")),
             n_slots=found.get("n_slots"),
+            spark=found.get("spark"),
+            why_no_spark=str(found.get("why_no_spark") or ""),
             snapshot=snapshot_from(found.get("snapshot")),
         )
 
@@ -187,6 +193,7 @@ class ReplyStream(QObject):
     """One streamed reply. After any number of ``text`` comes exactly one of ``finished``, ``failed``, ``cancelled``."""
 
     text = Signal(str, int)  # what was added, and how many chunks of the server it took
+    progressed = Signal(object)  # DeepProgress, before the text of a deep reply
     finished = Signal(object)  # ReplyEnd
     failed = Signal(str)  # a sentence
     cancelled = Signal()
@@ -197,12 +204,18 @@ class ReplyStream(QObject):
         self._parser = SseParser()
         self._finish_reason: str | None = None
         self._timings: Timings | None = None
+        self._answered_by: str | None = None
         self._has_ended = False
 
     @property
     def has_ended(self) -> bool:
         """True after the one end."""
         return self._has_ended
+
+    @property
+    def answered_by(self) -> str | None:
+        """The small model that gives this reply, as soon as the server has said so."""
+        return self._answered_by
 
     def follow(self, reply: QNetworkReply) -> None:
         """Read ``reply`` as it comes."""
@@ -248,6 +261,10 @@ class ReplyStream(QObject):
         if "error" in event:
             return sentence_of(event) or "The server reported an error without saying which."
         self._timings = Timings.from_object(event.get("timings")) or self._timings
+        self._answered_by = event.get("answered_by") or self._answered_by
+        progress = DeepProgress.from_object(event.get("progress"))
+        if progress is not None:
+            self.progressed.emit(progress)
         for choice in event.get("choices") or ():
             content = (choice.get("delta") or {}).get("content")
             if content:
@@ -264,7 +281,7 @@ class ReplyStream(QObject):
             return
         if self._finish_reason is not None:
             self._end()
-            self.finished.emit(ReplyEnd(self._finish_reason, self._timings))
+            self.finished.emit(ReplyEnd(self._finish_reason, self._timings, self._answered_by))
         elif _is_event_stream(self._reply):
             self.fail("The connection to the server broke in the middle of the reply.")
         else:

@@ -27,10 +27,16 @@ _DRAWINGS = {
     "check": "M5.5 12.5l4 4 9-9.5",
     "alert": "M12 4.5L21 19.5H3z M12 10v4.5 M12 17v.2",
     "theme": "M12 4a8 8 0 1 0 0 16z M12 4a8 8 0 0 1 0 16",
+    "dot": "M12 8.5a3.5 3.5 0 1 0 0 7a3.5 3.5 0 1 0 0-7z",
     "more": "M6 12h.1 M12 12h.1 M18 12h.1",
+    "spark": "M13 3L6 13.5h5L10.5 21 18 10h-5.5z",
     "stream": "M3.5 8.5c3-3 6 3 9 0s5-2 8 0 M3.5 13.5c3-3 6 3 9 0s5-2 8 0",
 }
-_FILLED = {"stop": "M7.5 7.5h9v9h-9z", "theme": "M12 4a8 8 0 1 0 0 16z"}
+_FILLED = {
+    "dot": "M12 8.5a3.5 3.5 0 1 0 0 7a3.5 3.5 0 1 0 0-7z",
+    "stop": "M7.5 7.5h9v9h-9z",
+    "theme": "M12 4a8 8 0 1 0 0 16z",
+}
 
 
 def svg(name: str, colour: str) -> bytes:

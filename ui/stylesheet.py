@@ -21,6 +21,7 @@ QToolTip { background: $raised; color: $text; border: 1px solid $border; padding
 
 QLabel { background: transparent; }
 QLabel[tone="muted"] { color: $muted; }
+QLabel[tone="strong"] { color: $text; font-weight: 600; }
 QLabel[tone="caption"] { color: $muted; font-size: ${caption}px; }
 QLabel[tone="section"] { color: $muted; font-size: ${caption}px; font-weight: 600; }
 QLabel[tone="title"] { font-size: ${title}px; font-weight: 600; }
@@ -35,6 +36,8 @@ QToolButton:pressed, QToolButton:checked { background: $pressed; }
 QToolButton:focus { border-color: $focus; }
 QToolButton::menu-indicator { image: none; width: 0; }
 QToolButton[kind="picker"] { font-size: ${body}px; font-weight: 600; padding: 4px 8px; color: $text; }
+QToolButton[kind="speed"] { font-size: ${caption}px; color: $muted; padding: 2px 6px; }
+QToolButton[kind="speed"]:hover { color: $text; }
 QToolButton[kind="send"] { background: $accent; border-radius: 16px; }
 QToolButton[kind="send"]:hover { background: $accent_hover; }
 QToolButton[kind="send"]:disabled { background: $bubble; }
@@ -58,6 +61,10 @@ QPushButton[kind="flat"]:hover { background: $hover; color: $text; }
 QPushButton[kind="flat"]:focus { border-color: $focus; }
 QPushButton[kind="new"] { text-align: left; padding: 7px 10px; font-weight: 600; }
 QPushButton[kind="new"]:focus { padding: 6px 9px; }
+QPushButton[kind="choice"] { text-align: left; border: 2px solid transparent; background: transparent; padding: 0; }
+QPushButton[kind="choice"]:hover, QPushButton[kind="choice"]:focus { background: $hover; }
+QPushButton[kind="choice"]:focus { border-color: $focus; padding: 0; }
+QPushButton[kind="choice"]:disabled QLabel { color: $muted; }
 QPushButton[kind="example"] { text-align: left; padding: 12px 14px;
     border-color: $border; border-radius: ${corner_m}px; }
 QPushButton[kind="example"]:hover { border-color: $border_strong; background: $panel; }
@@ -79,6 +86,8 @@ QSpinBox:focus, QDoubleSpinBox:focus { padding: 2px 5px; }
 
 QTextBrowser { background: transparent; border: 0; color: $text; font-size: ${large}px;
     selection-background-color: $selection; selection-color: $text; }
+#speedCard { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_s}px; }
+#sparkNote { background: $warning_soft; border-radius: ${corner_s}px; }
 #bubble { background: $bubble; border-radius: ${corner_l}px; }
 #editCard { background: $raised; border: 2px solid $focus; border-radius: ${corner_m}px; }
 #editCard QPlainTextEdit { background: transparent; border: 0; font-size: ${large}px; }

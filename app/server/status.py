@@ -89,6 +89,7 @@ async def state(http: HttpRequest) -> Response:
     body["spark"] = model.spark.name if model is not None and model.spark is not None else None
     body["draft"] = {"name": _draft_name(host), "why": host.draft.why, "notices": list(host.draft.notices)}
     body["notices"] = list(model.notices) if model is not None else []
+    body["why_no_spark"] = model.why_no_spark if model is not None else ""
     body["has_fim"] = model is not None and model.fim is not None
     return JSONResponse(body)
 

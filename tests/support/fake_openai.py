@@ -36,6 +36,10 @@ class FakeServer:
             {"id": "ember-q8_0", "object": "model", "created": 0, "owned_by": "slipstream"},
             {"id": "ember-draft-q8_0", "object": "model", "created": 0, "owned_by": "slipstream"},
         ]
+        self.spark: str | None = "ember-draft-q8_0"
+        self.why_no_spark = ""
+        self.stages: list[dict[str, Any]] = []  # the progress of a deep reply, sent before the pieces
+        self.deep: dict[str, Any] | None = None  # beside the timings
         self.snapshot: dict[str, Any] | None = None
         self.requests: list[dict[str, Any]] = []
         self.loads: list[str] = []
@@ -55,19 +59,24 @@ class FakeServer:
             "phase": self.phase, "progress": self.progress, "problem": self.problem, "model": self.model,
             "n_ctx": 1024, "n_slots": 4, "architecture": "llama", "n_params": 11_300_000,
             "description": "llama ?B Q8_0", "n_threads": 2, "devices": ["CPU"], "is_toy": True,
-            "snapshot": self.snapshot,
+            "snapshot": self.snapshot, "spark": self.spark, "why_no_spark": self.why_no_spark,
         }  # fmt: skip
 
-    def chunks(self) -> Iterator[dict[str, Any]]:
-        yield _chunk({"role": "assistant", "content": ""})
+    def chunks(self, speed: str | None = None) -> Iterator[dict[str, Any]]:
+        marks = {"speed": speed, "answered_by": self.spark} if speed == "spark" else {}
+        yield _chunk({"role": "assistant", "content": ""}) | marks
+        for stage in self.stages if speed == "deep" else ():
+            yield _chunk({}) | {"progress": stage}
+            time.sleep(self.delay)
         for piece in self.pieces:
             if self.delay:
                 time.sleep(self.delay)
-            yield _chunk({"content": piece})
+            yield _chunk({"content": piece}) | marks
         if self.error_in_stream:
             yield {"error": {"message": self.error_in_stream, "type": "server_error", "param": None, "code": None}}
             return
-        yield {**_chunk({}, self.finish_reason), "timings": TIMINGS}
+        deep = {"deep": self.deep} if speed == "deep" and self.deep else {}
+        yield {**_chunk({}, self.finish_reason), **marks, "timings": TIMINGS | deep}
 
     def stop(self) -> None:
         self._http.shutdown()
@@ -105,7 +114,7 @@ def _handler_for(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
             if fake.error is not None:
                 self._answer(*fake.error)
             else:
-                self._stream()
+                self._stream(body.get("speed"))
 
         def _is_refused(self) -> bool:
             if fake.api_key is None or self.headers.get("Authorization") == f"Bearer {fake.api_key}":
@@ -121,14 +130,14 @@ def _handler_for(fake: FakeServer) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(raw)
 
-        def _stream(self) -> None:
+        def _stream(self, speed: str | None) -> None:
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.send_header("Connection", "close")
             self.end_headers()
             self.close_connection = True
             try:
-                for number, chunk in enumerate(fake.chunks()):
+                for number, chunk in enumerate(fake.chunks(speed)):
                     if fake.cut_after is not None and number > fake.cut_after:
                         return
                     self._send(f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n")

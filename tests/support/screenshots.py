@@ -28,6 +28,7 @@ from ui.api import Api
 from ui.appearance import Appearance, Choice
 from ui.chat.ids import now_ms
 from ui.chat.records import Chat, ChatSettings, Message, Role, Status, Timings
+from ui.chat.speeds import Speed
 from ui.main_window import MainWindow
 from ui.private_server import PrivateServer
 from ui.server_link import ServerLink
@@ -300,9 +301,39 @@ def editing(stage: Stage) -> None:
     stage.shoot("editing")
 
 
+def speeds(stage: Stage) -> None:
+    """The card of speeds, a marked spark reply, and a deep one at work."""
+    stage.connect()
+    stage.history()
+    stage.server.pieces = ["Once upon a time there was a fox."]
+    picker = stage.window.page.composer.speed
+    picker.card.chosen.emit(Speed.SPARK)
+    stage.say("Tell me a story about a fox.")
+    stage.shoot("spark")
+    picker.open()
+    stage.wait(0.1)
+    picker.card.grab().save(str(stage.out / f"speeds{stage.suffix}.png"))
+    picker.card.hide()
+    stage.server.spark, stage.server.why_no_spark = None, "No small model is paired with this one."
+    stage.window.watch.look()
+    stage.wait(0.3)
+    picker.open()
+    stage.wait(0.1)
+    picker.card.grab().save(str(stage.out / f"speeds-no-spark{stage.suffix}.png"))
+    picker.card.hide()
+    stage.server.stages = [
+        {"stage": "drafting", "drafts": 4, "drafts_done": 0, "tokens": 0, "seconds": 0.1},
+        {"stage": "distilling", "drafts": 4, "drafts_done": 4, "tokens": 512, "seconds": 2.1},
+    ]
+    stage.server.delay = 0.6
+    picker.card.chosen.emit(Speed.DEEP)
+    stage.say("A hard question", wait=0.9)
+    stage.shoot("deep")
+
+
 STATES: tuple[Callable[[Stage], None], ...] = (
     starting, empty, done, gauges, panel, streaming, waiting, problem, server_gone, loading, search, hard, small,
-    editing, readme,
+    editing, speeds, readme,
 )  # fmt: skip
 
 

@@ -6,10 +6,13 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
 from ui.chat import figures
+from ui.chat.deep_stages import DeepStages
 from ui.chat.markdown_view import MarkdownView
 from ui.chat.message_view import MessageView, caption
 from ui.chat.records import Message, Status
+from ui.chat.speeds import DeepProgress
 from ui.chat.text_tools import TextTools
+from ui.elided_label import ElidedLabel
 from ui.icon_button import IconButton
 from ui.icons import pixmap
 from ui.theme import Space
@@ -21,6 +24,7 @@ class AssistantMessage(MessageView):
     """A reply, growing or ended."""
 
     regenerate = Signal(object)
+    redo_in_full = Signal(object)  # the full model is to answer in place of the small one
 
     def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(message, versions, tools, parent)
@@ -30,6 +34,9 @@ class AssistantMessage(MessageView):
         self.view.link_chosen.connect(self.link_chosen)
         self.problem = _Problem()
         self.problem.retry.clicked.connect(lambda: self.regenerate.emit(self.message.id))
+        self.spark_note = _SparkNote()
+        self.spark_note.redo.clicked.connect(lambda: self.redo_in_full.emit(self.message.id))
+        self.stages = DeepStages()
         self.receipt = caption()
         self.receipt.setAccessibleName("Receipt")
         self.redo = IconButton("redo", "Answer again", size=16)
@@ -38,8 +45,10 @@ class AssistantMessage(MessageView):
         self.footer.addWidget(self.receipt, 1)
         for widget in (self.versions, self.copy, self.redo):
             self.footer.addWidget(widget)
+        self.column.addWidget(self.stages)
         self.column.addWidget(self.view)
         self.column.addWidget(self.problem)
+        self.column.addWidget(self.spark_note)
         self.column.addLayout(self.footer)
         self.restyle()
 
@@ -61,8 +70,14 @@ class AssistantMessage(MessageView):
         self.view.append(text)
         self.view.setVisible(True)
 
-    def show_live(self, rate: float, ttft: float | None, wait: float, extra: str = "") -> None:
-        """Show how fast the reply is coming."""
+    def show_live(
+        self, rate: float, ttft: float | None, wait: float, extra: str = "", progress: DeepProgress | None = None
+    ) -> None:
+        """Show how fast the reply is coming, or which stage of a deep one is at work."""
+        self.stages.show_progress(progress)
+        if ttft is None and progress is not None and not extra:
+            self.receipt.setText(figures.deep_progress(progress, wait))
+            return
         if ttft is None:
             words = f"Reading the prompt…  {wait:.1f} s" if wait >= PATIENCE else "…"
             self.receipt.setText(extra or words)
@@ -70,9 +85,15 @@ class AssistantMessage(MessageView):
         parts = [figures.rate(rate) if rate > 0 else "", f"first token {figures.milliseconds(ttft * 1000)}"]
         self.receipt.setText("  ·  ".join(part for part in parts if part))
 
+    def show_answered_by(self, name: str | None, can_redo: bool = False) -> None:
+        """Mark a reply that the small model gives or gave; None for the full one."""
+        self.spark_note.tell(name, can_redo)
+
     def show_ended(self, message: Message) -> None:
         """Show the reply as it ended."""
         self.message = message
+        self.stages.hide()
+        self.show_answered_by(message.answered_by, can_redo=True)
         if self.view.text != message.content:
             self.view.set_text(message.content)
         else:
@@ -81,6 +102,7 @@ class AssistantMessage(MessageView):
         self.problem.tell(message.problem if message.status is Status.FAILED else None)
         self.receipt.setText(figures.receipt(message))
         self.receipt.setToolTip(figures.receipt_details(message.timings) if message.timings else "")
+        self.receipt.setAccessibleDescription(self.receipt.toolTip())
         self._keep_button_room()
         self._show_buttons()
 
@@ -88,6 +110,8 @@ class AssistantMessage(MessageView):
         """Follow the palette."""
         super().restyle()
         self.problem.restyle(self._tools)
+        self.spark_note.restyle(self._tools)
+        self.stages.restyle(self._tools)
         self.view.set_style(self._tools.style)
 
     def _show_buttons(self) -> None:
@@ -129,3 +153,36 @@ class _Problem(QFrame):
 
     def restyle(self, tools: TextTools) -> None:
         self._icon.setPixmap(pixmap("alert", tools.palette.danger, 20, self.devicePixelRatioF()))
+
+
+class _SparkNote(QFrame):
+    """Says that the small model answered, with a button to let the full one answer instead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("sparkNote")
+        self._icon = QLabel()
+        self._text = ElidedLabel()
+        self.redo = QPushButton("Redo with the full model")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(Space.M, Space.XS + 2, Space.XS + 2, Space.XS + 2)
+        row.setSpacing(Space.S)
+        row.addWidget(self._icon)
+        row.addWidget(self._text, 1)
+        row.addWidget(self.redo)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        return self._text.text()
+
+    def tell(self, name: str | None, can_redo: bool) -> None:
+        words = f"Answered by the small model {name}, less capable." if name else ""
+        if words != self._text.text():
+            self._text.setText(words)
+            self._text.setToolTip(words)
+        self.redo.setVisible(can_redo)
+        self.setVisible(bool(name))
+
+    def restyle(self, tools: TextTools) -> None:
+        self._icon.setPixmap(pixmap("spark", tools.palette.warning, 16, self.devicePixelRatioF()))

@@ -24,6 +24,7 @@ from ui.chat.conversation import Conversation
 from ui.chat.desk import ChatDesk
 from ui.chat.model_picker import ModelPicker
 from ui.chat.records import ChatSettings, Message
+from ui.chat.speeds import Speed
 from ui.chat.text_tools import TextTools
 from ui.chat.transcript import Transcript
 from ui.chat.welcome import Welcome
@@ -33,6 +34,7 @@ from ui.speed_bar.speed_bar import SpeedBar
 from ui.theme import COLUMN, TOP_BAR, Palette, Space
 
 LIVE_MS = 100
+NO_SPARK = "No small model is paired with this one."
 HINT = "Enter sends  ·  Shift+Enter starts a new line"
 
 
@@ -106,7 +108,9 @@ class ChatPage(QWidget):
         self.welcome.tried.connect(self._on_send)
         self.composer.sent.connect(self._on_send)
         self.composer.stopped.connect(self._desk.stop)
+        self.composer.speed.chosen.connect(self._on_speed_chosen)
         self.transcript.regenerate.connect(self._desk.regenerate)
+        self.transcript.redo_in_full.connect(self._redo_in_full)
         self.transcript.edited.connect(self._desk.edit)
         self.transcript.chosen.connect(self._desk.choose)
         self.transcript.link_chosen.connect(self._ask_about_link)
@@ -149,7 +153,9 @@ class ChatPage(QWidget):
         self._conversation = conversation
         self.composer.set_text(self._drafts.pop(conversation.chat.id, ""))
         self.picker.set_wanted(conversation.chat.settings.model)
+        self.composer.speed.show_speed(conversation.chat.settings.speed)
         self.settings_shown.emit(conversation.chat.settings)
+        self._show_spark()
         self._on_path()
         self._on_running(conversation.is_running)
         self.composer.setFocus()
@@ -168,6 +174,9 @@ class ChatPage(QWidget):
     def _on_send(self, text: str) -> None:
         self._desk.send(text)
         self.composer.setFocus()
+
+    def _redo_in_full(self, message_id: int) -> None:
+        self._desk.regenerate(message_id, Speed.STANDARD)
 
     def _on_ended(self, message: Message) -> None:
         self.transcript.show_ended(message)
@@ -190,7 +199,9 @@ class ChatPage(QWidget):
             conversation.live_ttft,
             conversation.live_wait,
             self._what_it_waits_for(),
+            conversation.live_progress,
         )
+        self.transcript.show_answered_by(conversation.running_id, conversation.answered_by)
 
     def _what_it_waits_for(self) -> str:
         phase = self._watch.state.phase
@@ -201,6 +212,7 @@ class ChatPage(QWidget):
 
     def _on_state(self, state: ServerState) -> None:
         self.picker.set_state(state)
+        self._show_spark()
         self.welcome.set_toy(state.is_toy)
         is_busy = state.phase in ("unknown", "loading", "restarting")
         self.progress.setRange(0, 1000 if 0 < state.progress < 1 else 0)
@@ -215,11 +227,28 @@ class ChatPage(QWidget):
         elif state.phase == "ready":
             self.server_banner.hide()
 
+    def _show_spark(self) -> None:
+        """Say where no small model can answer; of a model that is not loaded that is not known."""
+        state, wanted = self._watch.state, self._conversation.chat.settings.model
+        is_known = state.phase == "ready" and wanted in (None, state.model)
+        problem = (state.why_no_spark or NO_SPARK) if is_known and not state.spark else ""
+        self.composer.speed.set_no_spark(problem)
+        is_stuck = problem and self._conversation.chat.settings.speed is Speed.SPARK
+        self.hint.setText(f"Spark cannot answer: {problem}" if is_stuck else HINT)
+
+    def _on_speed_chosen(self, speed: Speed) -> None:
+        settings = replace(self._conversation.chat.settings, speed=speed)
+        self._conversation.change_settings(settings)
+        self.settings_shown.emit(settings)
+        self._show_spark()
+        self.composer.setFocus()
+
     def _on_model_chosen(self, name: str) -> None:
         settings = replace(self._conversation.chat.settings, model=name)
         self._conversation.change_settings(settings)
         self.picker.set_wanted(name)
         self.settings_shown.emit(settings)
+        self._show_spark()
         if name != self._watch.state.model:
             self._watch.load(name)
 

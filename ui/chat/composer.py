@@ -1,4 +1,4 @@
-"""Where the user writes: a card that grows, with a button that sends or stops."""
+"""Where the user writes: a card that grows, the speed, and a button that sends or stops."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
 from ui.chat.growing_edit import GrowingEdit
+from ui.chat.speed_picker import SpeedPicker
 from ui.icon_button import IconButton
 from ui.theme import Palette, Space
 
 
 class Composer(QFrame):
-    """A field and one button. While a reply comes in the button stops it, and what was written waits."""
+    """A field, a speed and one button. While a reply comes in the button stops it, and what was written waits."""
 
     sent = Signal(str)
     stopped = Signal()
@@ -30,10 +31,12 @@ class Composer(QFrame):
         self.button.setProperty("kind", "send")
         self.button.setFixedSize(32, 32)
         self.button.clicked.connect(self._on_button)
+        self.speed = SpeedPicker()
         row = QHBoxLayout(self)
         row.setContentsMargins(Space.L, Space.S + 1, Space.S + 1, Space.S + 1)
         row.setSpacing(Space.S)
         row.addWidget(self.field, 1, Qt.AlignmentFlag.AlignVCenter)
+        row.addWidget(self.speed, 0, Qt.AlignmentFlag.AlignBottom)
         row.addWidget(self.button, 0, Qt.AlignmentFlag.AlignBottom)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setFocusProxy(self.field)
@@ -55,8 +58,9 @@ class Composer(QFrame):
         self._show_button()
 
     def set_palette(self, palette: Palette) -> None:
-        """Draw the button for another palette."""
+        """Draw the buttons for another palette."""
         self.button.set_palette(palette)
+        self.speed.set_palette(palette)
         self._show_button()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:

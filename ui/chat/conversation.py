@@ -14,6 +14,7 @@ from ui.chat.archive import Archive
 from ui.chat.ids import Ids, now_ms
 from ui.chat.message_tree import MessageTree
 from ui.chat.records import Chat, ChatSettings, Message, Role, Status, title_of
+from ui.chat.speeds import DeepProgress, Speed
 from ui.rate import Rate
 
 SAVE_MS = 500
@@ -76,6 +77,16 @@ class Conversation(QObject):
         """Seconds since the running reply was asked for."""
         return 0.0 if self._running is None else self._clock() - self._running.began
 
+    @property
+    def live_progress(self) -> DeepProgress | None:
+        """How far the stages of a deep reply are; None for others."""
+        return None if self._running is None else self._running.progress
+
+    @property
+    def answered_by(self) -> str | None:
+        """The small model that gives the running reply, None where it is the full one."""
+        return None if self._running is None else self._running.stream.answered_by
+
     def text_of(self, message_id: int) -> str:
         """Return the text of a message, for a running reply all that came so far."""
         if self._running is not None and self._running.message.id == message_id:
@@ -95,10 +106,13 @@ class Conversation(QObject):
         if not self.is_running and text.strip():
             self._say(text, self.tree[message_id].parent_id)
 
-    def regenerate(self, message_id: int) -> None:
-        """Let the model answer once more in place of a reply; the old one stays as a version."""
+    def regenerate(self, message_id: int, speed: Speed | None = None) -> None:
+        """Let the model answer once more in place of a reply; the old one stays as a version.
+
+        ``speed`` is for this one reply; None is that of the chat.
+        """
         if not self.is_running:
-            self._answer(self.tree[message_id].parent_id)
+            self._answer(self.tree[message_id].parent_id, speed)
 
     def choose(self, message_id: int) -> None:
         """Show another version of a message."""
@@ -130,17 +144,19 @@ class Conversation(QObject):
         self._archive.save_message(message)
         self._answer(message.id)
 
-    def _answer(self, parent_id: int | None) -> None:
-        model = self.chat.settings.model
+    def _answer(self, parent_id: int | None, speed: Speed | None = None) -> None:
+        settings = self.chat.settings if speed is None else replace(self.chat.settings, speed=speed)
         message = Message(
-            self._ids.next(), self.chat.id, parent_id, Role.ASSISTANT, "", now_ms(), Status.STREAMING, model=model
-        )
+            self._ids.next(), self.chat.id, parent_id, Role.ASSISTANT, "", now_ms(), Status.STREAMING,
+            model=settings.model, speed=settings.speed,
+        )  # fmt: skip
         self.tree.add(message)
         self._save_chat()
         self._archive.save_message(message)
-        stream = self._api.chat(request_body(self.chat.settings, self.tree.path_to(parent_id)))
+        stream = self._api.chat(request_body(settings, self.tree.path_to(parent_id)))
         self._running = _Running(message, stream, self._clock())
         stream.text.connect(self._on_text)
+        stream.progressed.connect(self._on_progress)
         stream.finished.connect(self._on_finished)
         stream.failed.connect(self._on_failed)
         stream.cancelled.connect(self._on_cancelled)
@@ -155,6 +171,10 @@ class Conversation(QObject):
         now = self._clock()
         running.take(text, n_chunks, now)
         self.grew.emit(running.message.id, text)
+
+    def _on_progress(self, progress: DeepProgress) -> None:
+        if self._running is not None:
+            self._running.progress = progress
 
     def _on_finished(self, end: ReplyEnd) -> None:
         self._end(status=Status.DONE, finish_reason=end.finish_reason, timings=end.timings)
@@ -172,7 +192,7 @@ class Conversation(QObject):
         self._running = None
         self._save_timer.stop()
         running.stream.deleteLater()
-        message = replace(running.message, content=running.text, **how)
+        message = replace(running.message, content=running.text, answered_by=running.stream.answered_by, **how)
         self.tree.replace(message)
         self._archive.save_message(message)
         self._save_chat()
@@ -199,6 +219,7 @@ class _Running:
         self.message, self.stream, self.began = message, stream, began
         self.rate = Rate()
         self.ttft: float | None = None
+        self.progress: DeepProgress | None = None
         self.has_unsaved = False
         self._pieces: list[str] = []
 
@@ -237,5 +258,6 @@ def request_body(settings: ChatSettings, path: list[Message]) -> dict[str, Any]:
         "min_p": settings.min_p,
         "repeat_penalty": settings.repeat_penalty,
     }
-    optional = {"model": settings.model, "max_tokens": settings.max_tokens, "seed": settings.seed}
+    speed = None if settings.speed is Speed.STANDARD else settings.speed.value
+    optional = {"model": settings.model, "max_tokens": settings.max_tokens, "seed": settings.seed, "speed": speed}
     return body | {name: value for name, value in optional.items() if value is not None}

@@ -13,6 +13,7 @@ from ui.chat.conversation import Conversation, new_chat
 from ui.chat.ids import Ids, now_ms
 from ui.chat.message_tree import MessageTree
 from ui.chat.records import Chat, ChatSettings, ChatSummary, Message
+from ui.chat.speeds import Speed
 
 LIST_PAUSE_MS = 50
 LIST_PAGE = 300  # chats that are listed at first, and more each time the end of the list comes near
@@ -49,10 +50,11 @@ class ChatDesk(QObject):
         return frozenset(chat_id for chat_id, conversation in known.items() if conversation.is_running)
 
     def new_chat(self) -> None:
-        """Open an empty chat that asks for the same model as the one before."""
+        """Open an empty chat that asks for the same model and speed as the one before."""
         self._wanted = None
         if not self.current.is_new:
-            settings = ChatSettings(model=self.current.chat.settings.model)
+            last = self.current.chat.settings
+            settings = ChatSettings(model=last.model, speed=last.speed)
             self._show(self._conversation(new_chat(self._ids, settings), MessageTree()))
 
     def open(self, chat_id: int) -> None:
@@ -119,9 +121,9 @@ class ChatDesk(QObject):
         """End the running reply."""
         self.current.stop()
 
-    def regenerate(self, message_id: int) -> None:
-        """Ask for another version of a reply."""
-        self.current.regenerate(message_id)
+    def regenerate(self, message_id: int, speed: Speed | None = None) -> None:
+        """Ask for another version of a reply, at another speed where one is given."""
+        self.current.regenerate(message_id, speed)
 
     def edit(self, message_id: int, text: str) -> None:
         """Say something else in place of a message."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ui.chat.records import Message, Status, Timings
+from ui.chat.speeds import DeepProgress, DeepReceipt, Speed
 
 
 def count(number: float) -> str:
@@ -27,11 +28,21 @@ def parameters(number: int) -> str:
     return f"{number / 1e6:.0f} M" if number >= 1_000_000 else f"{number / 1e3:.0f} K"
 
 
+def deep_progress(progress: DeepProgress, seconds: float) -> str:
+    """Return the line under a deep reply before its first word."""
+    if progress.stage == "plain":
+        return f"Answered directly: {progress.reason}" if progress.reason else "Answered directly"
+    parts = [f"{progress.drafts_done} of {progress.drafts} drafts done" if progress.stage == "drafting" else ""]
+    parts += [f"{count(progress.tokens)} tokens of thought" if progress.tokens else "", f"{seconds:.1f} s"]
+    return "  ·  ".join(part for part in parts if part)
+
+
 def receipt(message: Message) -> str:
     """Return the line under a reply that has ended."""
-    parts = [_ending(message)]
+    parts = [_ending(message), _SPEEDS.get(message.speed, "")]
     timings = message.timings
     if timings is not None:
+        parts.append(_deep(timings.deep))
         if timings.decode_per_second > 0:
             parts.append(rate(timings.decode_per_second))
         parts.append(f"first token {milliseconds(timings.ttft_ms)}")
@@ -61,7 +72,22 @@ def receipt_details(timings: Timings) -> str:
         lines.append(f"Read for each token: {timings.bytes_per_token / 1e6:,.0f} MB{_peak(timings)}")
     if timings.seed is not None:
         lines.append(f"Seed: {timings.seed}")
+    if timings.deep is not None:
+        lines += [
+            f"{stage.stage.capitalize()}: {count(stage.completion_tokens)} tokens in {milliseconds(stage.ms)}"
+            for stage in timings.deep.stages
+        ]
+        lines += [f"Answered directly: {timings.deep.reason}"] if timings.deep.reason else []
     return "\n".join(lines)
+
+
+_SPEEDS = {Speed.FAST: "Fast", Speed.BATCH: "Batch"}
+
+
+def _deep(deep: DeepReceipt | None) -> str:
+    if deep is None:
+        return ""
+    return f"Deep: {deep.drafts_used} drafts" if deep.stages else "Deep: answered directly"
 
 
 def _ending(message: Message) -> str:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from core.sampling_params import SamplingParams
+from ui.chat.speeds import DeepReceipt, Speed, speed_of
 
 _DEFAULTS = SamplingParams()
 
@@ -41,6 +42,7 @@ class ChatSettings:
     repeat_penalty: float = _DEFAULTS.repeat_penalty
     max_tokens: int | None = None
     seed: int | None = None
+    speed: Speed = Speed.STANDARD
 
     def to_json(self) -> str:
         """Return all fields as one JSON object."""
@@ -53,7 +55,9 @@ class ChatSettings:
             found = json.loads(text)
         except ValueError:
             return cls()
-        return cls(**_fitting(cls, found)) if isinstance(found, dict) else cls()
+        if not isinstance(found, dict):
+            return cls()
+        return cls(**_fitting(cls, found) | {"speed": speed_of(found.get("speed"))})
 
 
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -66,6 +70,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "repeat_penalty": (int, float),
     "max_tokens": (int, type(None)),
     "seed": (int, type(None)),
+    "speed": (str,),
 }
 
 
@@ -94,6 +99,7 @@ class Timings:
     peak_share: float | None = None
     speedup: float = 1.0
     seed: int | None = None
+    deep: DeepReceipt | None = None
 
     @classmethod
     def from_object(cls, found: object) -> Timings | None:
@@ -102,12 +108,15 @@ class Timings:
             return None
         names = {f.name for f in fields(cls)}
         known: dict[str, Any] = {k: v for k, v in found.items() if k in names and isinstance(v, int | float)}
-        return cls(**known)
+        return cls(**known, deep=DeepReceipt.from_object(found.get("deep")))
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One thing said. ``parent_id`` is the message before it: several with one parent are versions of each other."""
+    """One thing said. ``parent_id`` is the message before it: several with one parent are versions of each other.
+
+    ``speed`` is how a reply was asked for; ``answered_by`` names the small model where that one gave it.
+    """
 
     id: int
     chat_id: int
@@ -120,6 +129,8 @@ class Message:
     finish_reason: str | None = None
     model: str | None = None
     timings: Timings | None = None
+    speed: Speed = Speed.STANDARD
+    answered_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

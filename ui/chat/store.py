@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ui.chat.records import Chat, ChatSettings, ChatSummary, Message, Role, Status, Timings
+from ui.chat.speeds import speed_of
 
 MIGRATIONS = (
     """
@@ -54,6 +55,10 @@ MIGRATIONS = (
         INSERT INTO message_fts(message_fts, rowid, content) VALUES ('delete', old.id, old.content);
         INSERT INTO message_fts(rowid, content) VALUES (new.id, new.content);
     END;
+    """,
+    """
+    ALTER TABLE message ADD COLUMN speed TEXT NOT NULL DEFAULT 'standard';
+    ALTER TABLE message ADD COLUMN answered_by TEXT;
     """,
 )
 MEMORY = ":memory:"
@@ -162,10 +167,10 @@ class ChatStore:
         with self._transaction():
             self._db.execute(
                 "INSERT INTO message(id, chat_id, parent_id, role, content, created_ms, status, problem, "
-                "finish_reason, model, timings) VALUES (?,?,?,?,?,?,?,?,?,?,?) "
+                "finish_reason, model, timings, speed, answered_by) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) "
                 "ON CONFLICT(id) DO UPDATE SET content=excluded.content, status=excluded.status, "
                 "problem=excluded.problem, finish_reason=excluded.finish_reason, model=excluded.model, "
-                "timings=excluded.timings",
+                "timings=excluded.timings, answered_by=excluded.answered_by",
                 (
                     message.id,
                     message.chat_id,
@@ -178,6 +183,8 @@ class ChatStore:
                     message.finish_reason,
                     message.model,
                     timings,
+                    message.speed.value,
+                    message.answered_by,
                 ),
             )
 
@@ -219,7 +226,8 @@ class ChatStore:
     def messages(self, chat_id: int) -> list[Message]:
         """Return all messages of a chat, of all branches, oldest first."""
         rows = self._db.execute(
-            "SELECT id, chat_id, parent_id, role, content, created_ms, status, problem, finish_reason, model, timings "
+            "SELECT id, chat_id, parent_id, role, content, created_ms, status, problem, finish_reason, model, timings, "
+            "speed, answered_by "
             "FROM message WHERE chat_id=? ORDER BY id",
             (chat_id,),
         )
@@ -289,7 +297,8 @@ def _storable(text: str) -> str:
 
 
 def _message(row: tuple[Any, ...]) -> Message:
-    number, chat_id, parent_id, role, content, created_ms, status, problem, finish_reason, model, timings = row
+    number, chat_id, parent_id, role, content, created_ms, status, problem, finish_reason, model, *rest = row
+    timings, speed, answered_by = rest
     return Message(
         id=number,
         chat_id=chat_id,
@@ -302,6 +311,8 @@ def _message(row: tuple[Any, ...]) -> Message:
         finish_reason=finish_reason,
         model=model,
         timings=_timings(timings),
+        speed=speed_of(speed),
+        answered_by=answered_by,
     )
 
 

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QVBoxLayout, QW
 from ui.chat.assistant_message import AssistantMessage
 from ui.chat.message_view import MessageView
 from ui.chat.records import Message, Role, Status
+from ui.chat.speeds import DeepProgress
 from ui.chat.text_tools import TextTools
 from ui.chat.user_message import UserMessage
 from ui.icon_button import IconButton
@@ -26,6 +27,7 @@ class Transcript(QScrollArea):
     """Shows a path of messages and stays at its end, unless the user scrolled away."""
 
     regenerate = Signal(object)
+    redo_in_full = Signal(object)
     edited = Signal(object, str)
     chosen = Signal(object)
     link_chosen = Signal(str)
@@ -110,11 +112,25 @@ class Transcript(QScrollArea):
         if isinstance(view, AssistantMessage):
             view.append(text)
 
-    def show_live(self, message_id: int, rate: float, ttft: float | None, wait: float, extra: str = "") -> None:
-        """Show how fast a growing reply is coming."""
+    def show_live(
+        self,
+        message_id: int,
+        rate: float,
+        ttft: float | None,
+        wait: float,
+        extra: str = "",
+        progress: DeepProgress | None = None,
+    ) -> None:
+        """Show how fast a growing reply is coming, and how far the stages before it are."""
         view = self._views.get(message_id)
         if isinstance(view, AssistantMessage):
-            view.show_live(rate, ttft, wait, extra)
+            view.show_live(rate, ttft, wait, extra, progress)
+
+    def show_answered_by(self, message_id: int, name: str | None) -> None:
+        """Mark a reply that the small model gives."""
+        view = self._views.get(message_id)
+        if isinstance(view, AssistantMessage):
+            view.show_answered_by(name)
 
     def show_ended(self, message: Message) -> None:
         """Show how a reply ended."""
@@ -175,6 +191,7 @@ class Transcript(QScrollArea):
         else:
             assistant = AssistantMessage(message, versions, self._tools)
             assistant.regenerate.connect(self.regenerate)
+            assistant.redo_in_full.connect(self.redo_in_full)
             if message.status is not Status.STREAMING:
                 assistant.show_ended(message)
             view = assistant

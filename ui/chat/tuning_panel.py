@@ -164,13 +164,16 @@ class TuningPanel(QFrame):
             self.changed.emit(settings)
 
     def _on_reset(self) -> None:
-        defaults = replace(ChatSettings(), model=self._settings.model, system_prompt=self._settings.system_prompt)
+        defaults = self._defaults()
         self.show_settings(defaults)
         self.changed.emit(defaults)
 
     def _show_reset(self) -> None:
-        kept = replace(ChatSettings(), model=self._settings.model, system_prompt=self._settings.system_prompt)
-        self.reset.setEnabled(self._settings != kept)
+        self.reset.setEnabled(self._settings != self._defaults())
+
+    def _defaults(self) -> ChatSettings:
+        chosen = self._settings
+        return ChatSettings(model=chosen.model, system_prompt=chosen.system_prompt, speed=chosen.speed)
 
 
 class _DialRow(QWidget):
