@@ -13,6 +13,7 @@ from core.errors import SlipstreamError
 
 if TYPE_CHECKING:
     from models.hub.client import Hub
+    from models.hub.settings import HubSettings
 
 
 class LibraryError(SlipstreamError):
@@ -26,9 +27,56 @@ class LibraryError(SlipstreamError):
 def hub() -> Hub:
     """The Hub as the environment and the saved settings say; raises BadHubSetting."""
     from models.hub.client import Hub
+
+    return Hub(hub_settings())
+
+
+def hub_settings() -> HubSettings:
+    """How the Hub is reached; raises BadHubSetting."""
     from models.hub.settings import read_settings
 
-    return Hub(read_settings(hub_file()))
+    return read_settings(hub_file())
+
+
+def change_hub(address: str | None, proxy: str | None) -> None:
+    """Save another address or proxy: None leaves one as it is, "" is the usual one.
+
+    Raises BadHubSetting, and LibraryError where the file cannot be written.
+    """
+    from models.hub.settings import save_settings, saved_settings
+
+    saved = saved_settings(hub_file())
+    try:
+        save_settings(
+            hub_file(),
+            address=saved.get("address") if address is None else address,
+            proxy=saved.get("proxy") if proxy is None else proxy,
+        )
+    except OSError as error:
+        raise LibraryError(f"{hub_file()} cannot be written: {error.strerror}.", ExitCode.ERROR) from error
+
+
+def log_in(typed: str) -> str:
+    """Keep an access token in the system's keyring once the Hub has taken it; return its owner's name.
+
+    Raises HubError, and LibraryError for what cannot be a token.
+    """
+    from models.hub.token import keep_token
+
+    secret = typed.strip()
+    if not secret or any(character.isspace() or not character.isprintable() for character in secret):
+        raise LibraryError("That is no access token. Make one in your account's settings on the Hub.", ExitCode.USAGE)
+    client = hub()
+    user = client.user_of(secret)
+    keep_token(client.settings.address, secret)
+    return user
+
+
+def log_out() -> bool:
+    """Remove the access token from the keyring; False if there was none. Raises BadHubSetting."""
+    from models.hub.token import forget_token
+
+    return forget_token(hub_settings().address)
 
 
 def hub_file() -> Path:

@@ -30,7 +30,7 @@ def catalog() -> Catalog:
     from models.catalog import Catalog
     from models.imported import read_folders
 
-    return Catalog([models_folder()], imported=read_folders(folders_file()))
+    return Catalog([models_folder()], imported=lambda: read_folders(folders_file()))
 
 
 def find_model(name: str) -> ModelEntry:

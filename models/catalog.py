@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,10 +61,11 @@ class Catalog:
         folders: Sequence[Path],
         *,
         starter: Path | None = STARTER_FOLDER,
-        imported: Sequence[ImportedFolder] = (),
+        imported: Sequence[ImportedFolder] | Callable[[], Sequence[ImportedFolder]] = (),
     ) -> None:
+        """``imported`` may be a function: it is asked anew at each scan."""
         self._folders = [*([starter] if starter else []), *folders]
-        self._imported = imported
+        self._imported = imported if callable(imported) else lambda: imported
         self._starter = starter.resolve() if starter else None
         self._read: dict[_Stamp, ModelFacts | str] = {}
         self._problems: tuple[FolderProblem, ...] = ()
@@ -82,7 +83,7 @@ class Catalog:
             scan = _Scan()
             files = {path: "" for folder in self._folders for path in self._ordered(folder, scan.model_files(folder))}
             origins: dict[Path, str] = {}
-            for folder in self._imported:
+            for folder in self._imported():
                 found = dict(scan.imported_files(folder))
                 files |= found
                 origins |= dict.fromkeys(found, folder.kind.value)

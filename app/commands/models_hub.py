@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from app.exit_codes import ExitCode
 from app.sizes import table
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -24,21 +23,12 @@ def hub(
     as_json: _Json = False,
 ) -> None:
     """Show or change how the Hub is reached. HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE go before what is set here."""
-    from app.library import LibraryError, hub_file, told
-    from models.hub.settings import read_settings, save_settings, saved_settings
+    from app.library import change_hub, hub_settings, told
 
     with told():
         if address is not None or proxy is not None:
-            saved = saved_settings(hub_file())
-            try:
-                save_settings(
-                    hub_file(),
-                    address=saved.get("address") if address is None else address,
-                    proxy=saved.get("proxy") if proxy is None else proxy,
-                )
-            except OSError as error:
-                raise LibraryError(f"{hub_file()} cannot be written: {error.strerror}.", ExitCode.ERROR) from error
-        settings = read_settings(hub_file())
+            change_hub(address, proxy)
+        settings = hub_settings()
     facts = {
         "address": settings.address,
         "proxy": settings.shown_proxy,
@@ -57,38 +47,27 @@ def login(as_json: _Json = False) -> None:
 
     The token is asked for without showing it, or read from a pipe; it is in no file, log or command line.
     """
-    from app.library import hub, told
-    from models.hub.token import keep_token
+    from app.library import hub, log_in, told
 
     with told():
-        client = hub()
-        secret = _ask()
-        user = client.user_of(secret)
-        keep_token(client.settings.address, secret)
-    print(json.dumps({"user": user}) if as_json else f"Logged in at {client.settings.address} as {user}.")
+        address = hub().settings.address
+        user = log_in(_ask())
+    print(json.dumps({"user": user}) if as_json else f"Logged in at {address} as {user}.")
 
 
 def logout(as_json: _Json = False) -> None:
     """Remove the Hub's access token from the system's keyring."""
-    from app.library import hub, told
-    from models.hub.token import forget_token
+    from app.library import hub_settings, log_out, told
 
     with told():
-        settings = hub().settings
-        was_there = forget_token(settings.address)
+        address, was_there = hub_settings().address, log_out()
     if as_json:
         print(json.dumps({"was_logged_in": was_there}))
         return
-    print(f"Logged out of {settings.address}." if was_there else "There was no token in the keyring.")
+    print(f"Logged out of {address}." if was_there else "There was no token in the keyring.")
 
 
 def _ask() -> str:
     from getpass import getpass
 
-    from app.library import LibraryError
-
-    typed = getpass("Access token (it is not shown): ") if sys.stdin.isatty() else sys.stdin.readline(4096)
-    secret = typed.strip()
-    if not secret or any(character.isspace() or not character.isprintable() for character in secret):
-        raise LibraryError("That is no access token. Make one in your account's settings on the Hub.", ExitCode.USAGE)
-    return secret
+    return getpass("Access token (it is not shown): ") if sys.stdin.isatty() else sys.stdin.readline(4096)

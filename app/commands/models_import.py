@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.exit_codes import ExitCode
 from app.sizes import table
 
 if TYPE_CHECKING:
@@ -29,26 +28,21 @@ def import_folder(
     The folders of the Hugging Face cache, LM Studio, Ollama, Jan and GPT4All are recognised. Without a folder, those
     on this machine are listed.
     """
-    from app.library import folders_file
-    from models.imported import known_places, read_folders
-
-    known = read_folders(folders_file())
     if folder is None:
-        _print_places(known, tuple(place for place in known_places() if place not in known), as_json)
+        from app.imported_folders import places
+
+        _print_places(*places(), as_json)
     elif forget:
-        _forget(folder, known, as_json)
+        _forget(folder, as_json)
     else:
-        _import(folder, known, as_json)
+        _import(folder, as_json)
 
 
-def _import(folder: Path, known: _Folders, as_json: bool) -> None:
-    from app.library import told
+def _import(folder: Path, as_json: bool) -> None:
+    from app.imported_folders import import_folder as add
     from models.catalog import Catalog
-    from models.imported import recognise
 
-    with told():
-        chosen = recognise(folder)
-    _save((*(other for other in known if other.path != chosen.path), chosen))
+    chosen = add(folder)
     catalog = Catalog([], starter=None, imported=[chosen])
     entries = catalog.entries()
     problems = [problem.sentence for problem in catalog.folder_problems]
@@ -62,25 +56,11 @@ def _import(folder: Path, known: _Folders, as_json: bool) -> None:
     print("\n".join([*(f"  {entry.name}" for entry in usable[:50]), *problems]))
 
 
-def _forget(folder: Path, known: _Folders, as_json: bool) -> None:
-    from app.library import LibraryError
+def _forget(folder: Path, as_json: bool) -> None:
+    from app.imported_folders import forget_folder
 
-    path = Path(folder.expanduser().absolute())
-    others = tuple(other for other in known if path not in (other.path, other.path.parent))
-    if others == known:
-        raise LibraryError(f"{path} was not imported. `slipstream models import` lists what was.", ExitCode.USAGE)
-    _save(others)
+    path = forget_folder(folder)
     print(json.dumps({"forgotten": str(path)}) if as_json else f"{path} is no longer looked through.")
-
-
-def _save(folders: _Folders) -> None:
-    from app.library import LibraryError, folders_file
-    from models.imported import write_folders
-
-    try:
-        write_folders(folders_file(), folders)
-    except OSError as error:
-        raise LibraryError(f"{folders_file()} cannot be written: {error.strerror}.", ExitCode.ERROR) from error
 
 
 def _print_places(known: _Folders, found: _Folders, as_json: bool) -> None:

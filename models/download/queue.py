@@ -41,7 +41,7 @@ class DownloadQueue:
     """Downloads some wishes at a time, in order, each in a thread of its own. Thread-safe.
 
     ``changed`` is called from those threads with a job that has changed. What had not ended when the app did is there
-    again, paused, when a queue is opened for the same folder.
+    again, paused, when a queue is opened for the same folder; ``interrupted`` are those that nobody had paused.
     """
 
     def __init__(
@@ -61,7 +61,12 @@ class DownloadQueue:
         self._running: dict[int, ModelDownload] = {}
         # The phase that a running job is asked to end in.
         self._asked: dict[int, Phase] = {}
-        self._jobs = [Job(next(self._numbers), wish, replace(_NOTHING, phase=Phase.PAUSED)) for wish in self._saved()]
+        self._is_closing = False
+        saved = self._saved()
+        self._jobs = [Job(next(self._numbers), wish, replace(_NOTHING, phase=Phase.PAUSED)) for wish, _ in saved]
+        self.interrupted = tuple(
+            job.number for job, (_, was_paused) in zip(self._jobs, saved, strict=True) if not was_paused
+        )
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -89,6 +94,7 @@ class DownloadQueue:
         with self._lock:
             if self._job(number).phase in (Phase.PAUSED, Phase.FAILED):
                 self._set(number, phase=Phase.QUEUED)
+                self._save()
             self._start()
 
     def cancel(self, number: int) -> None:
@@ -103,9 +109,19 @@ class DownloadQueue:
             self._jobs.insert(position, job)
             self._save()
 
+    def clear_ended(self) -> None:
+        """Take the jobs off the list that are done or cancelled."""
+        with self._lock:
+            self._jobs = [job for job in self._jobs if job.phase not in _ENDED]
+
+    def use(self, hub: Hub) -> None:
+        """Ask another hub from the next start of a job on: settings or the token have changed."""
+        self._hub = hub
+
     def close(self) -> None:
         """Stop everything; the next queue of this folder has it again."""
         with self._lock:
+            self._is_closing = True
             running = list(self._running)
             self._n_running = 0
         for number in running:
@@ -188,7 +204,10 @@ class DownloadQueue:
         self._on_change(job)
 
     def _save(self) -> None:
-        wishes = [asdict(job.wish) for job in self._jobs if job.phase not in _ENDED]
+        if self._is_closing:  # what is stopped now was not paused by anybody
+            return
+        left = [job for job in self._jobs if job.phase not in _ENDED]
+        wishes = [asdict(job.wish) | {"is_paused": job.phase is Phase.PAUSED} for job in left]
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             new = self._file.with_name(self._file.name + ".new")
@@ -198,8 +217,11 @@ class DownloadQueue:
             # The download itself tells that the folder cannot be written.
             return
 
-    def _saved(self) -> list[Wish]:
+    def _saved(self) -> list[tuple[Wish, bool]]:
+        """The wishes, each with whether the user had paused it."""
         try:
-            return [Wish(**wish) for wish in json.loads(self._file.read_bytes())]
-        except (OSError, ValueError, TypeError):
+            found = json.loads(self._file.read_bytes())
+            return [(Wish(**{k: v for k, v in one.items() if k != "is_paused"}), bool(one.get("is_paused", True)))
+                    for one in found]  # fmt: skip
+        except (OSError, ValueError, TypeError, AttributeError):
             return []

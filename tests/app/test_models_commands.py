@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from app import cli
-from app.commands import models_remove
+from app import cli, removal
 from app.exit_codes import ExitCode
 from core import bandwidth
 from core.machine import this_machine
@@ -150,7 +149,7 @@ def test_a_file_changed_behind_the_back_is_no_longer_verified(models, home):
 def test_removal_goes_to_the_trash(models, home, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(home / "xdg"))
     trashed = []
-    monkeypatch.setattr(models_remove, "_remove_file", lambda file, for_good: trashed.append((file.name, for_good)))
+    monkeypatch.setattr(removal, "_remove_file", lambda file, for_good: trashed.append((file.name, for_good)))
     models("pull", f"{REPO}:Q4_0")
     assert "in the trash" in models("rm", "fox-Q4_0")[1]
     assert trashed == [("fox-Q4_0.gguf", False)]
@@ -161,9 +160,9 @@ def test_a_trash_that_fails_says_what_to_do(models, monkeypatch):
         raise OSError(13, "Permission denied")
 
     models("pull", f"{REPO}:Q4_0")
-    monkeypatch.setattr(models_remove, "_remove_file", refuse)
+    monkeypatch.setattr(removal, "_remove_file", refuse)
     code, _, err = models("rm", "fox-Q4_0")
-    assert (code, "With --delete" in err) == (ExitCode.ERROR, True)
+    assert (code, "--delete` deletes it for good" in err) == (ExitCode.ERROR, True)
 
 
 def test_what_was_not_downloaded_is_not_removed(models, tmp_path):

@@ -155,3 +155,24 @@ def test_speed_and_eta():
         progress = speed.progress(float(second), 200, 1100)
     assert (progress.bytes_per_second, progress.eta) == (0, None)
     assert speed.progress(31.0, 0, 1100).bytes_per_second == 0
+
+
+def test_only_what_nobody_had_paused_was_interrupted(open_queue, server):
+    slow(server, "one")
+    queue = open_queue()
+    _, two, three = [queue.add(wish(name)) for name in NAMES]
+    queue.pause(two.number)
+    queue.pause(three.number)
+    queue.resume(three.number)
+    queue.close()
+    again = open_queue()
+    by_number = {job.number: job.wish.repo_id for job in again.jobs}
+    assert [by_number[number] for number in again.interrupted] == ["acme/one", "acme/three"]
+
+
+def test_what_has_ended_is_taken_off_the_list(open_queue):
+    queue = open_queue()
+    queue.add(wish("one"))
+    wait_for(queue, lambda jobs: jobs[0].phase is Phase.DONE)
+    queue.clear_ended()
+    assert queue.jobs == ()

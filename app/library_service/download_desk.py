@@ -1,0 +1,117 @@
+"""The queue of downloads, and news of it at a pace that a window can show."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from app.library import hub
+from app.paths import models_folder
+from models.download.model_download import Wish
+from models.download.progress import Phase
+from models.download.queue import DownloadQueue, Job
+from models.hub.errors import HubError
+from models.library.values import Download
+
+NEWS_SECONDS = 0.2
+
+
+class DownloadDesk:
+    """Downloads one model after the other. ``tell`` gets all downloads whenever one has changed, ``arrived`` nothing.
+
+    Both are called from threads. Methods raise HubError where the Hub's settings cannot be used.
+    """
+
+    def __init__(self, tell: Callable[[tuple[Download, ...]], None], arrived: Callable[[], None]) -> None:
+        self._tell, self._arrived = tell, arrived
+        self._queue: DownloadQueue | None = None
+        self._lock = threading.Lock()
+        self._changed, self._is_over = threading.Event(), threading.Event()
+
+    def start(self) -> None:
+        """Go on with what the last process left, and tell from now on."""
+        threading.Thread(target=self._tell_of_changes, daemon=True).start()
+        try:
+            queue = self.queue
+        except HubError:
+            return  # whoever asks for a download is told
+        for number in queue.interrupted:
+            queue.resume(number)
+        self._changed.set()
+
+    def stop(self) -> None:
+        """Tell no more. The next process goes on with what runs."""
+        self._is_over.set()
+        self._changed.set()
+
+    @property
+    def queue(self) -> DownloadQueue:
+        """The queue, opened when it is first needed; raises BadHubSetting."""
+        with self._lock:
+            if self._queue is None:
+                self._queue = DownloadQueue(hub(), models_folder(), changed=self._on_change)
+            return self._queue
+
+    def pull(self, repo_id: str, wanted: str) -> None:
+        """Download a model when it is its turn."""
+        self.queue.add(Wish(repo_id, wanted))
+        self._changed.set()
+
+    def pause(self, number: int) -> None:
+        """Stop one and keep what has arrived."""
+        self._act(self.queue.pause, number)
+
+    def resume(self, number: int) -> None:
+        """Let one go on."""
+        self._act(self.queue.resume, number)
+
+    def cancel(self, number: int) -> None:
+        """End one and remove what has arrived."""
+        self._act(self.queue.cancel, number)
+
+    def move(self, number: int, position: int) -> None:
+        """Put one at a place of the queue."""
+        self._act(lambda number: self.queue.move(number, max(0, position)), number)
+
+    def clear_ended(self) -> None:
+        """Take those that have ended off the list."""
+        self.queue.clear_ended()
+        self._changed.set()
+
+    def use_settings(self) -> None:
+        """Ask the Hub as it is set now."""
+        self.queue.use(hub())
+
+    def _act(self, act: Callable[[int], None], number: int) -> None:
+        # Two windows' clicks can cross: what is gone from the list needs nothing.
+        if any(job.number == number for job in self.queue.jobs):
+            act(number)
+        self._changed.set()
+
+    def _on_change(self, job: Job) -> None:
+        if job.phase is Phase.DONE:
+            self._arrived()
+        self._changed.set()
+
+    def _tell_of_changes(self) -> None:
+        while not self._is_over.is_set():
+            self._changed.wait()
+            self._changed.clear()
+            if self._queue is not None:
+                self._tell(tuple(_download(job) for job in self._queue.jobs if job.phase is not Phase.CANCELLED))
+            self._is_over.wait(NEWS_SECONDS)
+
+
+def _download(job: Job) -> Download:
+    progress = job.progress
+    return Download(
+        job.number,
+        job.wish.repo_id,
+        job.wish.wanted,
+        progress.phase.value,
+        progress.n_done,
+        progress.n_total,
+        progress.bytes_per_second,
+        progress.eta,
+        job.problem,
+    )

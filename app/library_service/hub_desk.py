@@ -1,0 +1,87 @@
+"""What the Hub has, as the library shows it."""
+
+from __future__ import annotations
+
+from app.library import change_hub, hub, hub_settings, log_in, log_out
+from models.curated import CuratedList, curated
+from models.hub.repository import FoundRepository, Repository
+from models.library.values import HubFacts, Judgement
+
+N_FOUND = 50
+_N_KEPT = 32
+
+
+class HubDesk:
+    """Asks the Hub with the settings of the moment. Every method may block and raises HubError."""
+
+    def __init__(self) -> None:
+        # At one commit a repository stays as it is: judging its models asks for it once.
+        self._seen: dict[str, Repository] = {}
+
+    def curated(self) -> CuratedList:
+        """Return the models to begin with."""
+        return curated()
+
+    def search(self, words: str, order: str) -> tuple[FoundRepository, ...]:
+        """Return repositories by words, best first."""
+        from models.hub.client import SORTS, Search
+
+        return hub().search(Search(words, sort=SORTS.get(order, "downloads"), limit=N_FOUND))
+
+    def repository(self, repo_id: str) -> Repository:
+        """Return one repository, as it is now."""
+        found = hub().repository(repo_id)
+        while len(self._seen) >= _N_KEPT:
+            self._seen.pop(next(iter(self._seen)))
+        self._seen[repo_id] = found
+        return found
+
+    def judge(self, repo_id: str, wanted: str) -> Judgement:
+        """Read the header of one model over the network; raises GgufError and NothingToChoose too."""
+        from models.download.model_download import choose_one
+        from models.hub.remote_source import remote_facts
+
+        repository = self._seen.get(repo_id) or self.repository(repo_id)
+        model = choose_one(repository, wanted)
+        facts = remote_facts(hub(), repository, model)
+        return Judgement(
+            repo_id=repo_id,
+            name=model.name,
+            architecture=facts.architecture,
+            quantisation=facts.quantisation,
+            n_params=facts.n_params,
+            n_active_params=facts.n_active_params,
+            n_bytes=model.n_bytes,
+            n_ctx_train=facts.n_ctx_train,
+            n_layers=facts.n_layers,
+            n_experts=facts.n_experts,
+            n_experts_used=facts.n_experts_used,
+            bytes_per_token=facts.active_bytes_per_token,
+            kv_bytes_per_token=facts.kv_bytes_per_token(),
+            has_chat_template=facts.has_chat_template,
+            licence=facts.licence or repository.licence,
+            problem=facts.problem,
+        )
+
+    def facts(self) -> HubFacts:
+        """Return how the Hub is reached; raises BadHubSetting."""
+        settings = hub_settings()
+        token = settings.token.origin if settings.token is not None else None
+        return HubFacts(settings.address, settings.shown_proxy, token, settings.is_offline)
+
+    def change(self, address: str, proxy: str) -> HubFacts:
+        """Reach the Hub at another address or through another proxy; raises LibraryError too."""
+        # A password is not shown, so what comes back with stars in it is the proxy as it was.
+        change_hub(address, None if "***@" in proxy else proxy)
+        self._seen.clear()
+        return self.facts()
+
+    def log_in(self, token: str) -> HubFacts:
+        """Keep a token; raises LibraryError too."""
+        log_in(token)
+        return self.facts()
+
+    def log_out(self) -> HubFacts:
+        """Forget the token."""
+        log_out()
+        return self.facts()

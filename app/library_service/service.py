@@ -1,0 +1,105 @@
+"""Takes requests and sends what answers them: each in a thread of its own, so that none waits for the network."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from app.library_service.download_desk import DownloadDesk
+from app.library_service.hub_desk import HubDesk
+from app.library_service.model_shelf import ModelShelf
+from app.library_service.outbox import Outbox
+from app.library_service.troubles import trouble_of
+from models.library import requests as ask
+from models.library.lines import DOWNLOADS, MODELS, BadLine, answer_line, news_line, read_request, trouble_line
+
+_log = logging.getLogger("slipstream.library")
+N_THREADS = 8
+
+
+class Service:
+    """The library behind one pipe."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        self._outbox = outbox
+        self._shelf, self._hub = ModelShelf(), HubDesk()
+        self._downloads = DownloadDesk(
+            tell=lambda downloads: outbox.send(news_line(DOWNLOADS, downloads)), arrived=self._tell_of_models
+        )
+        self._threads = ThreadPoolExecutor(N_THREADS, "library")
+        self._handlers = self._made_handlers()
+
+    def start(self) -> None:
+        """Go on with the downloads of the last time."""
+        self._downloads.start()
+
+    def stop(self) -> None:
+        """Take no more."""
+        self._downloads.stop()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def take(self, line: bytes) -> None:
+        """Answer one line."""
+        try:
+            number, request = read_request(line)
+        except BadLine as error:
+            _log.warning("a line that is no request: %s", error)
+            return
+        self._threads.submit(self._answer, number, request)
+
+    def _answer(self, number: int, request: ask.Request) -> None:
+        try:
+            answer = self._handlers[type(request)](request)
+            if isinstance(answer, Iterator):
+                for part in answer:
+                    self._outbox.send(answer_line(number, part, has_more=True))
+                answer = None
+            self._outbox.send(answer_line(number, answer))
+        except Exception as error:
+            # Whatever it was, the one who asked gets a sentence: a thread's traceback helps nobody.
+            self._outbox.send(trouble_line(number, trouble_of(error)))
+
+    def _made_handlers(self) -> dict[type, Callable[[Any], Any]]:
+        shelf, hub, downloads = self._shelf, self._hub, self._downloads
+        return {
+            ask.ListModels: lambda request: shelf.rows(),
+            ask.ShowModel: lambda request: shelf.details(request.name),
+            ask.ListPlaces: lambda request: shelf.places(),
+            ask.Remove: self._changing_models(lambda request: shelf.remove(request.name)),
+            ask.Import: self._changing_models(lambda request: shelf.import_folder(request.folder)),
+            ask.Forget: self._changing_models(lambda request: shelf.forget(request.folder)),
+            ask.ListCurated: lambda request: hub.curated(),
+            ask.SearchHub: lambda request: hub.search(request.words, request.order),
+            ask.ShowRepository: lambda request: hub.repository(request.repo_id),
+            ask.Judge: lambda request: hub.judge(request.repo_id, request.wanted),
+            ask.ShowHub: lambda request: hub.facts(),
+            ask.ChangeHub: self._changing_hub(lambda request: hub.change(request.address, request.proxy)),
+            ask.LogIn: self._changing_hub(lambda request: hub.log_in(request.token)),
+            ask.LogOut: self._changing_hub(lambda request: hub.log_out()),
+            ask.Pull: lambda request: downloads.pull(request.repo_id, request.wanted),
+            ask.Pause: lambda request: downloads.pause(request.number),
+            ask.Resume: lambda request: downloads.resume(request.number),
+            ask.Cancel: lambda request: downloads.cancel(request.number),
+            ask.Move: lambda request: downloads.move(request.number, request.position),
+            ask.ClearEnded: lambda request: downloads.clear_ended(),
+        }
+
+    def _changing_models(self, act: Callable[[Any], None]) -> Callable[[Any], None]:
+        def changed(request: Any) -> None:
+            act(request)
+            self._tell_of_models()
+
+        return changed
+
+    def _changing_hub(self, act: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def changed(request: Any) -> Any:
+            facts = act(request)
+            self._downloads.use_settings()
+            return facts
+
+        return changed
+
+    def _tell_of_models(self) -> None:
+        self._outbox.send(news_line(MODELS))

@@ -1,0 +1,27 @@
+"""From what went wrong to the sentence that the window shows, and what it may offer with it."""
+
+from __future__ import annotations
+
+from core.errors import SlipstreamError
+from models.download.errors import DownloadError
+from models.gguf_errors import GgufError
+from models.hub.errors import BadHubSetting, HubError, NoAccess, Offline, Unreachable
+from models.imported import ImportRefused
+from models.library.values import Trouble, TroubleKind
+
+
+def trouble_of(error: Exception) -> Trouble:
+    """Return ``error`` as a sentence; what nobody foresaw is named too."""
+    if isinstance(error, Offline | Unreachable):
+        return Trouble(error.message, TroubleKind.OFFLINE)
+    if isinstance(error, NoAccess):
+        return Trouble(error.message, TroubleKind.ACCESS)
+    if isinstance(error, BadHubSetting):
+        return Trouble(error.message, TroubleKind.SETTING)
+    if isinstance(error, HubError | DownloadError | GgufError | ImportRefused):
+        return Trouble(error.message)
+    if isinstance(error, SlipstreamError):
+        return Trouble(str(error))
+    if isinstance(error, OSError):
+        return Trouble(f"{error.filename or 'A file'} could not be used: {error.strerror or error}.")
+    return Trouble(f"The library failed ({type(error).__name__}: {error}). Try again, or report it.")

@@ -1,0 +1,161 @@
+"""Values as lines of JSON and back: one request, answer or piece of news per line.
+
+to the library    {"id": 3, "ask": "ShowModel", "with": {"name": "..."}}
+from it           {"id": 3, "value": ..., "more": false}     the last part of an answer has no "more"
+                  {"id": 3, "trouble": {"sentence": "..."}}
+                  {"news": "downloads", "value": [...]}      or "models": the list has changed
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from functools import cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from models.library.requests import KINDS, Request
+from models.library.values import Download, Trouble
+
+MAX_LINE_BYTES = 8 << 20
+DOWNLOADS, MODELS = "downloads", "models"
+
+
+class BadLine(ValueError):
+    """A line that is no message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A part of what answers a request, as JSON gave it, or the trouble."""
+
+    id: int
+    value: Any = None
+    trouble: Trouble | None = None
+    has_more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What happened without being asked for; ``downloads`` is set for news of these."""
+
+    name: str
+    downloads: tuple[Download, ...] = ()
+
+
+def request_line(number: int, request: Request) -> bytes:
+    """Return a request as a line."""
+    return _line({"id": number, "ask": type(request).__name__, "with": asdict(request)})
+
+
+def answer_line(number: int, value: Any, *, has_more: bool = False) -> bytes:
+    """Return a part of an answer as a line."""
+    return _line({"id": number, "value": plain(value)} | ({"more": True} if has_more else {}))
+
+
+def trouble_line(number: int, trouble: Trouble) -> bytes:
+    """Return what went wrong with a request as a line."""
+    return _line({"id": number, "trouble": asdict(trouble)})
+
+
+def news_line(name: str, value: Any = None) -> bytes:
+    """Return a piece of news as a line."""
+    return _line({"news": name, "value": plain(value)})
+
+
+def read_request(line: bytes) -> tuple[int, Request]:
+    """Read a line to the library; raises BadLine."""
+    found = _object(line)
+    number, kind = found.get("id"), KINDS.get(str(found.get("ask")))
+    if type(number) is not int or kind is None:
+        raise BadLine("no request")
+    try:
+        return number, value_of(kind, found.get("with"))
+    except (TypeError, ValueError, KeyError) as error:
+        raise BadLine(str(error)) from error
+
+
+def read_message(line: bytes) -> Answer | News:
+    """Read a line from the library; raises BadLine."""
+    found = _object(line)
+    try:
+        if "news" in found:
+            value = found.get("value")
+            return News(str(found["news"]), value_of(tuple[Download, ...], value) if value is not None else ())
+        trouble = found.get("trouble")
+        told = value_of(Trouble, trouble) if trouble is not None else None
+        return Answer(int(found["id"]), found.get("value"), told, bool(found.get("more")))
+    except (TypeError, ValueError, KeyError) as error:
+        raise BadLine(str(error)) from error
+
+
+def plain(value: Any) -> Any:
+    """Return ``value`` as JSON has it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value.value if isinstance(value, Enum) else value
+
+
+def value_of(kind: Any, found: Any) -> Any:
+    """Return ``found``, as JSON gave it, as a value of ``kind``; raises TypeError, ValueError or KeyError."""
+    return _reader(kind)(found)
+
+
+@cache
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    """Return what reads values of a type. Made once per type: lists have thousands of them."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        (inner,) = (argument for argument in arguments if argument is not type(None))
+        read = _reader(inner)
+        return lambda found: None if found is None else read(found)
+    if origin is tuple:
+        item = _reader(arguments[0])
+        return lambda found: tuple(item(one) for one in _checked(list, found))
+    if is_dataclass(kind):
+        return _object_reader(kind)
+    if kind is datetime:
+        return datetime.fromisoformat
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind
+    accepted = (int, float) if kind is float else kind
+    return lambda found: _checked(accepted, found)
+
+
+def _object_reader(kind: Any) -> Callable[[Any], Any]:
+    hints = get_type_hints(kind)
+    readers = {field.name: _reader(hints[field.name]) for field in fields(kind)}
+
+    def read(found: Any) -> Any:
+        known = _checked(dict, found)
+        return kind(**{name: reader(known[name]) for name, reader in readers.items() if name in known})
+
+    return read
+
+
+def _checked(kind: Any, found: Any) -> Any:
+    if not isinstance(found, kind):
+        raise TypeError(f"{type(found).__name__} where {kind} belongs")
+    return found
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadLine("no JSON") from error
+    if not isinstance(found, dict):
+        raise BadLine("no object")
+    return found
+
+
+def _line(found: dict[str, Any]) -> bytes:
+    # Names of files may hold what UTF-8 cannot; ASCII carries everything, and no line feed of its own.
+    return json.dumps(found).encode() + b"\n"

@@ -1,0 +1,168 @@
+"""What can be asked of the library, each with what answers it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from models.curated import CuratedList
+from models.hub.repository import FoundRepository, Repository
+from models.library.values import HubFacts, Judgement, ModelDetails, ModelRows, Place
+
+
+@dataclass(frozen=True, slots=True)
+class ListModels:
+    """The models of this machine, in several parts where there are many."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowModel:
+    """One model in full."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListCurated:
+    """The models to begin with; needs no network."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHub:
+    """Repositories by words; ``order`` is one of ``models.hub.client.SORTS``."""
+
+    words: str
+    order: str = "downloads"
+
+
+@dataclass(frozen=True, slots=True)
+class ShowRepository:
+    """One repository with its models and their sizes."""
+
+    repo_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What one model of a repository would be here; reads its header over the network."""
+
+    repo_id: str
+    wanted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """Download a model; one that is in the queue goes on."""
+
+    repo_id: str
+    wanted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Stop a download and keep what has arrived."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Let a paused or failed download go on."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End a download and remove what has arrived."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Put a download at a place of the queue, 0 being first."""
+
+    number: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClearEnded:
+    """Take the downloads that have ended off the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Move a downloaded model to the trash."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Use the models of a folder where they are."""
+
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """No longer look through an imported folder."""
+
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListPlaces:
+    """Folders that are imported, and those of other programs that could be."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowHub:
+    """How the Hub is reached."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeHub:
+    """Reach the Hub differently; empty means the usual way."""
+
+    address: str
+    proxy: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogIn:
+    """Keep an access token in the system's keyring."""
+
+    token: str
+
+    def __repr__(self) -> str:
+        """Keep the token out of logs and tracebacks."""
+        return "LogIn(token=...)"
+
+
+@dataclass(frozen=True, slots=True)
+class LogOut:
+    """Remove the access token from the keyring."""
+
+
+Request = (
+    ListModels | ShowModel | ListCurated | SearchHub | ShowRepository | Judge | Pull | Pause | Resume | Cancel | Move
+    | ClearEnded | Remove | Import | Forget | ListPlaces | ShowHub | ChangeHub | LogIn | LogOut
+)  # fmt: skip
+
+# Requests that are answered with nothing more than that it was done are not listed.
+ANSWERS: dict[type, object] = {
+    ListModels: ModelRows,
+    ShowModel: ModelDetails,
+    ListCurated: CuratedList,
+    SearchHub: tuple[FoundRepository, ...],
+    ShowRepository: Repository,
+    Judge: Judgement,
+    ListPlaces: tuple[Place, ...],
+    ShowHub: HubFacts,
+    ChangeHub: HubFacts,
+    LogIn: HubFacts,
+    LogOut: HubFacts,
+}
+KINDS: dict[str, type] = {kind.__name__: kind for kind in Request.__args__}

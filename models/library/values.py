@@ -1,0 +1,146 @@
+"""What is said of models, repositories and downloads. What is not known is None, 0 or empty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Fit(StrEnum):
+    """Whether a model fits into this machine's memory."""
+
+    GREEN = "green"
+    TIGHT = "tight"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """One model of this machine.
+
+    ``source`` is the repository and version it was downloaded from, ``origin`` the program whose folder it is used
+    from; ``problem`` says why it cannot be used. ``last_used`` is seconds since 1970; speeds are tokens per second.
+    """
+
+    name: str
+    path: str
+    title: str
+    architecture: str
+    quantisation: str
+    n_params: int
+    n_active_params: int
+    n_bytes: int
+    n_ctx_train: int
+    licence: str | None
+    source: str | None
+    origin: str
+    is_toy: bool
+    is_verified: bool
+    can_remove: bool
+    problem: str | None
+    partners: tuple[str, ...] = ()
+    last_used: float | None = None
+    predicted_rate: float | None = None
+    measured_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRows:
+    """Some rows of a list. ``folders`` were looked through, ``problems`` say what could not be; the last has both."""
+
+    rows: tuple[ModelRow, ...]
+    folders: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDetails:
+    """What a model's header says besides its row; sizes in bytes, per token where they say so."""
+
+    row: ModelRow
+    files: tuple[str, ...]
+    n_layers: int = 0
+    n_experts: int = 0
+    n_experts_used: int = 0
+    n_vocab: int = 0
+    weight_bytes: int = 0
+    bytes_per_token: int = 0
+    kv_bytes_per_token: int = 0
+    tokenizer: str | None = None
+    has_chat_template: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a model on the Hub would be on this machine, from its header. ``advice`` is a sentence."""
+
+    repo_id: str
+    name: str
+    architecture: str
+    quantisation: str
+    n_params: int
+    n_active_params: int
+    n_bytes: int
+    n_ctx_train: int
+    n_layers: int
+    n_experts: int
+    n_experts_used: int
+    bytes_per_token: int
+    kv_bytes_per_token: int
+    has_chat_template: bool
+    licence: str | None
+    problem: str | None
+    fit: Fit | None = None
+    advice: str = ""
+    predicted_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder that models are used from, or could be: whose it is, and whether it is imported."""
+
+    path: str
+    kind: str
+    is_imported: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """One download of the queue; bytes, bytes per second, and seconds. ``phase`` is a download phase."""
+
+    number: int
+    repo_id: str
+    wanted: str
+    phase: str
+    n_done: int
+    n_total: int
+    bytes_per_second: float
+    eta: float | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class HubFacts:
+    """How the Hub is reached: ``token`` says where the access token comes from, never what it is."""
+
+    address: str
+    proxy: str | None
+    token: str | None
+    is_offline: bool
+
+
+class TroubleKind(StrEnum):
+    """What kind of trouble it is, for what can be offered against it."""
+
+    OFFLINE = "offline"  # no network, or none is to be used
+    ACCESS = "access"  # logging in or accepting conditions helps
+    SETTING = "setting"  # the Hub's settings are wrong
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why something could not be done: a sentence that says what to do."""
+
+    sentence: str
+    kind: TroubleKind = TroubleKind.OTHER

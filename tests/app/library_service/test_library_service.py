@@ -1,0 +1,219 @@
+"""The library's process over real pipes: models, the Hub and downloads, and how it ends."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from models.catalog import STARTER_FOLDER
+from models.library import requests as ask
+from models.library.values import Trouble, TroubleKind
+from tests.support.hub_server import TOKEN, Fault, HubServer
+from tests.support.library_pipe import LibraryPipe
+
+EMBER = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
+REPO = "acme/fox-GGUF"
+SLOW = Fault(bytes_per_second=4e5)
+
+
+@pytest.fixture
+def fox(hub: HubServer) -> HubServer:
+    hub.add(REPO, {"fox-Q8_0.gguf": EMBER, "fox-Q4_0.gguf": EMBER[:200_000], "README.md": b"A fox."}, downloads=7)
+    return hub
+
+
+def names(library: LibraryPipe) -> list[str]:
+    return [row.name for part in library.get(ask.ListModels()) for row in part.rows]
+
+
+def test_models_are_listed_with_where_they_are_looked_for(library: LibraryPipe, models_folder: Path) -> None:
+    *parts, last = library.get(ask.ListModels())
+    rows = [row for part in parts for row in part.rows]
+    assert [row.name for row in rows] == ["ember-q8_0", "ember-draft-q8_0"]
+    assert rows[0].is_toy
+    assert not rows[0].can_remove
+    assert rows[0].n_active_params == rows[0].n_params > 11e6
+    assert last.folders == (str(models_folder),)
+
+
+def test_many_models_come_in_parts(library: LibraryPipe, models_folder: Path) -> None:
+    models_folder.mkdir(parents=True)
+    for number in range(250):
+        (models_folder / f"模型 {number:03}.gguf").write_bytes(b"no model")
+    parts = library.get(ask.ListModels())
+    assert max(len(part.rows) for part in parts) == 100
+    rows = [row for part in parts for row in part.rows]
+    assert len(rows) == 252
+    assert rows[-1].name == "模型 249"
+    assert all("模型" in (row.problem or "") for row in rows[2:])
+
+
+def test_a_model_is_described_by_its_header(library: LibraryPipe) -> None:
+    details = library.get(ask.ShowModel("ember-q8_0"))
+    assert details.n_layers > 0
+    assert details.kv_bytes_per_token > 0
+    assert 0 < details.weight_bytes <= details.row.n_bytes
+    assert details.has_chat_template
+    assert "any more" in library.ask(ask.ShowModel("gone")).sentence
+
+
+def test_a_removed_model_is_in_the_trash_and_the_bundled_one_stays(
+    library: LibraryPipe, models_folder: Path, tmp_path: Path
+) -> None:
+    models_folder.mkdir(parents=True)
+    shutil.copy(STARTER_FOLDER / "ember-draft-q8_0.gguf", models_folder / "mine.gguf")
+    assert "mine" in names(library)
+    assert library.ask(ask.Remove("mine")) is None
+    assert not (models_folder / "mine.gguf").exists()
+    assert list((tmp_path / "xdg").rglob("mine.gguf")) != []
+    library.wait_for(lambda: any(news.name == "models" for news in library.news))
+    assert "mine" not in names(library)
+    assert "part of Slipstream" in library.ask(ask.Remove("ember-q8_0")).sentence
+
+
+def test_folders_are_imported_in_place_and_forgotten(library: LibraryPipe, tmp_path: Path) -> None:
+    folder = tmp_path / "Modèles d'ici"
+    folder.mkdir()
+    shutil.copy(STARTER_FOLDER / "ember-draft-q8_0.gguf", folder / "狐.gguf")
+    assert library.ask(ask.Import(str(folder))) is None
+    assert "狐" in names(library)
+    assert [(place.path, place.is_imported) for place in library.get(ask.ListPlaces())] == [(str(folder), True)]
+    assert library.ask(ask.Forget(str(folder))) is None
+    assert "狐" not in names(library)
+    assert "does not exist" in library.ask(ask.Import(str(tmp_path / "nowhere"))).sentence
+
+
+def test_the_hub_is_searched_shown_and_judged(library: LibraryPipe, fox: HubServer) -> None:
+    (found,) = library.get(ask.SearchHub("fox"))
+    assert (found.repo_id, found.downloads, found.n_models) == (REPO, 7, 2)
+    repository = library.get(ask.ShowRepository(REPO))
+    assert [(model.quantisation, model.n_bytes) for model in repository.models] == [
+        ("Q4_0", 200_000),
+        ("Q8_0", len(EMBER)),
+    ]
+    judged = library.get(ask.Judge(REPO, "Q8_0"))
+    assert (judged.architecture, judged.quantisation, judged.problem) == ("llama", "Q8_0", None)
+    assert judged.n_bytes == len(EMBER)
+    # The header and no more than it needs.
+    assert fox.n_content_bytes < len(EMBER) + (1 << 20)
+
+
+def test_the_curated_list_is_there_without_a_network(open_library) -> None:
+    library = open_library(HF_HUB_OFFLINE="1")
+    assert len(library.get(ask.ListCurated()).models) > 5
+    trouble = library.ask(ask.SearchHub("fox"))
+    assert (trouble.kind, "HF_HUB_OFFLINE" in trouble.sentence) == (TroubleKind.OFFLINE, True)
+    assert library.get(ask.ShowHub()).is_offline
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind", "words"),
+    [
+        (ask.ShowRepository("acme/none"), TroubleKind.OTHER, "no repository acme/none"),
+        (ask.ShowRepository("../etc"), TroubleKind.SETTING, "no name of a repository"),
+        (ask.ChangeHub("no address", ""), TroubleKind.SETTING, "no web address"),
+        (ask.LogIn("two words"), TroubleKind.OTHER, "no access token"),
+        (ask.LogIn("hf_bad"), TroubleKind.ACCESS, "does not accept"),
+        (ask.LogIn(TOKEN), TroubleKind.SETTING, "no keyring"),
+    ],
+)
+def test_trouble_is_a_sentence_that_says_what_to_do(library: LibraryPipe, request_, kind, words) -> None:
+    trouble = library.ask(request_)
+    assert isinstance(trouble, Trouble)
+    assert trouble.kind is kind
+    assert words in trouble.sentence
+
+
+def test_a_gated_repository_asks_for_access(library: LibraryPipe, hub: HubServer) -> None:
+    hub.add("acme/gated", {"gated-Q8_0.gguf": EMBER}, gated="manual")
+    assert library.get(ask.ShowRepository("acme/gated")).access == "gated"
+    trouble = library.ask(ask.Judge("acme/gated", "Q8_0"))
+    assert trouble.kind is TroubleKind.ACCESS
+
+
+def test_a_model_is_downloaded_with_news_and_then_listed(library: LibraryPipe, fox: HubServer) -> None:
+    fox.fault("fox-Q8_0.gguf", Fault(bytes_per_second=1.5e6))
+    assert library.ask(ask.Pull(REPO, "Q8_0")) is None
+    library.wait_for(lambda: [download.phase for download in library.downloads] == ["done"])
+    assert any(download.n_done not in (0, len(EMBER)) for news in library.news for download in news.downloads)
+    library.wait_for(lambda: any(news.name == "models" for news in library.news))
+    rows = [row for part in library.get(ask.ListModels()) for row in part.rows]
+    (row,) = [row for row in rows if row.name == "fox-Q8_0"]
+    assert row.is_verified
+    assert (row.source or "").startswith(REPO)
+    library.ask(ask.ClearEnded())
+    library.wait_for(lambda: library.downloads == ())
+
+
+def test_downloads_are_paused_resumed_moved_and_cancelled(
+    library: LibraryPipe, fox: HubServer, models_folder: Path
+) -> None:
+    fox.add("acme/hen-GGUF", {"hen-Q8_0.gguf": EMBER})
+    fox.fault("fox-Q8_0.gguf", SLOW)
+    library.get(ask.Pull(REPO, "Q8_0"))
+    library.get(ask.Pull("acme/hen-GGUF", "Q8_0"))
+    library.wait_for(lambda: [d.phase for d in library.downloads] == ["downloading", "queued"])
+    first, second = library.downloads
+    library.get(ask.Pause(second.number))
+    library.wait_for(lambda: library.downloads[1].phase == "paused")
+    library.get(ask.Move(second.number, 0))
+    library.wait_for(lambda: [d.number for d in library.downloads] == [second.number, first.number])
+    library.get(ask.Cancel(first.number))
+    library.wait_for(lambda: [d.number for d in library.downloads] == [second.number])
+    library.get(ask.Resume(second.number))
+    library.wait_for(lambda: library.downloads[0].phase == "done")
+    library.get(ask.Cancel(99))
+    assert [path.name for path in models_folder.rglob("*.gguf")] == ["hen-Q8_0.gguf"]
+    assert list(models_folder.rglob("*.part")) == []
+
+
+def test_after_kill_9_the_next_one_goes_on_where_it_was(open_library, fox: HubServer, models_folder: Path) -> None:
+    large = (STARTER_FOLDER / "ember-q8_0.gguf").read_bytes()
+    fox.add(REPO, {"fox-Q8_0.gguf": large})
+    fox.fault("fox-Q8_0.gguf", Fault(bytes_per_second=2e6))
+    library = open_library()
+    library.get(ask.Pull(REPO, "Q8_0"))
+    library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 7_000_000)
+    library.kill()
+    assert not (models_folder / REPO / "fox-Q8_0.gguf").exists()
+    fox.heal()
+    again = open_library()
+    again.wait_for(lambda: [download.phase for download in again.downloads] == ["done"])
+    assert (models_folder / REPO / "fox-Q8_0.gguf").read_bytes() == large
+    # Each of four connections may lose what it had not yet recorded, and what was on its way.
+    assert fox.n_content_bytes < len(large) + 4 * (1 << 20) + 1_000_000
+
+
+def test_what_was_paused_stays_so_in_the_next_one(open_library, fox: HubServer) -> None:
+    fox.fault("fox-Q8_0.gguf", SLOW)
+    library = open_library()
+    library.get(ask.Pull(REPO, "Q8_0"))
+    library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 0)
+    library.get(ask.Pause(library.downloads[0].number))
+    library.wait_for(lambda: library.downloads[0].phase == "paused")
+    assert library.close() == 0
+    again = open_library()
+    again.wait_for(lambda: [download.phase for download in again.downloads] == ["paused"])
+
+
+def test_it_leaves_with_its_stdin_also_in_the_middle_of_a_download(library: LibraryPipe, fox: HubServer) -> None:
+    fox.fault("fox-Q8_0.gguf", Fault(stall_after=50_000))
+    library.get(ask.Pull(REPO, "Q8_0"))
+    library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 0)
+    assert library.close() == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"\n", b"no json\n", b"[]\n", b'{"id": "x"}\n', b'{"id": 1, "ask": "Format", "with": {}}\n', b"\xff\xfe\n",
+     b'{"id": 1, "ask": "Pause", "with": {"number": "one"}}\n', b"[" * 100_000 + b"\n"],
+)  # fmt: skip
+def test_a_line_that_is_no_request_is_left_aside(library: LibraryPipe, line: bytes) -> None:
+    library.write(line)
+    assert library.get(ask.ShowHub()).address
+
+
+def test_the_token_is_in_no_repr() -> None:
+    assert "secret" not in repr(ask.LogIn("secret"))
