@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.exit_codes import ExitCode
+from app.library_process import library_command, library_environment, library_folder
 from app.paths import config_folder, data_folder, runtime_folder
 from app.server_process import new_api_key, serve_command, serve_environment, serve_folder
 from ui.display import WITHOUT_WINDOW, why_no_window
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from ui.main_window import MainWindow
 
+LIBRARY_MS = 4_000
 TRACE_VARIABLE = "SLIPSTREAM_TRACE_START"
 
 
@@ -54,6 +56,7 @@ def _run(application: QApplication, on_asked: Callable[[Callable[[], object]], o
     from ui.api import Api
     from ui.appearance import Appearance
     from ui.calm_python import calm_python
+    from ui.child_process import ChildProcess
     from ui.icons import icon
     from ui.main_window import MainWindow
     from ui.private_server import PrivateServer
@@ -62,7 +65,8 @@ def _run(application: QApplication, on_asked: Callable[[Callable[[], object]], o
     appearance = Appearance(application)
     application.setWindowIcon(icon("stream", appearance.palette.accent, size=64))
     api = Api()
-    window = MainWindow(api, appearance, data_folder() / "chats.db", config_folder() / "window.ini")
+    library = ChildProcess(library_command(), library_environment(), str(library_folder()))
+    window = MainWindow(api, appearance, data_folder() / "chats.db", config_folder() / "window.ini", library)
     window.show()
     key = new_api_key()
     server = PrivateServer(serve_command(), serve_environment(key, listed=True), str(serve_folder()))
@@ -73,6 +77,8 @@ def _run(application: QApplication, on_asked: Callable[[Callable[[], object]], o
     QTimer.singleShot(0, application, link.start)
     QTimer.singleShot(0, application, calm_python)
     QTimer.singleShot(1_500, application, window.tools.colours.warm_up)
+    # Downloads that were interrupted go on; the model that answers comes first.
+    QTimer.singleShot(LIBRARY_MS, application, window.link.start)
     with _Signals(application, window.close):
         code = application.exec()
     server.stop()

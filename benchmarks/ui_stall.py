@@ -115,12 +115,16 @@ def tokens_of(text: str, count: int) -> list[str]:
 
 
 def open_window(application: QApplication, folder: Path) -> MainWindow:
+    from app.library_process import library_command, library_environment, library_folder
     from ui.api import Api
     from ui.appearance import Appearance, Choice
     from ui.calm_python import calm_python
+    from ui.child_process import ChildProcess
     from ui.main_window import MainWindow
 
-    window = MainWindow(Api(), Appearance(application, Choice.LIGHT), folder / "chats.db", folder / "window.ini")
+    library = ChildProcess(library_command(), library_environment(), str(library_folder()))
+    appearance = Appearance(application, Choice.LIGHT)
+    window = MainWindow(Api(), appearance, folder / "chats.db", folder / "window.ini", library)
     window.show()
     calm_python()
     window.tools.colours.warm_up()

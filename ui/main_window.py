@@ -7,9 +7,9 @@ from pathlib import Path
 
 from PySide6.QtCore import QPoint, QSettings, QSize, Qt
 from PySide6.QtGui import QAction, QActionGroup, QCloseEvent, QKeySequence, QResizeEvent, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStackedWidget, QWidget
 
-from ui.api import Api
+from ui.api import Api, ServerState
 from ui.appearance import Appearance, Choice
 from ui.chat.archive import Archive
 from ui.chat.chat_page import ChatPage
@@ -20,17 +20,24 @@ from ui.chat.ids import Ids
 from ui.chat.markdown import Markdown
 from ui.chat.text_tools import TextTools
 from ui.chat.tuning_panel import TuningPanel
+from ui.child_process import ChildProcess
 from ui.gui_thread import GuiThread
 from ui.icon_button import IconButton
+from ui.library.find_view import downloads_at_work
+from ui.library.library_link import LibraryLink
+from ui.library.library_page import LibraryPage
+from ui.rail import Rail
 from ui.server_watch import ServerWatch
 from ui.theme import NARROW, Palette
 from ui.toast import Toast
 
 
 class MainWindow(QMainWindow):
-    """Chats on the left, the open one in the middle, its settings on the right."""
+    """A rail at the edge; chats, the open one and its settings, or the library."""
 
-    def __init__(self, api: Api, appearance: Appearance, chats_file: Path, settings_file: Path) -> None:
+    def __init__(
+        self, api: Api, appearance: Appearance, chats_file: Path, settings_file: Path, library_process: ChildProcess
+    ) -> None:
         super().__init__()
         self.setWindowTitle("Slipstream")
         self.setMinimumSize(QSize(480, 360))
@@ -45,6 +52,10 @@ class MainWindow(QMainWindow):
         self.history = HistoryPanel()
         self.page = ChatPage(self.desk, self.watch, self.tools)
         self.tuning = TuningPanel()
+        self.rail = Rail()
+        self.link = LibraryLink(library_process, self)
+        self.library: LibraryPage | None = None  # made when it is first wanted
+        self._chat, self._pages = QWidget(), QStackedWidget()
         self.theme_button = IconButton("theme", "Light or dark")
         self.toast = Toast(self.page)
         self._wants_sidebar, self._is_narrow = True, False
@@ -57,17 +68,23 @@ class MainWindow(QMainWindow):
         self.page.composer.setFocus()
 
     def _lay_out(self) -> None:
-        middle = QWidget()
-        row = QHBoxLayout(middle)
+        row = QHBoxLayout(self._chat)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
         row.addWidget(self.history)
         row.addWidget(self.page, 1)
         row.addWidget(self.tuning)
+        self._pages.addWidget(self._chat)
+        middle = QWidget()
+        whole = QHBoxLayout(middle)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        whole.addWidget(self.rail)
+        whole.addWidget(self._pages, 1)
         self.setCentralWidget(middle)
         self.tuning.hide()
-        self.history.foot.addWidget(self.theme_button)
-        self.history.foot.addStretch()
+        self.rail.foot.addWidget(self.theme_button)
+        self.rail.show_page("chat")
 
     def _connect_signals(self) -> None:
         self.history.opened.connect(self.desk.open)
@@ -89,6 +106,10 @@ class MainWindow(QMainWindow):
         self.page.composer.sent.connect(lambda text: self.tuning.take_typed())
         self.theme_button.clicked.connect(self._show_theme_menu)
         self._appearance.changed.connect(self._dress)
+        self.rail.chosen.connect(self.show_page)
+        self.link.downloads_changed.connect(
+            lambda downloads: self.rail.set_busy("library", downloads_at_work(downloads) > 0)
+        )
 
     def _add_shortcuts(self) -> None:
         keys: dict[str, Callable[[], object]] = {
@@ -98,6 +119,8 @@ class MainWindow(QMainWindow):
             "Ctrl+B": self.toggle_sidebar,
             "Ctrl+,": self.toggle_panel,
             "Ctrl+Q": self.close,
+            "Ctrl+Shift+C": lambda: self.show_page("chat"),
+            "Ctrl+Shift+L": lambda: self.show_page("library"),
         }
         for key, act in keys.items():
             QShortcut(QKeySequence(key), self, act)
@@ -107,6 +130,37 @@ class MainWindow(QMainWindow):
         stop.setEnabled(False)
         self.desk.current_running_changed.connect(stop.setEnabled)
         self.desk.current_changed.connect(lambda conversation: stop.setEnabled(conversation.is_running))
+
+    # The pages.
+
+    def show_page(self, page: str) -> None:
+        """Show the chat or the library."""
+        if page == "library":
+            library = self._made_library()
+            self._pages.setCurrentWidget(library)
+            library.focus_view()
+        else:
+            self._pages.setCurrentWidget(self._chat)
+            self.page.composer.setFocus()
+        self.rail.show_page(page)
+
+    def _made_library(self) -> LibraryPage:
+        if self.library is None:
+            self.library = LibraryPage(self.link)
+            self.library.set_palette(self._appearance.palette)
+            self.library.set_used(self.watch.state.model)
+            self.library.use_wanted.connect(self._on_use)
+            self.watch.state_changed.connect(self._mark_used)
+            self._pages.addWidget(self.library)
+        return self.library
+
+    def _mark_used(self, state: ServerState) -> None:
+        if self.library is not None:
+            self.library.set_used(state.model)
+
+    def _on_use(self, name: str) -> None:
+        self.show_page("chat")
+        self.page.choose_model(name)
 
     # The two sides.
 
@@ -143,11 +197,13 @@ class MainWindow(QMainWindow):
     # What happened.
 
     def _on_new_chat(self) -> None:
+        self.show_page("chat")
         self.desk.new_chat()
         self.history.choose(None)
         self.page.composer.setFocus()
 
     def _focus_search(self) -> None:
+        self.show_page("chat")
         self.history.show()
         self.history.search.setFocus()
         self.history.search.selectAll()
@@ -183,8 +239,8 @@ class MainWindow(QMainWindow):
             action.triggered.connect(lambda checked=False, choice=choice: self._choose_theme(choice))
             group.addAction(action)
             menu.addAction(action)
-        corner = self.theme_button.mapToGlobal(self.theme_button.rect().topLeft())
-        menu.popup(QPoint(corner.x(), corner.y() - menu.sizeHint().height()))
+        corner = self.theme_button.mapToGlobal(self.theme_button.rect().topRight())
+        menu.popup(QPoint(corner.x(), corner.y() + self.theme_button.height() - menu.sizeHint().height()))
 
     def _choose_theme(self, choice: Choice) -> None:
         self._appearance.choose(choice)
@@ -192,8 +248,10 @@ class MainWindow(QMainWindow):
 
     def _dress(self, palette: Palette) -> None:
         self.tools.set_style(self._appearance.text_style)
-        for part in (self.history, self.page, self.tuning, self.theme_button):
+        for part in (self.rail, self.history, self.page, self.tuning, self.theme_button):
             part.set_palette(palette)
+        if self.library is not None:
+            self.library.set_palette(palette)
 
     def _restore(self) -> None:
         self.resize(1180, 780)
@@ -213,6 +271,7 @@ class MainWindow(QMainWindow):
         self.tuning.take_typed()
         self.desk.stop_all()
         self.watch.stop()
+        self.link.stop()
         self._api.close()
         self.archive.close()
         self.tools.colours.close()

@@ -6,6 +6,7 @@ from PySide6.QtCore import QObject
 
 from ui.api import Api
 from ui.banner import Banner
+from ui.child_process import last_line
 from ui.private_server import PrivateServer
 from ui.server_watch import ServerWatch
 
@@ -52,9 +53,3 @@ class ServerLink(QObject):
         reason = f"{CANNOT_START}: {last_line(last_words)}"
         self._api.give_up(reason)
         self._banner.say(reason, "danger", ("Try again", self.start), can_close=False)
-
-
-def last_line(words: str) -> str:
-    """Return the last line that says something."""
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
-    return lines[-1] if lines else "it ended without a word"

@@ -11,6 +11,13 @@ _SHEET = Template("""
 * { outline: none; }
 QToolTip { background: $raised; color: $text; border: 1px solid $border; padding: 5px 8px; font-size: ${caption}px; }
 
+#rail { background: $sidebar; border-right: 1px solid $border; }
+#libraryPage { background: $canvas; }
+#detailsSide { background: $panel; border-left: 1px solid $border; }
+#detailsSide QScrollArea, #detailsBody { background: $panel; border: 0; }
+#judgeCard { background: $canvas; border-top: 1px solid $border; }
+#downloadsArea, #downloadsBody { background: $canvas; border: 0; }
+#downloadCard { background: $panel; border: 1px solid $border; border-radius: ${corner_m}px; }
 #sidebar { background: $sidebar; border-right: 1px solid $border; }
 #panel { background: $panel; border-left: 1px solid $border; }
 #panel QScrollArea, #panel #panelBody { background: $panel; border: 0; }
@@ -54,6 +61,7 @@ QPushButton:focus { border: 2px solid $focus; padding: 5px 13px; }
 QPushButton:disabled { color: $muted; border-color: $border; }
 QPushButton[kind="primary"] { background: $accent; color: $on_accent; border-color: $accent; font-weight: 600; }
 QPushButton[kind="primary"]:hover { background: $accent_hover; }
+QPushButton[kind="primary"]:disabled { background: $pressed; color: $muted; border-color: $border; }
 QPushButton[kind="primary"]:focus { border: 2px solid $text; }
 QPushButton[kind="flat"] { background: transparent; color: $muted; border: 2px solid transparent; padding: 2px 8px;
     font-size: ${caption}px; }
@@ -65,6 +73,10 @@ QPushButton[kind="choice"] { text-align: left; border: 2px solid transparent; ba
 QPushButton[kind="choice"]:hover, QPushButton[kind="choice"]:focus { background: $hover; }
 QPushButton[kind="choice"]:focus { border-color: $focus; padding: 0; }
 QPushButton[kind="choice"]:disabled QLabel { color: $muted; }
+QPushButton[kind="tab"] { background: transparent; border: 2px solid transparent; color: $muted; padding: 5px 10px; }
+QPushButton[kind="tab"]:hover { background: $hover; color: $text; }
+QPushButton[kind="tab"]:checked { color: $text; background: $pressed; font-weight: 600; }
+QPushButton[kind="tab"]:focus { border-color: $focus; padding: 5px 10px; }
 QPushButton[kind="example"] { text-align: left; padding: 12px 14px;
     border-color: $border; border-radius: ${corner_m}px; }
 QPushButton[kind="example"]:hover { border-color: $border_strong; background: $panel; }
@@ -120,6 +132,9 @@ QSlider::handle:horizontal:focus { border: 3px solid $focus; width: 12px; height
     margin: -7px 0; border-radius: 9px; }
 QProgressBar { background: transparent; border: 0; max-height: 3px; min-height: 3px; }
 QProgressBar::chunk { background: $accent; }
+#downloadBar { background: $pressed; border-radius: 2px; max-height: 4px; min-height: 4px; }
+#downloadBar::chunk { border-radius: 2px; }
+#downloadBar[tone="calm"]::chunk { background: $muted; }
 QSplitter::handle { background: $border; }
 
 QScrollBar:vertical { background: transparent; width: 12px; margin: 2px; }

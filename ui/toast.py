@@ -39,9 +39,18 @@ class Toast(QFrame):
 
     def say(self, text: str, action: str, act: Callable[[], object]) -> None:
         """Show ``text`` for some seconds, with a button."""
-        self._text.setText(text)
         self.button.setText(action)
         self._act = act
+        self.button.show()
+        self._float(text)
+
+    def tell(self, text: str) -> None:
+        """Show ``text`` for some seconds."""
+        self.button.hide()
+        self._float(text)
+
+    def _float(self, text: str) -> None:
+        self._text.setText(text)
         self._place()
         self.show()
         self.raise_()

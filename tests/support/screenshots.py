@@ -18,9 +18,11 @@ sys.path.insert(0, str(HERE.parents[1]))
 # ruff: noqa: E402
 
 from fake_openai import TIMINGS, FakeServer
+from hub_server import Fault, HubServer
+from library_child import library_child
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QDialog
 
 from app.server_process import new_api_key, serve_command, serve_environment, serve_folder
 from core.snapshot import Bound, Snapshot
@@ -29,6 +31,7 @@ from ui.appearance import Appearance, Choice
 from ui.chat.ids import now_ms
 from ui.chat.records import Chat, ChatSettings, Message, Role, Status, Timings
 from ui.chat.speeds import Speed
+from ui.library.library_page import LibraryPage
 from ui.main_window import MainWindow
 from ui.private_server import PrivateServer
 from ui.server_link import ServerLink
@@ -93,10 +96,15 @@ class Stage:
     def __init__(self, application: QApplication, out: Path, choice: Choice) -> None:
         self.application, self.out, self.suffix = application, out, f"-{choice.value}"
         self.server = FakeServer()
+        self.hub = HubServer()
+        os.environ["HF_ENDPOINT"] = self.hub.address
         self.folder = Path(tempfile.mkdtemp())
         self.appearance = Appearance(application, choice)
         self.api = Api()
-        self.window = MainWindow(self.api, self.appearance, self.folder / "chats.db", self.folder / "window.ini")
+        os.environ["SLIPSTREAM_HOME"] = str(self.folder)
+        self.window = MainWindow(
+            self.api, self.appearance, self.folder / "chats.db", self.folder / "window.ini", library_child()
+        )
         self.appearance.choose(choice)
         self.window.resize(1180, 780)
         self.window.show()
@@ -111,6 +119,13 @@ class Stage:
         while time.monotonic() < until:
             self.application.processEvents()
             time.sleep(0.002)
+
+    def until(self, is_so: Callable[[], object], seconds: float = 15.0) -> None:
+        until = time.monotonic() + seconds
+        while not is_so():
+            assert time.monotonic() < until
+            self.wait(0.02)
+        self.wait(0.1)
 
     def say(self, text: str, wait: float = 0.6) -> None:
         self.window.page.composer.set_text(text)
@@ -143,6 +158,7 @@ class Stage:
     def close(self) -> None:
         self.window.close()
         self.server.stop()
+        self.hub.stop()
         self.wait(0.05)
 
 
@@ -331,9 +347,111 @@ def speeds(stage: Stage) -> None:
     stage.shoot("deep")
 
 
+def fill_hub(hub: HubServer) -> None:
+    starter = HERE.parents[1] / "models" / "starter"
+    ember, small = ((starter / name).read_bytes() for name in ("ember-q8_0.gguf", "ember-draft-q8_0.gguf"))
+    long = "bartowski/" + "A-Very-Long-Name-Of-A-Merged-Model-" * 3 + "GGUF"
+    gated = "meta/Llama-3.3-70B-Instruct-GGUF"
+    for at, name in enumerate(("Qwen/Qwen3-8B-GGUF", gated, "acme/kitsune-GGUF", long)):
+        stem = name.rpartition("/")[2].removesuffix("-GGUF").replace("kitsune", "狐の物語")
+        kinds = {"Q2_K": 4, "Q4_K_M": 6, "Q5_K_M": 7, "Q6_K": 8, "mmproj-F16": 2}
+        files = {f"{stem}-{kind}.gguf": small[: len(small) * size // 10] for kind, size in kinds.items()}
+        files[f"{stem}-Q8_0.gguf"] = ember
+        asks = "manual" if name == gated else False
+        hub.add(name, files, gated=asks, downloads=1_234_567 // (at + 1), likes=4_321 // (at + 1))
+
+
+def library(stage: Stage) -> None:
+    """The library in all its states, with the real process and a hub of its own."""
+    hub = stage.hub
+    fill_hub(hub)
+    folder = stage.folder / "data" / "models"
+    (folder / "Qwen").mkdir(parents=True)
+    ember = HERE.parents[1] / "models" / "starter" / "ember-q8_0.gguf"
+    for name in ("Qwen/Qwen3-8B-Q4_K_M", "狐の物語-Q8_0", "a-" + "very-long-name-" * 6 + "Q8_0"):
+        (folder / f"{name}.gguf").write_bytes(ember.read_bytes())
+    (folder / "cut-short-Q4_0.gguf").write_bytes(ember.read_bytes()[:90_000])
+    stage.connect()
+    stage.window.show_page("library")
+    page = stage.window.library
+    assert page is not None
+    stage.shoot("library-loading")
+    stage.until(lambda: page.models.list.rows.rowCount() > 5)
+    stage.shoot("library-list")
+    page.models.list.choose("ember-q8_0")
+    stage.wait(0.4)
+    stage.shoot("library-details")
+    page.models.list.choose("cut-short-Q4_0")
+    stage.wait(0.3)
+    stage.shoot("library-broken")
+    page.models.filter.setText("nothing like this")
+    stage.wait(0.1)
+    stage.shoot("library-no-match")
+    page.models.filter.clear()
+    _find(stage, page, hub)
+    _small_library(stage, page)
+    _library_troubles(stage, page, hub)
+
+
+def _find(stage: Stage, page: LibraryPage, hub: HubServer) -> None:
+    finder = page.finder
+    page.show_tab("Find")
+    stage.until(lambda: finder.list.rows.rowCount() > 5)
+    stage.shoot("library-find")
+    finder.field.setText("GGUF")
+    stage.until(lambda: finder.list.rows.rowCount() == 4)
+    stage.shoot("library-results")
+    finder.list.choose("Qwen/Qwen3-8B-GGUF")
+    stage.until(lambda: finder.pane.repository is not None)
+    finder.pane.list.choose("Qwen3-8B-Q8_0.gguf")
+    stage.until(finder.pane.facts.isVisible)
+    stage.shoot("library-repository")
+    hub.fault("Qwen3-8B-Q8_0.gguf", Fault(bytes_per_second=3e5))
+    finder.pane.download.click()
+    finder.list.choose("acme/kitsune-GGUF")
+    stage.until(lambda: finder.pane.repository is not None and "acme" in finder.pane.repository.repo_id)
+    finder.pane.list.choose("狐の物語-Q6_K.gguf")
+    finder.pane.download.click()
+    stage.wait(3.0)
+    page.show_tab("Downloads")
+    stage.wait(0.5)
+    stage.shoot("library-downloads")
+
+
+def _small_library(stage: Stage, page: LibraryPage) -> None:
+    stage.window.resize(720, 480)
+    stage.shoot("library-small-downloads")
+    page.show_tab("Find")
+    stage.shoot("library-small-repository")
+    page.finder.panes.back_button.click()
+    stage.shoot("library-small-results")
+    page.show_tab("On this machine")
+    stage.wait(0.5)
+    stage.shoot("library-small-list")
+    stage.window.resize(480, 360)
+    stage.shoot("library-tiny-list")
+    stage.window.resize(1180, 780)
+
+
+def _library_troubles(stage: Stage, page: LibraryPage, hub: HubServer) -> None:
+    page.show_tab("Find")
+    hub.stop()
+    page.finder.field.setText("llama")
+    stage.until(lambda: "reached" in page.finder.state.title.text(), 40)
+    stage.shoot("library-offline")
+    page.show_settings()
+    stage.wait(0.3)
+    for dialog in stage.window.findChildren(QDialog):
+        dialog.grab().save(str(stage.out / f"library-settings{stage.suffix}.png"))
+        dialog.close()
+    page.downloads.show_downloads(())
+    page.show_tab("Downloads")
+    stage.shoot("library-no-downloads")
+
+
 STATES: tuple[Callable[[Stage], None], ...] = (
     starting, empty, done, gauges, panel, streaming, waiting, problem, server_gone, loading, search, hard, small,
-    editing, speeds, readme,
+    editing, speeds, library, readme,
 )  # fmt: skip
 
 

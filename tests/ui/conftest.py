@@ -12,6 +12,7 @@ os.environ["QT_QPA_PLATFORM"] = "offscreen"
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from fake_openai import FakeServer
+from library_child import library_child
 
 from ui.api import Api
 from ui.appearance import Appearance, Choice
@@ -56,7 +57,7 @@ def lonely_api(qtbot):
 def window(qtbot, qapp, api: Api, tmp_path: Path):
     """The whole window on an empty data folder."""
     appearance = Appearance(qapp, Choice.LIGHT)
-    made = MainWindow(api, appearance, tmp_path / "chats.db", tmp_path / "window.ini")
+    made = MainWindow(api, appearance, tmp_path / "chats.db", tmp_path / "window.ini", library_child())
     qtbot.addWidget(made)
     made.show()
     yield made

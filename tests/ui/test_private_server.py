@@ -11,8 +11,9 @@ from fake_openai import FakeServer
 
 from ui.api import Api
 from ui.banner import Banner
+from ui.child_process import last_line
 from ui.private_server import PrivateServer
-from ui.server_link import ServerLink, last_line
+from ui.server_link import ServerLink
 from ui.server_watch import ServerWatch
 
 FAKE = Path(__file__).resolve().parents[1] / "support" / "fake_openai.py"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fake_openai import FakeServer
+from library_child import library_child
 from PySide6.QtCore import QSettings, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QLineEdit, QMessageBox
@@ -304,7 +305,9 @@ def test_a_long_chat_is_made_bit_by_bit(qtbot, qapp, server: FakeServer, tmp_pat
         role = Role.USER if n % 2 else Role.ASSISTANT
         store.save_message(Message(n, 1, n - 1 if n > 101 else None, role, f"message {n}\n\n" * 5, n))
     store.close()
-    window = MainWindow(Api(), Appearance(qapp, Choice.LIGHT), tmp_path / "chats.db", tmp_path / "w.ini")
+    window = MainWindow(
+        Api(), Appearance(qapp, Choice.LIGHT), tmp_path / "chats.db", tmp_path / "w.ini", library_child()
+    )
     qtbot.addWidget(window)
     window.show()
     window.desk.open(1)
@@ -329,7 +332,9 @@ def test_an_unwritable_data_folder_is_told_and_chats_still_work(
     (tmp_path / "file").write_text("not a folder")
     api = Api()
     api.connect_to(server.url, None)
-    window = MainWindow(api, Appearance(qapp, Choice.LIGHT), tmp_path / "file" / "chats.db", tmp_path / "w.ini")
+    window = MainWindow(
+        api, Appearance(qapp, Choice.LIGHT), tmp_path / "file" / "chats.db", tmp_path / "w.ini", library_child()
+    )
     qtbot.addWidget(window)
     window.show()
     qtbot.waitUntil(lambda: "memory only" in window.page.storage_banner.text)

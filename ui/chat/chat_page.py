@@ -103,7 +103,7 @@ class ChatPage(QWidget):
     def _connect_signals(self) -> None:
         self.sidebar_button.clicked.connect(self.sidebar_wanted)
         self.panel_button.clicked.connect(self.panel_wanted)
-        self.picker.chosen.connect(self._on_model_chosen)
+        self.picker.chosen.connect(self.choose_model)
         self.picker.opened.connect(self._watch.look_at_models)
         self.welcome.tried.connect(self._on_send)
         self.composer.sent.connect(self._on_send)
@@ -243,7 +243,8 @@ class ChatPage(QWidget):
         self._show_spark()
         self.composer.setFocus()
 
-    def _on_model_chosen(self, name: str) -> None:
+    def choose_model(self, name: str) -> None:
+        """Let this chat ask for a model, and load it."""
         settings = replace(self._conversation.chat.settings, model=name)
         self._conversation.change_settings(settings)
         self.picker.set_wanted(name)

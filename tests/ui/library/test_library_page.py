@@ -1,0 +1,252 @@
+"""What a user does in the library, with the real process behind it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from fake_openai import FakeServer
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialog, QMessageBox
+
+from models.catalog import STARTER_FOLDER
+from tests.support.hub_server import Fault, HubServer
+from ui.library.hub_dialog import HubDialog
+from ui.library.library_page import DOWNLOADS, FIND, HERE, LibraryPage
+from ui.main_window import MainWindow
+
+REPO = "acme/fox-GGUF"
+SMALL = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
+LONG = {"timeout": 20_000}
+
+
+def names(page: LibraryPage) -> list[str]:
+    return [row.key for row in page.models.list.rows.rows]
+
+
+def listed(qtbot, page: LibraryPage, name: str) -> None:
+    qtbot.waitUntil(lambda: name in names(page), **LONG)
+
+
+def found(qtbot, page: LibraryPage, words: str = "fox") -> None:
+    page.show_tab(FIND)
+    page.finder.field.setText(words)
+    qtbot.waitUntil(lambda: [row.key for row in page.finder.list.rows.rows] == [REPO], **LONG)
+
+
+def opened(qtbot, page: LibraryPage) -> None:
+    found(qtbot, page)
+    page.finder.list.choose(REPO)
+    qtbot.waitUntil(lambda: page.finder.pane.repository is not None, **LONG)
+
+
+def test_models_of_this_machine_are_listed_and_described(qtbot, page: LibraryPage) -> None:
+    listed(qtbot, page, "ember-q8_0")
+    assert page.models.panes.side.isHidden()
+    page.models.list.choose("ember-q8_0")
+    details = page.models.details
+    assert details.title.text() == "Ember"
+    assert (details.facts.facts["Architecture"], details.facts.facts["Last used"]) == ("llama", "–")
+    qtbot.waitUntil(details.header.isVisible, **LONG)
+    assert details.header.facts["Chat template"] == "yes"
+    assert not details.remove.isVisible()
+
+
+def test_a_broken_file_says_why_and_cannot_be_used(qtbot, page: LibraryPage, models_folder: Path) -> None:
+    (models_folder / "短い.gguf").write_bytes(SMALL[:50_000])
+    listed(qtbot, page, "短い")
+    page.models.list.choose("短い")
+    assert "incomplete" in page.models.details.note.text()
+    assert not page.models.details.use.isVisible()
+
+
+def test_files_that_come_and_go_are_noticed(qtbot, page: LibraryPage, models_folder: Path) -> None:
+    listed(qtbot, page, "ember-q8_0")
+    (models_folder / "new.gguf").write_bytes(SMALL)
+    page.models.look()
+    listed(qtbot, page, "new")
+    page.models.list.choose("new")
+    (models_folder / "new.gguf").unlink()
+    page.models.look()
+    qtbot.waitUntil(lambda: "new" not in names(page), **LONG)
+    assert page.models.panes.side.isHidden()
+
+
+def test_a_model_is_used_in_the_chat(qtbot, page: LibraryPage, window: MainWindow, server: FakeServer) -> None:
+    listed(qtbot, page, "ember-draft-q8_0")
+    page.models.list.choose("ember-draft-q8_0")
+    page.models.details.use.click()
+    assert window.page.isVisible()
+    assert window.page.picker.shown_model == "ember-draft-q8_0"
+    qtbot.waitUntil(lambda: server.loads == ["ember-draft-q8_0"])
+    window.watch.start()
+    qtbot.waitUntil(lambda: window.watch.state.model == "ember-draft-q8_0")
+    window.show_page("library")
+    qtbot.waitUntil(lambda: page.models.details.use.text() == "In use")
+
+
+def test_a_model_goes_to_the_trash_only_after_asking(qtbot, page: LibraryPage, models_folder: Path) -> None:
+    (models_folder / "mine.gguf").write_bytes(SMALL)
+    listed(qtbot, page, "mine")
+    page.models.list.choose("mine")
+    for answer, is_there in ((1, True), (0, False)):
+        page.models.details.remove.click()
+        box = page.window().findChildren(QMessageBox)[-1]
+        assert "mine" in box.text()
+        box.buttons()[answer].click()
+        qtbot.waitUntil(lambda is_there=is_there: ("mine" in names(page)) is is_there, **LONG)
+    assert not (models_folder / "mine.gguf").exists()
+    qtbot.waitUntil(lambda: page.toast.text == "mine is in the trash", **LONG)
+
+
+def test_a_folder_is_imported_and_one_without_models_is_told(qtbot, page: LibraryPage, tmp_path: Path) -> None:
+    (tmp_path / "of mine").mkdir()
+    (tmp_path / "of mine" / "own.gguf").write_bytes(SMALL)
+    page.models.import_folder(str(tmp_path / "of mine"))
+    listed(qtbot, page, "own")
+    page.models.import_folder(str(tmp_path / "nowhere"))
+    qtbot.waitUntil(lambda: "does not exist" in page.models.banner.text, **LONG)
+
+
+def test_the_list_is_filtered(qtbot, page: LibraryPage) -> None:
+    listed(qtbot, page, "ember-q8_0")
+    page.models.filter.setText("draft q8")
+    assert names(page) == ["ember-draft-q8_0"]
+    page.models.filter.setText("nothing like it")
+    assert page.models.stack.currentWidget() is page.models.state
+    page.models.state.button.click()
+    assert page.stack.currentWidget() is page.finder
+
+
+def test_the_list_to_begin_with_and_a_search(qtbot, page: LibraryPage) -> None:
+    page.show_tab(FIND)
+    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 5, **LONG)
+    assert page.finder.head.text() == "To begin with"
+    found(qtbot, page)
+    page.finder.field.setText("nothing has this name")
+    qtbot.waitUntil(lambda: page.finder.state.title.text() == "Nothing was found", **LONG)
+    page.finder.field.clear()
+    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 5, **LONG)
+
+
+def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_folder: Path) -> None:
+    opened(qtbot, page)
+    pane = page.finder.pane
+    assert [(row.title, row.right) for row in pane.list.rows.rows] == [
+        ("Q4_K_M", "500 KB"), ("Q8_0", "2 MB"), ("mmproj-F16", "9 KB"),
+    ]  # fmt: skip
+    assert pane.list.key == "fox-Q4_K_M.gguf"
+    qtbot.waitUntil(lambda: "incomplete" in pane.advice.text(), **LONG)
+    pane.list.choose("fox-Q8_0.gguf")
+    qtbot.waitUntil(pane.facts.isVisible, **LONG)
+    assert pane.facts.facts["Parameters"] == "2 M"
+    pane.download.click()
+    qtbot.waitUntil(lambda: pane.download.text() == "Downloaded", **LONG)
+    pane.download.click()
+    assert page.stack.currentWidget() is page.downloads
+    (row,) = page.downloads.rows.values()
+    assert "Downloaded and verified" in row.line.text()
+    page.show_tab(HERE)
+    listed(qtbot, page, "fox-Q8_0")
+    page.models.list.choose("fox-Q8_0")
+    assert page.models.details.facts.facts["Verified"].startswith("yes")
+    page.downloads.clear.click()
+    qtbot.waitUntil(lambda: page.downloads.rows == {}, **LONG)
+
+
+def test_a_download_is_paused_resumed_and_cancelled(qtbot, page: LibraryPage, hub: HubServer) -> None:
+    hub.fault("fox-Q8_0.gguf", Fault(bytes_per_second=3e5))
+    opened(qtbot, page)
+    page.finder.pane.list.choose("fox-Q8_0.gguf")
+    page.finder.pane.download.click()
+    qtbot.waitUntil(lambda: "MB/s" in _line(page), **LONG)
+    assert page.tabs[DOWNLOADS].text() == "Downloads  1"
+    assert page.window().rail.buttons["library"]._is_busy  # type: ignore[attr-defined]
+    page.show_tab(DOWNLOADS)
+    (row,) = page.downloads.rows.values()
+    assert 0 < row.bar.value() < 1_000
+    row.toggle.click()
+    qtbot.waitUntil(lambda: _line(page).startswith("Paused"), **LONG)
+    assert row.toggle.accessibleName() == "Resume"
+    row.toggle.click()
+    qtbot.waitUntil(lambda: "MB/s" in _line(page), **LONG)
+    row.cancel.click()
+    qtbot.waitUntil(lambda: page.downloads.stack.currentWidget() is page.downloads.state, **LONG)
+
+
+def _line(page: LibraryPage) -> str:
+    return next((row.line.text() for row in page.downloads.rows.values()), "")
+
+
+def test_a_library_that_dies_in_a_download_comes_back_and_goes_on(
+    qtbot, page: LibraryPage, window: MainWindow, hub: HubServer, models_folder: Path
+) -> None:
+    hub.fault("fox-Q8_0.gguf", Fault(bytes_per_second=3e5))
+    opened(qtbot, page)
+    page.finder.pane.list.choose("fox-Q8_0.gguf")
+    page.finder.pane.download.click()
+    qtbot.waitUntil(lambda: "MB/s" in _line(page), **LONG)
+    before = window.link.process_id
+    os.kill(before, 9)
+    qtbot.waitUntil(lambda: "starting again" in page.downloads.banner.text, **LONG)
+    hub.heal()
+    qtbot.waitUntil(lambda: "Downloaded" in _line(page), **LONG)
+    assert page.downloads.banner.text == ""
+    assert window.link.process_id not in (0, before)
+    assert (models_folder / REPO / "fox-Q8_0.gguf").read_bytes() == SMALL
+
+
+def test_without_a_network_the_hub_is_told_and_the_list_to_begin_with_stays(
+    qtbot, page: LibraryPage, hub: HubServer
+) -> None:
+    page.show_tab(FIND)
+    hub.fault("/api/models", Fault(status=500))
+    page.finder.field.setText("fox")
+    qtbot.waitUntil(lambda: "has a problem" in page.finder.state.text.text(), **LONG)
+    hub.heal()
+    page.finder.state.button.click()
+    qtbot.waitUntil(lambda: [row.key for row in page.finder.list.rows.rows] == [REPO], **LONG)
+    page.finder.field.clear()
+    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 5, **LONG)
+
+
+def test_a_gated_repository_leads_to_the_settings(qtbot, page: LibraryPage, hub: HubServer) -> None:
+    hub.repos[REPO].gated = "manual"
+    opened(qtbot, page)
+    assert "Gated" in page.finder.pane.note.text()
+    qtbot.waitUntil(lambda: "gated" in page.finder.pane.advice.text(), **LONG)
+    page.settings_button.click()
+    (dialog,) = page.window().findChildren(HubDialog)
+    qtbot.waitUntil(lambda: dialog.address.text() == hub.address, **LONG)
+    dialog.token.setText("hf_bad")
+    dialog.log_in.click()
+    qtbot.waitUntil(lambda: "does not accept" in dialog.problem.text(), **LONG)
+    assert dialog.token.text() == ""
+    dialog.close()
+
+
+def test_a_small_window_shows_one_side_at_a_time_and_the_keyboard_leads_through(
+    qtbot, page: LibraryPage, window: MainWindow
+) -> None:
+    window.resize(720, 480)
+    listed(qtbot, page, "ember-q8_0")
+    page.models.list.setFocus()
+    qtbot.keyClick(page.models.list, Qt.Key.Key_Down)
+    assert page.models.list.key == "ember-q8_0"
+    assert page.models.panes.side.isHidden()
+    qtbot.keyClick(page.models.list, Qt.Key.Key_Return)
+    assert page.models.panes.side.isVisible()
+    assert not page.models.list.isVisible()
+    page.models.panes.back_button.click()
+    assert page.models.list.isVisible()
+    window.resize(1180, 780)
+    assert window.findChildren(QDialog) == []
+
+
+def test_the_pages_are_reached_by_keys_and_new_chats_lead_back(qtbot, window: MainWindow) -> None:
+    window.show_page("library")
+    assert window.library is not None
+    assert window.library.isVisible()
+    window._on_new_chat()
+    assert window.page.isVisible()
+    assert window.rail.buttons["chat"].isChecked()

@@ -1,0 +1,143 @@
+"""A child process of the window that is started, watched, started again when it dies, and ended with its stdin."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+from PySide6.QtCore import QByteArray, QObject, QProcess, QProcessEnvironment, QTimer, Signal
+
+BACK_OFF_MS = (500, 1_000, 2_000, 4_000)
+STEADY_SECONDS = 60.0  # a child that lived this long may fail again as often as a new one
+STOP_MS = 3_000
+KEPT_LINES = 30
+
+
+class ChildProcess(QObject):
+    """Runs ``command`` for as long as it is wanted, and gives what it says line by line.
+
+    Reading lines stops after ``turn_ms`` and goes on in the next turn of the event loop, so that a long answer does
+    not hold up the window.
+    """
+
+    began = Signal()
+    line = Signal(bytes)
+    lost = Signal(str)  # it ended; another one is on its way
+    gave_up = Signal(str)  # it ended too often; the last lines it said
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        folder: str,
+        parent: QObject | None = None,
+        back_off_ms: Sequence[int] = BACK_OFF_MS,
+        clock: Callable[[], float] = time.monotonic,
+        turn_ms: float = 8.0,
+    ) -> None:
+        super().__init__(parent)
+        self._command, self._back_off_ms, self._clock, self._turn = list(command), back_off_ms, clock, turn_ms / 1_000
+        self._failures = 0
+        self._began = 0.0
+        self._is_wanted = False
+        self._last_words: deque[str] = deque(maxlen=KEPT_LINES)
+        self._process = QProcess(self)
+        self._process.setWorkingDirectory(folder)
+        variables = QProcessEnvironment()
+        for name, value in environment.items():
+            variables.insert(name, value)
+        self._process.setProcessEnvironment(variables)
+        self._process.started.connect(self.began)
+        self._process.readyReadStandardOutput.connect(self._on_output)
+        self._process.readyReadStandardError.connect(self._on_words)
+        self._process.finished.connect(lambda code, status: self._on_end(f"exit code {code}"))
+        self._process.errorOccurred.connect(self._on_error)
+        self._again = QTimer(self, singleShot=True)
+        self._again.timeout.connect(self._begin)
+        self._more = QTimer(self, singleShot=True, interval=0)
+        self._more.timeout.connect(self._on_output)
+
+    @property
+    def process_id(self) -> int:
+        """The child's process id, 0 where there is none."""
+        return int(self._process.processId())
+
+    @property
+    def is_running(self) -> bool:
+        """True while it can be written to."""
+        return self._process.state() == QProcess.ProcessState.Running
+
+    @property
+    def is_wanted(self) -> bool:
+        """True while it runs, or is on its way again."""
+        return self._is_wanted
+
+    @property
+    def last_words(self) -> str:
+        """What the child wrote to stderr last."""
+        return "\n".join(self._last_words)
+
+    def start(self) -> None:
+        """Start, also after ``gave_up``."""
+        self._is_wanted = True
+        self._failures = 0
+        self._begin()
+
+    def write(self, line: bytes) -> None:
+        """Write to its stdin; what it cannot take at once is kept for it."""
+        self._process.write(QByteArray(line))
+
+    def stop(self) -> None:
+        """End the child: politely by closing its stdin, then for good. Waits a few seconds at most."""
+        self._is_wanted = False
+        self._again.stop()
+        self._more.stop()
+        if self._process.state() == QProcess.ProcessState.NotRunning:
+            return
+        self._process.closeWriteChannel()
+        if not self._process.waitForFinished(STOP_MS):
+            self._process.kill()
+            self._process.waitForFinished(STOP_MS)
+
+    def _begin(self) -> None:
+        if self._process.state() == QProcess.ProcessState.NotRunning:
+            self._began = self._clock()
+            self._process.start(self._command[0], self._command[1:])
+
+    def _on_output(self) -> None:
+        self._process.setReadChannel(QProcess.ProcessChannel.StandardOutput)
+        until = time.monotonic() + self._turn
+        while self._process.canReadLine():
+            self.line.emit(bytes(self._process.readLine().data()))
+            if time.monotonic() > until:
+                self._more.start()
+                return
+
+    def _on_words(self) -> None:
+        # Whatever it writes is taken at once: a child whose pipe is full would stand still.
+        words: QByteArray = self._process.readAllStandardError()
+        self._last_words.extend(bytes(words.data()).decode("utf-8", "replace").splitlines())
+
+    def _on_error(self, error: QProcess.ProcessError) -> None:
+        if error == QProcess.ProcessError.FailedToStart:
+            self._on_end(self._process.errorString())
+
+    def _on_end(self, how: str) -> None:
+        if not self._is_wanted:
+            return
+        if self._clock() - self._began > STEADY_SECONDS:
+            self._failures = 0
+        if self._failures >= len(self._back_off_ms):
+            self._is_wanted = False
+            self.gave_up.emit(self.last_words or how)
+            return
+        self._again.start(self._back_off_ms[self._failures])
+        self._failures += 1
+        self.lost.emit(how)
+
+
+def last_line(words: str) -> str:
+    """Return the last line that says something."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    return lines[-1] if lines else "it ended without a word"

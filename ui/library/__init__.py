@@ -1,0 +1,1 @@
+"""The library: models of this machine, the Hub, downloads."""

@@ -1,0 +1,53 @@
+"""Labels and values, one pair per line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+
+from ui.elided_label import ElidedLabel
+from ui.theme import Space
+
+LABELS = 116
+
+
+class FactsGrid(QWidget):
+    """Shows facts; a value that is too long is cut and whole in its tip."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._pairs: list[tuple[QLabel, ElidedLabel]] = []
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(Space.M)
+        self._grid.setVerticalSpacing(Space.XS + 2)
+        self._grid.setColumnMinimumWidth(0, LABELS)
+        self._grid.setColumnStretch(1, 1)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What it shows."""
+        return {label.text(): value.text() for label, value in self._pairs if not label.isHidden()}
+
+    def show_facts(self, facts: Sequence[tuple[str, str]]) -> None:
+        """Show other facts; lines that are there are used again."""
+        while len(self._pairs) < len(facts):
+            self._add_line()
+        for number, (label, value) in enumerate(self._pairs):
+            is_used = number < len(facts)
+            label.setVisible(is_used)
+            value.setVisible(is_used)
+            if is_used:
+                label.setText(facts[number][0])
+                value.setText(facts[number][1])
+                value.setToolTip(facts[number][1])
+
+    def _add_line(self) -> None:
+        label, value = QLabel(), ElidedLabel()
+        label.setProperty("tone", "caption")
+        value.setMinimumHeight(18)
+        at = len(self._pairs)
+        self._grid.addWidget(label, at, 0)
+        self._grid.addWidget(value, at, 1)
+        self._pairs.append((label, value))

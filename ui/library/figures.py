@@ -1,0 +1,145 @@
+"""Sizes, speeds and times of models and downloads as people read them. No Qt here."""
+
+from __future__ import annotations
+
+import time
+
+from models.library.values import Download, Fit, Judgement, ModelDetails, ModelRow
+from ui.chat.figures import count, parameters, rate
+
+DASH = "–"
+DOT = "  ·  "
+FITS = {
+    Fit.GREEN: ("fits", "accent"),
+    Fit.TIGHT: ("tight", "warning"),
+    Fit.NONE: ("does not fit", "danger"),
+}
+Facts = list[tuple[str, str]]
+
+
+def joined(*parts: str) -> str:
+    """Return what is known, with dots between."""
+    return DOT.join(part for part in parts if part)
+
+
+def size(n_bytes: float) -> str:
+    """Return bytes as 4.9 GB, 12 MB or 4 KB; "" for none."""
+    if n_bytes <= 0:
+        return ""
+    if n_bytes >= 1e9:
+        return f"{n_bytes / 1e9:.1f} GB"
+    return f"{n_bytes / 1e6:.0f} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:.0f} KB"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as 48 s, 3 min 05 s or 2 h 10 min."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def n_parameters(total: int, active: int) -> str:
+    """Return parameters, with the active ones where a token reads only some; "" for none."""
+    if not total:
+        return ""
+    is_mixture = 0 < active < 0.9 * total
+    return f"{parameters(total)}, {parameters(active)} active" if is_mixture else parameters(total)
+
+
+def day(seconds: float | None) -> str:
+    """Return when it was, as a day; "" for never."""
+    if not seconds:
+        return ""
+    at = time.localtime(seconds)
+    return f"{at.tm_mday} {time.strftime('%B %Y', at)}"
+
+
+def model_line(row: ModelRow) -> str:
+    """Return the second line of a model in a list."""
+    return joined(
+        row.architecture, n_parameters(row.n_params, row.n_active_params), row.quantisation, size(row.n_bytes)
+    )
+
+
+def model_speed(row: ModelRow) -> str:
+    """Return a model's speed: measured, else what is expected with a tilde; "" where neither is known."""
+    if row.measured_rate:
+        return rate(row.measured_rate)
+    return f"~{rate(row.predicted_rate)}" if row.predicted_rate else ""
+
+
+def model_facts(row: ModelRow) -> Facts:
+    """Return what a row says of a model, a dash where it does not."""
+    facts = [
+        ("Architecture", row.architecture),
+        ("Parameters", n_parameters(row.n_params, row.n_active_params)),
+        ("Quantisation", row.quantisation),
+        ("Size", size(row.n_bytes)),
+        ("Context", f"{count(row.n_ctx_train)} tokens" if row.n_ctx_train else ""),
+        ("Licence", row.licence or ""),
+        ("Source", row.source or row.origin or ("comes with Slipstream" if row.is_toy else "")),
+        ("Verified", "yes, against the Hub's SHA-256" if row.is_verified else "" if row.is_toy else "no"),
+        ("Partners", ", ".join(row.partners)),
+        ("Last used", day(row.last_used)),
+        ("Expected speed", rate(row.predicted_rate) if row.predicted_rate else ""),
+        ("Measured speed", rate(row.measured_rate) if row.measured_rate else ""),
+    ]
+    return [(label, value or DASH) for label, value in facts]
+
+
+def header_facts(details: ModelDetails) -> Facts:
+    """Return what a model's header says."""
+    facts = [
+        ("Layers", count(details.n_layers) if details.n_layers else ""),
+        ("Experts", f"{details.n_experts_used} of {details.n_experts} for each token" if details.n_experts else "none"),
+        ("Read per token", size(details.bytes_per_token)),
+        ("Cache per token", size(details.kv_bytes_per_token)),
+        ("Vocabulary", f"{count(details.n_vocab)} tokens" if details.n_vocab else ""),
+        ("Tokenizer", details.tokenizer or ""),
+        ("Chat template", "yes" if details.has_chat_template else "no"),
+        ("Files" if len(details.files) > 1 else "File", "\n".join(details.files)),
+    ]
+    return [(label, value or DASH) for label, value in facts]
+
+
+def judged_facts(judged: Judgement) -> Facts:
+    """Return what is known of a model before it is downloaded."""
+    facts = [
+        ("Parameters", n_parameters(judged.n_params, judged.n_active_params)),
+        ("Context", f"{count(judged.n_ctx_train)} tokens" if judged.n_ctx_train else ""),
+        ("Read per token", size(judged.bytes_per_token)),
+        ("Cache per token", size(judged.kv_bytes_per_token)),
+        ("Memory", FITS[judged.fit][0] if judged.fit is not None else ""),
+        ("Expected speed", rate(judged.predicted_rate) if judged.predicted_rate else ""),
+    ]
+    return [(label, value or DASH) for label, value in facts]
+
+
+_PHASES = {
+    "queued": "Waits for its turn",
+    "waiting for another Slipstream that downloads it": "Another Slipstream downloads it",
+    "checking what is there": "Checking what is there",
+    "downloading": "",
+    "verifying": "Verifying",
+    "repairing": "Repairing",
+    "paused": "Paused",
+    "failed": "Failed",
+    "done": "Downloaded and verified",
+}
+
+
+def download_line(download: Download) -> str:
+    """Return how a download goes: what it does, how much is there, how fast, how long still."""
+    phase = _PHASES.get(download.phase, download.phase)
+    if download.phase == "done":
+        return joined(phase, size(download.n_total))
+    there = f"{size(download.n_done) or '0 MB'} of {size(download.n_total)}" if download.n_total else ""
+    speed = f"{download.bytes_per_second / 1e6:.1f} MB/s" if download.bytes_per_second > 0 else ""
+    left = f"{duration(download.eta)} left" if download.eta is not None and speed else ""
+    return joined(phase, there, speed, left)
+
+
+def share(download: Download) -> float:
+    """Return how much of a download is there, from 0 to 1."""
+    return min(1.0, download.n_done / download.n_total) if download.n_total else 0.0

@@ -1,0 +1,270 @@
+"""Finding models: those to begin with, and the Hub's by words."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+
+from models.curated import CuratedList, CuratedModel
+from models.hub.repository import Access, FoundRepository, Repository
+from models.library import requests as ask
+from models.library.values import Download, HubFacts, Trouble, TroubleKind
+from ui.chat.figures import count
+from ui.elided_label import ElidedLabel
+from ui.icons import icon
+from ui.library.figures import joined, n_parameters
+from ui.library.library_link import LibraryLink
+from ui.library.repository_pane import RepositoryPane
+from ui.library.row_list import Row, RowList
+from ui.library.state_pane import StatePane
+from ui.library.two_panes import TwoPanes
+from ui.theme import Palette, Space
+
+PAUSE_MS = 400  # typing ends before the Hub is asked
+ORDERS = {
+    "downloads": "Most downloads",
+    "likes": "Most likes",
+    "trending": "Trending",
+    "updated": "Updated last",
+    "newest": "Newest",
+}
+
+
+class FindView(QWidget):
+    """Searches, shows a repository, and asks for downloads."""
+
+    downloads_wanted = Signal()
+    settings_wanted = Signal()
+
+    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._link = link
+        self._curated: CuratedList | None = None
+        self._found: tuple[FoundRepository, ...] = ()
+        self._words, self._order = "", "downloads"
+        self._search = self._repository = 0  # the numbers of the questions whose answers are wanted
+        self._shown: str | None = None
+        self.field = QLineEdit()
+        self.field.setPlaceholderText("Search the Hugging Face Hub")
+        self.field.setAccessibleName("Search the Hugging Face Hub")
+        self.field.setClearButtonEnabled(True)
+        self._field_icon = QAction(self.field)
+        self.field.addAction(self._field_icon, QLineEdit.ActionPosition.LeadingPosition)
+        self.order = QToolButton()
+        self.order.setProperty("kind", "speed")
+        self.order.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.order.setLayoutDirection(Qt.LayoutDirection.RightToLeft)
+        self.order.setIconSize(QSize(12, 12))
+        self.order.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.order.setAccessibleName("Order")
+        self.order.setMenu(self._order_menu())
+        self.head = QLabel()
+        self.head.setProperty("tone", "section")
+        self.list = RowList("Models to find")
+        self.foot = ElidedLabel()
+        self.foot.setProperty("tone", "caption")
+        self.state = StatePane()
+        self.stack = QStackedWidget()
+        self.pane = RepositoryPane()
+        self._pause = QTimer(self, singleShot=True, interval=PAUSE_MS)
+        self._lay_out()
+        self._connect_signals()
+        self._show_order()
+        self.look()
+
+    def _lay_out(self) -> None:
+        tools = QHBoxLayout()
+        tools.setContentsMargins(Space.L, Space.M, Space.L, Space.S)
+        tools.setSpacing(Space.S)
+        tools.addWidget(self.field, 1)
+        tools.addWidget(self.order)
+        self.stack.addWidget(self.list)
+        self.stack.addWidget(self.state)
+        listed = QWidget()
+        column = QVBoxLayout(listed)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(tools)
+        self.head.setContentsMargins(Space.L + Space.XS, Space.XS, Space.L, Space.XS)
+        column.addWidget(self.head)
+        column.addWidget(self.stack, 1)
+        self.foot.setContentsMargins(Space.L, Space.XS, Space.L, Space.S)
+        column.addWidget(self.foot)
+        self.panes = TwoPanes(listed, self.pane, "All results")
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(self.panes)
+        self.setFocusProxy(self.field)
+
+    def _connect_signals(self) -> None:
+        self.field.textChanged.connect(lambda text: self._pause.start())
+        self.field.returnPressed.connect(self._search_now)
+        self._pause.timeout.connect(self._search_now)
+        self.list.chosen.connect(self._on_chosen)
+        self.list.opened.connect(self._on_opened)
+        self.panes.left.connect(lambda: self.list.choose(None))
+        self.pane.judge_wanted.connect(self._judge)
+        self.pane.pull_wanted.connect(self._pull)
+        self.pane.downloads_wanted.connect(self.downloads_wanted)
+        self.pane.login_wanted.connect(self.settings_wanted)
+        self.pane.again_wanted.connect(self._ask_again)
+        self._link.downloads_changed.connect(self.pane.show_downloads)
+        self._link.returned.connect(self.look)
+        self.pane.show_downloads(self._link.downloads)
+
+    def look(self) -> None:
+        """Ask for what is to be shown now: the list to begin with, or the search again."""
+        self._link.ask(ask.ShowHub(), self._on_hub)
+        if self._words:
+            self._ask_for_search()
+        else:
+            self._show_curated()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw for another palette."""
+        for part in (self.list, self.state, self.pane):
+            part.set_palette(palette)
+        self._field_icon.setIcon(icon("search", palette.muted, size=16))
+        self.order.setIcon(icon("down", palette.muted, size=12))
+
+    # The list.
+
+    def _search_now(self) -> None:
+        self._pause.stop()
+        words = " ".join(self.field.text().split())
+        if words == self._words:
+            return
+        self._words = words
+        self.list.choose(None)
+        if words:
+            self._ask_for_search()
+        else:
+            self._show_curated()
+
+    def _ask_for_search(self) -> None:
+        self._link.forget(self._search)
+        self._say_head(f"“{self._words}” on the Hub", "")
+        self.state.say_loading("Asking the Hub…")
+        self.stack.setCurrentWidget(self.state)
+        self._search = self._link.ask(ask.SearchHub(self._words, self._order), self._on_found, self._on_search_trouble)
+
+    def _on_found(self, found: tuple[FoundRepository, ...]) -> None:
+        self._found = found
+        self.list.show_rows([_found_row(one) for one in found])
+        if found:
+            self.stack.setCurrentWidget(self.list)
+            return
+        text = "The Hub has no GGUF models by these words. Try fewer or other words."
+        self.state.say("search", "Nothing was found", text)
+        self.stack.setCurrentWidget(self.state)
+
+    def _on_search_trouble(self, trouble: Trouble) -> None:
+        title = "The Hub cannot be reached" if trouble.kind is TroubleKind.OFFLINE else "The search did not work"
+        action = ("Try again", self._ask_for_search)
+        if trouble.kind in (TroubleKind.ACCESS, TroubleKind.SETTING):
+            action = ("Hub settings…", self.settings_wanted.emit)
+        self.state.say("alert", title, trouble.sentence, action, "danger")
+        self.stack.setCurrentWidget(self.state)
+
+    def _show_curated(self) -> None:
+        self._link.forget(self._search)
+        self._say_head("To begin with", "")
+        if self._curated is None:
+            self.state.say_loading("Opening the list…")
+            self.stack.setCurrentWidget(self.state)
+            self._search = self._link.ask(ask.ListCurated(), self._on_curated, self._on_search_trouble)
+        else:
+            self._on_curated(self._curated)
+
+    def _on_curated(self, known: CuratedList) -> None:
+        self._curated = known
+        self._say_head("To begin with", f"{known.source} As of {known.date}.")
+        self.list.show_rows([_curated_row(model) for model in known.models])
+        self.stack.setCurrentWidget(self.list)
+
+    def _say_head(self, head: str, foot: str) -> None:
+        self.head.setText(head)
+        self.foot.setText(foot)
+        self.foot.setToolTip(foot)
+        self.foot.setVisible(bool(foot))
+        self.order.setVisible(bool(self._words))
+
+    def _order_menu(self) -> QMenu:
+        menu = QMenu(self)
+        group = QActionGroup(menu)
+        for order, words in ORDERS.items():
+            action = QAction(words, menu)
+            action.setCheckable(True)
+            action.setChecked(order == self._order)
+            action.triggered.connect(lambda checked=False, order=order: self._on_order(order))
+            group.addAction(action)
+            menu.addAction(action)
+        return menu
+
+    def _on_order(self, order: str) -> None:
+        self._order = order
+        self._show_order()
+        if self._words:
+            self._ask_for_search()
+
+    def _show_order(self) -> None:
+        self.order.setText(ORDERS[self._order])
+
+    # The repository.
+
+    def _on_chosen(self, key: str) -> None:
+        if not key:
+            self._shown = None
+            self.panes.show_details(False)
+            return
+        repo_id, _, wanted = key.partition(":")
+        self._shown = key
+        self.panes.show_details(True)
+        self.pane.show_loading(repo_id, wanted)
+        self._link.forget(self._repository)
+        request = ask.ShowRepository(repo_id)
+        self._repository = self._link.ask(request, self._on_repository, self.pane.show_trouble)
+
+    def _on_opened(self, key: str) -> None:
+        self.panes.show_details(True, by_hand=True)
+        if not self.list.underMouse():
+            self.pane.setFocus()
+
+    def _on_repository(self, repository: Repository) -> None:
+        self.pane.show_repository(repository)
+
+    def _ask_again(self) -> None:
+        if self._shown is not None:
+            self._on_chosen(self._shown)
+
+    def _judge(self, repo_id: str, path: str) -> None:
+        self._link.ask(ask.Judge(repo_id, path), self.pane.show_judgement, self.pane.show_judge_trouble)
+
+    def _pull(self, repo_id: str, path: str) -> None:
+        self._link.ask(ask.Pull(repo_id, path), failed=self.pane.show_judge_trouble)
+
+    def _on_hub(self, facts: HubFacts) -> None:
+        self.pane.set_address(facts.address)
+
+
+def _found_row(found: FoundRepository) -> Row:
+    line = joined(
+        found.architecture or "",
+        n_parameters(found.n_params, 0),
+        f"{count(found.downloads)} downloads",
+        f"{count(found.likes)} likes",
+        found.licence or "",
+    )
+    badge = "" if found.access is Access.OPEN else found.access.value
+    return Row(found.repo_id, found.repo_id, line, "", badge)
+
+
+def _curated_row(model: CuratedModel) -> Row:
+    line = joined(n_parameters(model.n_params, model.n_active_params), model.quantisation, model.good_for)
+    return Row(f"{model.repo_id}:{model.quantisation}", model.title, line)
+
+
+def downloads_at_work(downloads: tuple[Download, ...]) -> int:
+    """Return how many downloads have not come to their end."""
+    return sum(download.phase not in ("done", "failed", "paused") for download in downloads)

@@ -1,0 +1,103 @@
+"""How the Hub is reached, and as whom: address, proxy, access token."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from models.library import requests as ask
+from models.library.values import HubFacts, Trouble
+from ui.library.library_link import LibraryLink
+from ui.theme import Space
+
+WIDTH = 440
+NOTE = (
+    "HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE in the environment go before what is set here. "
+    "The token is kept in the system's keyring."
+)
+
+
+class HubDialog(QDialog):
+    """Shows and changes the Hub's settings."""
+
+    changed = Signal()
+
+    def __init__(self, link: LibraryLink, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._link = link
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Hub settings")
+        self.setFixedWidth(min(WIDTH, parent.width() - 2 * Space.L) if parent.width() > WIDTH // 2 else WIDTH)
+        self.address, self.proxy, self.token = QLineEdit(), QLineEdit(), QLineEdit()
+        self.address.setPlaceholderText("https://huggingface.co")
+        self.proxy.setPlaceholderText("Like the system")
+        self.token.setPlaceholderText("Paste an access token: hf_…")
+        self.token.setEchoMode(QLineEdit.EchoMode.Password)
+        self.who, self.problem, note = QLabel(), QLabel(), QLabel(NOTE)
+        note.setProperty("tone", "caption")
+        self.who.setProperty("tone", "caption")
+        self.problem.setProperty("tone", "problem")
+        for label in (note, self.who, self.problem):
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+        self.problem.hide()
+        self.log_in, self.log_out = QPushButton("Log in"), QPushButton("Log out")
+        self.save, self.close_button = QPushButton("Save"), QPushButton("Close")
+        self.save.setProperty("kind", "primary")
+        for button in (self.log_in, self.log_out, self.close_button):
+            button.setAutoDefault(False)
+        self.save.setDefault(True)
+        self.log_in.clicked.connect(self._on_log_in)
+        self.log_out.clicked.connect(lambda: self._ask(ask.LogOut()))
+        self.save.clicked.connect(self._on_save)
+        self.close_button.clicked.connect(self.close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.XL, Space.XL, Space.XL, Space.L)
+        column.setSpacing(Space.S)
+        for words, field in (("Address", self.address), ("Proxy", self.proxy), ("Access token", self.token)):
+            label = QLabel(words)
+            label.setProperty("tone", "section")
+            label.setBuddy(field)
+            field.setAccessibleName(words)
+            column.addWidget(label)
+            column.addWidget(field)
+        row = QHBoxLayout()
+        row.addWidget(self.who, 1)
+        row.addWidget(self.log_in)
+        row.addWidget(self.log_out)
+        column.addLayout(row)
+        column.addWidget(note)
+        column.addWidget(self.problem)
+        column.addSpacing(Space.S)
+        ends = QHBoxLayout()
+        ends.addStretch()
+        ends.addWidget(self.close_button)
+        ends.addWidget(self.save)
+        column.addLayout(ends)
+        link.ask(ask.ShowHub(), self._on_facts, self._on_trouble)
+
+    def _on_facts(self, facts: HubFacts) -> None:
+        self.problem.hide()
+        self.address.setText(facts.address)
+        self.proxy.setText(facts.proxy or "")
+        offline = " HF_HUB_OFFLINE is set: the Hub is not asked." if facts.is_offline else ""
+        self.who.setText((f"Logged in by {facts.token}." if facts.token else "Not logged in.") + offline)
+        self.log_out.setVisible(facts.token == "the system keyring")
+
+    def _on_trouble(self, trouble: Trouble) -> None:
+        self.problem.setText(trouble.sentence)
+        self.problem.show()
+
+    def _on_log_in(self) -> None:
+        self._ask(ask.LogIn(self.token.text()))
+        self.token.clear()
+
+    def _on_save(self) -> None:
+        self._ask(ask.ChangeHub(self.address.text().strip(), self.proxy.text().strip()))
+
+    def _ask(self, request: ask.Request) -> None:
+        self._link.ask(request, self._on_changed, self._on_trouble)
+
+    def _on_changed(self, facts: HubFacts) -> None:
+        self._on_facts(facts)
+        self.changed.emit()

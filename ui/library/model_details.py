@@ -1,0 +1,134 @@
+"""One model of this machine: what it is, and what can be done with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt, QUrl, Signal
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMessageBox, QPushButton, QScrollArea, QVBoxLayout, QWidget
+
+from models.library.values import ModelDetails, ModelRow, Trouble
+from ui.library.facts_grid import FactsGrid
+from ui.library.figures import header_facts, model_facts
+from ui.theme import Space
+
+TOY_NOTE = "A toy that comes with Slipstream, to try everything with. It is wrong about most things."
+
+
+class ModelDetailsPane(QScrollArea):
+    """Shows a model; asks before it removes."""
+
+    use_wanted = Signal(str)  # the name
+    remove_wanted = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.row: ModelRow | None = None
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.title, self.name, self.note = QLabel(), QLabel(), QLabel()
+        self.title.setProperty("tone", "title")
+        self.name.setProperty("tone", "caption")
+        for label in (self.title, self.name, self.note):
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+            label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.use = QPushButton("Use")
+        self.use.setProperty("kind", "primary")
+        self.use.setToolTip("Load this model and chat with it")
+        self.reveal = QPushButton("Reveal in folder")
+        self.remove = QPushButton("Remove…")
+        self.facts, self.header = FactsGrid(), FactsGrid()
+        self._header_title = QLabel("From its header")
+        self._header_title.setProperty("tone", "section")
+        self.use.clicked.connect(lambda: self.row and self.use_wanted.emit(self.row.name))
+        self.reveal.clicked.connect(self._on_reveal)
+        self.remove.clicked.connect(self._on_remove)
+        self.setFocusProxy(self.use)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        body = QWidget()
+        body.setObjectName("detailsBody")
+        column = QVBoxLayout(body)
+        column.setContentsMargins(Space.L, Space.L, Space.L, Space.L)
+        column.setSpacing(Space.XS)
+        column.addWidget(self.title)
+        column.addWidget(self.name)
+        column.addWidget(self.note)
+        column.addSpacing(Space.S)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(Space.S)
+        for button in (self.use, self.reveal, self.remove):
+            buttons.addWidget(button)
+        buttons.addStretch()
+        column.addLayout(buttons)
+        column.addSpacing(Space.M)
+        column.addWidget(self.facts)
+        column.addSpacing(Space.M)
+        column.addWidget(self._header_title)
+        column.addSpacing(Space.XS)
+        column.addWidget(self.header)
+        column.addStretch()
+        self.setWidget(body)
+
+    def show_row(self, row: ModelRow, is_used: bool) -> None:
+        """Show a model; what is in its header follows."""
+        is_other = self.row is None or self.row.name != row.name
+        self.row = row
+        self.title.setText(row.title)
+        self.name.setText(row.name)
+        self.name.setVisible(row.name != row.title)
+        self._note(row)
+        self.use.setVisible(row.problem is None)
+        self.use.setText("In use" if is_used else "Use")
+        self.use.setEnabled(not is_used)
+        self.remove.setVisible(row.can_remove)
+        self.facts.show_facts(model_facts(row))
+        if is_other:
+            self.header.hide()
+            self._header_title.hide()
+            self.verticalScrollBar().setValue(0)
+
+    def show_details(self, details: ModelDetails) -> None:
+        """Show what a header says, if it is still this model's."""
+        if self.row is not None and details.row.name == self.row.name and details.n_layers:
+            self.header.show_facts(header_facts(details))
+            self.header.show()
+            self._header_title.show()
+
+    def show_trouble(self, trouble: Trouble) -> None:
+        """Say why something could not be done."""
+        self.note.setProperty("tone", "problem")
+        self.note.style().polish(self.note)
+        self.note.setText(trouble.sentence)
+        self.note.show()
+
+    def _note(self, row: ModelRow) -> None:
+        text = row.problem or (TOY_NOTE if row.is_toy else "")
+        self.note.setProperty("tone", "problem" if row.problem else "muted")
+        self.note.style().polish(self.note)
+        self.note.setText(text)
+        self.note.setVisible(bool(text))
+
+    def _on_reveal(self) -> None:
+        if self.row is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(Path(self.row.path).parent)))
+
+    def _on_remove(self) -> None:
+        row = self.row
+        if row is None:
+            return
+        box = QMessageBox(self.window())
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.setWindowTitle("Remove model")
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        box.setText(f"Move {row.name} to the trash?")
+        box.setInformativeText("All files of this model are moved. Chats that used it stay.")
+        removes = box.addButton("Move to trash", QMessageBox.ButtonRole.AcceptRole)
+        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
+        box.buttonClicked.connect(lambda button: self.remove_wanted.emit(row.name) if button is removes else None)
+        box.open()

@@ -1,0 +1,241 @@
+"""The models of this machine: a list that follows the folders, and the details of one."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QHideEvent, QShowEvent
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+
+from models.library import requests as ask
+from models.library.values import ModelRow, ModelRows, Place, Trouble
+from ui.banner import Banner
+from ui.elided_label import ElidedLabel
+from ui.icons import icon
+from ui.library.figures import model_line, model_speed
+from ui.library.library_link import LibraryLink
+from ui.library.model_details import ModelDetailsPane
+from ui.library.row_list import Row, RowList
+from ui.library.state_pane import StatePane
+from ui.library.two_panes import TwoPanes
+from ui.theme import Palette, Space
+
+LOOK_MS = 5_000  # folders change behind the window's back: how often they are looked at while this is in view
+
+
+class ModelsView(QWidget):
+    """Lists, shows, uses, removes and imports models."""
+
+    use_wanted = Signal(str)
+    find_wanted = Signal()
+    removed = Signal(str)
+    rows_changed = Signal(object)  # tuple[ModelRow, ...]
+
+    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._link = link
+        self._rows: tuple[ModelRow, ...] = ()
+        self._coming: list[ModelRow] = []
+        self._last = ModelRows(())
+        self._is_asking, self._was_asked = False, False
+        self._used: str | None = None
+        self._offered: str | None = None  # a folder is offered once
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText("Filter models")
+        self.filter.setAccessibleName("Filter models")
+        self.filter.setClearButtonEnabled(True)
+        self._filter_icon = QAction(self.filter)
+        self.filter.addAction(self._filter_icon, QLineEdit.ActionPosition.LeadingPosition)
+        self.import_button = QPushButton("Import folder…")
+        self.import_button.setToolTip("Use the models of a folder where they are")
+        self.banner = Banner()
+        self.list = RowList("Models on this machine")
+        self.state = StatePane()
+        self.stack = QStackedWidget()
+        self.foot = ElidedLabel()
+        self.foot.setProperty("tone", "caption")
+        self.details = ModelDetailsPane()
+        self._timer = QTimer(self, interval=LOOK_MS)
+        self._lay_out()
+        self._connect_signals()
+        self.state.say_loading("Looking for models…")
+        self.stack.setCurrentWidget(self.state)
+
+    def _lay_out(self) -> None:
+        tools = QHBoxLayout()
+        tools.setContentsMargins(Space.L, Space.M, Space.L, Space.S)
+        tools.setSpacing(Space.S)
+        tools.addWidget(self.filter, 1)
+        tools.addWidget(self.import_button)
+        self.stack.addWidget(self.list)
+        self.stack.addWidget(self.state)
+        listed = QWidget()
+        column = QVBoxLayout(listed)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(tools)
+        column.addWidget(self.banner)
+        column.addWidget(self.stack, 1)
+        column.addWidget(self.foot)
+        self.foot.setContentsMargins(Space.L, Space.XS, Space.L, Space.S)
+        self.panes = TwoPanes(listed, self.details, "All models")
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(self.panes)
+        self.setFocusProxy(self.list)
+
+    def _connect_signals(self) -> None:
+        self._timer.timeout.connect(self._look_if_in_use)
+        self._link.models_changed.connect(self.look)
+        self._link.returned.connect(self.look)
+        self._link.gave_up.connect(lambda sentence: self._on_trouble(Trouble(sentence)))
+        self.filter.textChanged.connect(lambda text: self._fill())
+        self.import_button.clicked.connect(self._choose_folder)
+        self.list.chosen.connect(self._on_chosen)
+        self.list.opened.connect(self._on_opened)
+        self.panes.left.connect(lambda: self.list.choose(None))
+        self.details.use_wanted.connect(self.use_wanted)
+        self.details.remove_wanted.connect(self._remove)
+
+    def look(self) -> None:
+        """List the models again."""
+        if self._is_asking:
+            self._was_asked = True
+            return
+        self._is_asking, self._coming = True, []
+        self._link.ask(ask.ListModels(), self._on_listed, self._on_trouble, self._on_part)
+
+    def set_used(self, name: str | None) -> None:
+        """Mark the model that is loaded."""
+        if name != self._used:
+            self._used = name
+            self._fill()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw for another palette."""
+        for part in (self.list, self.state, self.banner):
+            part.set_palette(palette)
+        self._filter_icon.setIcon(icon("search", palette.muted, size=16))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Look at the folders while they are in view."""
+        super().showEvent(event)
+        self.look()
+        self._link.ask(ask.ListPlaces(), self._on_places)
+        self._timer.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Leave them alone when not."""
+        super().hideEvent(event)
+        self._timer.stop()
+
+    # What came.
+
+    def _look_if_in_use(self) -> None:
+        if self.window().isActiveWindow():
+            self.look()
+
+    def _on_part(self, part: ModelRows) -> None:
+        self._coming.extend(part.rows)
+        self._last = part
+
+    def _on_listed(self, nothing: None) -> None:
+        self._is_asking = False
+        rows = tuple(self._coming)
+        if rows != self._rows or self.state.isVisible():
+            self._rows = rows
+            self._fill()
+            self.rows_changed.emit(rows)
+        problems = " ".join(self._last.problems)
+        self.foot.setText(problems or f"Looked for in {', '.join(self._last.folders)}")
+        self.foot.setToolTip("\n".join((*self._last.problems, *self._last.folders)))
+        if self._was_asked:
+            self._was_asked = False
+            self.look()
+
+    def _on_trouble(self, trouble: Trouble) -> None:
+        self._is_asking = self._was_asked = False
+        if not self._rows:
+            self.state.say(
+                "alert", "The models cannot be listed", trouble.sentence, ("Try again", self._retry), "danger"
+            )
+            self.stack.setCurrentWidget(self.state)
+
+    def _retry(self) -> None:
+        self.state.say_loading("Looking for models…")
+        self._link.start()
+        self.look()
+
+    def _fill(self) -> None:
+        words = self.filter.text().casefold().split()
+        shown = [row for row in self._rows if all(word in _searched(row) for word in words)]
+        self.list.show_rows([self._row(row) for row in shown])
+        if shown:
+            self.stack.setCurrentWidget(self.list)
+        elif words and self._rows:
+            self.state.say("search", "No model like that here", "", ("Find it on the Hub", self.find_wanted.emit))
+            self.stack.setCurrentWidget(self.state)
+        elif self._rows or not self._is_asking:
+            text = "Download one from the Hub, or import a folder that has GGUF files."
+            self.state.say("library", "No models yet", text, ("Find models", self.find_wanted.emit))
+            self.stack.setCurrentWidget(self.state)
+        self._show_details(self.list.key)
+
+    def _row(self, row: ModelRow) -> Row:
+        badge, tone = ("in use", "accent") if row.name == self._used else ("toy", "warning") if row.is_toy else ("", "")
+        line = row.problem or model_line(row)
+        return Row(row.name, row.name, line, model_speed(row), badge, tone or "warning", row.problem is not None)
+
+    # What the user does.
+
+    def _on_chosen(self, name: str) -> None:
+        self._show_details(name)
+
+    def _on_opened(self, name: str) -> None:
+        self._show_details(name)
+        self.panes.show_details(True, by_hand=True)
+        if not self.list.underMouse():
+            self.details.setFocus()
+
+    def _show_details(self, name: str | None) -> None:
+        row = next((row for row in self._rows if row.name == name), None)
+        self.panes.show_details(row is not None)
+        if row is None:
+            return
+        is_other = self.details.row != row
+        self.details.show_row(row, row.name == self._used)
+        if is_other:
+            self._link.ask(ask.ShowModel(row.name), self.details.show_details)
+
+    def _remove(self, name: str) -> None:
+        self._link.ask(ask.Remove(name), lambda done: self.removed.emit(name), self.details.show_trouble)
+
+    def _choose_folder(self) -> None:
+        dialog = QFileDialog(self.window(), "Import folder")
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.fileSelected.connect(self.import_folder)
+        dialog.open()
+
+    def import_folder(self, folder: str) -> None:
+        """Use the models of a folder."""
+        self._link.ask(ask.Import(folder), lambda done: self._on_imported(), self._on_import_refused)
+
+    def _on_imported(self) -> None:
+        self.banner.hide()
+        self._link.ask(ask.ListPlaces(), self._on_places)
+
+    def _on_import_refused(self, trouble: Trouble) -> None:
+        self.banner.say(trouble.sentence, "danger")
+
+    def _on_places(self, places: tuple[Place, ...]) -> None:
+        other = next((place for place in places if not place.is_imported), None)
+        if other is None or self._offered == other.path:
+            return
+        self._offered = other.path
+        text = f"{other.kind} has models on this machine, in {other.path}."
+        self.banner.say(text, "plain", ("Use them", lambda: self.import_folder(other.path)))
+
+
+def _searched(row: ModelRow) -> str:
+    return " ".join((row.name, row.title, row.architecture, row.quantisation, row.source or "")).casefold()

@@ -1,0 +1,257 @@
+"""One repository of the Hub: its quantisations, what one would be here, and the button that downloads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import Qt, QUrl, Signal
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+
+from models.hub.repository import Access, RemoteModel, Repository, Role
+from models.library.values import Download, Judgement, Trouble, TroubleKind
+from ui.chat.figures import count, parameters
+from ui.icon_button import TextButton
+from ui.library.facts_grid import FactsGrid
+from ui.library.figures import FITS, joined, judged_facts, size
+from ui.library.row_list import Row, RowList
+from ui.library.state_pane import StatePane
+from ui.theme import Palette, Space
+
+USUAL = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q8_0")  # chosen first where nothing better is known
+SIDE_ROLES = {Role.PROJECTOR: "for images, beside a model", Role.DRAFT: "drafts for a model", Role.OTHER: "no model"}
+
+
+class RepositoryPane(QWidget):
+    """Shows a repository once it is known; asks for what it needs by signals."""
+
+    judge_wanted = Signal(str, str)  # repository, file
+    pull_wanted = Signal(str, str)
+    downloads_wanted = Signal()
+    login_wanted = Signal()
+    again_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.repository: Repository | None = None
+        self._wanted = ""
+        self._judged: dict[str, Judgement] = {}
+        self._downloads: tuple[Download, ...] = ()
+        self._address = ""
+        self.title, self.line, self.note = QLabel(), QLabel(), QLabel()
+        self.title.setProperty("tone", "title")
+        self.line.setProperty("tone", "caption")
+        for label in (self.title, self.line, self.note):
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+        self.page_button = TextButton("Open its page")
+        self.page_button.clicked.connect(self._on_page)
+        self.list = RowList("Quantisations")
+        self.list.chosen.connect(self._on_chosen)
+        self.card = QFrame()
+        self.card.setObjectName("judgeCard")
+        self.facts = FactsGrid()
+        self.advice = QLabel()
+        self.advice.setWordWrap(True)
+        self.download = QPushButton("Download")
+        self.download.setProperty("kind", "primary")
+        self.download.clicked.connect(self._on_download)
+        self.state = StatePane()
+        self.stack = QStackedWidget()
+        self.setFocusProxy(self.list)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        inner = QVBoxLayout(self.card)
+        inner.setContentsMargins(Space.L, Space.M, Space.L, Space.M)
+        inner.setSpacing(Space.S)
+        inner.addWidget(self.facts)
+        inner.addWidget(self.advice)
+        inner.addWidget(self.download)
+        body = QWidget()
+        column = QVBoxLayout(body)
+        column.setContentsMargins(0, Space.L, 0, 0)
+        column.setSpacing(Space.XS)
+        head = QVBoxLayout()
+        head.setContentsMargins(Space.L, 0, Space.L, Space.XS)
+        head.setSpacing(Space.XS)
+        row = QHBoxLayout()
+        row.addWidget(self.title, 1)
+        row.addWidget(self.page_button, 0, Qt.AlignmentFlag.AlignTop)
+        head.addLayout(row)
+        head.addWidget(self.line)
+        head.addWidget(self.note)
+        column.addLayout(head)
+        column.addWidget(self.list, 1)
+        column.addWidget(self.card)
+        self.stack.addWidget(body)
+        self.stack.addWidget(self.state)
+        self._body = body
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(self.stack)
+
+    def show_loading(self, repo_id: str, wanted: str = "") -> None:
+        """Say that a repository is on its way; ``wanted`` is the quantisation to begin with."""
+        self.repository, self._wanted = None, wanted
+        self.state.say_loading(f"Asking the Hub about {repo_id}…")
+        self.stack.setCurrentWidget(self.state)
+
+    def show_repository(self, repository: Repository) -> None:
+        """Show what it has."""
+        self.repository = repository
+        self._judged.clear()
+        self.title.setText(repository.repo_id)
+        made_from = f"made from {', '.join(repository.base_models)}" if repository.base_models else ""
+        facts = (
+            repository.architecture or "",
+            f"{parameters(repository.n_params)} parameters" if repository.n_params else "",
+            f"{count(repository.n_ctx_train)} tokens of context" if repository.n_ctx_train else "",
+            f"licence {repository.licence}" if repository.licence else "",
+            f"{count(repository.downloads)} downloads",
+            made_from,
+        )
+        self.line.setText(joined(*facts))
+        self._show_note(repository)
+        self.list.show_rows([self._row(model) for model in repository.models])
+        self.card.setVisible(bool(repository.models))
+        if repository.models:
+            self.stack.setCurrentWidget(self._body)
+            self.list.choose(self._first(repository))
+        else:
+            text = "This repository has no GGUF files, which is what Slipstream runs. Search for one that has."
+            self.state.say("search", "Nothing to run here", text)
+            self.stack.setCurrentWidget(self.state)
+
+    def show_trouble(self, trouble: Trouble) -> None:
+        """Say why there is nothing to show."""
+        can_log_in = trouble.kind in (TroubleKind.ACCESS, TroubleKind.SETTING)
+        action = ("Hub settings…", self.login_wanted.emit) if can_log_in else ("Try again", self.again_wanted.emit)
+        self.state.say("alert", "This cannot be shown", trouble.sentence, action, "danger")
+        self.stack.setCurrentWidget(self.state)
+
+    def show_judgement(self, judged: Judgement) -> None:
+        """Show what a model would be here, if it is still of interest."""
+        repository = self.repository
+        if repository is None or judged.repo_id != repository.repo_id:
+            return
+        for model in repository.models:
+            if model.name == judged.name and model.n_bytes == judged.n_bytes:
+                self._judged[_key(model)] = judged
+        self.list.show_rows([self._row(model) for model in repository.models])
+        self._show_card()
+
+    def show_judge_trouble(self, trouble: Trouble) -> None:
+        """Say why nothing is known beyond the size."""
+        self.facts.hide()
+        self._say(trouble.sentence, "problem")
+
+    def show_downloads(self, downloads: tuple[Download, ...]) -> None:
+        """Follow the downloads: the button says what is on its way already."""
+        self._downloads = downloads
+        if self.repository is not None:
+            self._show_card()
+
+    def set_address(self, address: str) -> None:
+        """Know where the Hub's pages are."""
+        self._address = address
+        self.page_button.setVisible(bool(address))
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw for another palette."""
+        for part in (self.list, self.state):
+            part.set_palette(palette)
+
+    def _show_note(self, repository: Repository) -> None:
+        words = ""
+        if repository.access is Access.GATED:
+            words = "Gated: its makers ask you to accept their conditions on its page before you can download it."
+        elif repository.was_renamed:
+            words = f"{repository.asked_as} has been renamed to this."
+        self.note.setText(words)
+        self.note.setVisible(bool(words))
+
+    def _first(self, repository: Repository) -> str:
+        models = [model for model in repository.models if model.role is Role.MODEL and not model.missing]
+        wishes: Iterable[str] = (self._wanted, *USUAL) if self._wanted else USUAL
+        for wish in wishes:
+            for model in models:
+                if wish.casefold() in (model.quantisation.casefold(), model.name.casefold()):
+                    return _key(model)
+        return _key((models or list(repository.models))[0])
+
+    def _row(self, model: RemoteModel) -> Row:
+        judged = self._judged.get(_key(model))
+        badge, tone = FITS[judged.fit] if judged is not None and judged.fit is not None else ("", "warning")
+        parts = f"{len(model.files)} files" if len(model.files) > 1 else ""
+        missing = f"{model.missing} of its files are missing" if model.missing else ""
+        is_model = model.role is Role.MODEL
+        title = model.quantisation if is_model and model.quantisation else model.name
+        line = joined(SIDE_ROLES.get(model.role, ""), model.name if title != model.name else "", parts, missing)
+        return Row(_key(model), title, line, size(model.n_bytes), badge, tone, bool(model.missing))
+
+    def _chosen(self) -> RemoteModel | None:
+        models = self.repository.models if self.repository is not None else ()
+        return next((model for model in models if _key(model) == self.list.key), None)
+
+    def _on_chosen(self, key: str) -> None:
+        model = self._chosen()
+        if model is None or self.repository is None:
+            return
+        self._show_card()
+        if key not in self._judged and model.role is Role.MODEL and not model.missing:
+            self.facts.hide()
+            self._say("Reading its header…", "muted")
+            self.judge_wanted.emit(self.repository.repo_id, model.files[0].path)
+
+    def _show_card(self) -> None:
+        model = self._chosen()
+        if model is None:
+            return
+        judged = self._judged.get(_key(model))
+        self.facts.setVisible(judged is not None)
+        if judged is not None:
+            self.facts.show_facts(judged_facts(judged))
+            self._say(judged.problem or judged.advice, "problem" if judged.problem else "muted")
+        elif model.role is not Role.MODEL:
+            self._say("", "muted")
+        self._show_button(model)
+
+    def _show_button(self, model: RemoteModel) -> None:
+        going = self._download_of(model)
+        if going is None:
+            self.download.setText(f"Download  {model.quantisation or model.name}  ({size(model.n_bytes)})")
+            self.download.setEnabled(not model.missing)
+        else:
+            words = "Downloaded" if going.phase == "done" else "Show in downloads"
+            self.download.setText(words)
+            self.download.setEnabled(True)
+
+    def _download_of(self, model: RemoteModel) -> Download | None:
+        if self.repository is None:
+            return None
+        mine = (one for one in self._downloads if one.repo_id == self.repository.repo_id)
+        return next((one for one in mine if one.wanted == model.files[0].path), None)
+
+    def _say(self, words: str, tone: str) -> None:
+        self.advice.setText(words)
+        self.advice.setVisible(bool(words))
+        self.advice.setProperty("tone", tone)
+        self.advice.style().polish(self.advice)
+
+    def _on_download(self) -> None:
+        model = self._chosen()
+        if model is None or self.repository is None:
+            return
+        if self._download_of(model) is not None:
+            self.downloads_wanted.emit()
+        else:
+            self.pull_wanted.emit(self.repository.repo_id, model.files[0].path)
+
+    def _on_page(self) -> None:
+        if self.repository is not None and self._address.startswith(("https://", "http://")):
+            QDesktopServices.openUrl(QUrl(f"{self._address}/{self.repository.repo_id}"))
+
+
+def _key(model: RemoteModel) -> str:
+    return model.files[0].path

@@ -1,0 +1,231 @@
+"""A list of two-line rows: the one look of models, repositories and quantisations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFocusEvent, QFont, QKeyEvent, QPainter, QPen
+from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from ui.theme import LIGHT, Corner, Palette, Space, Type
+
+ROW_HEIGHT = 54
+Index = QModelIndex | QPersistentModelIndex
+ROW = Qt.ItemDataRole.UserRole
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row. ``line`` is below the title, ``right`` at the end; ``tone`` colours the badge or the line."""
+
+    key: str
+    title: str
+    line: str
+    right: str = ""
+    badge: str = ""
+    tone: str = "warning"
+    has_problem: bool = False
+
+
+class RowModel(QAbstractListModel):
+    """The rows of a list."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.rows: tuple[Row, ...] = ()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        """Return how many rows there are."""
+        return 0 if parent.isValid() else len(self.rows)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """Return the row itself, or its words for those who do not see it."""
+        row = self.rows[index.row()]
+        if role == ROW:
+            return row
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return row.title
+        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleDescriptionRole):
+            return "\n".join(part for part in (row.title, row.badge, row.line, row.right) if part)
+        return None
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Show other rows; where only their words changed, nothing moves."""
+        new = tuple(rows)
+        if [row.key for row in new] == [row.key for row in self.rows]:
+            changed = [at for at, row in enumerate(new) if row != self.rows[at]]
+            self.rows = new
+            for at in changed:
+                self.dataChanged.emit(self.index(at), self.index(at))
+            return
+        self.beginResetModel()
+        self.rows = new
+        self.endResetModel()
+
+
+class RowList(QListView):
+    """Rows to choose one from; what was chosen stays chosen when the rows change."""
+
+    chosen = Signal(str)  # the key of the current row, "" for none
+    opened = Signal(str)  # by a click or Enter
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.rows = RowModel(self)
+        self.delegate = RowDelegate(self)
+        self.setAccessibleName(name)
+        self.setModel(self.rows)
+        self.setItemDelegate(self.delegate)
+        self.setUniformItemSizes(True)
+        self.setMouseTracking(True)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.selectionModel().currentChanged.connect(self._on_current)
+        self.clicked.connect(lambda index: self.opened.emit(index.data(ROW).key))
+        self._is_filling = False
+
+    @property
+    def key(self) -> str | None:
+        """The key of the chosen row."""
+        index = self.currentIndex()
+        return index.data(ROW).key if index.isValid() else None
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        """Show other rows."""
+        before = self.key
+        self._is_filling = True
+        self.rows.set_rows(rows)
+        if before is not None and self.key != before:
+            self.choose(before)
+        self._is_filling = False
+        if self.key != before and before is not None:
+            self.chosen.emit(self.key or "")
+
+    def choose(self, key: str | None) -> None:
+        """Choose the row with this key, or none."""
+        at = next((at for at, row in enumerate(self.rows.rows) if row.key == key), None)
+        self.setCurrentIndex(QModelIndex() if at is None else self.rows.index(at))
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Take the keyboard without choosing: Qt would make the first row the current one."""
+        had_choice = self.currentIndex().isValid()
+        self._is_filling = True
+        super().focusInEvent(event)
+        if not had_choice:
+            self.setCurrentIndex(QModelIndex())
+        self._is_filling = False
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter opens."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.key is not None:
+            self.opened.emit(self.key)
+        else:
+            super().keyPressEvent(event)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Paint in another palette."""
+        self.delegate.palette = palette
+        self.viewport().update()
+
+    def _on_current(self, current: QModelIndex, previous: QModelIndex) -> None:
+        if not self._is_filling:
+            self.chosen.emit(current.data(ROW).key if current.isValid() else "")
+
+
+class RowDelegate(QStyledItemDelegate):
+    """Paints a row."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.palette = LIGHT
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        """Return the same height for all: a list of thousands needs no measuring."""
+        return QSize(100, ROW_HEIGHT)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Paint one row."""
+        row: Row = index.data(ROW)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        rect = option.rect.adjusted(Space.S, 1, -Space.S, -1)
+        self._paint_ground(painter, rect, option.state)
+        inner = rect.adjusted(Space.M, Space.S - 1, -Space.M, -Space.S + 1)
+        upper, lower = QRect(inner), QRect(inner)
+        upper.setBottom(inner.center().y())
+        lower.setTop(inner.center().y() + 1)
+        upper.setRight(self._paint_right(painter, upper, row.right))
+        end = self._paint_words(painter, upper, row.title, Type.BODY, self.palette.text, QFont.Weight.Medium, row.badge)
+        if row.badge:
+            self._paint_badge(painter, QRect(end + Space.S, upper.y(), upper.right() - end, upper.height()), row)
+        colour = self.palette.danger if row.has_problem else self.palette.muted
+        self._paint_words(painter, lower, row.line, Type.CAPTION, colour)
+        painter.restore()
+
+    def _paint_ground(self, painter: QPainter, rect: QRect, state: QStyle.StateFlag) -> None:
+        is_chosen = bool(state & QStyle.StateFlag.State_Selected)
+        if is_chosen or state & QStyle.StateFlag.State_MouseOver:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(self.palette.pressed if is_chosen else self.palette.hover))
+            painter.drawRoundedRect(rect, Corner.S, Corner.S)
+        if state & QStyle.StateFlag.State_HasFocus:
+            painter.setPen(QPen(QColor(self.palette.focus), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(QRectF(rect).adjusted(1, 1, -1, -1), Corner.S, Corner.S)
+
+    def _paint_right(self, painter: QPainter, rect: QRect, text: str) -> int:
+        """Paint what stands at the end; return where the room before it ends."""
+        if not text:
+            return rect.right()
+        painter.setFont(_font(painter, Type.LABEL))
+        painter.setPen(QColor(self.palette.text))
+        painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, text)
+        return rect.right() - painter.fontMetrics().horizontalAdvance(text) - Space.M
+
+    def _paint_words(
+        self,
+        painter: QPainter,
+        rect: QRect,
+        text: str,
+        size: int,
+        colour: str,
+        weight: QFont.Weight = QFont.Weight.Normal,
+        badge: str = "",
+    ) -> int:
+        """Paint what fits, with room for a badge behind it; return where it ends."""
+        painter.setFont(_font(painter, size, weight))
+        painter.setPen(QColor(colour))
+        room = rect.width() - (_badge_width(painter, badge) + Space.S if badge else 0)
+        # Names differ at their ends, sentences are read from the start.
+        is_name = weight is not QFont.Weight.Normal
+        mode = Qt.TextElideMode.ElideMiddle if is_name else Qt.TextElideMode.ElideRight
+        shown = painter.fontMetrics().elidedText(text, mode, room)
+        painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+        return rect.left() + painter.fontMetrics().horizontalAdvance(shown)
+
+    def _paint_badge(self, painter: QPainter, rect: QRect, row: Row) -> None:
+        soft = {"accent": "accent_soft", "warning": "warning_soft", "danger": "danger_soft"}[row.tone]
+        painter.setFont(_font(painter, Type.CAPTION))
+        place = QRect(rect.x(), rect.center().y() - 8, _badge_width(painter, row.badge), 17)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(getattr(self.palette, soft)))
+        painter.drawRoundedRect(place, 8, 8)
+        painter.setPen(QColor(getattr(self.palette, row.tone)))
+        painter.drawText(place, Qt.AlignmentFlag.AlignCenter, row.badge)
+
+
+def _badge_width(painter: QPainter, text: str) -> int:
+    before = painter.font()
+    painter.setFont(_font(painter, Type.CAPTION))
+    width = painter.fontMetrics().horizontalAdvance(text) + 14
+    painter.setFont(before)
+    return width
+
+
+def _font(painter: QPainter, size: int, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
+    font = QFont(painter.font())
+    font.setPixelSize(size)
+    font.setWeight(weight)
+    return font
