@@ -1,4 +1,4 @@
-"""How long the window stands still at most: while text streams in, and when long chats and lists are opened."""
+"""How long the window stands still at most: while text streams in, and when long chats, lists and the library open."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TICK_MS = 2
 N_CHATS = 10_000
 N_MESSAGES = 500
+N_MODELS = 5_000
 
 WORDS = "the model reads every weight once for each token and so its speed is that of the memory "
 SECTION = """## Section {n}
@@ -212,6 +213,57 @@ def _open_rows(application: QApplication, folder: Path) -> list[Row]:
     return rows
 
 
+def measure_library(application: QApplication) -> list[Row]:
+    """Open the library on a folder of many models, go through it, and let downloads change many times."""
+    from models.library.values import Download
+
+    rows, watch = [], Stopwatch()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["SLIPSTREAM_HOME"] = folder
+        _fill_models(Path(folder) / "data" / "models")
+        window = open_window(application, Path(folder))
+        rest(application)
+
+        def measured(case: str, act: Callable[[], object], is_done: Callable[[], bool]) -> None:
+            watch.start()
+            act()
+            run_until(application, is_done)
+            rest(application)
+            rows.append({"case": case, "tokens": None, **watch.stop()})
+
+        def models() -> int:
+            return window.library.models.list.rows.rowCount() if window.library is not None else 0
+
+        measured(f"library: list {N_MODELS} models", lambda: window.show_page("library"), lambda: models() > N_MODELS)
+        page = window.library
+        assert page is not None
+        measured("library: look again", page.models.look, lambda: not page.models._is_asking)
+        measured("library: filter", lambda: page.models.filter.setText("99"), lambda: models() < N_MODELS)
+        measured("library: all again", page.models.filter.clear, lambda: models() > N_MODELS)
+        measured(
+            "library: details", lambda: page.models.list.choose("ember-q8_0"), page.models.details.header.isVisible
+        )
+        measured("library: find", lambda: page.show_tab("Find"), lambda: page.finder.list.rows.rowCount() > 5)
+
+        def downloads() -> None:
+            for number in range(50):
+                page.downloads.show_downloads(
+                    tuple(Download(n, "a/b", "Q8_0", "downloading", number, 100, 1e6, 9.0, None) for n in range(20))
+                )
+                application.processEvents()
+
+        measured("library: 20 downloads, 50 changes", downloads, lambda: True)
+        window.close()
+    return rows
+
+
+def _fill_models(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    header = (ROOT / "models" / "starter" / "ember-q8_0.gguf").read_bytes()[:4_096]
+    for number in range(N_MODELS):
+        (folder / f"model-{number:04}-Q8_0.gguf").write_bytes(header)
+
+
 def measure(options: argparse.Namespace) -> Report:
     """Return a row for each case; all figures in milliseconds on the event loop of an offscreen window."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -225,6 +277,8 @@ def measure(options: argparse.Namespace) -> Report:
     if not options.cases:
         say("long chats and lists")
         report.rows += measure_open(application)
+        say("the library")
+        report.rows += measure_library(application)
     streams = [row["longest_stall_ms"] for row in report.rows if row["case"].startswith("stream")]
     others = [row["longest_stall_ms"] for row in report.rows if not row["case"].startswith("stream")]
     report.summary["longest_stall_ms"] = max(streams)
