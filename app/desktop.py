@@ -78,6 +78,7 @@ def _run(application: QApplication, on_asked: Callable[[Callable[[], object]], o
     QTimer.singleShot(0, application, calm_python)
     QTimer.singleShot(1_500, application, window.tools.colours.warm_up)
     # Downloads that were interrupted go on; the model that answers comes first.
+    QTimer.singleShot(LIBRARY_MS, application, window.prepare_library)
     QTimer.singleShot(LIBRARY_MS, application, window.link.start)
     with _Signals(application, window.close):
         code = application.exec()

@@ -223,6 +223,10 @@ def measure_library(application: QApplication) -> list[Row]:
         _fill_models(Path(folder) / "data" / "models")
         window = open_window(application, Path(folder))
         rest(application)
+        watch.start()
+        window.prepare_library()
+        rest(application, 1.0)
+        rows.append({"case": "library: prepare", "tokens": None, **watch.stop()})
 
         def measured(case: str, act: Callable[[], object], is_done: Callable[[], bool]) -> None:
             watch.start()

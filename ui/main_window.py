@@ -144,10 +144,13 @@ class MainWindow(QMainWindow):
             self.page.composer.setFocus()
         self.rail.show_page(page)
 
+    def prepare_library(self) -> None:
+        """Make the library bit by bit, so that it is there when it is wanted."""
+        self._made_library().prepare()
+
     def _made_library(self) -> LibraryPage:
         if self.library is None:
-            self.library = LibraryPage(self.link)
-            self.library.set_palette(self._appearance.palette)
+            self.library = LibraryPage(self.link, self._appearance.palette)
             self.library.set_used(self.watch.state.model)
             self.library.use_wanted.connect(self._on_use)
             self.watch.state_changed.connect(self._mark_used)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QStackedWidget, QVBoxLayout, QWidget
 
 from models.library import requests as ask
@@ -14,6 +14,8 @@ from ui.library.library_link import LibraryLink
 from ui.library.state_pane import StatePane
 from ui.theme import COLUMN, LIGHT, Palette, Space
 
+MADE_AT_ONCE = 4  # rows in one turn of the event loop
+
 
 class DownloadsView(QWidget):
     """Shows all downloads in their order; a row stays the same widget for as long as its download is there."""
@@ -24,6 +26,7 @@ class DownloadsView(QWidget):
         super().__init__(parent)
         self._link, self._palette = link, LIGHT
         self.rows: dict[int, DownloadRow] = {}
+        self._shown: tuple[Download, ...] = ()
         self.banner = Banner()
         self.state = StatePane()
         self.stack = QStackedWidget()
@@ -63,12 +66,18 @@ class DownloadsView(QWidget):
 
     def show_downloads(self, downloads: tuple[Download, ...]) -> None:
         """Show where all downloads stand."""
+        self._shown = downloads
+        n_made = 0
         numbers = [download.number for download in downloads]
         for number in [number for number in self.rows if number not in numbers]:
             self._drop(number)
         for place, download in enumerate(downloads):
             row = self.rows.get(download.number)
+            if row is None and n_made == MADE_AT_ONCE:
+                QTimer.singleShot(0, self, self._show_others)
+                break
             if row is None:
+                n_made += 1
                 row = self._make(download)
                 self._column.insertWidget(place, row)
             elif self._column.indexOf(row) != place:
@@ -81,6 +90,9 @@ class DownloadsView(QWidget):
             text = "Models that you download are here, with their speed and how long they take."
             self.state.say("download", "Nothing is downloaded", text, ("Find models", self.find_wanted.emit))
         self.stack.setCurrentWidget(self.area if downloads else self.state)
+
+    def _show_others(self) -> None:
+        self.show_downloads(self._shown)
 
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
@@ -17,26 +17,38 @@ from ui.theme import TOP_BAR, Palette, Space
 from ui.toast import Toast
 
 HERE, FIND, DOWNLOADS = "On this machine", "Find", "Downloads"
+PREPARE_MS = 50
 
 
 class LibraryPage(QWidget):
-    """Three views, one at a time; Ctrl+1 to Ctrl+3 choose."""
+    """Three views, one at a time; Ctrl+1 to Ctrl+3 choose.
+
+    Each view is made when it is first wanted, or by ``prepare`` while nothing else happens: all at once would hold up
+    the window.
+    """
 
     use_wanted = Signal(str)  # the name of a model
 
-    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
+    def __init__(self, link: LibraryLink, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("libraryPage")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._link = link
-        self.models, self.finder, self.downloads = ModelsView(link), FindView(link), DownloadsView(link)
+        self._link, self._palette, self._used = link, palette, ""
+        self._models: ModelsView | None = None
+        self._finder: FindView | None = None
+        self._downloads: DownloadsView | None = None
         self.stack = QStackedWidget()
         self.tabs: dict[str, QPushButton] = {}
+        self._holders: dict[str, QVBoxLayout] = {}
         self.settings_button = IconButton("panel", "How the Hub is reached")
+        self.settings_button.clicked.connect(self.show_settings)
         self._lay_out()
-        self._connect_signals()
         self.toast = Toast(self)
+        self._prepare = QTimer(self, interval=PREPARE_MS)
+        self._prepare.timeout.connect(self._make_next)
+        link.downloads_changed.connect(self._on_downloads)
         self._on_downloads(link.downloads)
+        self.set_palette(palette)
 
     def _lay_out(self) -> None:
         top = QFrame()
@@ -46,8 +58,7 @@ class LibraryPage(QWidget):
         bar.setContentsMargins(Space.M, 0, Space.S, 0)
         bar.setSpacing(Space.XS)
         group = QButtonGroup(self)
-        views: dict[str, QWidget] = {HERE: self.models, FIND: self.finder, DOWNLOADS: self.downloads}
-        for number, (name, view) in enumerate(views.items(), 1):
+        for number, name in enumerate((HERE, FIND, DOWNLOADS), 1):
             tab = QPushButton(name)
             tab.setProperty("kind", "tab")
             tab.setCheckable(True)
@@ -57,7 +68,10 @@ class LibraryPage(QWidget):
             QShortcut(QKeySequence(f"Ctrl+{number}"), self, lambda name=name: self.show_tab(name))
             group.addButton(tab)
             bar.addWidget(tab)
-            self.stack.addWidget(view)
+            holder = QWidget()
+            self._holders[name] = QVBoxLayout(holder)
+            self._holders[name].setContentsMargins(0, 0, 0, 0)
+            self.stack.addWidget(holder)
             self.tabs[name] = tab
         bar.addStretch()
         bar.addWidget(self.settings_button)
@@ -68,15 +82,43 @@ class LibraryPage(QWidget):
         column.addWidget(top)
         column.addWidget(self.stack, 1)
 
-    def _connect_signals(self) -> None:
-        self.models.use_wanted.connect(self.use_wanted)
-        self.models.find_wanted.connect(lambda: self.show_tab(FIND))
-        self.models.removed.connect(lambda name: self.toast.tell(f"{name} is in the trash"))
-        self.finder.downloads_wanted.connect(lambda: self.show_tab(DOWNLOADS))
-        self.finder.settings_wanted.connect(self.show_settings)
-        self.downloads.find_wanted.connect(lambda: self.show_tab(FIND))
-        self.settings_button.clicked.connect(self.show_settings)
-        self._link.downloads_changed.connect(self._on_downloads)
+    @property
+    def models(self) -> ModelsView:
+        """The models of this machine."""
+        if self._models is None:
+            self._models = view = ModelsView(self._link)
+            view.set_palette(self._palette)
+            view.set_used(self._used or None)
+            view.use_wanted.connect(self.use_wanted)
+            view.find_wanted.connect(lambda: self.show_tab(FIND))
+            view.removed.connect(lambda name: self.toast.tell(f"{name} is in the trash"))
+            self._place(HERE, view)
+        return self._models
+
+    @property
+    def finder(self) -> FindView:
+        """Those of the Hub."""
+        if self._finder is None:
+            self._finder = view = FindView(self._link)
+            view.set_palette(self._palette)
+            view.downloads_wanted.connect(lambda: self.show_tab(DOWNLOADS))
+            view.settings_wanted.connect(self.show_settings)
+            self._place(FIND, view)
+        return self._finder
+
+    @property
+    def downloads(self) -> DownloadsView:
+        """What is on its way."""
+        if self._downloads is None:
+            self._downloads = view = DownloadsView(self._link)
+            view.set_palette(self._palette)
+            view.find_wanted.connect(lambda: self.show_tab(FIND))
+            self._place(DOWNLOADS, view)
+        return self._downloads
+
+    def prepare(self) -> None:
+        """Make the views one by one, each in a moment of its own."""
+        self._prepare.start()
 
     def show_tab(self, name: str) -> None:
         """Show one of the three views."""
@@ -86,7 +128,8 @@ class LibraryPage(QWidget):
 
     def focus_view(self) -> None:
         """Give the keyboard to the view that is shown."""
-        (self.models, self.finder, self.downloads)[self.stack.currentIndex()].setFocus()
+        shown = list(self.tabs)[self.stack.currentIndex()]
+        (self.models if shown == HERE else self.finder if shown == FIND else self.downloads).setFocus()
 
     def show_settings(self) -> None:
         """Let the Hub's settings be changed."""
@@ -96,12 +139,31 @@ class LibraryPage(QWidget):
 
     def set_used(self, name: str | None) -> None:
         """Mark the model that is loaded."""
-        self.models.set_used(name)
+        self._used = name or ""
+        if self._models is not None:
+            self._models.set_used(name)
 
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette."""
-        for part in (self.models, self.finder, self.downloads, self.settings_button):
-            part.set_palette(palette)
+        self._palette = palette
+        self.settings_button.set_palette(palette)
+        for view in (self._models, self._finder, self._downloads):
+            if view is not None:
+                view.set_palette(palette)
+
+    def _place(self, name: str, view: QWidget) -> None:
+        self._holders[name].addWidget(view)
+        # Otherwise it is only shown in the next turn of the event loop, and cannot take the keyboard before.
+        view.show()
+
+    def _make_next(self) -> None:
+        if self._models is None:
+            self._models = self.models
+        elif self._finder is None:
+            self._finder = self.finder
+        else:
+            self._downloads = self.downloads
+            self._prepare.stop()
 
     def _on_downloads(self, downloads: tuple[Download, ...]) -> None:
         n_working = downloads_at_work(downloads)
