@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from app.judging import judge_remote, machine_now
 from app.library import change_hub, hub, hub_settings, log_in, log_out
 from models.curated import CuratedList, curated
 from models.hub.repository import FoundRepository, Repository
-from models.library.values import HubFacts, Judgement
+from models.judge import Verdict
+from models.library.values import Fit, HubFacts, Judgement
 
 N_FOUND = 50
 _N_KEPT = 32
+_FITS = {Verdict.GREEN: Fit.GREEN, Verdict.TIGHT: Fit.TIGHT, Verdict.NO: Fit.NONE}
 
 
 class HubDesk:
@@ -44,6 +47,7 @@ class HubDesk:
         repository = self._seen.get(repo_id) or self.repository(repo_id)
         model = choose_one(repository, wanted)
         facts = remote_facts(hub(), repository, model)
+        judged = judge_remote(facts, machine_now())
         return Judgement(
             repo_id=repo_id,
             name=model.name,
@@ -61,6 +65,9 @@ class HubDesk:
             has_chat_template=facts.has_chat_template,
             licence=facts.licence or repository.licence,
             problem=facts.problem,
+            fit=_FITS.get(judged.verdict),
+            advice=judged.sentence,
+            predicted_rate=judged.speed.empty if judged.speed is not None else None,
         )
 
     def facts(self) -> HubFacts:

@@ -9,7 +9,7 @@ import pytest
 
 from models.catalog import STARTER_FOLDER
 from models.library import requests as ask
-from models.library.values import Trouble, TroubleKind
+from models.library.values import Fit, Trouble, TroubleKind
 from tests.support.hub_server import TOKEN, Fault, HubServer
 from tests.support.library_pipe import LibraryPipe
 
@@ -96,6 +96,7 @@ def test_the_hub_is_searched_shown_and_judged(library: LibraryPipe, fox: HubServ
     judged = library.get(ask.Judge(REPO, "Q8_0"))
     assert (judged.architecture, judged.quantisation, judged.problem) == ("llama", "Q8_0", None)
     assert judged.n_bytes == len(EMBER)
+    assert (judged.fit, "memory" in judged.advice or "free" in judged.advice) == (Fit.GREEN, True)
     # The header and no more than it needs.
     assert fox.n_content_bytes < len(EMBER) + (1 << 20)
 
