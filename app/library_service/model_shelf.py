@@ -8,7 +8,8 @@ from pathlib import Path
 from app.imported_folders import forget_folder, import_folder, places
 from app.library import folders_file
 from app.model_choice import UnknownModel, catalog
-from app.paths import models_folder
+from app.model_settings import LastUsed, UsageStore
+from app.paths import models_folder, usage_file
 from app.removal import remove_model, why_not_ours
 from models.catalog import ModelEntry
 from models.download.records import is_verified, read_record
@@ -27,9 +28,10 @@ class ModelShelf:
     def rows(self) -> Iterator[ModelRows]:
         """Yield the models, some at a time; the last part says where was looked."""
         entries = self._catalog.entries()
+        used = UsageStore(usage_file()).all()
         problems = tuple(problem.sentence for problem in self._catalog.folder_problems)
         for start in range(0, len(entries), ROWS_AT_ONCE):
-            yield ModelRows(tuple(_row(entry) for entry in entries[start : start + ROWS_AT_ONCE]))
+            yield ModelRows(tuple(_row(entry, used) for entry in entries[start : start + ROWS_AT_ONCE]))
         folders = (models_folder(), *(folder.path for folder in read_folders(folders_file())))
         yield ModelRows((), tuple(map(str, folders)), problems)
 
@@ -37,10 +39,11 @@ class ModelShelf:
         """Describe one model; raises UnknownModel."""
         entry = self._entry(name)
         facts = entry.facts
+        row = _row(entry, UsageStore(usage_file()).all())
         if facts is None:
-            return ModelDetails(_row(entry), (str(entry.path),))
+            return ModelDetails(row, (str(entry.path),))
         return ModelDetails(
-            _row(entry),
+            row,
             tuple(map(str, facts.files)),
             n_layers=facts.n_layers,
             n_experts=facts.n_experts,
@@ -78,7 +81,7 @@ class ModelShelf:
         return entry
 
 
-def _row(entry: ModelEntry) -> ModelRow:
+def _row(entry: ModelEntry, used: LastUsed) -> ModelRow:
     folder = models_folder()
     record = read_record(folder, entry.path)
     return ModelRow(
@@ -98,4 +101,5 @@ def _row(entry: ModelEntry) -> ModelRow:
         is_verified=is_verified(folder, entry.path),
         can_remove=why_not_ours(entry) is None,
         problem=entry.problem,
+        last_used=used.of(entry.path),
     )
