@@ -114,9 +114,12 @@ def _measure_here(paths: list[str]) -> MachineProbe:
     from core.llama import log
     from core.llama.devices import list_devices
     from core.llama.matrix_probe import probe
+    from core.loading import read_facts
     from core.measurements import physical_cores
 
     log.silence()
+    for path in paths:
+        read_facts(path)  # what cannot be loaded is better known before the seconds of a measurement
     machine, threads = this_machine(), physical_cores()
     found: dict[str, Probe] = {}
     timed: list[TimedModel] = []

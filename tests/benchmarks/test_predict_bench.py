@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks import predict
 from core.machine_probe import MachineProbe, TimedModel
+from models.machine import Machine
 from models.speed.probe import Probe
 
 PROBE = MachineProbe(
@@ -21,12 +23,18 @@ def test_the_report_has_its_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setattr(predict, "TYPES", ("Q8_0",))
     monkeypatch.setattr(predict.machine_probe, "measure", lambda models: PROBE)
     picture = tmp_path / "predict.png"
-    options = argparse.Namespace(layers=(6, 7, 8), seconds=0.02, threads=1, seed=1, plot=picture)
+    options = argparse.Namespace(layers=(6, 8), seconds=0.02, threads=1, seed=1, plot=picture)
     report = predict.measure(options).as_dict()
-    assert len(report["rows"]) == 3 * 2 * 2
+    assert len(report["rows"]) == 2 * 2 * 2
     assert {"median_error", "p90_error", "median_error_cold", "median_error_Q8_0"} <= report["summary"].keys()
     assert all(row["learnt"] > 0 and row["measured"] > 0 for row in report["rows"])
     assert picture.stat().st_size > 1_000
+
+
+def _learnt(machine: Machine | None) -> Machine:
+    """Leave out the free memory, which changes from one moment to the next."""
+    assert machine is not None
+    return replace(machine, devices=())
 
 
 def test_a_prediction_has_not_seen_its_model_nor_one_of_its_size() -> None:
@@ -41,8 +49,8 @@ def test_a_prediction_has_not_seen_its_model_nor_one_of_its_size() -> None:
         predict.Sample(members[2], "empty", 10, 9.0, 1, predict.Observation({"CPU: layer": 16}, 9.0)),
     ]
     changed = predict.predictors(30e9, PROBE, wrong)["learnt"]
-    assert usual(samples[2]) == changed(samples[2])
-    assert usual(samples[0]) != changed(samples[0])
+    assert _learnt(usual(samples[2])) == _learnt(changed(samples[2]))
+    assert _learnt(usual(samples[0])) != _learnt(changed(samples[0]))
     few = predict.predictors(30e9, PROBE, samples)["few"]
     assert few(samples[0]) is None
     assert few(samples[2]) is not None

@@ -85,7 +85,9 @@ def test_snapshots_come_while_it_works_and_one_when_it_is_done(office: Office) -
     office.supervisor.load(options())
     office.supervisor.submit(Request("a", FOX, 300, sampling=ENDLESS))
     office.wait(lambda: any(snapshot.is_idle for snapshot in office.snapshots))
-    *at_work, last = office.snapshots
+    # A second one of an idle engine says what the disk has by now.
+    at_work = [snapshot for snapshot in office.snapshots if not snapshot.is_idle]
+    last = office.snapshots[-1]
     assert len(at_work) >= 2
     assert all(snapshot.n_active == 1 for snapshot in at_work)
     assert max(snapshot.decode_rate for snapshot in at_work) > 0
