@@ -31,6 +31,8 @@ _MOST_REST = 3600.0
 _LEVEL_RATE = 0.1
 # Where fewer threads are no better, so many steps are learnt from whatever they say.
 _FREE_STEPS = 64
+# The same where nobody wanted the cores, which can change at any time.
+_FEW_FREE_STEPS = 8
 _UNKNOWN = float("inf")
 
 
@@ -100,7 +102,7 @@ class Governor:
                 self._debt = max(-self._won_since, 0.0)
                 self._search(self._counts[-2])
             else:
-                self._pressure, self._n_free = 0.0, _FREE_STEPS
+                self._pressure, self._n_free = 0.0, _FEW_FREE_STEPS
 
     def alert(self, count: int, now: float) -> None:
         """Steps of another kind are faster with only ``count`` threads: try that here too."""

@@ -14,6 +14,8 @@ from core.thread_choice import StepKind, ThreadChoice, kind_of
 
 # Seconds between two looks at what other programs do, which take some microseconds.
 _LOOK_SECONDS = 0.25
+# A step that took so many times as long is reason to look again, if that is not too soon for the system's counters.
+_SUSPICIOUS, _SOONEST_LOOK = 3.0, 0.05
 # Other programs are felt where they and our threads want so much more than all cores.
 _FELT_CORES = 0.2
 
@@ -72,11 +74,11 @@ class ThreadControl:
         if governor is None:
             self._cost.observe(rows, kv, seconds, own_time)
             return
-        now = self._clock()
-        if now >= self._look_at:
+        now, ratio = self._clock(), seconds / own_time
+        if now >= self._look_at or (ratio > _SUSPICIOUS and now >= self._look_at - _LOOK_SECONDS + _SOONEST_LOOK):
             self._look(now)
         count, slowdown = governor.count, governor.slowdown
-        governor.book(seconds / own_time, seconds, now)
+        governor.book(ratio, seconds, now)
         if governor.is_learning:
             self._cost.observe(rows, kv, seconds, own_time)
         if governor.count != count or governor.slowdown != slowdown:
