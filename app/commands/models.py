@@ -19,6 +19,7 @@ from app.commands import (
     models_settings,
     models_verify,
 )
+from app.sizes import table
 
 if TYPE_CHECKING:
     from models.catalog import Catalog, ModelEntry
@@ -106,10 +107,10 @@ def _show(
         judged = as_fields(judgement) if judgement else None
         print(json.dumps(facts | partners | {"judgement": judged}, ensure_ascii=False))
         return
-    facts |= {"draft": partners["draft"]}
-    for label, value in [*facts.items(), *(as_lines(judgement) if judgement else [])]:
-        if value is not None:
-            print(f"{label:14} {value}")
+    rows = models_keep.described(facts)
+    if partners["draft"] is not None:
+        rows.append(["drafts", partners["draft"]])
+    print(table(rows + (as_lines(judgement) if judgement else [])))
 
 
 def _may_be_repository(name: str) -> bool:

@@ -70,6 +70,28 @@ def facts(entry: ModelEntry, known: Known) -> dict[str, Any]:
     }
 
 
+def described(facts: dict[str, Any]) -> list[list[str]]:
+    """One model's facts as rows of label and text, without what is not known."""
+    active = facts["n_active_params"]
+    parameters = count(facts["n_params"]) + (f", {count(active)} active" if 0 < active < facts["n_params"] else "")
+    rows = [
+        ("name", facts["name"]),
+        ("title", facts["title"]),
+        ("file", facts["path"]),
+        ("architecture", facts["architecture"]),
+        ("type", facts["quantisation"]),
+        ("parameters", parameters),
+        ("size", size(facts["n_bytes"]) if facts["n_bytes"] else ""),
+        ("context", f"{facts['n_ctx_train']:,} tokens" if facts["n_ctx_train"] else ""),
+        ("licence", facts["licence"]),
+        ("from", "a toy to try everything with" if facts["is_toy"] else facts["source"]),
+        ("verified", facts["verified"]),
+        ("last used", _local_time(facts["last_used"])),
+        ("problem", facts["problem"]),
+    ]
+    return [[label, printable(text).replace("\n", " ")] for label, text in rows if text]
+
+
 def listing(entries: Sequence[ModelEntry]) -> str:
     """All models as a table, below it those that cannot be used and why, and what happened behind the app's back."""
     read = known()
@@ -108,10 +130,14 @@ def _row(entry: ModelEntry, known: dict[str, Any]) -> list[str]:
         f"{entry.n_ctx_train:,}",
         entry.architecture,
         entry.licence or "",
-        datetime.fromisoformat(used).astimezone().strftime("%Y-%m-%d %H:%M") if used else "",
+        _local_time(used),
         f"{checked}{origin}".rstrip(", "),
     ]
     return [printable(cell).replace("\n", " ") for cell in row]
+
+
+def _local_time(used: str | None) -> str:
+    return datetime.fromisoformat(used).astimezone().strftime("%Y-%m-%d %H:%M") if used else ""
 
 
 def _source(entry: ModelEntry, record: Record | None) -> str | None:

@@ -2,7 +2,8 @@
 
 The context that is wanted comes first: it is only shortened where nothing fits. Among plans of one context the
 predicted speed at the end of that context decides, and where it is not known, how much of the model is on GPUs. A
-coarser KV type must be clearly faster to be chosen.
+coarser KV type is looked at only where the finer one leaves a part of the model beside the GPUs, or does not fit at
+all, and must then be clearly faster to be chosen.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ def best_plan(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan | Non
             best = max(plans, key=lambda plan: _merit(facts, machine, plan))
             if chosen is None or _is_worth_it(facts, machine, best, chosen):
                 chosen = best
+            if not _is_split(facts, machine, chosen):
+                return chosen
         if chosen is not None:
             return chosen
     return None
@@ -119,6 +122,12 @@ def _merit(facts: ModelFacts, machine: Machine, plan: Plan) -> tuple[float, int]
     seconds = seconds_of(facts, machine, plan, plan.setting.n_ctx)
     on_gpus = sum(need.weights for need in plan.needs[1:])
     return (1.0 / seconds if seconds else 0.0), on_gpus
+
+
+def _is_split(facts: ModelFacts, machine: Machine, plan: Plan) -> bool:
+    """Whether a part of the model is computed by the processor although there are GPUs."""
+    setting = plan.setting
+    return bool(machine.gpus) and (setting.n_gpu_layers <= facts.n_layers or setting.n_cpu_moe > 0)
 
 
 def _is_worth_it(facts: ModelFacts, machine: Machine, coarser: Plan, finer: Plan) -> bool:

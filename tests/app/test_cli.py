@@ -115,7 +115,9 @@ def test_models_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["models", "list"]) == ExitCode.OK
     assert "11.3M" in capsys.readouterr().out
     assert cli.main(["models", "show", "ember"]) == ExitCode.OK
-    assert "n_ctx_train    1024" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert "context       1,024 tokens" in lines
+    assert "parameters    11.3M" in lines
 
 
 def test_chat_streams_text_to_stdout_and_the_receipt_to_stderr(

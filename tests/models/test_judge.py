@@ -13,6 +13,7 @@ from models.layer_weights import LayerWeights
 from models.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.memory import estimate
 from models.model_facts import ModelFacts, read_model
+from models.speed.probe import Probe
 from models.speed.work import DeviceTraits, Placement, work
 from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 
@@ -62,6 +63,16 @@ def test_a_processor_alone_gets_the_whole_model():
     assert "1,024 tokens" in judgement.sentence
     assert "20.0 GB free on CPU" in judgement.sentence
     assert judgement.speed.empty > judgement.speed.full > 0
+
+
+def test_a_coarser_cache_is_for_where_the_finer_one_has_no_room():
+    attention = Probe({"Q8_0": 25e9}, {"F16": 1e9, "Q8_0": 20e9, "Q4_0": 20e9})
+    cpu = MachineDevice("CPU", DeviceKind.CPU, 20 * GB, 20 * GB, 25e9, attention)
+    roomy = judge(FACTS, machine_of([cpu]))
+    assert (roomy.verdict, roomy.plan.setting.kv_type) == (Verdict.GREEN, "f16")
+    need = roomy.plan.needs[0].total
+    tight = judge(FACTS, machine_of([replace(cpu, total=need, free=need)]))
+    assert (tight.verdict, tight.plan.setting.kv_type) == (Verdict.TIGHT, "q8_0")
 
 
 def test_memory_on_one_device_is_the_estimate():
