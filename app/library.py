@@ -100,7 +100,10 @@ def told() -> Iterator[None]:
 
     try:
         yield
-    except (hub.BadHubSetting, ImportRefused, quantise.QuantiseRefused) as error:
+    except quantise.QuantiseRefused as error:
+        option = f" The option for that is {error.option}." if error.option else ""
+        raise LibraryError(error.message + option, ExitCode.USAGE) from error
+    except (hub.BadHubSetting, ImportRefused) as error:
         raise LibraryError(error.message, ExitCode.USAGE) from error
     except (hub.NotThere, hub.NoAccess, download.NothingToChoose, download.UnsafeName, GgufError) as error:
         raise LibraryError(error.message, ExitCode.MODEL) from error

@@ -6,14 +6,13 @@ import threading
 from collections.abc import Callable
 
 from app.library import hub
+from app.library_service.bulletin import Bulletin
 from app.paths import models_folder
 from models.download.model_download import Wish
 from models.download.progress import Phase
 from models.download.queue import DownloadQueue, Job
 from models.hub.errors import HubError
 from models.library.values import Download
-
-NEWS_SECONDS = 0.2
 
 
 class DownloadDesk:
@@ -26,23 +25,22 @@ class DownloadDesk:
         self._tell, self._arrived = tell, arrived
         self._queue: DownloadQueue | None = None
         self._lock = threading.Lock()
-        self._changed, self._is_over = threading.Event(), threading.Event()
+        self._bulletin = Bulletin(self._tell_all)
 
     def start(self) -> None:
         """Go on with what the last process left, and tell from now on."""
-        threading.Thread(target=self._tell_of_changes, daemon=True).start()
+        self._bulletin.start()
         try:
             queue = self.queue
         except HubError:
             return  # whoever asks for a download is told
         for number in queue.interrupted:
             queue.resume(number)
-        self._changed.set()
+        self._bulletin.note()
 
     def stop(self) -> None:
         """Tell no more. The next process goes on with what runs."""
-        self._is_over.set()
-        self._changed.set()
+        self._bulletin.stop()
 
     @property
     def queue(self) -> DownloadQueue:
@@ -55,7 +53,7 @@ class DownloadDesk:
     def pull(self, repo_id: str, wanted: str) -> None:
         """Download a model when it is its turn."""
         self.queue.add(Wish(repo_id, wanted))
-        self._changed.set()
+        self._bulletin.note()
 
     def pause(self, number: int) -> None:
         """Stop one and keep what has arrived."""
@@ -76,7 +74,7 @@ class DownloadDesk:
     def clear_ended(self) -> None:
         """Take those that have ended off the list."""
         self.queue.clear_ended()
-        self._changed.set()
+        self._bulletin.note()
 
     def use_settings(self) -> None:
         """Ask the Hub as it is set now."""
@@ -86,20 +84,16 @@ class DownloadDesk:
         # Two windows' clicks can cross: what is gone from the list needs nothing.
         if any(job.number == number for job in self.queue.jobs):
             act(number)
-        self._changed.set()
+        self._bulletin.note()
 
     def _on_change(self, job: Job) -> None:
         if job.phase is Phase.DONE:
             self._arrived()
-        self._changed.set()
+        self._bulletin.note()
 
-    def _tell_of_changes(self) -> None:
-        while not self._is_over.is_set():
-            self._changed.wait()
-            self._changed.clear()
-            if self._queue is not None:
-                self._tell(tuple(_download(job) for job in self._queue.jobs if job.phase is not Phase.CANCELLED))
-            self._is_over.wait(NEWS_SECONDS)
+    def _tell_all(self) -> None:
+        if self._queue is not None:
+            self._tell(tuple(_download(job) for job in self._queue.jobs if job.phase is not Phase.CANCELLED))
 
 
 def _download(job: Job) -> Download:

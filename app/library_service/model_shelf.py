@@ -23,13 +23,13 @@ class ModelShelf:
     """Lists, describes, removes and imports models. One catalogue for all, so that files are read once."""
 
     def __init__(self) -> None:
-        self._catalog = catalog()
+        self.catalog = catalog()
 
     def rows(self) -> Iterator[ModelRows]:
         """Yield the models, some at a time; the last part says where was looked."""
-        entries = self._catalog.entries()
+        entries = self.catalog.entries()
         used = UsageStore(usage_file()).all()
-        problems = tuple(problem.sentence for problem in self._catalog.folder_problems)
+        problems = tuple(problem.sentence for problem in self.catalog.folder_problems)
         for start in range(0, len(entries), ROWS_AT_ONCE):
             yield ModelRows(tuple(_row(entry, used) for entry in entries[start : start + ROWS_AT_ONCE]))
         folders = (models_folder(), *(folder.path for folder in read_folders(folders_file())))
@@ -37,7 +37,7 @@ class ModelShelf:
 
     def details(self, name: str) -> ModelDetails:
         """Describe one model; raises UnknownModel."""
-        entry = self._entry(name)
+        entry = self.entry(name)
         facts = entry.facts
         row = _row(entry, UsageStore(usage_file()).all())
         if facts is None:
@@ -56,9 +56,16 @@ class ModelShelf:
             has_chat_template=facts.has_chat_template,
         )
 
+    def entry(self, name: str) -> ModelEntry:
+        """Return one model as the catalogue has it; raises UnknownModel."""
+        entry = self.catalog.find(name)
+        if entry is None:
+            raise UnknownModel(f"There is no model called {name!r} any more. Its file may have been moved or deleted.")
+        return entry
+
     def remove(self, name: str) -> None:
         """Move a downloaded model to the trash; raises UnknownModel and LibraryError."""
-        remove_model(self._entry(name))
+        remove_model(self.entry(name))
 
     def import_folder(self, folder: str) -> None:
         """Use the models of a folder where they are; raises LibraryError."""
@@ -73,12 +80,6 @@ class ModelShelf:
         known, others = places()
         listed = [(place, True) for place in known] + [(place, False) for place in others]
         return tuple(Place(str(place.path), place.kind.value, is_imported) for place, is_imported in listed)
-
-    def _entry(self, name: str) -> ModelEntry:
-        entry = self._catalog.find(name)
-        if entry is None:
-            raise UnknownModel(f"There is no model called {name!r} any more. Its file may have been moved or deleted.")
-        return entry
 
 
 def _row(entry: ModelEntry, used: LastUsed) -> ModelRow:

@@ -11,9 +11,20 @@ from app.library_service.download_desk import DownloadDesk
 from app.library_service.hub_desk import HubDesk
 from app.library_service.model_shelf import ModelShelf
 from app.library_service.outbox import Outbox
+from app.library_service.quantise_desk import QuantiseDesk
+from app.library_service.settings_desk import SettingsDesk
 from app.library_service.troubles import trouble_of
 from models.library import requests as ask
-from models.library.lines import DOWNLOADS, MODELS, BadLine, answer_line, news_line, read_request, trouble_line
+from models.library.lines import (
+    DOWNLOADS,
+    MODELS,
+    QUANTISINGS,
+    BadLine,
+    answer_line,
+    news_line,
+    read_request,
+    trouble_line,
+)
 
 _log = logging.getLogger("slipstream.library")
 N_THREADS = 8
@@ -28,16 +39,23 @@ class Service:
         self._downloads = DownloadDesk(
             tell=lambda downloads: outbox.send(news_line(DOWNLOADS, downloads)), arrived=self._tell_of_models
         )
+        self._quantiser = QuantiseDesk(
+            self._shelf,
+            tell=lambda quantisings: outbox.send(news_line(QUANTISINGS, quantisings)),
+            arrived=self._tell_of_models,
+        )
         self._threads = ThreadPoolExecutor(N_THREADS, "library")
         self._handlers = self._made_handlers()
 
     def start(self) -> None:
-        """Go on with the downloads of the last time."""
+        """Go on with the downloads of the last time, and tidy up after what was killed then."""
         self._downloads.start()
+        self._quantiser.start()
 
     def stop(self) -> None:
-        """Take no more."""
+        """Take no more. Of a smaller copy that is being made nothing is left."""
         self._downloads.stop()
+        self._quantiser.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def take(self, line: bytes) -> None:
@@ -63,9 +81,15 @@ class Service:
 
     def _made_handlers(self) -> dict[type, Callable[[Any], Any]]:
         shelf, hub, downloads = self._shelf, self._hub, self._downloads
+        settings, quantiser = SettingsDesk(shelf), self._quantiser
         return {
             ask.ListModels: lambda request: shelf.rows(),
             ask.ShowModel: lambda request: shelf.details(request.name),
+            ask.Settings: lambda request: settings.sheet(request.name),
+            ask.ChangeSettings: lambda request: settings.change(request.name, request.changes),
+            ask.OfferQuantise: lambda request: quantiser.offer(request.name),
+            ask.Quantise: quantiser.begin,
+            ask.CancelQuantise: lambda request: quantiser.cancel(request.number),
             ask.ListPlaces: lambda request: shelf.places(),
             ask.Remove: self._changing_models(lambda request: shelf.remove(request.name)),
             ask.Import: self._changing_models(lambda request: shelf.import_folder(request.folder)),

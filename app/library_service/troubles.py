@@ -7,7 +7,9 @@ from models.download.errors import DownloadError
 from models.gguf_errors import GgufError
 from models.hub.errors import BadHubSetting, HubError, NoAccess, Offline, Unreachable
 from models.imported import ImportRefused
+from models.json_store import StoreRefused
 from models.library.values import Trouble, TroubleKind
+from models.quantise.errors import QuantiseError
 
 
 def trouble_of(error: Exception) -> Trouble:
@@ -18,7 +20,7 @@ def trouble_of(error: Exception) -> Trouble:
         return Trouble(error.message, TroubleKind.ACCESS)
     if isinstance(error, BadHubSetting):
         return Trouble(error.message, TroubleKind.SETTING)
-    if isinstance(error, HubError | DownloadError | GgufError | ImportRefused):
+    if isinstance(error, HubError | DownloadError | GgufError | ImportRefused | StoreRefused | QuantiseError):
         return Trouble(error.message)
     if isinstance(error, SlipstreamError):
         return Trouble(str(error))

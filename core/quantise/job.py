@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -208,6 +208,18 @@ class QuantiseJob:
         except OSError as error:
             raise told(error, self._folder, 0) from error
         return status.st_size
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what jobs left that were killed; what another process is making stays."""
+    at_once = threading.Event()
+    at_once.set()
+    for partial in (folder / PARTIAL_FOLDER / FOLDER).glob("*.gguf"):
+        with (
+            suppress(Stopped, DownloadError, OSError),
+            only_one(partial.with_name(partial.name + ".lock"), at_once, lambda: None),
+        ):
+            partial.unlink(missing_ok=True)
 
 
 def _header_bytes(plan: QuantisePlan) -> int:

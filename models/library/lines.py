@@ -3,7 +3,8 @@
 to the library    {"id": 3, "ask": "ShowModel", "with": {"name": "..."}}
 from it           {"id": 3, "value": ..., "more": false}     the last part of an answer has no "more"
                   {"id": 3, "trouble": {"sentence": "..."}}
-                  {"news": "downloads", "value": [...]}      or "models": the list has changed
+                  {"news": "downloads", "value": [...]}      or "quantisings"
+                  {"news": "models"}                         the list has changed
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from models.library.requests import KINDS, Request
-from models.library.values import Download, Trouble
+from models.library.values import Download, Quantising, Trouble
 
 MAX_LINE_BYTES = 8 << 20
-DOWNLOADS, MODELS = "downloads", "models"
+DOWNLOADS, MODELS, QUANTISINGS = "downloads", "models", "quantisings"
 
 
 class BadLine(ValueError):
@@ -40,10 +41,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What happened without being asked for; ``downloads`` is set for news of these."""
+    """What happened without being asked for; ``downloads`` and ``quantisings`` are set for news of these."""
 
     name: str
     downloads: tuple[Download, ...] = ()
+    quantisings: tuple[Quantising, ...] = ()
 
 
 def request_line(number: int, request: Request) -> bytes:
@@ -83,13 +85,20 @@ def read_message(line: bytes) -> Answer | News:
     found = _object(line)
     try:
         if "news" in found:
-            value = found.get("value")
-            return News(str(found["news"]), value_of(tuple[Download, ...], value) if value is not None else ())
+            return _news(str(found["news"]), found.get("value"))
         trouble = found.get("trouble")
         told = value_of(Trouble, trouble) if trouble is not None else None
         return Answer(int(found["id"]), found.get("value"), told, bool(found.get("more")))
     except (TypeError, ValueError, KeyError) as error:
         raise BadLine(str(error)) from error
+
+
+def _news(name: str, value: Any) -> News:
+    if name == DOWNLOADS:
+        return News(name, downloads=value_of(tuple[Download, ...], value))
+    if name == QUANTISINGS:
+        return News(name, quantisings=value_of(tuple[Quantising, ...], value))
+    return News(name)
 
 
 def plain(value: Any) -> Any:

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 
 from models.curated import CuratedList
 from models.hub.repository import FoundRepository, Repository
-from models.library.values import HubFacts, Judgement, ModelDetails, ModelRows, Place
+from models.library.values import (
+    HubFacts,
+    Judgement,
+    ModelDetails,
+    ModelRows,
+    Place,
+    QuantiseOffer,
+    Quantising,
+    SettingsSheet,
+    SettingText,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +29,45 @@ class ShowModel:
     """One model in full."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is set for one model, and what is recommended."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSettings:
+    """Set some for one model; the others stay. Where one of them is wrong, none is changed and the answer says why."""
+
+    name: str
+    changes: tuple[SettingText, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OfferQuantise:
+    """What smaller copies can be made of a model."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quantise:
+    """Make a smaller copy when it is its turn; an empty ``output`` is the usual name."""
+
+    name: str
+    type: str
+    output: str = ""
+    may_requantise: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CancelQuantise:
+    """End the making of a copy and leave nothing of it; one that has ended leaves the list."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +196,19 @@ class LogOut:
 
 
 Request = (
-    ListModels | ShowModel | ListCurated | SearchHub | ShowRepository | Judge | Pull | Pause | Resume | Cancel | Move
-    | ClearEnded | Remove | Import | Forget | ListPlaces | ShowHub | ChangeHub | LogIn | LogOut
+    ListModels | ShowModel | Settings | ChangeSettings | OfferQuantise | Quantise | CancelQuantise | ListCurated
+    | SearchHub | ShowRepository | Judge | Pull | Pause | Resume | Cancel | Move | ClearEnded | Remove | Import | Forget
+    | ListPlaces | ShowHub | ChangeHub | LogIn | LogOut
 )  # fmt: skip
 
 # Requests that are answered with nothing more than that it was done are not listed.
 ANSWERS: dict[type, object] = {
     ListModels: ModelRows,
     ShowModel: ModelDetails,
+    Settings: SettingsSheet,
+    ChangeSettings: SettingsSheet,
+    OfferQuantise: QuantiseOffer,
+    Quantise: Quantising,
     ListCurated: CuratedList,
     SearchHub: tuple[FoundRepository, ...],
     ShowRepository: Repository,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 
 class Fit(StrEnum):
@@ -117,6 +118,99 @@ class Download:
     bytes_per_second: float
     eta: float | None
     problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting of a model. ``text`` is as a user types it, None where it is not set; ``problem`` says what is wrong.
+
+    ``counts_at_once`` is false for what a loaded model takes when it is loaded next.
+    """
+
+    name: str
+    text: str | None
+    recommended: str
+    counts_at_once: bool
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsSheet:
+    """All settings of one model, in the order in which they are shown, and the models that can draft for it."""
+
+    model: str
+    settings: tuple[Setting, ...]
+    drafts: tuple[str, ...] = ()
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether something is wrong: then nothing was kept."""
+        return any(setting.problem is not None for setting in self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingText:
+    """What a user typed for one setting; None is the recommended value."""
+
+    name: str
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuantiseTarget:
+    """A type that a model can be quantised to; ``n_bytes`` is about what it will have, ``name`` what it is called."""
+
+    type: str
+    n_bytes: int
+    quality: str
+    name: str
+    is_usual: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QuantiseOffer:
+    """What smaller copies can be made of a model, best first; ``problem`` says why none can.
+
+    ``is_original`` is false for what is quantised already: that is to be allowed.
+    """
+
+    model: str
+    source_type: str
+    n_bytes: int
+    is_original: bool
+    n_free: int
+    folder: str
+    targets: tuple[QuantiseTarget, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quantising:
+    """A smaller copy being made. ``phase`` is a phase of quantising, or one of those below; ``eta`` in seconds.
+
+    ``n_done`` of the source's ``n_total`` bytes are converted; the copy has ``n_bytes`` when it is done.
+    """
+
+    QUEUED: ClassVar[str] = "queued"
+    FAILED: ClassVar[str] = "failed"
+    DONE: ClassVar[str] = "done"
+
+    number: int
+    source: str
+    name: str
+    type: str
+    phase: str = QUEUED
+    n_done: int = 0
+    n_total: int = 0
+    eta: float | None = None
+    problem: str | None = None
+    notice: str | None = None
+    n_bytes: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.phase in (self.FAILED, self.DONE)
 
 
 @dataclass(frozen=True, slots=True)

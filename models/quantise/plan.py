@@ -60,14 +60,15 @@ def make_plan(
     if facts.quantisation not in ORIGINALS and not may_requantise:
         raise QuantiseRefused(
             f"{name} is quantised already ({facts.quantisation}): to quantise it again loses more than to quantise the "
-            f"original once. Get its {type_.name} from the maker, or quantise the F16 or BF16 file. To do it anyway, "
-            "allow it with --allow-requantize."
+            f"original once. Get its {type_.name} from the maker, or quantise the F16 or BF16 file, or allow it.",
+            "--allow-requantize",
         )
     target = folder / FOLDER / f"{result_name(name, type_, output)}.gguf"
     if target.exists():
         raise QuantiseRefused(
             f"There is a model called {target.stem} already: {target}. Remove it first, or give the result another "
-            "name with --output."
+            "name.",
+            "--output",
         )
     return QuantisePlan(
         facts.files[0], name, facts.quantisation, facts.weight_bytes, target, type_, may_requantise=may_requantise
@@ -103,7 +104,8 @@ def result_name(name: str, type_: TargetType, output: str | None) -> str:
         parts = ()
     if len(parts) != 1:
         raise QuantiseRefused(
-            f"{output or chosen!r} cannot be a model's name. Give one with --output that has no slashes or special "
-            "characters and does not begin with a point."
+            f"{output or chosen!r} cannot be a model's name. Give one that has no slashes or special characters and "
+            "does not begin with a point.",
+            "--output",
         )
     return chosen

@@ -15,7 +15,22 @@ class TargetType:
     file_type: int
     bits: float
 
+    @property
+    def quality(self) -> str:
+        """What is left of the original, as a sentence; by size, as no two models lose the same."""
+        return next(sentence for bits, sentence in _QUALITIES if self.bits >= bits)
 
+
+# What perplexities in llama.cpp's tools/quantize/README.md and its discussions of the types say, in words.
+_QUALITIES = (
+    (16.0, "Nothing that could be noticed is lost."),
+    (8.0, "Hardly to be told from the original."),
+    (6.0, "Very near the original."),
+    (5.4, "Near the original; a little is lost."),
+    (4.4, "Good for most uses; some is lost."),
+    (3.7, "Noticeably worse: for what does not fit otherwise."),
+    (0.0, "Much worse: a smaller model is often better."),
+)
 # Bits per weight: measured on Llama 3.1 8B by llama.cpp (tools/quantize/README.md), else those of the tensor type.
 TARGETS = (
     TargetType("F16", 1, 16.0),

@@ -13,7 +13,7 @@ from typing import Any
 from app.library_process import library_command, library_environment, library_folder
 from models.library.lines import Answer, News, read_message, request_line, value_of
 from models.library.requests import ANSWERS, Request
-from models.library.values import Download, Trouble
+from models.library.values import Download, Quantising, Trouble
 
 SECONDS = 20.0
 
@@ -67,6 +67,11 @@ class LibraryPipe:
     def downloads(self) -> tuple[Download, ...]:
         """The downloads as they were told last."""
         return next((news.downloads for news in reversed(self.news) if news.name == "downloads"), ())
+
+    @property
+    def quantisings(self) -> tuple[Quantising, ...]:
+        """The copies being made as they were told last."""
+        return next((news.quantisings for news in reversed(self.news) if news.name == "quantisings"), ())
 
     def wait_for(self, reached: Callable[[], object]) -> None:
         with self._changed:
