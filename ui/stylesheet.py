@@ -36,6 +36,7 @@ QLabel[tone="hero"] { font-size: ${hero}px; font-weight: 600; }
 QLabel[tone="badge"] { color: $warning; background: $warning_soft; border-radius: 8px; padding: 1px 7px;
     font-size: ${caption}px; }
 QLabel[tone="problem"] { color: $danger; }
+QLabel[tone="field problem"] { color: $danger; font-size: ${caption}px; }
 
 QToolButton { border: 2px solid transparent; border-radius: ${corner_s}px; background: transparent; padding: 2px; }
 QToolButton:hover { background: $hover; }
@@ -91,6 +92,18 @@ QAbstractSpinBox QLineEdit, QAbstractSpinBox QLineEdit:focus { background: trans
 QSpinBox, QDoubleSpinBox { padding: 3px 6px; }
 QSpinBox:focus, QDoubleSpinBox:focus { padding: 2px 5px; }
 
+QLineEdit[wrong="true"], QPlainTextEdit[wrong="true"], QComboBox[wrong="true"] { border-color: $danger; }
+QComboBox { background: $raised; color: $text; border: 1px solid $border_strong; border-radius: ${corner_s}px;
+    padding: 5px 26px 5px 8px; }
+QComboBox:focus { border: 2px solid $focus; padding: 4px 25px 4px 7px; }
+QComboBox:disabled { color: $muted; }
+QComboBox::drop-down { border: 0; width: 26px; }
+QComboBox::down-arrow { image: none; }
+QComboBox QAbstractItemView { background: $raised; color: $text; border: 1px solid $border_strong;
+    selection-background-color: $hover; selection-color: $text; padding: 4px; }
+QCheckBox { border: 2px solid transparent; border-radius: ${corner_s}px; padding: 3px 4px; spacing: 8px; }
+QCheckBox:focus { border-color: $focus; }
+
 #composerCard { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_l}px; }
 #composerCard[focused="true"] { border-color: $focus; }
 #composerCard QPlainTextEdit { background: transparent; border: 0; color: $text; font-size: ${large}px;
@@ -145,6 +158,9 @@ QScrollBar::add-line, QScrollBar::sub-line, QScrollBar::add-page, QScrollBar::su
 QScrollBar:horizontal { background: transparent; height: 12px; margin: 2px; }
 QScrollBar::handle:horizontal { background: $border_strong; border-radius: 4px; min-width: 36px; }
 QMessageBox, QDialog { background: $canvas; }
+#dialogArea, #dialogForm { background: $canvas; border: 0; }
+#dialogLine { background: $border; }
+#warningNote { background: $warning_soft; border-radius: ${corner_s}px; }
 """)
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 HERE = Path(__file__).resolve().parent
@@ -32,6 +33,7 @@ from ui.chat.ids import now_ms
 from ui.chat.records import Chat, ChatSettings, Message, Role, Status, Timings
 from ui.chat.speeds import Speed
 from ui.library.library_page import LibraryPage
+from ui.library.settings_dialog import SettingsDialog
 from ui.main_window import MainWindow
 from ui.private_server import PrivateServer
 from ui.server_link import ServerLink
@@ -393,6 +395,41 @@ def library(stage: Stage) -> None:
     _library_troubles(stage, page, hub)
 
 
+def model_dialogs(stage: Stage) -> None:
+    """What can be done with one model: its settings, and smaller copies of it."""
+    stage.connect()
+    stage.window.show_page("library")
+    page = stage.window.library
+    assert page is not None
+    stage.until(lambda: page.models.list.rows.rowCount() > 1)
+    page.models.list.choose("ember-q8_0")
+    stage.wait(0.4)
+    stage.shoot("model-actions")
+    page.models.details.settings.click()
+    dialog = _dialog(stage, SettingsDialog)
+    stage.until(dialog.form.isEnabled)
+    _shoot_dialog(stage, dialog, "model-settings")
+    for name, text in (("ctx", "8"), ("threads", "4"), ("temperature", "hot")):
+        dialog.rows[name].field.setFocus()
+        QTest.keyClicks(dialog.rows[name].field, text)
+    QTest.keyClick(dialog, Qt.Key.Key_Return)
+    stage.wait(0.5)
+    _shoot_dialog(stage, dialog, "model-settings-error")
+    dialog.area.ensureWidgetVisible(dialog.rows["presence_penalty"])
+    _shoot_dialog(stage, dialog, "model-settings-end")
+    dialog.reject()
+
+
+def _dialog(stage: Stage, kind: type[Any]) -> Any:
+    stage.until(lambda: stage.window.findChildren(kind))
+    return stage.window.findChildren(kind)[-1]
+
+
+def _shoot_dialog(stage: Stage, dialog: QDialog, name: str) -> None:
+    stage.wait(0.2)
+    dialog.grab().save(str(stage.out / f"{name}{stage.suffix}.png"))
+
+
 def _find(stage: Stage, page: LibraryPage, hub: HubServer) -> None:
     finder = page.finder
     page.show_tab("Find")
@@ -451,7 +488,7 @@ def _library_troubles(stage: Stage, page: LibraryPage, hub: HubServer) -> None:
 
 STATES: tuple[Callable[[Stage], None], ...] = (
     starting, empty, done, gauges, panel, streaming, waiting, problem, server_gone, loading, search, hard, small,
-    editing, speeds, library, readme,
+    editing, speeds, library, model_dialogs, readme,
 )  # fmt: skip
 
 

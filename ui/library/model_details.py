@@ -21,6 +21,8 @@ class ModelDetailsPane(QScrollArea):
 
     use_wanted = Signal(str)  # the name
     remove_wanted = Signal(str)
+    settings_wanted = Signal(str)
+    smaller_wanted = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -41,6 +43,9 @@ class ModelDetailsPane(QScrollArea):
         self.use.setToolTip("Load this model and chat with it")
         self.reveal = QPushButton("Reveal in folder")
         self.remove = QPushButton("Remove…")
+        self.settings, self.smaller = QPushButton("Settings…"), QPushButton("Make a smaller copy…")
+        self.settings.clicked.connect(lambda: self.row and self.settings_wanted.emit(self.row.name))
+        self.smaller.clicked.connect(lambda: self.row and self.smaller_wanted.emit(self.row.name))
         self.facts, self.header = FactsGrid(), FactsGrid()
         self._header_title = QLabel("From its header")
         self._header_title.setProperty("tone", "section")
@@ -66,6 +71,8 @@ class ModelDetailsPane(QScrollArea):
             buttons.addWidget(button)
         buttons.addStretch()
         column.addLayout(buttons)
+        column.addSpacing(Space.XS)
+        column.addLayout(self._lay_out_dialogs())
         column.addSpacing(Space.M)
         column.addWidget(self.facts)
         column.addSpacing(Space.M)
@@ -74,6 +81,14 @@ class ModelDetailsPane(QScrollArea):
         column.addWidget(self.header)
         column.addStretch()
         self.setWidget(body)
+
+    def _lay_out_dialogs(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(Space.S)
+        row.addWidget(self.settings)
+        row.addWidget(self.smaller)
+        row.addStretch()
+        return row
 
     def show_row(self, row: ModelRow, is_used: bool) -> None:
         """Show a model; what is in its header follows."""
@@ -87,6 +102,8 @@ class ModelDetailsPane(QScrollArea):
         self.use.setText("In use" if is_used else "Use")
         self.use.setEnabled(not is_used)
         self.remove.setVisible(row.can_remove)
+        self.settings.setVisible(row.problem is None)
+        self.smaller.setVisible(row.problem is None)
         self.facts.show_facts(model_facts(row))
         if is_other:
             self.header.hide()

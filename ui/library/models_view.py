@@ -15,6 +15,7 @@ from ui.library.figures import model_line, model_speed
 from ui.library.library_link import LibraryLink
 from ui.library.model_details import ModelDetailsPane
 from ui.library.row_list import Row, RowList
+from ui.library.settings_dialog import SettingsDialog
 from ui.library.state_pane import StatePane
 from ui.library.two_panes import TwoPanes
 from ui.theme import Palette, Space
@@ -28,6 +29,7 @@ class ModelsView(QWidget):
     use_wanted = Signal(str)
     find_wanted = Signal()
     removed = Signal(str)
+    told = Signal(str)  # a sentence about what was done
     rows_changed = Signal(object)  # tuple[ModelRow, ...]
 
     def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
@@ -95,6 +97,7 @@ class ModelsView(QWidget):
         self.panes.left.connect(lambda: self.list.choose(None))
         self.details.use_wanted.connect(self.use_wanted)
         self.details.remove_wanted.connect(self._remove)
+        self.details.settings_wanted.connect(self._change_settings)
 
     def look(self) -> None:
         """List the models again."""
@@ -208,6 +211,11 @@ class ModelsView(QWidget):
 
     def _remove(self, name: str) -> None:
         self._link.ask(ask.Remove(name), lambda done: self.removed.emit(name), self.details.show_trouble)
+
+    def _change_settings(self, name: str) -> None:
+        dialog = SettingsDialog(self._link, name, self.window())
+        dialog.saved.connect(self.told)
+        dialog.open()
 
     def _choose_folder(self) -> None:
         dialog = QFileDialog(self.window(), "Import folder")

@@ -1,0 +1,165 @@
+"""The settings of a model in the window, kept by the real process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.model_settings import ModelSettingsStore
+from core.model_settings import NAMES, ModelSettings
+from models.catalog import STARTER_FOLDER
+from ui.library.library_page import LibraryPage
+from ui.library.setting_row import OneOf, PromptField, TextField
+from ui.library.setting_words import LOADING, REPLIES
+from ui.library.settings_dialog import SettingsDialog
+
+EMBER = STARTER_FOLDER / "ember-q8_0.gguf"
+LONG = {"timeout": 20_000}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ModelSettingsStore:
+    return ModelSettingsStore(tmp_path / "slipstream" / "config" / "models.json")
+
+
+def opened(qtbot, page: LibraryPage) -> SettingsDialog:
+    qtbot.waitUntil(lambda: page.models.list.rows.rowCount() > 0, **LONG)
+    page.models.list.choose("ember-q8_0")
+    page.models.details.settings.click()
+    dialog = page.window().findChildren(SettingsDialog)[-1]
+    qtbot.waitUntil(dialog.form.isEnabled, **LONG)
+    return dialog
+
+
+def typed(dialog: SettingsDialog, name: str, text: str) -> None:
+    field = dialog.rows[name].field
+    assert isinstance(field, TextField)
+    field.setFocus()
+    field.selectAll()
+    QTest.keyClicks(field, text)
+
+
+def closed(qtbot, page: LibraryPage) -> None:
+    qtbot.waitUntil(lambda: page.window().findChildren(SettingsDialog) == [], **LONG)
+
+
+def test_every_setting_is_there_with_what_is_recommended(qtbot, page: LibraryPage) -> None:
+    dialog = opened(qtbot, page)
+    assert {*LOADING, *REPLIES} == set(dialog.rows) == set(NAMES)
+    temperature, kv_type = dialog.rows["temperature"].field, dialog.rows["kv_type"].field
+    assert isinstance(temperature, TextField)
+    assert isinstance(kv_type, OneOf)
+    assert (temperature.text(), temperature.placeholderText()) == ("", "0.8")
+    assert kv_type.currentText() == "f16 (recommended)"
+    draft = dialog.rows["draft"].field
+    assert isinstance(draft, OneOf)
+    assert [draft.itemText(at) for at in range(draft.count())] == [
+        "Automatic (recommended)",
+        "None",
+        "ember-draft-q8_0",
+    ]
+    assert not dialog.reset_all.isEnabled()
+    assert dialog.changes == ()
+
+
+def test_what_is_changed_is_kept_and_said(qtbot, page: LibraryPage, store: ModelSettingsStore) -> None:
+    dialog = opened(qtbot, page)
+    typed(dialog, "ctx", "512")
+    typed(dialog, "temperature", "0.3")
+    system, draft = dialog.rows["system"].field, dialog.rows["draft"].field
+    assert isinstance(system, PromptField)
+    assert isinstance(draft, OneOf)
+    system.setFocus()
+    QTest.keyClicks(system, "Be brief.")
+    QTest.keyClick(system, Qt.Key.Key_Return)  # a new line, not Save
+    QTest.keyClicks(system, "Please.")
+    QTest.keyClick(draft, Qt.Key.Key_Down)
+    dialog.save.click()
+    closed(qtbot, page)
+    assert store.of(EMBER) == ModelSettings(ctx=512, temperature=0.3, system="Be brief.\nPlease.", draft="none")
+    qtbot.waitUntil(lambda: "are saved" in page.toast.text, **LONG)
+    assert "loaded next" in page.toast.text
+    again = opened(qtbot, page)
+    assert again.rows["draft"].value == "none"
+    typed(again, "temperature", "0.4")
+    again.save.click()
+    closed(qtbot, page)
+    qtbot.waitUntil(lambda: page.toast.text == "The settings of ember-q8_0 are saved.", **LONG)
+
+
+def test_a_wrong_value_has_its_sentence_beside_it_and_nothing_is_kept(
+    qtbot, page: LibraryPage, store: ModelSettingsStore
+) -> None:
+    dialog = opened(qtbot, page)
+    typed(dialog, "top_p", "3")
+    typed(dialog, "threads", "2")
+    assert "Top P must be" in dialog.rows["top_p"].problem.text()  # when the field is left
+    dialog.rows["top_p"].say(None)
+    QTest.keyClick(dialog, Qt.Key.Key_Return)
+    qtbot.waitUntil(dialog.rows["top_p"].problem.isVisible, **LONG)
+    assert "Top P must be" in dialog.rows["top_p"].problem.text()
+    assert not dialog.rows["threads"].problem.isVisible()
+    assert store.of(EMBER) == ModelSettings()
+    assert dialog.rows["top_p"].field.hasFocus()
+    typed(dialog, "top_p", "0.5")
+    assert not dialog.rows["top_p"].problem.isVisible()
+    QTest.keyClick(dialog, Qt.Key.Key_Return)
+    closed(qtbot, page)
+    assert store.of(EMBER) == ModelSettings(top_p=0.5, threads=2)
+
+
+def test_one_or_all_are_reset(qtbot, page: LibraryPage, store: ModelSettingsStore) -> None:
+    kept = ModelSettings(ctx=512, speed="fast", top_k=5, system="Rhyme.")
+    store.change(EMBER, "ember-q8_0", lambda old: kept)
+    dialog = opened(qtbot, page)
+    assert dialog.rows["ctx"].value == "512"
+    dialog.rows["ctx"].reset.click()
+    assert not dialog.rows["ctx"].reset.isVisible()
+    dialog.save.click()
+    closed(qtbot, page)
+    assert store.of(EMBER) == ModelSettings(speed="fast", top_k=5, system="Rhyme.")
+    dialog = opened(qtbot, page)
+    dialog.reset_all.click()
+    dialog.save.click()
+    closed(qtbot, page)
+    assert store.of(EMBER) == ModelSettings()
+
+
+def test_escape_keeps_nothing(qtbot, page: LibraryPage, store: ModelSettingsStore) -> None:
+    dialog = opened(qtbot, page)
+    typed(dialog, "top_k", "7")
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    closed(qtbot, page)
+    assert store.of(EMBER) == ModelSettings()
+
+
+def test_a_file_that_cannot_be_written_is_told_and_the_dialog_stays(qtbot, page: LibraryPage, tmp_path: Path) -> None:
+    dialog = opened(qtbot, page)
+    (tmp_path / "slipstream" / "config").write_text("a file where a folder belongs")
+    typed(dialog, "top_k", "7")
+    dialog.save.click()
+    qtbot.waitUntil(dialog.problem.isVisible, **LONG)
+    assert "models.json" in dialog.problem.text()
+    assert dialog.save.isEnabled()
+
+
+def test_the_keyboard_reaches_every_field_in_their_order(qtbot, page: LibraryPage) -> None:
+    dialog = opened(qtbot, page)
+    dialog.activateWindow()
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is dialog.rows["ctx"].field, **LONG)
+    for name in list(dialog.rows)[1:]:
+        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
+        assert QApplication.focusWidget() is dialog.rows[name].field, name
+
+
+def test_a_broken_model_has_none(qtbot, page: LibraryPage, models_folder: Path) -> None:
+    (models_folder / "broken.gguf").write_bytes(b"no model")
+    page.models.look()
+    qtbot.waitUntil(lambda: page.models.list.rows.rowCount() == 3, **LONG)
+    page.models.list.choose("broken")
+    assert not page.models.details.settings.isVisible()
+    assert not page.models.details.smaller.isVisible()
