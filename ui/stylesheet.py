@@ -101,7 +101,7 @@ QComboBox::drop-down { border: 0; width: 26px; }
 QComboBox::down-arrow { image: none; }
 QComboBox QAbstractItemView { background: $raised; color: $text; border: 1px solid $border_strong;
     selection-background-color: $hover; selection-color: $text; padding: 4px; }
-QCheckBox { border: 2px solid transparent; border-radius: ${corner_s}px; padding: 3px 4px; spacing: 8px; }
+QCheckBox { border: 2px solid transparent; border-radius: ${corner_s}px; padding: 3px 2px; spacing: 8px; }
 QCheckBox:focus { border-color: $focus; }
 
 #composerCard { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_l}px; }
@@ -160,6 +160,7 @@ QScrollBar::handle:horizontal { background: $border_strong; border-radius: 4px; 
 QMessageBox, QDialog { background: $canvas; }
 #dialogArea, #dialogForm { background: $canvas; border: 0; }
 #dialogLine { background: $border; }
+#framedList { border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px 0; }
 #warningNote { background: $warning_soft; border-radius: ${corner_s}px; }
 """)
 

@@ -19,6 +19,7 @@ sys.path.insert(0, str(HERE.parents[1]))
 # ruff: noqa: E402
 
 from fake_openai import TIMINGS, FakeServer
+from gguf_factory import Recipe, cached
 from hub_server import Fault, HubServer
 from library_child import library_child
 from PySide6.QtCore import Qt
@@ -33,6 +34,7 @@ from ui.chat.ids import now_ms
 from ui.chat.records import Chat, ChatSettings, Message, Role, Status, Timings
 from ui.chat.speeds import Speed
 from ui.library.library_page import LibraryPage
+from ui.library.quantise_dialog import QuantiseDialog
 from ui.library.settings_dialog import SettingsDialog
 from ui.main_window import MainWindow
 from ui.private_server import PrivateServer
@@ -418,6 +420,39 @@ def model_dialogs(stage: Stage) -> None:
     dialog.area.ensureWidgetVisible(dialog.rows["presence_penalty"])
     _shoot_dialog(stage, dialog, "model-settings-end")
     dialog.reject()
+    _quantise_dialog(stage, page)
+
+
+def _quantise_dialog(stage: Stage, page: LibraryPage) -> None:
+    folder = stage.folder / "data" / "models"
+    folder.mkdir(parents=True)
+    (folder / "fox-F16.gguf").write_bytes(cached(Recipe(tensor_type="F16", n_layers=64)).read_bytes())
+    page.models.details.smaller.click()
+    dialog = _dialog(stage, QuantiseDialog)
+    stage.until(lambda: dialog.offer)
+    _shoot_dialog(stage, dialog, "quantise-again")
+    dialog.reject()
+    page.models.show_model("fox-F16")
+    stage.until(lambda: page.models.list.key == "fox-F16")
+    stage.wait(0.2)
+    page.models.details.smaller.click()
+    dialog = _dialog(stage, QuantiseDialog)
+    stage.until(lambda: dialog.offer)
+    _shoot_dialog(stage, dialog, "quantise")
+    dialog.name.setText("../fox")
+    dialog.make.click()
+    stage.until(dialog.problem.isVisible)
+    _shoot_dialog(stage, dialog, "quantise-error")
+    dialog.name.clear()
+    dialog.make.click()
+    stage.until(lambda: dialog.row.quantising.eta is not None and dialog.row.bar.value() > 300)
+    _shoot_dialog(stage, dialog, "quantise-running")
+    page.show_tab("Downloads")
+    stage.shoot("quantise-downloads")
+    stage.until(lambda: dialog.row.quantising.is_over, 60)
+    _shoot_dialog(stage, dialog, "quantise-done")
+    dialog.show_it.click()
+    stage.until(lambda: page.models.list.key == "fox-Q4_K_M")
 
 
 def _dialog(stage: Stage, kind: type[Any]) -> Any:

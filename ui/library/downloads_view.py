@@ -11,6 +11,7 @@ from ui.banner import Banner
 from ui.icon_button import TextButton
 from ui.library.download_row import ENDED, DownloadRow
 from ui.library.library_link import LibraryLink
+from ui.library.quantise_rows import QuantiseRows
 from ui.library.state_pane import StatePane
 from ui.theme import COLUMN, LIGHT, Palette, Space
 
@@ -28,12 +29,14 @@ class DownloadsView(QWidget):
         self.rows: dict[int, DownloadRow] = {}
         self._shown: tuple[Download, ...] = ()
         self.banner = Banner()
+        self.copies = QuantiseRows(link)
         self.state = StatePane()
         self.stack = QStackedWidget()
         self.clear = TextButton("Clear finished")
         self.clear.clicked.connect(lambda: link.ask(ask.ClearEnded()))
         self._lay_out()
         link.downloads_changed.connect(self.show_downloads)
+        self.copies.changed.connect(self._show_others)
         link.lost.connect(self._on_lost)
         link.returned.connect(self.banner.hide)
         link.gave_up.connect(self._on_gave_up)
@@ -42,8 +45,12 @@ class DownloadsView(QWidget):
     def _lay_out(self) -> None:
         body = QWidget()
         body.setObjectName("downloadsBody")
-        self._column = QVBoxLayout(body)
+        self._body = QVBoxLayout(body)
+        self._body.setSpacing(Space.S)
+        self._body.addWidget(self.copies)
+        self._column = QVBoxLayout()
         self._column.setSpacing(Space.S)
+        self._body.addLayout(self._column)
         foot = QHBoxLayout()
         foot.addStretch()
         foot.addWidget(self.clear)
@@ -86,10 +93,11 @@ class DownloadsView(QWidget):
                 row.show_download(download)
             row.set_place(place == 0, place == len(downloads) - 1)
         self.clear.setVisible(any(download.phase == ENDED for download in downloads))
-        if not downloads:
+        is_empty = not downloads and not self._link.quantisings
+        if is_empty:
             text = "Models that you download are here, with their speed and how long they take."
             self.state.say("download", "Nothing is downloaded", text, ("Find models", self.find_wanted.emit))
-        self.stack.setCurrentWidget(self.area if downloads else self.state)
+        self.stack.setCurrentWidget(self.state if is_empty else self.area)
 
     def _show_others(self) -> None:
         self.show_downloads(self._shown)
@@ -98,6 +106,7 @@ class DownloadsView(QWidget):
         """Draw for another palette."""
         self._palette = palette
         self.banner.set_palette(palette)
+        self.copies.set_palette(palette)
         self.state.set_palette(palette)
         for row in self.rows.values():
             row.set_palette(palette)
@@ -105,7 +114,7 @@ class DownloadsView(QWidget):
     def resizeEvent(self, event: object) -> None:
         """Keep the rows readable."""
         side = max(Space.L, (self.width() - COLUMN) // 2)
-        self._column.setContentsMargins(side, Space.L, side, Space.L)
+        self._body.setContentsMargins(side, Space.L, side, Space.L)
 
     def _make(self, download: Download) -> DownloadRow:
         row = DownloadRow(download)

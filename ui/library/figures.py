@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from models.library.values import Download, Fit, Judgement, ModelDetails, ModelRow
+from models.library.values import Download, Fit, Judgement, ModelDetails, ModelRow, Quantising
 from ui.chat.figures import count, parameters, rate
 
 DASH = "–"
@@ -127,6 +127,33 @@ _PHASES = {
     "failed": "Failed",
     "done": "Downloaded and verified",
 }
+
+
+_QUANTISE_PHASES = {
+    Quantising.QUEUED: "Waits for its turn",
+    "waiting for another Slipstream that makes it": "Another Slipstream makes it",
+    "looking at the model": "Looking at the model",
+    "quantising": "Quantising",
+    "loading the result": "Loading the result, to see that it works",
+    Quantising.FAILED: "Failed",
+}
+
+
+def quantise_line(quantising: Quantising) -> str:
+    """Return how the making of a copy goes: what it does, how much is done, how long still."""
+    made_of = f"{quantising.type} of {quantising.source}"
+    if quantising.phase == Quantising.DONE:
+        return joined("Made, and it loads", made_of, size(quantising.n_bytes))
+    phase = _QUANTISE_PHASES.get(quantising.phase, quantising.phase)
+    is_going = quantising.phase == "quantising"
+    done = f"{quantise_share(quantising):.0%} of {size(quantising.n_total)}" if is_going else ""
+    left = f"{duration(max(1.0, quantising.eta))} left" if is_going and quantising.eta is not None else ""
+    return joined(phase, done, left, "" if is_going else made_of)
+
+
+def quantise_share(quantising: Quantising) -> float:
+    """Return how much of a model is converted, from 0 to 1."""
+    return min(1.0, quantising.n_done / quantising.n_total) if quantising.n_total else 0.0
 
 
 def download_line(download: Download) -> str:

@@ -8,9 +8,19 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from models.library.lines import DOWNLOADS, MODELS, Answer, BadLine, News, read_message, request_line, value_of
+from models.library.lines import (
+    DOWNLOADS,
+    MODELS,
+    QUANTISINGS,
+    Answer,
+    BadLine,
+    News,
+    read_message,
+    request_line,
+    value_of,
+)
 from models.library.requests import ANSWERS, Request
-from models.library.values import Download, Trouble
+from models.library.values import Download, Quantising, Trouble
 from ui.child_process import ChildProcess, last_line
 
 LOST = "The library stopped in the middle of this and is starting again. Try again."
@@ -35,6 +45,7 @@ class LibraryLink(QObject):
 
     models_changed = Signal()
     downloads_changed = Signal(object)  # tuple[Download, ...]
+    quantisings_changed = Signal(object)  # tuple[Quantising, ...]
     lost = Signal()  # it stopped and is starting again
     returned = Signal()  # it is there after it was lost
     gave_up = Signal(str)  # a sentence
@@ -43,6 +54,7 @@ class LibraryLink(QObject):
         super().__init__(parent)
         self._process = process
         self.downloads: tuple[Download, ...] = ()
+        self.quantisings: tuple[Quantising, ...] = ()
         self._number = 0
         self._asked: dict[int, _Asked] = {}
         self._waiting: dict[int, bytes] = {}
@@ -123,6 +135,13 @@ class LibraryLink(QObject):
         elif news.name == DOWNLOADS and news.downloads != self.downloads:
             self.downloads = news.downloads
             self.downloads_changed.emit(news.downloads)
+        elif news.name == QUANTISINGS:
+            self._take_quantisings(news.quantisings)
+
+    def _take_quantisings(self, quantisings: tuple[Quantising, ...]) -> None:
+        if quantisings != self.quantisings:
+            self.quantisings = quantisings
+            self.quantisings_changed.emit(quantisings)
 
     def _take_answer(self, answer: Answer) -> None:
         asked = self._asked.get(answer.id)
@@ -148,6 +167,8 @@ class LibraryLink(QObject):
         self._was_lost = True
         self._fail_open(Trouble(LOST))
         self.lost.emit()
+        # Downloads go on in the next process; these are gone.
+        self._take_quantisings(())
 
     def _on_gave_up(self, words: str) -> None:
         self._no_hope = f"{GONE}: {last_line(words)}"

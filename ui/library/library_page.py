@@ -6,7 +6,6 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
-from models.library.values import Download
 from ui.icon_button import IconButton
 from ui.library.downloads_view import DownloadsView
 from ui.library.find_view import FindView, downloads_at_work
@@ -46,8 +45,9 @@ class LibraryPage(QWidget):
         self.toast = Toast(self)
         self._prepare = QTimer(self, interval=PREPARE_MS)
         self._prepare.timeout.connect(self._make_next)
-        link.downloads_changed.connect(self._on_downloads)
-        self._on_downloads(link.downloads)
+        link.downloads_changed.connect(lambda downloads: self._count())
+        link.quantisings_changed.connect(lambda quantisings: self._count())
+        self._count()
         self.set_palette(palette)
 
     def _lay_out(self) -> None:
@@ -166,6 +166,7 @@ class LibraryPage(QWidget):
             self._downloads = self.downloads
             self._prepare.stop()
 
-    def _on_downloads(self, downloads: tuple[Download, ...]) -> None:
-        n_working = downloads_at_work(downloads)
+    def _count(self) -> None:
+        n_copies = sum(not one.is_over for one in self._link.quantisings)
+        n_working = downloads_at_work(self._link.downloads) + n_copies
         self.tabs[DOWNLOADS].setText(f"{DOWNLOADS}  {n_working}" if n_working else DOWNLOADS)

@@ -14,11 +14,12 @@ from ui.icons import icon
 from ui.library.figures import model_line, model_speed
 from ui.library.library_link import LibraryLink
 from ui.library.model_details import ModelDetailsPane
+from ui.library.quantise_dialog import QuantiseDialog
 from ui.library.row_list import Row, RowList
 from ui.library.settings_dialog import SettingsDialog
 from ui.library.state_pane import StatePane
 from ui.library.two_panes import TwoPanes
-from ui.theme import Palette, Space
+from ui.theme import LIGHT, Palette, Space
 
 LOOK_MS = 5_000  # folders change behind the window's back: how often they are looked at while this is in view
 
@@ -40,6 +41,8 @@ class ModelsView(QWidget):
         self._last = ModelRows(())
         self._is_asking, self._was_asked = False, False
         self._used: str | None = None
+        self._to_show: str | None = None
+        self._palette = LIGHT
         self._offered: str | None = None  # a folder is offered once
         self.filter = QLineEdit()
         self.filter.setPlaceholderText("Filter models")
@@ -98,6 +101,7 @@ class ModelsView(QWidget):
         self.details.use_wanted.connect(self.use_wanted)
         self.details.remove_wanted.connect(self._remove)
         self.details.settings_wanted.connect(self._change_settings)
+        self.details.smaller_wanted.connect(self._make_smaller)
 
     def look(self) -> None:
         """List the models again."""
@@ -115,6 +119,7 @@ class ModelsView(QWidget):
 
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette."""
+        self._palette = palette
         for part in (self.list, self.state, self.banner):
             part.set_palette(palette)
         self._filter_icon.setIcon(icon("search", palette.muted, size=16))
@@ -148,6 +153,9 @@ class ModelsView(QWidget):
             self._rows = rows
             self._fill()
             self.rows_changed.emit(rows)
+        if any(row.name == self._to_show for row in rows):
+            self.list.choose(self._to_show)
+            self._to_show = None
         problems = " ".join(self._last.problems)
         self.foot.setText(problems or f"Looked for in {', '.join(self._last.folders)}")
         self.foot.setToolTip("\n".join((*self._last.problems, *self._last.folders)))
@@ -216,6 +224,17 @@ class ModelsView(QWidget):
         dialog = SettingsDialog(self._link, name, self.window())
         dialog.saved.connect(self.told)
         dialog.open()
+
+    def _make_smaller(self, name: str) -> None:
+        dialog = QuantiseDialog(self._link, name, self._palette, self.window())
+        dialog.shown_wanted.connect(self.show_model)
+        dialog.open()
+
+    def show_model(self, name: str) -> None:
+        """Show a model, as soon as it is in the list."""
+        self.filter.clear()
+        self._to_show = name
+        self.look()
 
     def _choose_folder(self) -> None:
         dialog = QFileDialog(self.window(), "Import folder")

@@ -1,0 +1,191 @@
+"""Smaller copies in the window, made by the real process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from core.quantise.job import QuantiseJob
+from models.library.values import Quantising
+from models.model_facts import read_model
+from models.quantise.plan import make_plan
+from tests.support.gguf_factory import Recipe, cached
+from tests.support.quantised import ember_f16
+from ui.library.library_link import LOST
+from ui.library.library_page import DOWNLOADS, LibraryPage
+from ui.library.quantise_dialog import QuantiseDialog
+
+LONG = {"timeout": 20_000}
+
+
+@pytest.fixture
+def fox(models_folder: Path) -> Path:
+    """An unquantised model."""
+    return Path(shutil.copy(ember_f16(), models_folder / "fox-F16.gguf"))
+
+
+@pytest.fixture
+def slow_fox(models_folder: Path) -> Path:
+    """One with so many layers that it can be caught in the middle."""
+    return Path(shutil.copy(cached(Recipe(tensor_type="F16", n_layers=48)), models_folder / "fox-F16.gguf"))
+
+
+def opened(qtbot, page: LibraryPage, name: str = "fox-F16") -> QuantiseDialog:
+    qtbot.waitUntil(lambda: name in listed(page), **LONG)
+    page.models.list.choose(name)
+    page.models.details.smaller.click()
+    dialog = page.window().findChildren(QuantiseDialog)[-1]
+    qtbot.waitUntil(lambda: dialog.offer is not None, **LONG)
+    return dialog
+
+
+def listed(page: LibraryPage) -> list[str]:
+    return [row.key for row in page.models.list.rows.rows]
+
+
+def closed(qtbot, page: LibraryPage) -> None:
+    qtbot.waitUntil(lambda: page.window().findChildren(QuantiseDialog) == [], **LONG)
+
+
+def is_at_work(dialog: QuantiseDialog) -> bool:
+    return dialog.row.bar.isVisible() and dialog.row.bar.value() > 0
+
+
+def begun(qtbot, page: LibraryPage) -> QuantiseDialog:
+    dialog = opened(qtbot, page)
+    dialog.make.click()
+    qtbot.waitUntil(lambda: is_at_work(dialog), **LONG)
+    return dialog
+
+
+def files_of(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*.gguf"))
+
+
+def test_types_are_offered_best_first_with_the_usual_one_chosen(qtbot, page: LibraryPage, fox: Path) -> None:
+    dialog = opened(qtbot, page)
+    rows = dialog.list.rows.rows
+    assert [row.key for row in rows][:2] == ["Q8_0", "Q6_K"]
+    assert all(row.line.endswith(".") and row.right.startswith("about") for row in rows)
+    assert dialog.list.key == "Q4_K_M"
+    assert dialog.name.placeholderText() == "fox-Q4_K_M"
+    dialog.list.choose("Q8_0")
+    assert dialog.name.placeholderText() == "fox-Q8_0"
+    assert "free" in dialog.room.text()
+    assert not dialog.warning.isVisible()
+    assert dialog.make.isEnabled()
+    assert dialog.make.isDefault()
+
+
+def test_a_copy_is_made_and_shown_by_the_keyboard_alone(qtbot, page: LibraryPage, fox: Path) -> None:
+    dialog = opened(qtbot, page)
+    QTest.keyClick(dialog.list, Qt.Key.Key_Down)
+    wanted = dialog.name.placeholderText()
+    QTest.keyClick(dialog.list, Qt.Key.Key_Return)
+    qtbot.waitUntil(dialog.show_it.isVisible, **LONG)
+    assert "loads" in dialog.row.line.text()
+    assert dialog.show_it.isDefault()
+    QTest.keyClick(dialog, Qt.Key.Key_Return)
+    closed(qtbot, page)
+    qtbot.waitUntil(lambda: page.models.list.key == wanted, **LONG)
+    assert fox.exists()
+
+
+def test_what_is_quantised_already_needs_a_word(qtbot, page: LibraryPage) -> None:
+    dialog = opened(qtbot, page, "ember-q8_0")
+    assert dialog.warning.isVisible()
+    assert not dialog.make.isEnabled()
+    QTest.keyClick(dialog.list, Qt.Key.Key_Return)
+    assert dialog.stack.currentWidget() is dialog.chooser
+    QTest.keyClick(dialog.anyway, Qt.Key.Key_Space)
+    assert dialog.make.isEnabled()
+    dialog.make.click()
+    qtbot.waitUntil(dialog.show_it.isVisible, **LONG)
+    qtbot.waitUntil(lambda: "ember-Q4_K_M" in listed(page), **LONG)
+
+
+def test_a_refused_name_is_a_sentence_and_another_can_be_given(qtbot, page: LibraryPage, fox: Path) -> None:
+    dialog = opened(qtbot, page)
+    dialog.name.setFocus()
+    QTest.keyClicks(dialog.name, "../fox")
+    QTest.keyClick(dialog.name, Qt.Key.Key_Return)
+    qtbot.waitUntil(dialog.problem.isVisible, **LONG)
+    assert "cannot be a model's name" in dialog.problem.text()
+    dialog.name.selectAll()
+    QTest.keyClicks(dialog.name, "vixen")
+    assert not dialog.problem.isVisible()
+    QTest.keyClick(dialog.name, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: "vixen" in listed(page), **LONG)
+
+
+def test_closing_the_dialog_does_not_end_the_copy(qtbot, page: LibraryPage, slow_fox: Path) -> None:
+    dialog = begun(qtbot, page)
+    assert dialog.close_button.isDefault()
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    closed(qtbot, page)
+    assert page.tabs[DOWNLOADS].text().endswith("1")
+    again = opened(qtbot, page)
+    assert again.stack.currentWidget() is again.follower
+    again.reject()
+    page.show_tab(DOWNLOADS)
+    (row,) = page.downloads.copies.rows.values()
+    assert row.isVisible()
+    qtbot.waitUntil(lambda: row.quantising.phase == Quantising.DONE, **LONG)
+    assert page.tabs[DOWNLOADS].text() == DOWNLOADS
+    qtbot.waitUntil(lambda: "fox-Q4_K_M" in listed(page), **LONG)
+    row.cancel.click()
+    qtbot.waitUntil(lambda: page.downloads.copies.rows == {}, **LONG)
+    assert page.downloads.stack.currentWidget() is page.downloads.state
+
+
+def test_a_cancelled_copy_leaves_nothing_and_another_can_be_chosen(
+    qtbot, page: LibraryPage, slow_fox: Path, models_folder: Path
+) -> None:
+    dialog = begun(qtbot, page)
+    dialog.stop.click()
+    qtbot.waitUntil(lambda: dialog.stack.currentWidget() is dialog.chooser, **LONG)
+    qtbot.waitUntil(lambda: files_of(models_folder) == ["fox-F16.gguf"], **LONG)
+    qtbot.waitUntil(dialog.make.isEnabled, **LONG)
+    assert not dialog.problem.isVisible()
+
+
+def test_a_library_that_dies_says_so_and_leaves_nothing(
+    qtbot, page: LibraryPage, slow_fox: Path, models_folder: Path
+) -> None:
+    dialog = begun(qtbot, page)
+    os.kill(page._link.process_id, signal.SIGKILL)
+    qtbot.waitUntil(dialog.problem.isVisible, **LONG)
+    assert dialog.problem.text() == LOST
+    assert dialog.stack.currentWidget() is dialog.chooser
+    assert page._link.quantisings == ()
+    qtbot.waitUntil(lambda: files_of(models_folder) == ["fox-F16.gguf"], **LONG)
+
+
+def test_a_copy_that_fails_is_a_sentence_and_another_can_be_chosen(
+    qtbot, page: LibraryPage, fox: Path, models_folder: Path
+) -> None:
+    dialog = opened(qtbot, page)
+    (models_folder / ".partial").mkdir(exist_ok=True)
+    shutil.rmtree(models_folder / ".partial" / "quantised", ignore_errors=True)
+    (models_folder / ".partial" / "quantised").write_text("a file where a folder belongs")
+    dialog.make.click()
+    qtbot.waitUntil(dialog.row.problem.isVisible, **LONG)
+    assert "quantised" in dialog.row.problem.text()
+    dialog.stop.click()
+    qtbot.waitUntil(lambda: dialog.stack.currentWidget() is dialog.chooser, **LONG)
+
+
+def test_the_smallest_model_says_that_it_cannot_be_made_smaller(qtbot, page: LibraryPage, models_folder: Path) -> None:
+    facts = read_model(ember_f16())
+    QuantiseJob(make_plan(facts, name="fox-F16", type_name="Q2_K", folder=models_folder), models_folder).run()
+    dialog = opened(qtbot, page, "fox-Q2_K")
+    assert "as small as it can be made here" in dialog.problem.text()
+    assert dialog.list.rows.rowCount() == 0
+    assert not dialog.warning.isVisible()
+    assert not dialog.make.isEnabled()

@@ -1,0 +1,276 @@
+"""A smaller copy of a model: which one, and how it goes."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialog,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from models.library import requests as ask
+from models.library.values import QuantiseOffer, QuantiseTarget, Quantising, Trouble
+from ui.library.figures import joined, size
+from ui.library.library_link import LOST, LibraryLink
+from ui.library.quantise_row import QuantiseRow
+from ui.library.row_list import Row, RowList
+from ui.theme import Palette, Space
+
+WIDTH, HEIGHT = 520, 600
+FOLLOWED_HEIGHT = 280
+LOSES = (
+    "{model} is quantised already ({type}): quantised again it loses more than the original would when it is quantised "
+    "once. A smaller file from the maker, or one made of the F16 or BF16 file, is better."
+)
+_CENTRE = RowList.ScrollHint.PositionAtCenter
+GOES_ON = "It goes on when you close this, and is under Downloads. When you quit Slipstream, it ends."
+
+
+class QuantiseDialog(QDialog):
+    """Offers types, begins, and follows what was begun. Closing it does not end that."""
+
+    shown_wanted = Signal(str)  # the name of a model that was made
+
+    def __init__(self, link: LibraryLink, model: str, palette: Palette, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._link, self._model, self._palette = link, model, palette
+        self.offer: QuantiseOffer | None = None
+        self._number: int | None = None
+        self._was_told = False  # that it is there: an answer and news may cross
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Make a smaller copy")
+        self._height = min(HEIGHT, parent.height() - 2 * Space.L)
+        self.resize(min(WIDTH, parent.width() - 2 * Space.L), self._height)
+        self.title, self.about = QLabel("Make a smaller copy"), QLabel(model)
+        self.list = RowList("Types, the best first")
+        self.list.setObjectName("framedList")
+        self.list.set_palette(palette)
+        self.warning, self.anyway = QFrame(), QCheckBox("Make it all the same")
+        self.name, self.room, self.problem = QLineEdit(), QLabel(), QLabel()
+        self.goes_on = QLabel(GOES_ON)
+        self.row = QuantiseRow(Quantising(0, model, "", ""))
+        self.row.set_palette(palette)
+        self.row.cancel.hide()
+        self.stack, self.chooser, self.follower = QStackedWidget(), QWidget(), QWidget()
+        self.make, self.close_button = QPushButton("Make copy"), QPushButton("Cancel")
+        self.stop, self.show_it = QPushButton("Cancel the copy"), QPushButton("Show it")
+        self._dress()
+        self._lay_out()
+        self._connect_signals()
+        running = next((one for one in link.quantisings if one.source == model and not one.is_over), None)
+        if running is not None:
+            self._number, self._was_told = running.number, True
+        self._show_state()
+        self._ask_offer()
+
+    def _dress(self) -> None:
+        for label, tone in (
+            (self.title, "title"),
+            (self.about, "caption"),
+            (self.room, "caption"),
+            (self.problem, "problem"),
+            (self.goes_on, "caption"),
+        ):
+            label.setProperty("tone", tone)
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+        for button in (self.make, self.show_it):
+            button.setProperty("kind", "primary")
+        for button in (self.close_button, self.stop):
+            button.setAutoDefault(False)
+        self.name.setAccessibleName("Name of the copy")
+        self.warning.setObjectName("warningNote")
+        self.warning.hide()
+        self.problem.hide()
+
+    def _lay_out(self) -> None:
+        self._warning_text = QLabel()
+        self._warning_text.setWordWrap(True)
+        warned = QVBoxLayout(self.warning)
+        warned.setContentsMargins(Space.M, Space.S, Space.M, Space.S)
+        warned.setSpacing(Space.XS)
+        warned.addWidget(self._warning_text)
+        warned.addWidget(self.anyway)
+        name_label = QLabel("Name")
+        name_label.setProperty("tone", "section")
+        name_label.setBuddy(self.name)
+        choosing = QVBoxLayout(self.chooser)
+        choosing.setContentsMargins(0, 0, 0, 0)
+        choosing.setSpacing(Space.S)
+        choosing.addWidget(self.list, 1)
+        choosing.addWidget(self.warning)
+        choosing.addWidget(name_label)
+        choosing.addWidget(self.name)
+        choosing.addWidget(self.room)
+        following = QVBoxLayout(self.follower)
+        following.setContentsMargins(0, 0, 0, 0)
+        following.setSpacing(Space.M)
+        following.addWidget(self.row)
+        following.addWidget(self.goes_on)
+        following.addStretch()
+        self.stack.addWidget(self.chooser)
+        self.stack.addWidget(self.follower)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(Space.S)
+        buttons.addWidget(self.stop)
+        buttons.addStretch()
+        for button in (self.close_button, self.make, self.show_it):
+            buttons.addWidget(button)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.XL, Space.L, Space.XL, Space.L)
+        column.setSpacing(Space.S)
+        column.addWidget(self.title)
+        column.addWidget(self.about)
+        column.addSpacing(Space.XS)
+        column.addWidget(self.stack, 1)
+        column.addWidget(self.problem)
+        column.addSpacing(Space.XS)
+        column.addLayout(buttons)
+
+    def _connect_signals(self) -> None:
+        self.list.chosen.connect(lambda key: self._show_choice())
+        self.list.opened.connect(lambda key: None if self.list.underMouse() else self._begin())
+        self.anyway.toggled.connect(lambda is_on: self._show_choice())
+        self.name.textEdited.connect(lambda text: self.problem.hide())
+        self.make.clicked.connect(self._begin)
+        self.close_button.clicked.connect(self.reject)
+        self.stop.clicked.connect(self._stop)
+        self.show_it.clicked.connect(self._on_show)
+        self._link.quantisings_changed.connect(self._on_quantisings)
+        self._link.lost.connect(self._on_lost)
+
+    # Choosing.
+
+    @property
+    def target(self) -> QuantiseTarget | None:
+        """The chosen type."""
+        targets = self.offer.targets if self.offer is not None else ()
+        return next((target for target in targets if target.type == self.list.key), None)
+
+    def _ask_offer(self) -> None:
+        self._link.ask(ask.OfferQuantise(self._model), self._on_offer, self._on_trouble)
+
+    def _on_offer(self, offer: QuantiseOffer) -> None:
+        self.offer = offer
+        self.about.setText(joined(offer.model, offer.source_type, size(offer.n_bytes), "stays as it is"))
+        self._warning_text.setText(LOSES.format(model=offer.model, type=offer.source_type))
+        self.warning.setVisible(not offer.is_original and bool(offer.targets))
+        self.list.show_rows([_row(target) for target in offer.targets])
+        if offer.problem is not None:
+            self._on_trouble(Trouble(offer.problem))
+        usual = next((target for target in offer.targets if target.is_usual), None)
+        if self.target is None and offer.targets:
+            self.list.choose((usual or offer.targets[0]).type)
+        self._show_choice()
+        if self._number is None:
+            self.list.setFocus()
+        # The list has its height in the next turn of the event loop.
+        QTimer.singleShot(0, self, lambda: self.list.scrollTo(self.list.currentIndex(), _CENTRE))
+
+    def _show_choice(self) -> None:
+        offer, target = self.offer, self.target
+        self.name.setEnabled(target is not None)
+        is_allowed = offer is not None and (offer.is_original or self.anyway.isChecked())
+        has_room = offer is not None and target is not None and target.n_bytes < offer.n_free
+        self.make.setEnabled(is_allowed and has_room)
+        if offer is None or target is None:
+            self.room.clear()
+            return
+        self.name.setPlaceholderText(target.name)
+        free = size(offer.n_free) or "nothing"
+        room = f"Takes about {size(target.n_bytes)} of the {free} that are free, in {offer.folder}."
+        if not has_room:
+            room = f"There is no room for it: it takes about {size(target.n_bytes)}, and {free} is free. Free some."
+        self.room.setText(room)
+        self.room.setProperty("tone", "caption" if has_room else "problem")
+        self.room.style().polish(self.room)
+
+    def _begin(self) -> None:
+        target = self.target
+        if target is None or not self.make.isEnabled():
+            return
+        self.problem.hide()
+        self.make.setEnabled(False)
+        wish = ask.Quantise(self._model, target.type, self.name.text().strip(), self.anyway.isChecked())
+        self._link.ask(wish, self._on_begun, self._on_trouble)
+
+    # Following.
+
+    def _on_begun(self, begun: Quantising) -> None:
+        self._number = begun.number
+        known = self._own(self._link.quantisings)
+        self._was_told = known is not None
+        self.row.show_quantising(known if known is not None else begun)
+        self._show_state()
+
+    def _on_quantisings(self, quantisings: tuple[Quantising, ...]) -> None:
+        if self._number is None:
+            return
+        if self._own(quantisings) is not None:
+            self._was_told = True
+        elif self._was_told:
+            # It was cancelled, here or among the downloads: another can be chosen.
+            self._number, self._was_told = None, False
+            self._ask_offer()
+        self._show_state()
+
+    def _own(self, quantisings: tuple[Quantising, ...]) -> Quantising | None:
+        return next((one for one in quantisings if one.number == self._number), None)
+
+    def _show_state(self) -> None:
+        own = self._own(self._link.quantisings)
+        if own is not None:
+            self.row.show_quantising(own)
+        follows = self._number is not None
+        shown = self.row.quantising
+        is_over = follows and shown.is_over
+        if (self.stack.currentWidget() is self.follower) != follows:
+            self.stack.setCurrentWidget(self.follower if follows else self.chooser)
+            self._fit(follows)
+        self.goes_on.setVisible(not is_over)
+        self.make.setVisible(not follows)
+        self.stop.setVisible((follows and not is_over) or (is_over and shown.problem is not None))
+        self.stop.setText("Choose another" if is_over else "Cancel the copy")
+        self.show_it.setVisible(is_over and shown.problem is None)
+        self.close_button.setText("Close" if follows else "Cancel")
+        default = self.show_it if not self.show_it.isHidden() else self.close_button if follows else self.make
+        default.setDefault(True)
+        if (follows and self.focusWidget() is None) or self.focusWidget() is self.make:
+            default.setFocus()
+        self._show_choice()
+
+    def _fit(self, follows: bool) -> None:
+        """Be as high as what is shown: the list takes what there is, a row does not."""
+        self.resize(self.width(), FOLLOWED_HEIGHT if follows else self._height)
+
+    def _stop(self) -> None:
+        if self._number is not None:
+            self._link.ask(ask.CancelQuantise(self._number), failed=self._on_trouble)
+
+    def _on_lost(self) -> None:
+        if self._number is not None and not self.row.quantising.is_over:
+            self._number, self._was_told = None, False
+            self._on_trouble(Trouble(LOST))
+            self._show_state()
+
+    def _on_show(self) -> None:
+        self.shown_wanted.emit(self.row.quantising.name)
+        self.accept()
+
+    def _on_trouble(self, trouble: Trouble) -> None:
+        self._show_choice()
+        self.problem.setText(trouble.sentence)
+        self.problem.show()
+
+
+def _row(target: QuantiseTarget) -> Row:
+    badge = "usual choice" if target.is_usual else ""
+    return Row(target.type, target.type, target.quality, f"about {size(target.n_bytes)}", badge, "accent")
