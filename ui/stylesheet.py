@@ -103,6 +103,8 @@ QComboBox QAbstractItemView { background: $raised; color: $text; border: 1px sol
     selection-background-color: $hover; selection-color: $text; padding: 4px; }
 QCheckBox { border: 2px solid transparent; border-radius: ${corner_s}px; padding: 3px 2px; spacing: 8px; }
 QCheckBox:focus { border-color: $focus; }
+QCheckBox::indicator { width: 15px; height: 15px; border: 1px solid $muted; border-radius: 4px; background: $raised; }
+QCheckBox::indicator:checked { background: $accent; border-color: $accent; }
 
 #composerCard { background: $raised; border: 1px solid $border_strong; border-radius: ${corner_l}px; }
 #composerCard[focused="true"] { border-color: $focus; }

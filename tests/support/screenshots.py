@@ -431,6 +431,8 @@ def _quantise_dialog(stage: Stage, page: LibraryPage) -> None:
     dialog = _dialog(stage, QuantiseDialog)
     stage.until(lambda: dialog.offer)
     _shoot_dialog(stage, dialog, "quantise-again")
+    dialog.anyway.click()
+    _shoot_dialog(stage, dialog, "quantise-anyway")
     dialog.reject()
     page.models.show_model("fox-F16")
     stage.until(lambda: page.models.list.key == "fox-F16")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
-    QCheckBox,
     QDialog,
     QFrame,
     QHBoxLayout,
@@ -18,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from models.library import requests as ask
 from models.library.values import QuantiseOffer, QuantiseTarget, Quantising, Trouble
+from ui.check_field import CheckField
 from ui.library.figures import joined, size
 from ui.library.library_link import LOST, LibraryLink
 from ui.library.quantise_row import QuantiseRow
@@ -53,7 +53,7 @@ class QuantiseDialog(QDialog):
         self.list = RowList("Types, the best first")
         self.list.setObjectName("framedList")
         self.list.set_palette(palette)
-        self.warning, self.anyway = QFrame(), QCheckBox("Make it all the same")
+        self.warning, self.anyway = QFrame(), CheckField("Make it all the same")
         self.name, self.room, self.problem = QLineEdit(), QLabel(), QLabel()
         self.goes_on = QLabel(GOES_ON)
         self.row = QuantiseRow(Quantising(0, model, "", ""))

@@ -111,7 +111,8 @@ class SettingRow(QWidget):
 
     def __init__(self, name: str, words: SettingWords, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.name, self._words, self._before = name, words, None
+        self.name, self._words = name, words
+        self._before: str | None = None
         self.field = _field(name, words)
         self.field.setAccessibleName(words.label)
         self.field.setAccessibleDescription(words.help)
@@ -136,6 +137,7 @@ class SettingRow(QWidget):
         row = QHBoxLayout()
         row.setSpacing(Space.S)
         is_tall = isinstance(self.field, PromptField)
+        self.label.setContentsMargins(0, Space.S if is_tall else 0, 0, 0)
         row.addWidget(self.label, 0, Qt.AlignmentFlag.AlignTop if is_tall else Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(self.field, 1)
         place = QHBoxLayout()
