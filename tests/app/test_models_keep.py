@@ -66,6 +66,7 @@ def test_what_cannot_be_quantised_says_why(models, f16):
     for arguments, code, says in (
         (("ember-F16", "Q9"), ExitCode.USAGE, "Choose one of: F16, BF16, Q8_0"),
         (("ember-F16", "Q4_0", "--output", "../x"), ExitCode.USAGE, "cannot be a model's name"),
+        (("ember-q8_0", "Q4_0"), ExitCode.USAGE, "The option for that is --allow-requantize."),
         (("ember-q8_0", "Q4_0"), ExitCode.USAGE, "quantised already (Q8_0)"),
         (("nobody", "Q4_0"), ExitCode.MODEL, "no model called"),
     ):
