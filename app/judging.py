@@ -67,11 +67,18 @@ def machine_now() -> Here:
 
 
 def judge_file(
-    facts: ModelFacts, path: Path, here: Here, *, n_ctx: int | None = None, draft: ModelFacts | None = None
+    facts: ModelFacts,
+    path: Path,
+    here: Here,
+    *,
+    n_ctx: int | None = None,
+    draft: ModelFacts | None = None,
+    is_quick: bool = False,
 ) -> Judgement:
     """Judge a model of this machine; what it reached before stands beside what is predicted.
 
-    Where it nearly fits or nearly does not, llama.cpp says what it would take (another half a second).
+    Where it nearly fits or nearly does not, llama.cpp says what it would take (another half a second), unless
+    ``is_quick``.
     """
     from models.judge import judge
     from models.speed.runs import acceptance, measured
@@ -85,7 +92,7 @@ def judge_file(
         )
 
     judgement = judged(None)
-    if judgement.plan is None or not _CLOSE[0] <= judgement.plan.use() <= _CLOSE[1]:
+    if is_quick or judgement.plan is None or not _CLOSE[0] <= judgement.plan.use() <= _CLOSE[1]:
         return judgement
     exact = _compute_bytes(path, judgement.plan)
     return judgement if exact is None else judged(exact)

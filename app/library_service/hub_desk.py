@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from app.judging import judge_remote, machine_now
+from app.judging import judge_remote, recommended
 from app.library import change_hub, hub, hub_settings, log_in, log_out
+from app.library_service.machine_watch import MachineWatch
 from models.curated import CuratedList, curated
 from models.hub.repository import FoundRepository, Repository
 from models.judge import Verdict
-from models.library.values import Fit, HubFacts, Judgement
+from models.library.values import Fit, HubFacts, Judgement, Recommended
 
 N_FOUND = 50
 _N_KEPT = 32
-_FITS = {Verdict.GREEN: Fit.GREEN, Verdict.TIGHT: Fit.TIGHT, Verdict.NO: Fit.NONE}
+FITS = {Verdict.GREEN: Fit.GREEN, Verdict.TIGHT: Fit.TIGHT, Verdict.NO: Fit.NONE}
 
 
 class HubDesk:
     """Asks the Hub with the settings of the moment. Every method may block and raises HubError."""
 
-    def __init__(self) -> None:
+    def __init__(self, machine: MachineWatch) -> None:
+        self._machine = machine
         # At one commit a repository stays as it is: judging its models asks for it once.
         self._seen: dict[str, Repository] = {}
 
@@ -47,7 +49,7 @@ class HubDesk:
         repository = self._seen.get(repo_id) or self.repository(repo_id)
         model = choose_one(repository, wanted)
         facts = remote_facts(hub(), repository, model)
-        judged = judge_remote(facts, machine_now())
+        judged = judge_remote(facts, self._machine.now())
         return Judgement(
             repo_id=repo_id,
             name=model.name,
@@ -65,10 +67,18 @@ class HubDesk:
             has_chat_template=facts.has_chat_template,
             licence=facts.licence or repository.licence,
             problem=facts.problem,
-            fit=_FITS.get(judged.verdict),
+            fit=FITS.get(judged.verdict),
             advice=judged.sentence,
             predicted_rate=judged.speed.empty if judged.speed is not None else None,
         )
+
+    def recommend(self, repo_id: str) -> Recommended:
+        """Say which model of a repository to take here, by one header; raises GgufError too."""
+        repository = self._seen.get(repo_id) or self.repository(repo_id)
+        found = recommended(hub(), repository, self._machine.now())
+        if found is None:
+            return Recommended(repo_id, None, "")
+        return Recommended(repo_id, found.candidate.name if found.candidate is not None else None, found.sentence)
 
     def facts(self) -> HubFacts:
         """Return how the Hub is reached; raises BadHubSetting."""

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from app.imported_folders import forget_folder, import_folder, places
+from app.judging import identity
 from app.library import folders_file
+from app.library_service.file_changes import FileChanges
+from app.library_service.row_judge import Listed
 from app.model_choice import UnknownModel, catalog
 from app.model_settings import LastUsed, UsageStore
-from app.paths import models_folder, usage_file
+from app.paths import cache_folder, models_folder, usage_file
 from app.removal import remove_model, why_not_ours
 from models.catalog import ModelEntry
-from models.download.records import is_verified, read_record
+from models.download.records import Record, read_record
+from models.download.standing import Standing, standing
 from models.imported import read_folders
-from models.library.values import ModelDetails, ModelRow, ModelRows, Place
+from models.library.values import ModelDetails, ModelRow, ModelRows, Place, RowJudgement
+from models.speed.runs import Run, measured, read_runs
+from models.split_files import parts
 
 ROWS_AT_ONCE = 100  # a line that the window reads in a millisecond
 
@@ -24,22 +31,34 @@ class ModelShelf:
 
     def __init__(self) -> None:
         self.catalog = catalog()
+        self._changes = FileChanges()
+        self.listed = Listed(())
 
-    def rows(self) -> Iterator[ModelRows]:
-        """Yield the models, some at a time; the last part says where was looked."""
+    def rows(
+        self,
+        judged: Callable[[ModelEntry], RowJudgement | None],
+        then: Callable[[Sequence[ModelEntry]], None],
+    ) -> Iterator[ModelRows]:
+        """Yield the models, some at a time; the last part says where was looked.
+
+        ``judged`` gives what is known of one, ``then`` takes all once they have been listed.
+        """
+        notices = self._changes.look()
         entries = self.catalog.entries()
-        used = UsageStore(usage_file()).all()
+        self.listed = Listed(entries)
+        known = _Known(judged)
         problems = tuple(problem.sentence for problem in self.catalog.folder_problems)
         for start in range(0, len(entries), ROWS_AT_ONCE):
-            yield ModelRows(tuple(_row(entry, used) for entry in entries[start : start + ROWS_AT_ONCE]))
+            yield ModelRows(tuple(known.row(entry) for entry in entries[start : start + ROWS_AT_ONCE]))
         folders = (models_folder(), *(folder.path for folder in read_folders(folders_file())))
-        yield ModelRows((), tuple(map(str, folders)), problems)
+        yield ModelRows((), tuple(map(str, folders)), problems, notices)
+        then(entries)
 
     def details(self, name: str) -> ModelDetails:
         """Describe one model; raises UnknownModel."""
         entry = self.entry(name)
         facts = entry.facts
-        row = _row(entry, UsageStore(usage_file()).all())
+        row = _Known(lambda entry: None).row(entry)
         if facts is None:
             return ModelDetails(row, (str(entry.path),))
         return ModelDetails(
@@ -81,26 +100,71 @@ class ModelShelf:
         listed = [(place, True) for place in known] + [(place, False) for place in others]
         return tuple(Place(str(place.path), place.kind.value, is_imported) for place, is_imported in listed)
 
+    def dismiss(self, path: str) -> None:
+        """Say no more of what happened to a file."""
+        self._changes.dismiss(path)
 
-def _row(entry: ModelEntry, used: LastUsed) -> ModelRow:
-    folder = models_folder()
-    record = read_record(folder, entry.path)
-    return ModelRow(
-        name=entry.name,
-        path=str(entry.path),
-        title=entry.title,
-        architecture=entry.architecture,
-        quantisation=entry.quantisation,
-        n_params=entry.n_params,
-        n_active_params=entry.facts.n_active_params if entry.facts is not None else 0,
-        n_bytes=entry.n_bytes,
-        n_ctx_train=entry.n_ctx_train,
-        licence=entry.licence,
-        source=f"{record.repo_id}@{record.commit[:12]}" if record is not None else None,
-        origin=entry.origin,
-        is_toy=entry.is_toy,
-        is_verified=is_verified(folder, entry.path),
-        can_remove=why_not_ours(entry) is None,
-        problem=entry.problem,
-        last_used=used.of(entry.path),
-    )
+    def entry(self, name: str) -> ModelEntry:
+        """Return the model with this name; raises UnknownModel."""
+        entry = self.catalog.find(name)
+        if entry is None:
+            raise UnknownModel(f"There is no model called {name!r} any more. Its file may have been moved or deleted.")
+        if not self.listed.models:
+            self.listed = Listed(self.catalog.entries())
+        return entry
+
+    def find(self, path: Path) -> ModelEntry | None:
+        """Return the model in a file."""
+        return self.catalog.find(str(path))
+
+
+class _Known:
+    """What is known of all models, read once for a list."""
+
+    def __init__(self, judged: Callable[[ModelEntry], RowJudgement | None]) -> None:
+        self._judged, self._folder = judged, models_folder()
+        self._used: LastUsed = UsageStore(usage_file()).all()
+        self._runs: dict[tuple[str, int], list[Run]] = defaultdict(list)
+        for run in read_runs(cache_folder(), identity()):
+            self._runs[run.model, run.n_bytes].append(run)
+
+    def row(self, entry: ModelEntry) -> ModelRow:
+        """Return a model as a row."""
+        record = read_record(self._folder, entry.path)
+        stands = standing(self._folder, parts(entry.path))
+        judged = self._judged(entry)
+        return ModelRow(
+            name=entry.name,
+            path=str(entry.path),
+            title=entry.title,
+            architecture=entry.architecture,
+            quantisation=entry.quantisation,
+            n_params=entry.n_params,
+            n_active_params=entry.facts.n_active_params if entry.facts is not None else 0,
+            n_bytes=entry.n_bytes,
+            n_ctx_train=entry.n_ctx_train,
+            licence=entry.licence,
+            source=_source(record) if record is not None else None,
+            origin=entry.origin,
+            is_toy=entry.is_toy,
+            is_verified=stands is Standing.VERIFIED,
+            can_remove=why_not_ours(entry) is None,
+            problem=entry.problem,
+            partners=judged.partners if judged is not None else (),
+            last_used=self._used.of(entry.path),
+            predicted_rate=judged.predicted_rate if judged is not None else None,
+            measured_rate=self._measured(entry),
+            has_changed=stands is Standing.CHANGED,
+        )
+
+    def _measured(self, entry: ModelEntry) -> float | None:
+        if entry.facts is None:
+            return None
+        name, n_bytes = entry.path.stem, entry.facts.weight_bytes
+        runs = self._runs.get((name, n_bytes))
+        found = measured(runs, name, n_bytes) if runs else None
+        return found.rate if found is not None else None
+
+
+def _source(record: Record) -> str:
+    return f"quantised here from {record.made_from}" if record.made_from else f"{record.repo_id}@{record.commit[:12]}"

@@ -9,14 +9,18 @@ from typing import Any
 
 from app.library_service.download_desk import DownloadDesk
 from app.library_service.hub_desk import HubDesk
+from app.library_service.machine_watch import MachineWatch
 from app.library_service.model_shelf import ModelShelf
 from app.library_service.outbox import Outbox
+from app.library_service.pair_desk import PairDesk
 from app.library_service.quantise_desk import QuantiseDesk
+from app.library_service.row_judge import RowJudge
 from app.library_service.settings_desk import SettingsDesk
 from app.library_service.troubles import trouble_of
 from models.library import requests as ask
 from models.library.lines import (
     DOWNLOADS,
+    JUDGED,
     MODELS,
     QUANTISINGS,
     BadLine,
@@ -35,7 +39,10 @@ class Service:
 
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
-        self._shelf, self._hub = ModelShelf(), HubDesk()
+        machine = MachineWatch()
+        self._shelf, self._hub = ModelShelf(), HubDesk(machine)
+        self._judge = RowJudge(machine, tell=lambda rows: outbox.send(news_line(JUDGED, rows)))
+        self._pairs = PairDesk(self._shelf, machine, changed=self._judge.forget)
         self._downloads = DownloadDesk(
             tell=lambda downloads: outbox.send(news_line(DOWNLOADS, downloads)), arrived=self._tell_of_models
         )
@@ -80,16 +87,23 @@ class Service:
             self._outbox.send(trouble_line(number, trouble_of(error)))
 
     def _made_handlers(self) -> dict[type, Callable[[Any], Any]]:
-        shelf, hub, downloads = self._shelf, self._hub, self._downloads
+        shelf, hub, downloads, pairs = self._shelf, self._hub, self._downloads, self._pairs
         settings, quantiser = SettingsDesk(shelf), self._quantiser
         return {
-            ask.ListModels: lambda request: shelf.rows(),
+            ask.ListModels: lambda request: shelf.rows(self._judge.of, self._judge.look),
             ask.ShowModel: lambda request: shelf.details(request.name),
             ask.Settings: lambda request: settings.sheet(request.name),
             ask.ChangeSettings: lambda request: settings.change(request.name, request.changes),
             ask.OfferQuantise: lambda request: quantiser.offer(request.name),
             ask.Quantise: quantiser.begin,
             ask.CancelQuantise: lambda request: quantiser.cancel(request.number),
+            ask.JudgeModel: lambda request: pairs.judge(request.name),
+            ask.ShowPartners: lambda request: pairs.partners(request.name),
+            ask.FindOffers: lambda request: pairs.offers(request.name),
+            ask.ChoosePartner: lambda request: pairs.choose(request.name, request.way, request.partner),
+            ask.TestPair: lambda request: pairs.test(request.name, request.partner),
+            ask.StopPairTest: lambda request: pairs.stop_test(),
+            ask.Dismiss: self._changing_models(lambda request: shelf.dismiss(request.path)),
             ask.ListPlaces: lambda request: shelf.places(),
             ask.Remove: self._changing_models(lambda request: shelf.remove(request.name)),
             ask.Import: self._changing_models(lambda request: shelf.import_folder(request.folder)),
@@ -98,6 +112,7 @@ class Service:
             ask.SearchHub: lambda request: hub.search(request.words, request.order),
             ask.ShowRepository: lambda request: hub.repository(request.repo_id),
             ask.Judge: lambda request: hub.judge(request.repo_id, request.wanted),
+            ask.Recommend: lambda request: hub.recommend(request.repo_id),
             ask.ShowHub: lambda request: hub.facts(),
             ask.ChangeHub: self._changing_hub(lambda request: hub.change(request.address, request.proxy)),
             ask.LogIn: self._changing_hub(lambda request: hub.log_in(request.token)),

@@ -17,10 +17,10 @@ from typing import IO
 
 from app.pairing.conditions import machine_key
 from app.pairing.decision import Decision
-from app.pairing.service import CannotPair, forget_choice, keep_choice, pairing, partner_named, saved, store
+from app.pairing.service import CannotPair, Models, forget_choice, keep_choice, pairing, partner_named, saved, store
 from app.pairing.trial_job import Job, Measured
 from core.errors import SlipstreamError
-from models.catalog import Catalog, ModelEntry
+from models.catalog import ModelEntry
 from models.pairing.gain import WORTH
 from models.pairing.identity import file_id
 from models.pairing.partner import Partner
@@ -59,7 +59,7 @@ class PairTest:
     """A test that runs on one thread and may be cancelled from any."""
 
     def __init__(
-        self, entry: ModelEntry, draft: str | None, models: Catalog, *, n_tokens: int = 48, seconds: float = 40.0
+        self, entry: ModelEntry, draft: str | None, models: Models, *, n_tokens: int = 48, seconds: float = 40.0
     ) -> None:
         """``draft`` names the one to test; None tests the most promising. ``seconds`` bound each measurement.
 

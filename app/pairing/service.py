@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from app.exit_codes import ExitCode
 from app.library import LibraryError, told
@@ -23,6 +23,16 @@ from models.pairing.partner import partners as find_partners
 from models.pairing.store import By, Choice, PairStore
 
 _Answer = TypeVar("_Answer")
+
+
+class Models(Protocol):
+    """Models to look for partners among: a catalogue, or what one found before."""
+
+    def entries(self) -> tuple[ModelEntry, ...]:
+        """Return all of them."""
+
+    def find(self, name: str) -> ModelEntry | None:
+        """Return the one with this name or path."""
 
 
 class CannotPair(LibraryError):
@@ -58,14 +68,14 @@ def toys() -> Catalog:
     return Catalog([])
 
 
-def partners(entry: ModelEntry, models: Catalog | None = None) -> tuple[Partner, ...]:
+def partners(entry: ModelEntry, models: Models | None = None) -> tuple[Partner, ...]:
     """Return all that could draft for a model here, the best first, then those that cannot, with their reasons."""
     return pairing(entry, models).partners
 
 
 def pairing(
     entry: ModelEntry,
-    models: Catalog | None = None,
+    models: Models | None = None,
     conditions: Conditions | None = None,
     kept: PairStore | None = None,
 ) -> Pairing:
@@ -87,7 +97,7 @@ def pairing(
     return Pairing(found, decide(found, choice), choice, problems)
 
 
-def choose(entry: ModelEntry, draft: str | None, models: Catalog | None = None) -> Partner | None:
+def choose(entry: ModelEntry, draft: str | None, models: Models | None = None) -> Partner | None:
     """Let ``draft`` (a name, a path, or "mtp") draft for a model from now on; None: nobody.
 
     Returns the partner. Raises CannotPair with the reason, UnknownModel, and LibraryError where it cannot be kept.
@@ -100,7 +110,7 @@ def choose(entry: ModelEntry, draft: str | None, models: Catalog | None = None) 
     return partner
 
 
-def partner_named(entry: ModelEntry, name: str, models: Catalog) -> Partner:
+def partner_named(entry: ModelEntry, name: str, models: Models) -> Partner:
     """Return the partner of a model by its name or path; raises UnknownModel and CannotPair."""
     from app.model_choice import UnknownModel
 
@@ -157,7 +167,7 @@ def _id(entry: ModelEntry) -> str:
         return file_id(entry.path)
 
 
-def _candidates(entry: ModelEntry, models: Catalog, choice: Choice | None) -> Iterable[ModelEntry]:
+def _candidates(entry: ModelEntry, models: Models, choice: Choice | None) -> Iterable[ModelEntry]:
     """Return what may draft for a model: the others there are, and the chosen one wherever it lies.
 
     The bundled pair has tokens of its own: nothing else need be read for it.

@@ -3,7 +3,7 @@
 to the library    {"id": 3, "ask": "ShowModel", "with": {"name": "..."}}
 from it           {"id": 3, "value": ..., "more": false}     the last part of an answer has no "more"
                   {"id": 3, "trouble": {"sentence": "..."}}
-                  {"news": "downloads", "value": [...]}      or "quantisings"
+                  {"news": "downloads", "value": [...]}      or "quantisings", or "judged": what was found of some rows
                   {"news": "models"}                         the list has changed
 """
 
@@ -19,10 +19,10 @@ from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from models.library.requests import KINDS, Request
-from models.library.values import Download, Quantising, Trouble
+from models.library.values import Download, Quantising, RowJudgement, Trouble
 
 MAX_LINE_BYTES = 8 << 20
-DOWNLOADS, MODELS, QUANTISINGS = "downloads", "models", "quantisings"
+DOWNLOADS, MODELS, QUANTISINGS, JUDGED = "downloads", "models", "quantisings", "judged"
 
 
 class BadLine(ValueError):
@@ -41,11 +41,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What happened without being asked for; ``downloads`` and ``quantisings`` are set for news of these."""
+    """What happened without being asked for; ``downloads``, ``quantisings`` or ``judged`` are set for news of these."""
 
     name: str
     downloads: tuple[Download, ...] = ()
     quantisings: tuple[Quantising, ...] = ()
+    judged: tuple[RowJudgement, ...] = ()
 
 
 def request_line(number: int, request: Request) -> bytes:
@@ -98,6 +99,8 @@ def _news(name: str, value: Any) -> News:
         return News(name, downloads=value_of(tuple[Download, ...], value))
     if name == QUANTISINGS:
         return News(name, quantisings=value_of(tuple[Quantising, ...], value))
+    if name == JUDGED:
+        return News(name, judged=value_of(tuple[RowJudgement, ...], value))
     return News(name)
 
 

@@ -10,10 +10,15 @@ from models.library.values import (
     HubFacts,
     Judgement,
     ModelDetails,
+    ModelJudgement,
     ModelRows,
+    Offers,
+    PairStep,
+    Partners,
     Place,
     QuantiseOffer,
     Quantising,
+    Recommended,
     SettingsSheet,
     SettingText,
 )
@@ -195,9 +200,70 @@ class LogOut:
     """Remove the access token from the keyring."""
 
 
+@dataclass(frozen=True, slots=True)
+class JudgeModel:
+    """What a model of this machine would be here: does it fit, how fast is it."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowPartners:
+    """Who drafts for a model, who else could, and why others cannot."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FindOffers:
+    """What could be downloaded to draft for a model; asks the Hub for some seconds."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChoosePartner:
+    """Choose who drafts for a model; ``way`` is a ``Choosing``, ``partner`` a name where one is chosen by it."""
+
+    name: str
+    way: str
+    partner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TestPair:
+    """Measure the most promising partners of a model here, or the one named, and keep the winner; takes minutes.
+
+    Answered in parts, which say how far it is.
+    """
+
+    name: str
+    partner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StopPairTest:
+    """End the test of pairs that runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recommend:
+    """Which model of a repository to take here; reads one header over the network."""
+
+    repo_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dismiss:
+    """No longer say what happened to a file."""
+
+    path: str
+
+
 Request = (
     ListModels | ShowModel | Settings | ChangeSettings | OfferQuantise | Quantise | CancelQuantise | ListCurated
     | SearchHub | ShowRepository | Judge | Pull | Pause | Resume | Cancel | Move | ClearEnded | Remove | Import | Forget
+    | JudgeModel | ShowPartners | FindOffers | ChoosePartner | TestPair | StopPairTest | Recommend | Dismiss
     | ListPlaces | ShowHub | ChangeHub | LogIn | LogOut
 )  # fmt: skip
 
@@ -209,6 +275,12 @@ ANSWERS: dict[type, object] = {
     ChangeSettings: SettingsSheet,
     OfferQuantise: QuantiseOffer,
     Quantise: Quantising,
+    JudgeModel: ModelJudgement,
+    ShowPartners: Partners,
+    FindOffers: Offers,
+    ChoosePartner: Partners,
+    TestPair: PairStep,
+    Recommend: Recommended,
     ListCurated: CuratedList,
     SearchHub: tuple[FoundRepository, ...],
     ShowRepository: Repository,

@@ -20,7 +20,9 @@ class ModelRow:
     """One model of this machine.
 
     ``source`` is the repository and version it was downloaded from, ``origin`` the program whose folder it is used
-    from; ``problem`` says why it cannot be used. ``last_used`` is seconds since 1970; speeds are tokens per second.
+    from; ``problem`` says why it cannot be used, ``has_changed`` that its files are not what was downloaded.
+    ``last_used`` is seconds since 1970; speeds are tokens per second. ``partners`` and ``predicted_rate`` are judged
+    after the list is there: a RowJudgement brings them.
     """
 
     name: str
@@ -43,15 +45,43 @@ class ModelRow:
     last_used: float | None = None
     predicted_rate: float | None = None
     measured_rate: float | None = None
+    has_changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowJudgement:
+    """What was found of a row after it was listed: who could draft, best first, and tokens per second."""
+
+    name: str
+    path: str
+    partners: tuple[str, ...]
+    predicted_rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What happened to a downloaded file behind our back, until it is dismissed.
+
+    ``repo_id`` and ``wanted`` are what to download to have it back, empty where that is not needed or not possible.
+    """
+
+    path: str
+    sentence: str
+    repo_id: str = ""
+    wanted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRows:
-    """Some rows of a list. ``folders`` were looked through, ``problems`` say what could not be; the last has both."""
+    """Some rows of a list; the last part has the rest.
+
+    ``folders`` were looked through, ``problems`` say what could not be, ``notices`` what is gone or was moved.
+    """
 
     rows: tuple[ModelRow, ...]
     folders: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +124,116 @@ class Judgement:
     fit: Fit | None = None
     advice: str = ""
     predicted_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelJudgement:
+    """What a model of this machine is here; rates in tokens per second.
+
+    ``empty_rate`` and ``full_rate`` are expected at no context and behind ``n_ctx`` tokens, and ``why_no_rate`` says
+    why they are not known. ``drafted_rate`` is expected with ``draft``, of whose tokens the share ``acceptance`` is
+    accepted. ``measured_rate`` came lately behind ``measured_n_past`` tokens, ``measured_plain_rate`` without drafts.
+    """
+
+    name: str
+    fit: Fit | None
+    sentence: str
+    notes: tuple[str, ...] = ()
+    n_ctx: int = 0
+    empty_rate: float | None = None
+    full_rate: float | None = None
+    why_no_rate: str | None = None
+    draft: str | None = None
+    drafted_rate: float | None = None
+    acceptance: float | None = None
+    is_acceptance_measured: bool = False
+    measured_rate: float | None = None
+    measured_plain_rate: float | None = None
+    measured_n_past: int = 0
+    n_runs: int = 0
+
+
+class Choosing(StrEnum):
+    """How it is decided who drafts."""
+
+    AUTOMATIC = "automatic"
+    NONE = "none"
+    NAMED = "named"
+
+
+@dataclass(frozen=True, slots=True)
+class PartnerRow:
+    """One that could draft for a model; gains are speeds over plain decoding.
+
+    ``n_bytes`` is its size on disk, ``memory`` what it takes beside the model. ``problem`` says why it cannot draft.
+    """
+
+    name: str
+    kind: str
+    n_bytes: int
+    memory: int | None
+    predicted: float | None
+    measured: float | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Partners:
+    """Who drafts for a model and ``why``, how that was chosen, and all that were looked at, the best first.
+
+    ``by_test`` says that a test has chosen. ``has_worthy`` says that one is expected to be worth its memory.
+    """
+
+    name: str
+    used: str | None
+    why: str
+    choosing: Choosing
+    by_test: bool
+    has_worthy: bool
+    notices: tuple[str, ...]
+    partners: tuple[PartnerRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRow:
+    """A model to download that would draft; ``is_checked`` says that its tokens were compared."""
+
+    repo_id: str
+    quantisation: str
+    n_bytes: int
+    gain: float
+    is_checked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """What could be downloaded to draft for a model, and sentences about what else there is."""
+
+    name: str
+    offers: tuple[OfferRow, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PairStep:
+    """How far a test of pairs is: ``share`` of a ``stage`` ("loading", "measuring") with a partner.
+
+    The last one has ``results``: a sentence for each partner, and who drafts from now on.
+    """
+
+    partner: str
+    stage: str
+    share: float
+    results: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recommended:
+    """Which model of a repository to take here and why; ``name`` None: no one."""
+
+    repo_id: str
+    name: str | None
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,54 @@
+"""What happened to downloaded files behind our back: said until it is dismissed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from app.paths import models_folder
+from models.download.standing import Gone, Moved, look_for_changes, settle
+from models.library.values import Notice
+
+_log = logging.getLogger("slipstream.library")
+
+
+class FileChanges:
+    """Notices by the path that a file had."""
+
+    def __init__(self) -> None:
+        self._moved: dict[str, Notice] = {}
+        self._lock = threading.Lock()
+
+    def look(self) -> tuple[Notice, ...]:
+        """Look for changes. What is known of a moved file goes with it; what is gone stays known until dismissed."""
+        with self._lock:
+            changes = look_for_changes(models_folder())
+            moved = [change for change in changes if isinstance(change, Moved)]
+            self._moved |= {str(change.before): Notice(str(change.before), change.sentence) for change in moved}
+            _settle(moved)
+            return (*self._moved.values(), *(_gone(change) for change in changes if isinstance(change, Gone)))
+
+    def dismiss(self, path: str) -> None:
+        """Say no more of a file."""
+        with self._lock:
+            self._moved.pop(path, None)
+            _settle([change for change in look_for_changes(models_folder()) if _path(change) == path])
+
+
+def _path(change: Moved | Gone) -> str:
+    return str(change.before if isinstance(change, Moved) else change.path)
+
+
+def _settle(changes: list[Moved | Gone] | list[Moved]) -> None:
+    try:
+        settle(models_folder(), changes)
+    except OSError as error:
+        _log.warning("%s cannot be written: %s", models_folder(), error)
+
+
+def _gone(change: Gone) -> Notice:
+    path, record = str(change.path), change.record
+    what = f"{path} was deleted or moved away by another program."
+    if not record.repo_id:
+        return Notice(path, f"{what} It was made from {record.made_from or 'another model'}: quantise that again.")
+    return Notice(path, f"{what} It can be downloaded again.", record.repo_id, record.path)

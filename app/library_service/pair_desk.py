@@ -1,0 +1,170 @@
+"""One model of this machine judged: does it fit, how fast is it, who drafts for it; and tests of pairs."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from app.exit_codes import ExitCode
+from app.judging import judge_file
+from app.library import LibraryError
+from app.library_service.hub_desk import FITS
+from app.library_service.machine_watch import MachineWatch
+from app.library_service.model_shelf import ModelShelf
+from app.pairing.downloads import offers
+from app.pairing.pair_test import PairTest, PairTestResult, Trial
+from app.pairing.service import Pairing, choose, forget_choice, pairing
+from models.catalog import ModelEntry
+from models.judge import Judgement
+from models.library.values import Choosing, ModelJudgement, OfferRow, Offers, PairStep, PartnerRow, Partners
+from models.pairing.partner import Partner
+
+_KINDS = {"model": "small model", "mtp": "heads in its file", "eagle3": "EAGLE-3 head"}
+LOOK_SECONDS = 0.1
+
+
+class PairDesk:
+    """Judges and pairs the models of a shelf. ``changed`` is told when who drafts for a model has changed."""
+
+    def __init__(self, shelf: ModelShelf, machine: MachineWatch, changed: Callable[[ModelEntry], None]) -> None:
+        self._shelf, self._machine, self._changed = shelf, machine, changed
+        self._lock = threading.Lock()
+        self._test: PairTest | None = None
+
+    def judge(self, name: str) -> ModelJudgement:
+        """Judge a model with the partner that drafts for it; raises UnknownModel."""
+        entry = self._shelf.entry(name)
+        if entry.facts is None or entry.problem is not None:
+            return ModelJudgement(name, None, entry.problem or "The model cannot be read.")
+        used = pairing(entry, self._shelf.listed).used
+        drafting = self._shelf.find(used.path) if used is not None and used.path is not None else None
+        draft = drafting.facts if drafting is not None else None
+        judged = judge_file(entry.facts, entry.path, self._machine.now(), draft=draft)
+        return _judgement(name, judged, drafting.name if drafting is not None else None)
+
+    def partners(self, name: str) -> Partners:
+        """Return who drafts for a model and who else could; raises UnknownModel."""
+        return _partners(name, pairing(self._shelf.entry(name), self._shelf.listed))
+
+    def offers(self, name: str) -> Offers:
+        """Return what could be downloaded to draft for a model; raises UnknownModel."""
+        found = offers(self._shelf.entry(name))
+        rows = (OfferRow(one.repo_id, one.quantisation, one.n_bytes, one.gain, one.is_checked) for one in found.offers)
+        return Offers(name, tuple(rows), found.notes)
+
+    def choose(self, name: str, way: str, partner: str) -> Partners:
+        """Choose who drafts; raises UnknownModel, CannotPair and LibraryError."""
+        entry = self._shelf.entry(name)
+        if way == Choosing.AUTOMATIC:
+            forget_choice(entry)
+        else:
+            choose(entry, partner if way == Choosing.NAMED else None, self._shelf.listed)
+        self._changed(entry)
+        return self.partners(name)
+
+    def test(self, name: str, partner: str) -> Iterator[PairStep]:
+        """Measure and keep the winner, saying how far it is; raises Cancelled, CannotPair and LibraryError."""
+        entry = self._shelf.entry(name)
+        with self._lock:
+            if self._test is not None:
+                raise LibraryError("A pair is being tested already. Wait for it, or stop it.", ExitCode.ERROR)
+            test = self._test = PairTest(entry, partner or None, self._shelf.listed)
+        threads = ThreadPoolExecutor(1, "pair-test")
+        try:
+            steps: queue.SimpleQueue[PairStep] = queue.SimpleQueue()
+            future = threads.submit(test.run, lambda *step: steps.put(PairStep(*step)))
+            yield from _steps(steps, future)
+            yield PairStep("", "done", 1.0, _results(future.result()))
+        finally:
+            threads.shutdown(wait=False)
+            with self._lock:
+                self._test = None
+            self._changed(entry)
+
+    def stop_test(self) -> None:
+        """End the test that runs."""
+        with self._lock:
+            test = self._test
+        if test is not None:
+            test.cancel()
+
+
+def _steps(steps: queue.SimpleQueue[PairStep], future: Future[PairTestResult]) -> Iterator[PairStep]:
+    """The newest step, some times a second, until the test has ended."""
+    while not future.done():
+        newest: PairStep | None = None
+        try:
+            newest = steps.get(timeout=LOOK_SECONDS)
+            while True:
+                newest = steps.get_nowait()
+        except queue.Empty:
+            pass
+        if newest is not None:
+            yield newest
+            threading.Event().wait(LOOK_SECONDS)
+
+
+def _results(result: PairTestResult) -> tuple[str, ...]:
+    return (*(_told(trial) for trial in result.trials), result.decision.why)
+
+
+def _told(trial: Trial) -> str:
+    measured = trial.measured
+    if measured is None:
+        return f"{trial.partner.name} was not measured. {trial.problem}"
+    accepted = f", {measured.acceptance:.0%} of its tokens accepted" if measured.acceptance is not None else ""
+    rates = f"{measured.drafted_rate:.1f} tokens/s instead of {measured.plain_rate:.1f}"
+    return f"{trial.partner.name}: {measured.gain:.2f}x, {rates}{accepted}."
+
+
+def _partners(name: str, found: Pairing) -> Partners:
+    choice, decision = found.choice, found.decision
+    is_named = choice is not None and choice.draft is not None
+    by_user = choice is not None and choice.by == "user"
+    choosing = Choosing.AUTOMATIC if not by_user else Choosing.NAMED if is_named else Choosing.NONE
+    return Partners(
+        name=name,
+        used=decision.used.name if decision.used is not None else None,
+        why=decision.why,
+        choosing=choosing,
+        by_test=choice is not None and choice.by == "test",
+        has_worthy=any(partner.is_worth_it for partner in found.partners),
+        notices=(*found.problems, *decision.notices),
+        partners=tuple(_partner(partner) for partner in found.partners),
+    )
+
+
+def _partner(partner: Partner) -> PartnerRow:
+    return PartnerRow(
+        partner.name,
+        _KINDS[partner.kind.value],
+        partner.n_bytes,
+        partner.memory,
+        partner.prediction.gain if partner.prediction is not None else None,
+        partner.measured.gain if partner.measured is not None else None,
+        partner.problem,
+    )
+
+
+def _judgement(name: str, judged: Judgement, draft: str | None) -> ModelJudgement:
+    speed, drafted, measured = judged.speed, judged.with_draft, judged.measured
+    return ModelJudgement(
+        name=name,
+        fit=FITS.get(judged.verdict),
+        sentence=judged.sentence,
+        notes=judged.notes,
+        n_ctx=speed.n_ctx if speed is not None else 0,
+        empty_rate=speed.empty if speed is not None else None,
+        full_rate=speed.full if speed is not None else None,
+        why_no_rate=judged.why_no_speed,
+        draft=draft,
+        drafted_rate=drafted.rate if drafted is not None and drafted.depth else None,
+        acceptance=drafted.acceptance if drafted is not None else None,
+        is_acceptance_measured=drafted is not None and drafted.is_acceptance_measured,
+        measured_rate=measured.rate if measured is not None else None,
+        measured_plain_rate=measured.plain_rate if measured is not None else None,
+        measured_n_past=measured.n_past if measured is not None else 0,
+        n_runs=measured.n_runs if measured is not None else 0,
+    )
