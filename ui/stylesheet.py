@@ -37,6 +37,8 @@ QLabel[tone="badge"] { color: $warning; background: $warning_soft; border-radius
     font-size: ${caption}px; }
 QLabel[tone="problem"] { color: $danger; }
 QLabel[tone="field problem"] { color: $danger; font-size: ${caption}px; }
+QLabel[tone="warning"] { color: $warning; }
+QPushButton::menu-indicator { image: none; width: 0; }
 
 QToolButton { border: 2px solid transparent; border-radius: ${corner_s}px; background: transparent; padding: 2px; }
 QToolButton:hover { background: $hover; }

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import time
 
-from models.library.values import Download, Fit, Judgement, ModelDetails, ModelRow, Quantising
+from models.library.values import (
+    Download,
+    Fit,
+    Judgement,
+    ModelDetails,
+    ModelJudgement,
+    ModelRow,
+    OfferRow,
+    PartnerRow,
+    Quantising,
+)
 from ui.chat.figures import count, parameters, rate
 
 DASH = "–"
@@ -79,13 +89,59 @@ def model_facts(row: ModelRow) -> Facts:
         ("Context", f"{count(row.n_ctx_train)} tokens" if row.n_ctx_train else ""),
         ("Licence", row.licence or ""),
         ("Source", row.source or row.origin or ("comes with Slipstream" if row.is_toy else "")),
-        ("Verified", "yes, against the Hub's SHA-256" if row.is_verified else "" if row.is_toy else "no"),
-        ("Partners", ", ".join(row.partners)),
+        ("Verified", _verified(row)),
         ("Last used", day(row.last_used)),
-        ("Expected speed", rate(row.predicted_rate) if row.predicted_rate else ""),
-        ("Measured speed", rate(row.measured_rate) if row.measured_rate else ""),
     ]
     return [(label, value or DASH) for label, value in facts]
+
+
+def _verified(row: ModelRow) -> str:
+    if row.is_verified:
+        return "yes, against the Hub's SHA-256"
+    return "no, changed since download" if row.has_changed else "" if row.is_toy else "no"
+
+
+def machine_facts(judged: ModelJudgement) -> Facts:
+    """Return how fast a model is here: expected, with drafts, and measured."""
+    facts = [
+        ("Memory", FITS[judged.fit][0] if judged.fit is not None else ""),
+        ("Expected", rate(judged.empty_rate) if judged.empty_rate else judged.why_no_rate or ""),
+    ]
+    if judged.full_rate:
+        facts.append(("At full context", f"{rate(judged.full_rate)} behind {count(judged.n_ctx)} tokens"))
+    if judged.draft is not None and judged.empty_rate:
+        facts.append(("With drafts", _drafted(judged)))
+    facts.append(("Measured", _measured(judged)))
+    return [(label, value or DASH) for label, value in facts]
+
+
+def _drafted(judged: ModelJudgement) -> str:
+    known = "measured" if judged.is_acceptance_measured else "assumed"
+    share = f"{judged.acceptance or 0:.0%} accepted, {known}"
+    return f"{rate(judged.drafted_rate)} ({share})" if judged.drafted_rate else f"drafting does not pay ({share})"
+
+
+def _measured(judged: ModelJudgement) -> str:
+    if not judged.measured_rate:
+        return "not yet: it is when you chat with it"
+    plain = judged.measured_plain_rate or 0.0
+    without = f", {rate(plain)} without drafts" if judged.measured_rate > 1.05 * plain > 0 else ""
+    return f"{rate(judged.measured_rate)}{without}, behind {count(judged.measured_n_past)} tokens"
+
+
+def partner_gain(partner: PartnerRow) -> str:
+    """Return what a partner gains: measured with what was expected, or expected."""
+    expected = f"{partner.predicted:.2f}× expected" if partner.predicted else ""
+    if partner.measured is None:
+        return expected
+    return f"{partner.measured:.2f}× measured" + (f" ({expected})" if expected else "")
+
+
+def offer_line(offer: OfferRow) -> str:
+    """Return what could be downloaded to draft, and what that would bring."""
+    name = f"{offer.repo_id}:{offer.quantisation}" if offer.quantisation else offer.repo_id
+    doubt = "" if offer.is_checked else ". Its vocabulary is compared once it is here"
+    return f"{name} ({size(offer.n_bytes)}) would draft: {offer.gain:.1f}× expected{doubt}."
 
 
 def header_facts(details: ModelDetails) -> Facts:

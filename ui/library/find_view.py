@@ -43,7 +43,9 @@ class FindView(QWidget):
         self._curated: CuratedList | None = None
         self._found: tuple[FoundRepository, ...] = ()
         self._words, self._order = "", "downloads"
-        self._search = self._repository = 0  # the numbers of the questions whose answers are wanted
+        self._search = self._repository = self._recommendation = (
+            0  # the numbers of the questions whose answers are wanted
+        )
         self._shown: str | None = None
         self.field = QLineEdit()
         self.field.setPlaceholderText("Search the Hugging Face Hub")
@@ -105,6 +107,7 @@ class FindView(QWidget):
         self.list.opened.connect(self._on_opened)
         self.panes.left.connect(lambda: self.list.choose(None))
         self.pane.judge_wanted.connect(self._judge)
+        self.pane.recommendation_wanted.connect(self._recommend)
         self.pane.pull_wanted.connect(self._pull)
         self.pane.downloads_wanted.connect(self.downloads_wanted)
         self.pane.login_wanted.connect(self.settings_wanted)
@@ -237,6 +240,11 @@ class FindView(QWidget):
     def _ask_again(self) -> None:
         if self._shown is not None:
             self._on_chosen(self._shown)
+
+    def _recommend(self, repo_id: str) -> None:
+        self._link.forget(self._recommendation)
+        done, failed = self.pane.show_recommendation, self.pane.show_no_recommendation
+        self._recommendation = self._link.ask(ask.Recommend(repo_id), done, failed)
 
     def _judge(self, repo_id: str, path: str) -> None:
         self._link.ask(ask.Judge(repo_id, path), self.pane.show_judgement, self.pane.show_judge_trouble)

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from models.library.lines import (
     DOWNLOADS,
+    JUDGED,
     MODELS,
     QUANTISINGS,
     Answer,
@@ -44,6 +45,7 @@ class LibraryLink(QObject):
     """
 
     models_changed = Signal()
+    judged = Signal(object)  # tuple[RowJudgement, ...]
     downloads_changed = Signal(object)  # tuple[Download, ...]
     quantisings_changed = Signal(object)  # tuple[Quantising, ...]
     lost = Signal()  # it stopped and is starting again
@@ -132,6 +134,8 @@ class LibraryLink(QObject):
     def _take_news(self, news: News) -> None:
         if news.name == MODELS:
             self.models_changed.emit()
+        elif news.name == JUDGED:
+            self.judged.emit(news.judged)
         elif news.name == DOWNLOADS and news.downloads != self.downloads:
             self.downloads = news.downloads
             self.downloads_changed.emit(news.downloads)

@@ -11,9 +11,15 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMessageBox, QPushBut
 from models.library.values import ModelDetails, ModelRow, Trouble
 from ui.library.facts_grid import FactsGrid
 from ui.library.figures import header_facts, model_facts
+from ui.library.library_link import LibraryLink
+from ui.library.machine_card import MachineCard
+from ui.library.partners_card import PartnersCard
 from ui.theme import Space
 
 TOY_NOTE = "A toy that comes with Slipstream, to try everything with. It is wrong about most things."
+CHANGED_NOTE = (
+    "Its files have changed since they were downloaded. If you did not change them, remove it and download it again."
+)
 
 
 class ModelDetailsPane(QScrollArea):
@@ -24,7 +30,7 @@ class ModelDetailsPane(QScrollArea):
     settings_wanted = Signal(str)
     smaller_wanted = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.row: ModelRow | None = None
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -47,6 +53,8 @@ class ModelDetailsPane(QScrollArea):
         self.settings.clicked.connect(lambda: self.row and self.settings_wanted.emit(self.row.name))
         self.smaller.clicked.connect(lambda: self.row and self.smaller_wanted.emit(self.row.name))
         self.facts, self.header = FactsGrid(), FactsGrid()
+        self.machine, self.partners = MachineCard(link), PartnersCard(link)
+        self.partners.changed.connect(self.machine.look)
         self._header_title = QLabel("From its header")
         self._header_title.setProperty("tone", "section")
         self.use.clicked.connect(lambda: self.row and self.use_wanted.emit(self.row.name))
@@ -73,6 +81,9 @@ class ModelDetailsPane(QScrollArea):
         column.addLayout(buttons)
         column.addSpacing(Space.XS)
         column.addLayout(self._lay_out_dialogs())
+        for part in (self.machine, self.partners):
+            column.addSpacing(Space.M)
+            column.addWidget(part)
         column.addSpacing(Space.M)
         column.addWidget(self.facts)
         column.addSpacing(Space.M)
@@ -110,6 +121,12 @@ class ModelDetailsPane(QScrollArea):
             self._header_title.hide()
             self.verticalScrollBar().setValue(0)
 
+    def look(self) -> None:
+        """Judge the model that is shown, and look for partners."""
+        if self.row is not None:
+            self.machine.show_model(self.row)
+            self.partners.show_model(self.row)
+
     def show_details(self, details: ModelDetails) -> None:
         """Show what a header says, if it is still this model's."""
         if self.row is not None and details.row.name == self.row.name and details.n_layers:
@@ -125,8 +142,9 @@ class ModelDetailsPane(QScrollArea):
         self.note.show()
 
     def _note(self, row: ModelRow) -> None:
-        text = row.problem or (TOY_NOTE if row.is_toy else "")
-        self.note.setProperty("tone", "problem" if row.problem else "muted")
+        text = row.problem or (CHANGED_NOTE if row.has_changed else TOY_NOTE if row.is_toy else "")
+        tone = "problem" if row.problem else "warning" if row.has_changed else "muted"
+        self.note.setProperty("tone", tone)
         self.note.style().polish(self.note)
         self.note.setText(text)
         self.note.setVisible(bool(text))

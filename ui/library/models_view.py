@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLineEdit, QPushButton, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QLineEdit,
+    QMenu,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from models.library import requests as ask
-from models.library.values import ModelRow, ModelRows, Place, Trouble
+from models.library.values import ModelRow, ModelRows, Notice, Place, RowJudgement, Trouble
 from ui.banner import Banner
 from ui.elided_label import ElidedLabel
+from ui.icon_button import TextButton
 from ui.icons import icon
 from ui.library.figures import model_line, model_speed
 from ui.library.library_link import LibraryLink
@@ -52,13 +64,16 @@ class ModelsView(QWidget):
         self.filter.addAction(self._filter_icon, QLineEdit.ActionPosition.LeadingPosition)
         self.import_button = QPushButton("Import folder…")
         self.import_button.setToolTip("Use the models of a folder where they are")
-        self.banner = Banner()
+        self.folders_button = TextButton("Imported folders…")
+        self.folders_button.setMenu(QMenu(self))
+        self.folders_button.hide()
+        self.banner, self.notice = Banner(), Banner()
         self.list = RowList("Models on this machine")
         self.state = StatePane()
         self.stack = QStackedWidget()
         self.foot = ElidedLabel()
         self.foot.setProperty("tone", "caption")
-        self.details = ModelDetailsPane()
+        self.details = ModelDetailsPane(link)
         self._timer = QTimer(self, interval=LOOK_MS)
         self._lay_out()
         self._connect_signals()
@@ -79,9 +94,13 @@ class ModelsView(QWidget):
         column.setSpacing(0)
         column.addLayout(tools)
         column.addWidget(self.banner)
+        column.addWidget(self.notice)
         column.addWidget(self.stack, 1)
-        column.addWidget(self.foot)
-        self.foot.setContentsMargins(Space.L, Space.XS, Space.L, Space.S)
+        foot = QHBoxLayout()
+        foot.setContentsMargins(Space.L, Space.XS, Space.M, Space.S)
+        foot.addWidget(self.foot, 1)
+        foot.addWidget(self.folders_button)
+        column.addLayout(foot)
         self.panes = TwoPanes(listed, self.details, "All models")
         whole = QVBoxLayout(self)
         whole.setContentsMargins(0, 0, 0, 0)
@@ -91,6 +110,7 @@ class ModelsView(QWidget):
     def _connect_signals(self) -> None:
         self._timer.timeout.connect(self._look_if_in_use)
         self._link.models_changed.connect(self.look)
+        self._link.judged.connect(self._on_judged)
         self._link.returned.connect(self.look)
         self._link.gave_up.connect(lambda sentence: self._on_trouble(Trouble(sentence)))
         self.filter.textChanged.connect(lambda text: self._fill())
@@ -120,7 +140,7 @@ class ModelsView(QWidget):
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette."""
         self._palette = palette
-        for part in (self.list, self.state, self.banner):
+        for part in (self.list, self.state, self.banner, self.notice):
             part.set_palette(palette)
         self._filter_icon.setIcon(icon("search", palette.muted, size=16))
 
@@ -159,9 +179,36 @@ class ModelsView(QWidget):
         problems = " ".join(self._last.problems)
         self.foot.setText(problems or f"Looked for in {', '.join(self._last.folders)}")
         self.foot.setToolTip("\n".join((*self._last.problems, *self._last.folders)))
+        self._show_notices(self._last.notices)
         if self._was_asked:
             self._was_asked = False
             self.look()
+
+    def _on_judged(self, found: tuple[RowJudgement, ...]) -> None:
+        by_place = {(one.name, one.path): one for one in found}
+        self._rows = tuple(_judged(row, by_place.get((row.name, row.path))) for row in self._rows)
+        names = {name for name, _ in by_place}
+        self.list.rows.change_rows({row.name: self._row(row) for row in self._rows if row.name in names})
+
+    def _show_notices(self, notices: tuple[Notice, ...]) -> None:
+        """Say what happened to files, one after the other."""
+        if not notices:
+            self.notice.hide()
+            return
+        first, n_more = notices[0], len(notices) - 1
+        text = first.sentence + (f" ({n_more} more)" if n_more else "")
+        if text == self.notice.text:
+            return
+        label = "Download again" if first.repo_id else "OK"
+        self.notice.say(text, "warning", (label, lambda: self._settle(first, brings_back=bool(first.repo_id))))
+        self.notice.close_button.clicked.disconnect()
+        self.notice.close_button.clicked.connect(lambda: self._settle(first))
+
+    def _settle(self, notice: Notice, brings_back: bool = False) -> None:
+        self.notice.hide()
+        if brings_back:
+            self._link.ask(ask.Pull(notice.repo_id, notice.wanted), failed=self._on_import_refused)
+        self._link.ask(ask.Dismiss(notice.path), failed=self._on_import_refused)
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self._is_asking = self._was_asked = False
@@ -192,9 +239,9 @@ class ModelsView(QWidget):
         self._show_details(self.list.key)
 
     def _row(self, row: ModelRow) -> Row:
-        badge, tone = ("in use", "accent") if row.name == self._used else ("toy", "warning") if row.is_toy else ("", "")
+        badge, tone = ("in use", "accent") if row.name == self._used else (_badge(row), "warning")
         line = row.problem or model_line(row)
-        return Row(row.name, row.name, line, model_speed(row), badge, tone or "warning", row.problem is not None)
+        return Row(row.name, row.name, line, model_speed(row), badge, tone, row.problem is not None)
 
     # What the user does.
 
@@ -212,10 +259,11 @@ class ModelsView(QWidget):
         self.panes.show_details(row is not None)
         if row is None:
             return
-        is_other = self.details.row != row
+        is_other = self.details.row is None or _file(self.details.row) != _file(row)
         self.details.show_row(row, row.name == self._used)
         if is_other:
             self._link.ask(ask.ShowModel(row.name), self.details.show_details)
+            self.details.look()
 
     def _remove(self, name: str) -> None:
         self._link.ask(ask.Remove(name), lambda done: self.removed.emit(name), self.details.show_trouble)
@@ -255,7 +303,22 @@ class ModelsView(QWidget):
     def _on_import_refused(self, trouble: Trouble) -> None:
         self.banner.say(trouble.sentence, "danger")
 
+    def forget_folder(self, folder: str) -> None:
+        """No longer use the models of an imported folder; its files stay."""
+        self._link.ask(ask.Forget(folder), lambda done: self._on_imported(), self._on_import_refused)
+
+    def _show_folders(self, places: tuple[Place, ...]) -> None:
+        menu = self.folders_button.menu()
+        menu.clear()
+        imported = [place for place in places if place.is_imported]
+        for place in imported:
+            action = menu.addAction(f"Forget {place.path}")
+            action.setToolTip("Its files stay where they are")
+            action.triggered.connect(lambda checked=False, path=place.path: self.forget_folder(path))
+        self.folders_button.setVisible(bool(imported))
+
     def _on_places(self, places: tuple[Place, ...]) -> None:
+        self._show_folders(places)
         other = next((place for place in places if not place.is_imported), None)
         if other is None or self._offered == other.path:
             return
@@ -266,3 +329,18 @@ class ModelsView(QWidget):
 
 def _searched(row: ModelRow) -> str:
     return " ".join((row.name, row.title, row.architecture, row.quantisation, row.source or "")).casefold()
+
+
+def _badge(row: ModelRow) -> str:
+    return "changed" if row.has_changed else "toy" if row.is_toy else ""
+
+
+def _judged(row: ModelRow, found: RowJudgement | None) -> ModelRow:
+    if found is None:
+        return row
+    return replace(row, partners=found.partners, predicted_rate=found.predicted_rate)
+
+
+def _file(row: ModelRow) -> ModelRow:
+    """Return what a row says of the file, without what is found out by and by."""
+    return replace(row, partners=(), predicted_rate=None, measured_rate=None, last_used=None)

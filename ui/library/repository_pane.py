@@ -9,7 +9,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from models.hub.repository import Access, RemoteModel, Repository, Role
-from models.library.values import Download, Judgement, Trouble, TroubleKind
+from models.library.values import Download, Judgement, Recommended, Trouble, TroubleKind
 from ui.chat.figures import count, parameters
 from ui.icon_button import TextButton
 from ui.library.facts_grid import FactsGrid
@@ -26,6 +26,7 @@ class RepositoryPane(QWidget):
     """Shows a repository once it is known; asks for what it needs by signals."""
 
     judge_wanted = Signal(str, str)  # repository, file
+    recommendation_wanted = Signal(str)  # repository
     pull_wanted = Signal(str, str)
     downloads_wanted = Signal()
     login_wanted = Signal()
@@ -36,6 +37,7 @@ class RepositoryPane(QWidget):
         self.repository: Repository | None = None
         self._wanted = ""
         self._judged: dict[str, Judgement] = {}
+        self._recommended, self._first_key, self._waits = "", "", False
         self._downloads: tuple[Download, ...] = ()
         self._address = ""
         self.title, self.line, self.note = QLabel(), QLabel(), QLabel()
@@ -44,6 +46,9 @@ class RepositoryPane(QWidget):
         for label in (self.title, self.line, self.note):
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
+        self.recommendation = QLabel()
+        self.recommendation.setWordWrap(True)
+        self.recommendation.setTextFormat(Qt.TextFormat.PlainText)
         self.page_button = TextButton("Open its page")
         self.page_button.clicked.connect(self._on_page)
         self.list = RowList("Quantisations")
@@ -81,6 +86,7 @@ class RepositoryPane(QWidget):
         head.addLayout(row)
         head.addWidget(self.line)
         head.addWidget(self.note)
+        head.addWidget(self.recommendation)
         column.addLayout(head)
         column.addWidget(self.list, 1)
         column.addWidget(self.card)
@@ -117,7 +123,11 @@ class RepositoryPane(QWidget):
         self.card.setVisible(bool(repository.models))
         if repository.models:
             self.stack.setCurrentWidget(self._body)
-            self.list.choose(self._first(repository))
+            self._first_key, self._waits = self._first(repository), True
+            self._recommended = ""
+            self._say_recommendation("Which of these suits this machine?")
+            self.list.choose(self._first_key)
+            self.recommendation_wanted.emit(repository.repo_id)
         else:
             text = "This repository has no GGUF files, which is what Slipstream runs. Search for one that has."
             self.state.say("search", "Nothing to run here", text)
@@ -129,6 +139,37 @@ class RepositoryPane(QWidget):
         action = ("Hub settings…", self.login_wanted.emit) if can_log_in else ("Try again", self.again_wanted.emit)
         self.state.say("alert", "This cannot be shown", trouble.sentence, action, "danger")
         self.stack.setCurrentWidget(self.state)
+
+    def show_recommendation(self, found: Recommended) -> None:
+        """Mark the one to take and say why; choose it unless another was wished for or chosen by hand."""
+        repository = self.repository
+        if repository is None or found.repo_id != repository.repo_id or not self._waits:
+            return
+        models = [model for model in repository.models if model.name == found.name and model.role is Role.MODEL]
+        self._recommended = _key(models[0]) if models else ""
+        self._say_recommendation(f"Recommended here: {found.sentence}" if models else found.sentence)
+        self.list.show_rows([self._row(model) for model in repository.models])
+        self._judge_first(self._recommended if models and not self._wanted else "")
+
+    def show_no_recommendation(self, trouble: Trouble) -> None:
+        """Go on without: what went wrong is said of the chosen one."""
+        if self._waits:
+            self._say_recommendation("")
+            self._judge_first("")
+
+    def _judge_first(self, key: str) -> None:
+        """Judge what was chosen meanwhile, or ``key`` where the choice was not the user's."""
+        self._waits = False
+        if key and self.list.key == self._first_key != key:
+            self.list.choose(key)
+        else:
+            self._on_chosen(self.list.key or "")
+
+    def _say_recommendation(self, words: str) -> None:
+        self.recommendation.setText(words)
+        self.recommendation.setVisible(bool(words))
+        self.recommendation.setProperty("tone", "strong" if self._recommended else "muted")
+        self.recommendation.style().polish(self.recommendation)
 
     def show_judgement(self, judged: Judgement) -> None:
         """Show what a model would be here, if it is still of interest."""
@@ -183,6 +224,8 @@ class RepositoryPane(QWidget):
     def _row(self, model: RemoteModel) -> Row:
         judged = self._judged.get(_key(model))
         badge, tone = FITS[judged.fit] if judged is not None and judged.fit is not None else ("", "warning")
+        if _key(model) == self._recommended:
+            badge, tone = "recommended", "accent"
         parts = f"{len(model.files)} files" if len(model.files) > 1 else ""
         missing = f"{model.missing} of its files are missing" if model.missing else ""
         is_model = model.role is Role.MODEL
@@ -202,6 +245,8 @@ class RepositoryPane(QWidget):
         if key not in self._judged and model.role is Role.MODEL and not model.missing:
             self.facts.hide()
             self._say("Reading its header…", "muted")
+            if key == self._first_key and self._waits:
+                return  # the recommendation may choose another
             self.judge_wanted.emit(self.repository.repo_id, model.files[0].path)
 
     def _show_card(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
@@ -63,6 +63,16 @@ class RowModel(QAbstractListModel):
         self.beginResetModel()
         self.rows = new
         self.endResetModel()
+
+    def change_rows(self, changed: Mapping[str, Row]) -> None:
+        """Show other words in the rows with these keys."""
+        rows = list(self.rows)
+        places = [at for at, row in enumerate(rows) if changed.get(row.key, row) != row]
+        for at in places:
+            rows[at] = changed[rows[at].key]
+        self.rows = tuple(rows)
+        for at in places:
+            self.dataChanged.emit(self.index(at), self.index(at))
 
 
 class RowList(QListView):

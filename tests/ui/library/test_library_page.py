@@ -136,6 +136,10 @@ def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_
         ("Q4_K_M", "500 KB"), ("Q8_0", "2 MB"), ("mmproj-F16", "9 KB"),
     ]  # fmt: skip
     assert pane.list.key == "fox-Q4_K_M.gguf"
+    qtbot.waitUntil(lambda: pane.list.key == "fox-Q8_0.gguf", **LONG)
+    assert pane.recommendation.text().startswith("Recommended here: Q8_0: the best quality that fits")
+    assert [row.badge for row in pane.list.rows.rows] == ["", "recommended", ""]
+    pane.list.choose("fox-Q4_K_M.gguf")
     qtbot.waitUntil(lambda: "incomplete" in pane.advice.text(), **LONG)
     pane.list.choose("fox-Q8_0.gguf")
     qtbot.waitUntil(pane.facts.isVisible, **LONG)

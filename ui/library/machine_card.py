@@ -1,0 +1,68 @@
+"""What a model is on this machine: whether it fits, and how fast it is."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+
+from models.library import requests as ask
+from models.library.values import Fit, ModelJudgement, ModelRow, Trouble
+from ui.library.facts_grid import FactsGrid
+from ui.library.figures import machine_facts
+from ui.library.library_link import LibraryLink
+from ui.theme import Space
+
+TONES = {Fit.GREEN: "muted", Fit.TIGHT: "warning", Fit.NONE: "problem"}
+
+
+class MachineCard(QWidget):
+    """Asks for a judgement of the model that is shown, and shows it."""
+
+    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._link, self._asked = link, 0
+        self._name = ""
+        title = QLabel("On this machine")
+        title.setProperty("tone", "section")
+        self.sentence, self.facts = QLabel(), FactsGrid()
+        self.sentence.setWordWrap(True)
+        self.sentence.setTextFormat(Qt.TextFormat.PlainText)
+        self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(Space.XS)
+        for part in (title, self.sentence, self.facts):
+            column.addWidget(part)
+
+    def show_model(self, row: ModelRow) -> None:
+        """Judge a model; one that cannot be used is not."""
+        self.setVisible(row.problem is None)
+        if row.problem is not None:
+            self._link.forget(self._asked)
+            self._name = ""
+            return
+        if row.name != self._name:
+            self.facts.hide()
+            self._say("Judging it…", "muted")
+        self._name = row.name
+        self.look()
+
+    def look(self) -> None:
+        """Judge again: who drafts has changed."""
+        self._link.forget(self._asked)
+        if self._name:
+            self._asked = self._link.ask(ask.JudgeModel(self._name), self._on_judged, self._on_trouble)
+
+    def _on_judged(self, judged: ModelJudgement) -> None:
+        self._say(" ".join((judged.sentence, *judged.notes)), TONES[judged.fit] if judged.fit else "problem")
+        self.facts.show_facts(machine_facts(judged))
+        self.facts.show()
+
+    def _on_trouble(self, trouble: Trouble) -> None:
+        self.facts.hide()
+        self._say(trouble.sentence, "problem")
+
+    def _say(self, words: str, tone: str) -> None:
+        self.sentence.setText(words)
+        self.sentence.setProperty("tone", tone)
+        self.sentence.style().polish(self.sentence)

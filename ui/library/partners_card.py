@@ -1,0 +1,280 @@
+"""Who drafts for a model: the choice, who else could and who cannot, what could be downloaded, and a test."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QProgressBar, QPushButton, QVBoxLayout, QWidget
+
+from models.library import requests as ask
+from models.library.values import Choosing, ModelRow, OfferRow, Offers, PairStep, PartnerRow, Partners, Trouble
+from ui.library.facts_grid import FactsGrid
+from ui.library.figures import joined, offer_line, partner_gain, size
+from ui.library.library_link import LibraryLink
+from ui.theme import Space
+
+MOST_REFUSED = 4
+MOST_TESTED = 3
+STAGES = {"loading": "Loading {}…", "measuring": "Measuring with {}…"}
+STOPPED = "Stopped. What had been measured is kept; who drafts is as before."
+OFFLINE_HINT = "There is nothing to download that is known to fit."
+
+
+class PartnersCard(QWidget):
+    """Shows the partners of one model. A test goes on when another model is shown, and is found again with its own."""
+
+    changed = Signal()  # another drafts now, or more is known of the gains
+
+    def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._link = link
+        self._name = self._tested = ""
+        self._asked = self._asked_offers = 0
+        self._was_stopped = False
+        self._results: dict[str, str] = {}
+        self.shown: Partners | None = None
+        title = QLabel("Drafts for it")
+        title.setProperty("tone", "section")
+        self.why, self.refused, self.result = _words(), _words("muted"), _words()
+        self.facts = FactsGrid()
+        self.choice, self.test = QPushButton("Automatic"), QPushButton("Test this pair")
+        self.choice.setToolTip("Who drafts when this model is loaded")
+        self.test.setToolTip("Measures on this machine and keeps the fastest; takes about a minute for each")
+        self.test.clicked.connect(self._on_test)
+        self.bar = QProgressBar()
+        self.bar.setObjectName("downloadBar")
+        self.bar.setRange(0, 1_000)
+        self.bar.setTextVisible(False)
+        self.stage = _words("caption")
+        self.offers = QVBoxLayout()
+        self._lay_out(title)
+
+    def _lay_out(self, title: QLabel) -> None:
+        buttons = QHBoxLayout()
+        buttons.setSpacing(Space.S)
+        buttons.addWidget(self.choice)
+        buttons.addWidget(self.test)
+        buttons.addStretch()
+        self.offers.setSpacing(Space.XS)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(Space.XS + 2)
+        for part in (title, self.why, self.facts):
+            column.addWidget(part)
+        column.addSpacing(Space.XS)
+        column.addLayout(buttons)
+        for part in (self.stage, self.bar, self.result, self.refused):
+            column.addWidget(part)
+        column.addLayout(self.offers)
+        self._show_test()
+
+    def show_model(self, row: ModelRow) -> None:
+        """Show a model's partners; one that cannot be used has none."""
+        self.setVisible(row.problem is None)
+        is_other = row.name != self._name
+        self._name = row.name if row.problem is None else ""
+        if is_other:
+            self.shown = None
+            self._say_loading()
+        self._show_test()
+        self.look()
+
+    def look(self) -> None:
+        """Ask for the partners again."""
+        self._link.forget(self._asked)
+        if self._name:
+            self._asked = self._link.ask(ask.ShowPartners(self._name), self._on_partners, self._on_trouble)
+
+    # What came.
+
+    def _say_loading(self) -> None:
+        self.why.setText("Comparing with the models here…")
+        for part in (self.facts, self.refused, self.choice, self.test):
+            part.hide()
+        self._clear_offers()
+
+    def _on_partners(self, found: Partners) -> None:
+        if found.name != self._name:
+            return
+        self.shown = found
+        usable = [partner for partner in found.partners if partner.problem is None]
+        self.why.setText(" ".join((*found.notices, found.why)))
+        self.facts.show_facts([(partner.name, _partner_line(partner)) for partner in usable])
+        self.facts.setVisible(bool(usable))
+        self._show_refused([partner for partner in found.partners if partner.problem is not None])
+        self._show_choice(found, usable)
+        n_tested = min(len(usable), MOST_TESTED)
+        self.test.setText("Test this pair" if n_tested == 1 else f"Test the best {n_tested}")
+        self._show_test()
+        self._link.forget(self._asked_offers)
+        if found.has_worthy:
+            self._clear_offers()
+        else:
+            self._clear_offers("Looking for a small model to download…")
+            request = ask.FindOffers(self._name)
+            self._asked_offers = self._link.ask(request, self._on_offers, self._on_no_offers)
+
+    def _on_trouble(self, trouble: Trouble) -> None:
+        self.why.setText(trouble.sentence)
+
+    def _show_refused(self, refused: list[PartnerRow]) -> None:
+        lines = [f"{partner.name} cannot draft. {partner.problem}" for partner in refused[:MOST_REFUSED]]
+        if len(refused) > MOST_REFUSED:
+            lines.append(f"{len(refused) - MOST_REFUSED} more cannot either.")
+        self.refused.setText("\n".join(lines))
+        self.refused.setToolTip("\n".join(f"{one.name}: {one.problem}" for one in refused[:40]))
+        self.refused.setVisible(bool(lines))
+
+    def _show_choice(self, found: Partners, usable: list[PartnerRow]) -> None:
+        self.choice.setVisible(bool(usable))
+        now = {Choosing.AUTOMATIC: "Automatic", Choosing.NONE: "None"}.get(found.choosing, found.used or "Chosen")
+        self.choice.setText(f"{now}  ▾")
+        self.choice.setAccessibleName(f"Who drafts: {now}")
+        menu = QMenu(self)
+        group = QActionGroup(menu)
+        ways = [("Automatic", Choosing.AUTOMATIC, ""), ("None", Choosing.NONE, "")]
+        for words, way, partner in [*ways, *((one.name, Choosing.NAMED, one.name) for one in usable)]:
+            action = QAction(words, menu)
+            action.setCheckable(True)
+            is_now = way is found.choosing and (way is not Choosing.NAMED or partner == found.used)
+            action.setChecked(is_now)
+            action.triggered.connect(lambda checked=False, way=way, partner=partner: self.choose(way, partner))
+            group.addAction(action)
+            menu.addAction(action)
+        before = self.choice.menu()
+        self.choice.setMenu(menu)
+        if before is not None:
+            before.deleteLater()
+
+    def _on_offers(self, found: Offers) -> None:
+        if found.name != self._name:
+            return
+        self._clear_offers()
+        for offer in found.offers:
+            self._add_offer(offer)
+        notes = [note for note in found.notes if self.shown is None or note not in self.shown.why]
+        if not found.offers:
+            notes.insert(0, OFFLINE_HINT)
+        self._add_note(" ".join(notes))
+
+    def _on_no_offers(self, trouble: Trouble) -> None:
+        self._clear_offers(trouble.sentence)
+
+    def _add_offer(self, offer: OfferRow) -> None:
+        words, button = _words(), QPushButton("Download")
+        words.setText(offer_line(offer))
+        button.clicked.connect(lambda: self._download(offer, button))
+        line = QHBoxLayout()
+        line.setSpacing(Space.S)
+        line.addWidget(words, 1)
+        line.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+        self.offers.addLayout(line)
+
+    def _download(self, offer: OfferRow, button: QPushButton) -> None:
+        button.setEnabled(False)
+        button.setText("In the queue")
+        self._link.ask(ask.Pull(offer.repo_id, offer.quantisation), failed=self._on_refused)
+
+    def _add_note(self, text: str) -> None:
+        if text:
+            note = _words("muted")
+            note.setText(text)
+            self.offers.addWidget(note)
+
+    def _clear_offers(self, note: str = "") -> None:
+        self._link.forget(self._asked_offers)
+        while (item := self.offers.takeAt(0)) is not None:
+            parts = (
+                [item, *(item.layout().takeAt(0) for _ in range(item.layout().count()))] if item.layout() else [item]
+            )
+            for part in parts:
+                if (widget := part.widget()) is not None:
+                    widget.hide()
+                    widget.deleteLater()
+        self._add_note(note)
+
+    # What the user does.
+
+    def choose(self, way: Choosing, partner: str = "") -> None:
+        """Choose who drafts."""
+        self._link.ask(ask.ChoosePartner(self._name, way.value, partner), self._on_chosen, self._on_refused)
+
+    def _on_chosen(self, found: Partners) -> None:
+        self._on_partners(found)
+        self._say_result(found.name, "This holds from the next time the model is loaded.")
+        self.changed.emit()
+
+    def _on_refused(self, trouble: Trouble) -> None:
+        self._say_result(self._name, trouble.sentence, "problem")
+        self.look()
+
+    def _on_test(self) -> None:
+        if self._tested:
+            self._was_stopped = True
+            self._link.ask(ask.StopPairTest())
+            return
+        name = self._tested = self._name
+        self._was_stopped = False
+        self._results.pop(name, None)
+        self.stage.setText("Starting…")
+        self.bar.setValue(0)
+        self._show_test()
+        self._link.ask(
+            ask.TestPair(name),
+            lambda nothing: self._on_tested(),
+            lambda trouble: self._on_tested(STOPPED if self._was_stopped else trouble.sentence),
+            self._on_step,
+        )
+
+    def _on_step(self, step: PairStep) -> None:
+        if step.results:
+            self._results[self._tested] = "\n".join(step.results)
+            return
+        self.stage.setText(STAGES.get(step.stage, "{}").format(step.partner))
+        self.bar.setValue(round(step.share * 1_000))
+
+    def _on_tested(self, problem: str = "") -> None:
+        name, self._tested = self._tested, ""
+        if problem:
+            self._say_result(name, problem, "muted" if self._was_stopped else "problem")
+        else:
+            self._say_result(name, self._results.get(name, ""), "")
+        self._show_test()
+        self.look()
+        self.changed.emit()
+
+    def _say_result(self, name: str, words: str, tone: str = "muted") -> None:
+        self._results[name] = words
+        self.result.setProperty("tone", tone)
+        self.result.style().polish(self.result)
+        self._show_test()
+
+    def _show_test(self) -> None:
+        """The button tests or stops; of another model's test, only that it runs is said."""
+        is_own = bool(self._tested) and self._tested == self._name
+        has_usable = self.shown is not None and any(one.problem is None for one in self.shown.partners)
+        if is_own:
+            self.test.setText("Stop the test")
+        elif has_usable and self.test.text() == "Stop the test":
+            self.test.setText("Test again")
+        self.test.setVisible(is_own or has_usable)
+        self.test.setEnabled(is_own or not self._tested)
+        self.choice.setEnabled(not self._tested)
+        self.bar.setVisible(is_own)
+        self.stage.setVisible(is_own)
+        words = self._results.get(self._name, "")
+        self.result.setText(words)
+        self.result.setVisible(bool(words) and not is_own)
+
+
+def _words(tone: str = "") -> QLabel:
+    label = QLabel()
+    label.setWordWrap(True)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    label.setProperty("tone", tone)
+    return label
+
+
+def _partner_line(partner: PartnerRow) -> str:
+    return joined(partner_gain(partner), partner.kind, size(partner.n_bytes))
