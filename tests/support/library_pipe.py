@@ -7,7 +7,7 @@ import os
 import queue
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from app.library_process import library_command, library_environment, library_folder
@@ -39,18 +39,24 @@ class LibraryPipe:
 
     def ask(self, request: Request) -> Any:
         """Return what answers: a value, several parts as a list, or a Trouble."""
+        kind, parts = ANSWERS.get(type(request)), []
+        with self.asking(request) as answers:
+            while True:
+                answer = answers.get(timeout=SECONDS)
+                if answer.trouble is not None:
+                    return answer.trouble
+                if answer.value is not None and kind is not None:
+                    parts.append(value_of(kind, answer.value))
+                if not answer.has_more:
+                    return parts[0] if len(parts) == 1 else parts or None
+
+    @contextlib.contextmanager
+    def asking(self, request: Request) -> Iterator[queue.Queue[Answer]]:
+        """Ask, and give the answers as they come."""
         self._number += 1
         answers = self._answers[self._number] = queue.Queue()
         self.write(request_line(self._number, request))
-        kind, parts = ANSWERS.get(type(request)), []
-        while True:
-            answer = answers.get(timeout=SECONDS)
-            if answer.trouble is not None:
-                return answer.trouble
-            if answer.value is not None and kind is not None:
-                parts.append(value_of(kind, answer.value))
-            if not answer.has_more:
-                return parts[0] if len(parts) == 1 else parts or None
+        yield answers
 
     def get(self, request: Request) -> Any:
         """Return what answers; trouble fails the test."""

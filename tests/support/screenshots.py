@@ -385,6 +385,7 @@ def library(stage: Stage) -> None:
     page.models.list.choose("ember-q8_0")
     stage.wait(0.4)
     stage.shoot("library-details")
+    _pairs(stage, page)
     page.models.list.choose("cut-short-Q4_0")
     stage.wait(0.3)
     stage.shoot("library-broken")
@@ -467,6 +468,21 @@ def _shoot_dialog(stage: Stage, dialog: QDialog, name: str) -> None:
     dialog.grab().save(str(stage.out / f"{name}{stage.suffix}.png"))
 
 
+def _pairs(stage: Stage, page: LibraryPage) -> None:
+    card = page.models.details.partners
+    stage.until(lambda: card.shown is not None and page.models.details.machine.facts.isVisible())
+    stage.shoot("library-partners")
+    card.test.click()
+    stage.until(lambda: card.stage.text().startswith("Measuring"), 60)
+    stage.shoot("library-pair-test")
+    stage.until(lambda: not card.bar.isVisible(), 90)
+    stage.wait(0.5)
+    stage.shoot("library-pair-tested")
+    page.models.list.choose("ember-draft-q8_0")
+    stage.until(lambda: card.offers.count() and "Looking" not in card.offers.itemAt(0).widget().text(), 40)
+    stage.shoot("library-no-partner")
+
+
 def _find(stage: Stage, page: LibraryPage, hub: HubServer) -> None:
     finder = page.finder
     page.show_tab("Find")
@@ -477,6 +493,9 @@ def _find(stage: Stage, page: LibraryPage, hub: HubServer) -> None:
     stage.shoot("library-results")
     finder.list.choose("Qwen/Qwen3-8B-GGUF")
     stage.until(lambda: finder.pane.repository is not None)
+    stage.until(lambda: "Which" not in finder.pane.recommendation.text(), 30)
+    stage.wait(0.5)
+    stage.shoot("library-recommended")
     finder.pane.list.choose("Qwen3-8B-Q8_0.gguf")
     stage.until(finder.pane.facts.isVisible)
     stage.shoot("library-repository")

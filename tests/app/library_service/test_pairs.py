@@ -1,0 +1,129 @@
+"""Judging, pairing and testing the models here over real pipes, and what happens to files behind our back."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from models.catalog import STARTER_FOLDER
+from models.library import requests as ask
+from models.library.values import Choosing, Fit, ModelRow, PairStep, RowJudgement, Trouble
+from tests.support.hub_server import HubServer
+from tests.support.library_pipe import SECONDS, LibraryPipe
+
+EMBER, DRAFT = "ember-q8_0", "ember-draft-q8_0"
+SMALL = STARTER_FOLDER / "ember-draft-q8_0.gguf"
+REPO = "acme/fox-GGUF"
+
+
+def rows(library: LibraryPipe) -> dict[str, ModelRow]:
+    return {row.name: row for part in library.get(ask.ListModels()) for row in part.rows}
+
+
+def judged(library: LibraryPipe) -> dict[str, RowJudgement]:
+    return {row.name: row for news in library.news for row in news.judged}
+
+
+def test_rows_come_first_and_are_judged_behind_the_list_but_broken_ones_never(
+    library: LibraryPipe, models_folder: Path
+) -> None:
+    models_folder.mkdir(parents=True)
+    (models_folder / "broken.gguf").write_bytes(b"no model")
+    assert rows(library)[EMBER].partners == ()
+    library.wait_for(lambda: {EMBER, DRAFT} <= judged(library).keys())
+    assert judged(library)[EMBER].partners == (DRAFT,)
+    again = rows(library)
+    assert again[EMBER].partners == (DRAFT,)
+    assert "broken" not in judged(library)
+    assert again["broken"].problem is not None
+
+
+def test_a_model_is_judged_and_says_why_a_speed_is_not_known(library: LibraryPipe) -> None:
+    found = library.get(ask.JudgeModel(EMBER))
+    assert (found.fit, found.draft) == (Fit.GREEN, DRAFT)
+    assert "It fits" in found.sentence
+    assert found.empty_rate is None
+    assert "doctor" in found.why_no_rate
+    assert isinstance(library.ask(ask.JudgeModel("gone")), Trouble)
+
+
+def test_partners_are_shown_and_chosen(library: LibraryPipe) -> None:
+    found = library.get(ask.ShowPartners(EMBER))
+    assert (found.used, found.choosing, found.has_worthy) == (DRAFT, Choosing.AUTOMATIC, True)
+    (partner,) = found.partners
+    assert partner.predicted > 1
+    assert (partner.measured, partner.problem) == (None, None)
+    none = library.get(ask.ChoosePartner(EMBER, Choosing.NONE))
+    assert (none.used, none.choosing) == (None, Choosing.NONE)
+    named = library.get(ask.ChoosePartner(EMBER, Choosing.NAMED, DRAFT))
+    assert (named.used, named.choosing) == (DRAFT, Choosing.NAMED)
+    assert "You chose" in named.why
+    assert library.get(ask.ChoosePartner(EMBER, Choosing.AUTOMATIC)).choosing is Choosing.AUTOMATIC
+    assert "larger" in library.ask(ask.ChoosePartner(DRAFT, Choosing.NAMED, EMBER)).sentence
+
+
+def test_where_none_fits_there_is_a_reason_and_a_word_on_what_could_be_downloaded(library: LibraryPipe) -> None:
+    found = library.get(ask.ShowPartners(DRAFT))
+    assert found.used is None
+    assert [bool(partner.problem) for partner in found.partners] == [True]
+    assert library.get(ask.FindOffers(DRAFT)).notes
+
+
+def test_a_pair_is_tested_with_progress_and_the_winner_is_kept(library: LibraryPipe) -> None:
+    steps: list[PairStep] = library.get(ask.TestPair(EMBER))
+    assert {step.stage for step in steps} >= {"measuring", "done"}
+    told, why = steps[-1].results
+    assert told.startswith(f"{DRAFT}: ")
+    found = library.get(ask.ShowPartners(EMBER))
+    assert found.why == why
+    assert found.partners[0].measured is not None
+    assert "nothing to test" in library.ask(ask.TestPair(DRAFT)).sentence
+
+
+def test_a_test_is_stopped_and_a_second_one_is_refused_meanwhile(library: LibraryPipe) -> None:
+    with library.asking(ask.TestPair(EMBER)) as answers:
+        assert answers.get(timeout=SECONDS).has_more
+        assert "already" in library.ask(ask.TestPair(EMBER)).sentence
+        library.get(ask.StopPairTest())
+        while (last := answers.get(timeout=SECONDS)).has_more:
+            pass
+    assert last.trouble is not None
+    assert last.trouble.sentence == "The test was stopped."
+
+
+def test_a_repository_has_a_recommended_model(library: LibraryPipe, hub: HubServer) -> None:
+    hub.add(REPO, {"fox-Q8_0.gguf": SMALL.read_bytes(), "fox-Q4_0.gguf": SMALL.read_bytes()[:200_000]})
+    found = library.get(ask.Recommend(REPO))
+    assert found.name is not None
+    assert found.sentence.startswith("Q8_0: ")
+    hub.add("acme/none", {"README.md": b"Nothing."})
+    assert library.get(ask.Recommend("acme/none")).name is None
+
+
+def test_files_that_are_changed_moved_or_gone_are_told(
+    library: LibraryPipe, hub: HubServer, models_folder: Path
+) -> None:
+    hub.add(REPO, {"fox-Q8_0.gguf": SMALL.read_bytes()})
+    library.get(ask.Pull(REPO, "Q8_0"))
+    library.wait_for(lambda: [download.phase for download in library.downloads] == ["done"])
+    place = models_folder / REPO / "fox-Q8_0.gguf"
+
+    def notices() -> tuple:
+        return library.get(ask.ListModels())[-1].notices
+
+    assert notices() == ()
+    place.rename(models_folder / "moved.gguf")
+    (moved,) = notices()
+    assert "was moved" in moved.sentence
+    assert rows(library)["moved"].is_verified
+    library.get(ask.Dismiss(moved.path))
+    assert notices() == ()
+    shutil.copy(STARTER_FOLDER / "ember-q8_0.gguf", models_folder / "moved.gguf")
+    row = rows(library)["moved"]
+    assert (row.has_changed, row.is_verified) == (True, False)
+    (models_folder / "moved.gguf").unlink()
+    (gone,) = notices()
+    assert "deleted or moved away" in gone.sentence
+    assert (gone.repo_id, gone.wanted) == (REPO, "fox-Q8_0.gguf")
+    library.get(ask.Dismiss(gone.path))
+    assert notices() == ()

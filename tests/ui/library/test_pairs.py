@@ -1,0 +1,125 @@
+"""Partners, tests of pairs, recommendations and changed files in the library page, with the real process behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from models.catalog import STARTER_FOLDER
+from models.library.values import Choosing
+from tests.support.hub_server import HubServer
+from ui.library.library_page import FIND, HERE, LibraryPage
+
+REPO = "acme/fox-GGUF"
+SMALL = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
+LONG = {"timeout": 20_000}
+EMBER, DRAFT = "ember-q8_0", "ember-draft-q8_0"
+
+
+def chosen(qtbot, page: LibraryPage, name: str) -> None:
+    qtbot.waitUntil(lambda: name in [row.key for row in page.models.list.rows.rows], **LONG)
+    page.models.list.choose(name)
+
+
+def paired(qtbot, page: LibraryPage, name: str) -> None:
+    chosen(qtbot, page, name)
+    card = page.models.details.partners
+    qtbot.waitUntil(lambda: card.shown is not None and card.shown.name == name, **LONG)
+
+
+def test_the_details_judge_a_model_and_show_its_partner(qtbot, page: LibraryPage) -> None:
+    paired(qtbot, page, EMBER)
+    details = page.models.details
+    assert "× expected" in details.partners.facts.facts[DRAFT]
+    assert details.partners.test.text() == "Test this pair"
+    qtbot.waitUntil(details.machine.facts.isVisible, **LONG)
+    assert "It fits" in details.machine.sentence.text()
+    assert details.machine.facts.facts["Memory"] == "fits"
+
+
+def test_one_without_partners_has_reasons_and_an_offer_or_why_there_is_none(qtbot, page: LibraryPage) -> None:
+    paired(qtbot, page, DRAFT)
+    card = page.models.details.partners
+    assert not card.test.isVisible()
+    assert "larger than the model" in card.refused.text()
+    qtbot.waitUntil(lambda: "nothing to download" in card.offers.itemAt(0).widget().text(), **LONG)
+
+
+def test_a_broken_file_is_neither_judged_nor_paired(qtbot, page: LibraryPage, models_folder: Path) -> None:
+    (models_folder / "short.gguf").write_bytes(SMALL[:50_000])
+    chosen(qtbot, page, "short")
+    assert not page.models.details.machine.isVisible()
+    assert not page.models.details.partners.isVisible()
+
+
+def test_who_drafts_is_chosen(qtbot, page: LibraryPage) -> None:
+    paired(qtbot, page, EMBER)
+    card = page.models.details.partners
+    actions = {action.text(): action for action in card.choice.menu().actions()}
+    assert list(actions) == ["Automatic", "None", DRAFT]
+    actions["None"].trigger()
+    qtbot.waitUntil(lambda: card.shown is not None and card.shown.choosing is Choosing.NONE, **LONG)
+    assert card.choice.text().startswith("None")
+    assert "next time" in card.result.text()
+    assert "You chose that none drafts." in card.why.text()
+
+
+def test_a_pair_is_tested_by_one_click_and_another_can_be_stopped(qtbot, page: LibraryPage) -> None:
+    paired(qtbot, page, EMBER)
+    card = page.models.details.partners
+    card.test.click()
+    assert card.bar.isVisible()
+    assert card.test.text() == "Stop the test"
+    qtbot.waitUntil(lambda: "tokens/s instead of" in card.result.text(), timeout=60_000)
+    qtbot.waitUntil(lambda: "× measured" in card.facts.facts[DRAFT], **LONG)
+    assert not card.bar.isVisible()
+    card.test.click()
+    qtbot.waitUntil(lambda: card.stage.text() != "Starting…", **LONG)
+    card.test.click()
+    qtbot.waitUntil(lambda: card.result.text().startswith("Stopped."), **LONG)
+    assert card.test.isEnabled()
+
+
+def test_without_a_recommendation_the_usual_one_is_chosen_and_judged(qtbot, page: LibraryPage, hub: HubServer) -> None:
+    hub.repos[REPO].gated = "manual"
+    page.show_tab(FIND)
+    page.finder.field.setText("fox")
+    qtbot.waitUntil(lambda: [row.key for row in page.finder.list.rows.rows] == [REPO], **LONG)
+    page.finder.list.choose(REPO)
+    pane = page.finder.pane
+    qtbot.waitUntil(lambda: "gated" in pane.advice.text(), **LONG)
+    assert pane.list.key == "fox-Q4_K_M.gguf"
+    assert not pane.recommendation.isVisible()
+
+
+def test_a_deleted_model_is_told_and_downloaded_again(
+    qtbot, page: LibraryPage, hub: HubServer, models_folder: Path
+) -> None:
+    page.finder._pull(REPO, "fox-Q8_0.gguf")
+    page.show_tab(HERE)
+    chosen(qtbot, page, "fox-Q8_0")
+    place = models_folder / REPO / "fox-Q8_0.gguf"
+    place.write_bytes(SMALL + b"more")
+    page.models.look()
+    qtbot.waitUntil(lambda: "have changed" in page.models.details.note.text(), **LONG)
+    place.unlink()
+    page.models.look()
+    qtbot.waitUntil(lambda: "was deleted" in page.models.notice.text, **LONG)
+    page.models.notice.action.click()
+    qtbot.waitUntil(place.exists, **LONG)
+    qtbot.waitUntil(lambda: page.models.notice.text == "", **LONG)
+
+
+def test_an_imported_folder_is_forgotten(qtbot, page: LibraryPage, tmp_path: Path) -> None:
+    folder = tmp_path / "of mine"
+    folder.mkdir()
+    (folder / "own.gguf").write_bytes(SMALL)
+    page.models.import_folder(str(folder))
+    chosen(qtbot, page, "own")
+    button = page.models.folders_button
+    qtbot.waitUntil(button.isVisible, **LONG)
+    (action,) = button.menu().actions()
+    assert action.text() == f"Forget {folder}"
+    action.trigger()
+    qtbot.waitUntil(lambda: "own" not in [row.key for row in page.models.list.rows.rows], **LONG)
+    qtbot.waitUntil(lambda: not button.isVisible(), **LONG)
+    assert (folder / "own.gguf").exists()
