@@ -42,7 +42,7 @@ class PairDesk:
         drafting = self._shelf.find(used.path) if used is not None and used.path is not None else None
         draft = drafting.facts if drafting is not None else None
         judged = judge_file(entry.facts, entry.path, self._machine.now(), draft=draft)
-        return _judgement(name, judged, drafting.name if drafting is not None else None)
+        return _judgement(name, judged, used)
 
     def partners(self, name: str) -> Partners:
         """Return who drafts for a model and who else could; raises UnknownModel."""
@@ -148,8 +148,8 @@ def _partner(partner: Partner) -> PartnerRow:
     )
 
 
-def _judgement(name: str, judged: Judgement, draft: str | None) -> ModelJudgement:
-    speed, drafted, measured = judged.speed, judged.with_draft, judged.measured
+def _judgement(name: str, judged: Judgement, used: Partner | None) -> ModelJudgement:
+    speed, measured = judged.speed, judged.measured
     return ModelJudgement(
         name=name,
         fit=FITS.get(judged.verdict),
@@ -159,10 +159,10 @@ def _judgement(name: str, judged: Judgement, draft: str | None) -> ModelJudgemen
         empty_rate=speed.empty if speed is not None else None,
         full_rate=speed.full if speed is not None else None,
         why_no_rate=judged.why_no_speed,
-        draft=draft,
-        drafted_rate=drafted.rate if drafted is not None and drafted.depth else None,
-        acceptance=drafted.acceptance if drafted is not None else None,
-        is_acceptance_measured=drafted is not None and drafted.is_acceptance_measured,
+        draft=used.name if used is not None else None,
+        # The gain that partners are ranked by, so that one pane does not give two answers.
+        gain=used.gain if used is not None else None,
+        is_gain_measured=used is not None and used.measured is not None,
         measured_rate=measured.rate if measured is not None else None,
         measured_plain_rate=measured.plain_rate if measured is not None else None,
         measured_n_past=measured.n_past if measured is not None else 0,

@@ -131,8 +131,7 @@ class ModelJudgement:
     """What a model of this machine is here; rates in tokens per second.
 
     ``empty_rate`` and ``full_rate`` are expected at no context and behind ``n_ctx`` tokens, and ``why_no_rate`` says
-    why they are not known. ``drafted_rate`` is expected with ``draft``, of whose tokens the share ``acceptance`` is
-    accepted. ``measured_rate`` came lately behind ``measured_n_past`` tokens, ``measured_plain_rate`` without drafts.
+    why they are not known. ``draft`` drafts for it, which makes it ``gain`` times as fast. ``measured_rate`` came lately behind ``measured_n_past`` tokens, ``measured_plain_rate`` without drafts.
     """
 
     name: str
@@ -144,9 +143,8 @@ class ModelJudgement:
     full_rate: float | None = None
     why_no_rate: str | None = None
     draft: str | None = None
-    drafted_rate: float | None = None
-    acceptance: float | None = None
-    is_acceptance_measured: bool = False
+    gain: float | None = None
+    is_gain_measured: bool = False
     measured_rate: float | None = None
     measured_plain_rate: float | None = None
     measured_n_past: int = 0

@@ -109,16 +109,11 @@ def machine_facts(judged: ModelJudgement) -> Facts:
     ]
     if judged.full_rate:
         facts.append(("At full context", f"{rate(judged.full_rate)} behind {count(judged.n_ctx)} tokens"))
-    if judged.draft is not None and judged.empty_rate:
-        facts.append(("With drafts", _drafted(judged)))
+    if judged.gain is not None and judged.empty_rate:
+        known = "measured" if judged.is_gain_measured else "expected"
+        facts.append(("With drafts", f"{rate(judged.empty_rate * judged.gain)} ({judged.gain:.2f}× {known})"))
     facts.append(("Measured", _measured(judged)))
     return [(label, value or DASH) for label, value in facts]
-
-
-def _drafted(judged: ModelJudgement) -> str:
-    known = "measured" if judged.is_acceptance_measured else "assumed"
-    share = f"{judged.acceptance or 0:.0%} accepted, {known}"
-    return f"{rate(judged.drafted_rate)} ({share})" if judged.drafted_rate else f"drafting does not pay ({share})"
 
 
 def _measured(judged: ModelJudgement) -> str:

@@ -17,7 +17,7 @@ MOST_REFUSED = 4
 MOST_TESTED = 3
 STAGES = {"loading": "Loading {}…", "measuring": "Measuring with {}…"}
 STOPPED = "Stopped. What had been measured is kept; who drafts is as before."
-OFFLINE_HINT = "There is nothing to download that is known to fit."
+NO_OFFER = "There is nothing to download that is known to fit."
 
 
 class PartnersCard(QWidget):
@@ -47,6 +47,7 @@ class PartnersCard(QWidget):
         self.bar.setTextVisible(False)
         self.stage = _words("caption")
         self.offers = QVBoxLayout()
+        self._offered: list[QWidget] = []
         self._lay_out(title)
 
     def _lay_out(self, title: QLabel) -> None:
@@ -63,8 +64,10 @@ class PartnersCard(QWidget):
             column.addWidget(part)
         column.addSpacing(Space.XS)
         column.addLayout(buttons)
-        for part in (self.stage, self.bar, self.result, self.refused):
-            column.addWidget(part)
+        column.addWidget(self.stage)
+        column.addWidget(self.bar)
+        column.addWidget(self.result)
+        column.addWidget(self.refused)
         column.addLayout(self.offers)
         self._show_test()
 
@@ -154,7 +157,7 @@ class PartnersCard(QWidget):
             self._add_offer(offer)
         notes = [note for note in found.notes if self.shown is None or note not in self.shown.why]
         if not found.offers:
-            notes.insert(0, OFFLINE_HINT)
+            notes.insert(0, NO_OFFER)
         self._add_note(" ".join(notes))
 
     def _on_no_offers(self, trouble: Trouble) -> None:
@@ -164,11 +167,17 @@ class PartnersCard(QWidget):
         words, button = _words(), QPushButton("Download")
         words.setText(offer_line(offer))
         button.clicked.connect(lambda: self._download(offer, button))
-        line = QHBoxLayout()
+        holder = QWidget()
+        line = QHBoxLayout(holder)
+        line.setContentsMargins(0, 0, 0, 0)
         line.setSpacing(Space.S)
         line.addWidget(words, 1)
         line.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
-        self.offers.addLayout(line)
+        self._offer(holder)
+
+    def _offer(self, widget: QWidget) -> None:
+        self._offered.append(widget)
+        self.offers.addWidget(widget)
 
     def _download(self, offer: OfferRow, button: QPushButton) -> None:
         button.setEnabled(False)
@@ -179,18 +188,15 @@ class PartnersCard(QWidget):
         if text:
             note = _words("muted")
             note.setText(text)
-            self.offers.addWidget(note)
+            self._offer(note)
 
     def _clear_offers(self, note: str = "") -> None:
         self._link.forget(self._asked_offers)
-        while (item := self.offers.takeAt(0)) is not None:
-            parts = (
-                [item, *(item.layout().takeAt(0) for _ in range(item.layout().count()))] if item.layout() else [item]
-            )
-            for part in parts:
-                if (widget := part.widget()) is not None:
-                    widget.hide()
-                    widget.deleteLater()
+        for widget in self._offered:
+            self.offers.removeWidget(widget)
+            widget.hide()
+            widget.deleteLater()
+        self._offered.clear()
         self._add_note(note)
 
     # What the user does.
@@ -228,7 +234,7 @@ class PartnersCard(QWidget):
 
     def _on_step(self, step: PairStep) -> None:
         if step.results:
-            self._results[self._tested] = "\n".join(step.results)
+            self._results[self._tested] = "\n".join(step.results[:-1])  # who drafts is said above
             return
         self.stage.setText(STAGES.get(step.stage, "{}").format(step.partner))
         self.bar.setValue(round(step.share * 1_000))
@@ -277,4 +283,4 @@ def _words(tone: str = "") -> QLabel:
 
 
 def _partner_line(partner: PartnerRow) -> str:
-    return joined(partner_gain(partner), partner.kind, size(partner.n_bytes))
+    return joined(partner_gain(partner), size(partner.n_bytes) or partner.kind)
