@@ -131,7 +131,8 @@ class ModelJudgement:
     """What a model of this machine is here; rates in tokens per second.
 
     ``empty_rate`` and ``full_rate`` are expected at no context and behind ``n_ctx`` tokens, and ``why_no_rate`` says
-    why they are not known. ``draft`` drafts for it, which makes it ``gain`` times as fast. ``measured_rate`` came lately behind ``measured_n_past`` tokens, ``measured_plain_rate`` without drafts.
+    why they are not known. ``draft`` drafts for it, which makes it ``gain`` times as fast. ``measured_rate`` came
+    lately behind ``measured_n_past`` tokens, ``measured_plain_rate`` without drafts.
     """
 
     name: str
