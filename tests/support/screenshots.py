@@ -359,7 +359,10 @@ def fill_hub(hub: HubServer) -> None:
     for at, name in enumerate(("Qwen/Qwen3-8B-GGUF", gated, "acme/kitsune-GGUF", long)):
         stem = name.rpartition("/")[2].removesuffix("-GGUF").replace("kitsune", "狐の物語")
         kinds = {"Q2_K": 4, "Q4_K_M": 6, "Q5_K_M": 10, "Q6_K": 12, "mmproj-F16": 2}
-        files = {f"{stem}-{kind}.gguf": (small + bytes(len(small)))[: len(small) * size // 10] for kind, size in kinds.items()}
+        files = {
+            f"{stem}-{kind}.gguf": (small + bytes(len(small)))[: len(small) * size // 10]
+            for kind, size in kinds.items()
+        }
         files[f"{stem}-Q8_0.gguf"] = ember
         asks = "manual" if name == gated else False
         hub.add(name, files, gated=asks, downloads=1_234_567 // (at + 1), likes=4_321 // (at + 1))
