@@ -75,13 +75,6 @@ class ModelShelf:
             has_chat_template=facts.has_chat_template,
         )
 
-    def entry(self, name: str) -> ModelEntry:
-        """Return one model as the catalogue has it; raises UnknownModel."""
-        entry = self.catalog.find(name)
-        if entry is None:
-            raise UnknownModel(f"There is no model called {name!r} any more. Its file may have been moved or deleted.")
-        return entry
-
     def remove(self, name: str) -> None:
         """Move a downloaded model to the trash; raises UnknownModel and LibraryError."""
         remove_model(self.entry(name))
