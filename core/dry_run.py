@@ -50,7 +50,8 @@ def dry_run(options: EngineOptions) -> MemoryNeed:
 def _dry_run_here(options: EngineOptions) -> MemoryNeed:
     from core.llama.allocation_log import listening
     from core.llama.model import Model
-    from core.loading import context_size, open_context, read_facts
+    from core.loading import open_context, read_facts
+    from core.memory_fit import context_size
 
     facts = read_facts(options.model_path)
     with listening() as allocations:

@@ -13,6 +13,7 @@ import numpy as np
 from core.bandwidth import remembered
 from core.cache_loading import make_slots
 from core.calibration import cost_model_of
+from core.context_shape import n_branches, n_outputs, n_snapshots
 from core.cost_model import CostModel
 from core.engine import Engine
 from core.errors import DraftRefused, LoadFailed, ModelDoesNotFit
@@ -20,39 +21,31 @@ from core.head_loading import Target, eagle_head, is_eagle, mtp_head, wants_mtp,
 from core.llama import heads
 from core.llama.batch import Batch
 from core.llama.context import Context
-from core.llama.devices import Device, list_devices
 from core.llama.heads import HeadKind
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.loaded_model import LoadedModel
 from core.machine import last_level_cache, this_machine
 from core.measurements import Measurements, measurement_key, physical_cores
-from core.meter import STATE_BYTES, Meter, ReadCost
+from core.memory_fit import fit, layers_on_gpu, usable_gpus
+from core.meter import Meter, ReadCost
 from core.options import EngineOptions
-from core.rollback import Rollback, choose_rollback, n_snapshots
-from core.sizing import ContextSize, choose_context
+from core.rollback import Rollback, choose_rollback
+from core.sizing import ContextSize
 from core.spark import spark_model, why_none
 from core.speculative.draft_model import MOST_SHADOWED, DraftModel
 from core.speculative.drafter import PaidDrafter
 from core.speculative.lookup import Lookup
-from core.speculative.speculator import MAX_DRAFT, Speculator
+from core.speculative.speculator import Speculator
 from core.thread_choice import ThreadChoice, candidates, fewest_that_pay, measure
 from core.thread_control import thread_control
 from models.gguf_errors import GgufError
-from models.memory import USABLE_SHARE, MemoryNeed, estimate, free_memory
 from models.model_facts import ModelFacts, read_model
 from models.pairing.vocabulary import why_not
 
 _log = logging.getLogger(__name__)
-_ALL_LAYERS = -1
-# Left free on a GPU for the driver, the desktop and what the estimate does not know.
-_GPU_SHARE = 0.92
 # Rows at which the threads of each kind of step are measured.
 _THREAD_WIDTHS = {"decode": 1, "few": 6, "many": 64}
-# Logits of more rows than this would take memory for drafts that hardly ever pay.
-_MOST_OUTPUTS = 128
-# Side branches of drafted trees, over all sequences.
-_MOST_BRANCHES = 32
 
 
 def load_engine(
@@ -65,16 +58,16 @@ def load_engine(
     """
     began = time.perf_counter()
     facts = read_facts(options.model_path)
-    gpus = _usable_gpus(options)
+    gpus = usable_gpus(options)
     notices = why_left_out(facts, options)
     try:
-        n_gpu_layers, size = _fit(facts, options, gpus)
+        n_gpu_layers, size = fit(facts, options, gpus)
     except ModelDoesNotFit as error:
         if options.draft_path is None or options.must_draft:
             raise
         notices += (f"{Path(options.draft_path).name} does not draft: with it there is too little memory. {error}",)
         options = replace(options, draft_path=None)
-        n_gpu_layers, size = _fit(facts, options, gpus)
+        n_gpu_layers, size = fit(facts, options, gpus)
     draft_path = options.draft_path if options.draft_path and options.speculation != "off" else ""
     model = Model(
         options.model_path,
@@ -113,7 +106,7 @@ def load_engine(
         n_cells=size.n_cells,
         n_slots=options.n_slots,
         n_threads=threads.decode,
-        n_gpu_layers=_layers_on_gpu(n_gpu_layers, model),
+        n_gpu_layers=layers_on_gpu(n_gpu_layers, model.n_layers),
         n_cpu_moe=options.n_cpu_moe if facts.n_experts else 0,
         kv_type=options.kv_type,
         devices=tuple(gpu.name for gpu in gpus) if n_gpu_layers else ("CPU",),
@@ -149,102 +142,6 @@ def read_facts(path: str) -> ModelFacts:
     return facts
 
 
-def _usable_gpus(options: EngineOptions) -> tuple[Device, ...]:
-    gpus = tuple(device for device in list_devices() if device.is_gpu)
-    return tuple(gpu for gpu in gpus if gpu.name in options.devices) if options.devices else gpus
-
-
-def _fit(facts: ModelFacts, options: EngineOptions, gpus: tuple[Device, ...]) -> tuple[int, ContextSize]:
-    """Return how many layers go to the GPUs and the context size; raises ModelDoesNotFit with both numbers."""
-    gpu_free = int(sum(gpu.free for gpu in gpus) * _GPU_SHARE)
-    host_free = int(free_memory() * USABLE_SHARE)
-    pool = gpu_free if gpus and options.n_gpu_layers != 0 else host_free
-    size = context_size(facts, options, pool)
-    need = need_of(facts, options, size)
-    # Experts that stay behind are not the GPUs' concern.
-    kept = sum(layer.expert_bytes for layer in facts.weight_map.layers[: options.n_cpu_moe])
-    of_gpus = replace(need, weights=need.weights - kept)
-    n_gpu_layers = _gpu_layers(options.n_gpu_layers, facts.n_layers, of_gpus, gpu_free)
-    on_gpu = of_gpus.total * min(n_gpu_layers if n_gpu_layers >= 0 else facts.n_layers + 1, facts.n_layers + 1)
-    on_host = need.total - on_gpu // (facts.n_layers + 1)
-    if on_host > host_free:
-        raise ModelDoesNotFit(need.total, host_free + gpu_free, _detail(need))
-    return n_gpu_layers, size
-
-
-def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = None) -> ContextSize:
-    """Return the sizes in effect where ``free`` bytes can be used (None: those of the host)."""
-    pool = int(free_memory() * USABLE_SHARE) if free is None else free
-    return choose_context(
-        n_ctx=options.n_ctx,
-        n_cells=options.n_cells,
-        n_slots=options.n_slots,
-        n_ctx_train=facts.n_ctx_train,
-        kv_bytes_per_token=facts.kv_bytes_per_token(options.kv_type, options.kv_type),
-        free_bytes=max(pool - facts.weight_bytes, 0),
-    )
-
-
-def need_of(facts: ModelFacts, options: EngineOptions, size: ContextSize) -> MemoryNeed:
-    """Estimate the memory of an engine with these options, with all that drafts for it."""
-    n_snapshots = _n_snapshots(facts, options, min(options.n_ubatch, size.n_cells))
-    may_branch = options.speculation != "off" and options.draft_path is not None and options.draft_width != 1
-    n_branches = min(_MOST_BRANCHES, options.n_batch - options.n_slots) if may_branch else 0
-    need = estimate(
-        facts,
-        n_cells=size.n_cells,
-        kv_type=options.kv_type,
-        n_slots=options.n_slots * (1 + n_snapshots),
-        n_ubatch=options.n_ubatch,
-        n_outputs=_n_outputs(options, n_branches),
-        flash_attention=options.flash_attention != "off",
-    )
-    return replace(need, draft=_draft_bytes(facts, options, size, n_branches))
-
-
-def _draft_bytes(facts: ModelFacts, options: EngineOptions, size: ContextSize, n_branches: int) -> int:
-    """Return what a draft model, a head in a file of its own, and the model's own prediction heads take."""
-    if options.speculation == "off":
-        return 0
-    kv_type = options.kv_type
-    heads = facts.mtp_kv_bytes_per_token(kv_type, kv_type) * size.n_cells if wants_mtp(facts, options) else 0
-    try:
-        draft = read_model(Path(options.draft_path)) if options.draft_path is not None else None
-    except GgufError:
-        return heads  # whoever loads it says what is wrong
-    if draft is None:
-        return heads
-    n_outputs = max(options.n_slots + n_branches, MOST_SHADOWED)
-    need = estimate(
-        draft, n_cells=size.n_cells, n_slots=options.n_slots, n_ubatch=options.n_ubatch, n_outputs=n_outputs
-    )
-    return heads + need.total
-
-
-def _detail(need: MemoryNeed) -> str:
-    draft = f", what drafts {need.draft / 1e9:.1f} GB" if need.draft else ""
-    return (
-        f"Weights take {need.weights / 1e9:.1f} GB, the KV cache {need.kv_cache / 1e9:.1f} GB{draft}. "
-        "Choose a smaller quantisation or a smaller context, or close other programs."
-    )
-
-
-def _gpu_layers(asked: int | None, n_layers: int, need: MemoryNeed, gpu_free: int) -> int:
-    """Return the layers to offload: as asked, else all that fit (-1 for every one)."""
-    if not gpu_free:
-        return 0
-    if asked is not None:
-        return asked if asked <= n_layers else _ALL_LAYERS
-    if need.total <= gpu_free:
-        return _ALL_LAYERS
-    per_layer = (need.weights + need.kv_cache) // (n_layers + 1)
-    return int(max(0, min(n_layers, (gpu_free - need.compute - need.draft) // max(per_layer, 1))))
-
-
-def _layers_on_gpu(n_gpu_layers: int, model: Model) -> int:
-    return model.n_layers + 1 if n_gpu_layers == _ALL_LAYERS else n_gpu_layers
-
-
 def _known_peak(cache_folder: Path | None) -> float | None:
     """Return the bandwidth that was measured on this machine before."""
     known = remembered(cache_folder, this_machine()) if cache_folder else None
@@ -268,7 +165,7 @@ def _build(
     if not model.can_generate or model.has_encoder:
         raise LoadFailed(f"{options.model_path} is not a model that continues text, so Slipstream cannot run it.")
     vocab = Vocab(model)
-    n_branches = _n_branches(options, model)
+    n_side_branches = n_branches(options, is_recurrent=model.is_recurrent)
     n_ubatch = min(options.n_ubatch, size.n_cells)
     context = open_context(model, facts, options, size)
     try:
@@ -291,9 +188,9 @@ def _build(
         meter=_meter(facts, cost, options, n_gpu_layers),
         n_ctx=size.n_ctx,
         slots=make_slots(
-            context, model, facts, options, cost, options.n_slots + n_branches, n_gpu_layers, cache_folder
+            context, model, facts, options, cost, options.n_slots + n_side_branches, n_gpu_layers, cache_folder
         ),
-        n_branches=n_branches,
+        n_branches=n_side_branches,
         n_ubatch=n_ubatch,
         rollback=rollback,
         speculator=speculator,
@@ -304,45 +201,20 @@ def _build(
 
 def open_context(model: Model, facts: ModelFacts, options: EngineOptions, size: ContextSize) -> Context:
     """Return the context of an engine: cells and outputs for all slots and for what is drafted."""
-    n_branches = _n_branches(options, model)
+    n_side_branches = n_branches(options, is_recurrent=model.is_recurrent)
     return Context(
         model,
         n_cells=size.n_cells,
         # One more, through which pieces of the others are saved and loaded.
-        n_sequences=options.n_slots + n_branches + (not model.is_recurrent),
-        n_outputs=_n_outputs(options, n_branches),
+        n_sequences=options.n_slots + n_side_branches + (not model.is_recurrent),
+        n_outputs=n_outputs(options, n_side_branches),
         n_batch=options.n_batch,
         n_ubatch=options.n_ubatch,
         n_threads=options.n_threads or physical_cores(),
         flash_attention=options.flash_attention,
         kv_type=options.kv_type,
-        n_snapshots=_n_snapshots(facts, options, min(options.n_ubatch, size.n_cells)),
+        n_snapshots=n_snapshots(facts, options, min(options.n_ubatch, size.n_cells)),
     )
-
-
-def _n_snapshots(facts: ModelFacts, options: EngineOptions, n_ubatch: int) -> int:
-    """Return how many running states to keep of each slot, so that rejected drafts can be taken back."""
-    if options.speculation == "off":
-        return 0
-    return n_snapshots(facts.state_elements * STATE_BYTES, options.n_slots, facts.weight_bytes, n_ubatch)
-
-
-def _n_outputs(options: EngineOptions, n_branches: int) -> int:
-    """Return how many rows of a step may want logits: one for each slot, and those of drafted tokens.
-
-    llama.cpp wants at least one for each sequence of a context, and there is one more of those.
-    """
-    if options.speculation == "off":
-        return options.n_slots + 1
-    most = min(options.n_slots * (1 + MAX_DRAFT), max(_MOST_OUTPUTS, 2 * options.n_slots), options.n_batch)
-    return max(most, options.n_slots + n_branches + 1)
-
-
-def _n_branches(options: EngineOptions, model: Model) -> int:
-    """Return how many side branches drafted trees may have at once; a running state cannot branch."""
-    if options.speculation == "off" or options.draft_path is None or options.draft_width == 1 or model.is_recurrent:
-        return 0
-    return min(_MOST_BRANCHES, options.n_batch - options.n_slots)
 
 
 def _speculator(target: Target, cost: CostModel, rollback: Rollback) -> Speculator | None:
@@ -396,14 +268,14 @@ def _load_draft(target: Target, path: str) -> DraftModel:
         reason = why_not(target.vocab, Vocab(model))
         if reason:
             raise LoadFailed(f"{path} cannot draft for {options.model_path}. {reason}")
-        n_branches = _n_branches(options, model)
-        n_outputs = max(options.n_slots + n_branches, MOST_SHADOWED)
+        n_side_branches = n_branches(options, is_recurrent=model.is_recurrent)
+        n_rows = max(options.n_slots + n_side_branches, MOST_SHADOWED)
         context = Context(
             model,
             n_cells=target.size.n_cells,
-            n_sequences=options.n_slots + n_branches,
-            n_outputs=n_outputs,
-            n_batch=max(options.n_ubatch, n_outputs),
+            n_sequences=options.n_slots + n_side_branches,
+            n_outputs=n_rows,
+            n_batch=max(options.n_ubatch, n_rows),
             n_ubatch=options.n_ubatch,
             n_threads=threads.decode,
             flash_attention=options.flash_attention,
@@ -419,7 +291,7 @@ def _load_draft(target: Target, path: str) -> DraftModel:
         context,
         cost,
         n_slots=options.n_slots,
-        n_branches=n_branches,
+        n_branches=n_side_branches,
         n_vocab=target.context.n_vocab,
         reads=ReadCost.of(facts, "f16"),
         threads=thread_control(context, cost, threads, n_gpu_layers),

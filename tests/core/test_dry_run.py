@@ -11,7 +11,8 @@ from core.dry_run import dry_run
 from core.errors import LoadFailed
 from core.llama.allocation_log import AllocationLog, listening
 from core.llama.model import Model
-from core.loading import context_size, need_of, open_context
+from core.loading import open_context
+from core.memory_fit import context_size, need_of
 from core.options import EngineOptions
 from models.model_facts import read_model
 from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached

@@ -15,8 +15,9 @@ from core.calibration import calibrate
 from core.cost_model import Calibration
 from core.errors import BadOption, DraftRefused, LoadFailed, ModelDoesNotFit
 from core.events import EngineState, Phase
-from core.loading import context_size, load_engine, need_of
+from core.loading import load_engine
 from core.measurements import physical_cores
+from core.memory_fit import context_size, need_of
 from core.options import EngineOptions, KvType
 from core.request import Request
 from models.memory import USABLE_SHARE
@@ -256,7 +257,7 @@ def test_a_draft_without_room_is_left_out_or_refused(monkeypatch: pytest.MonkeyP
     facts = read_model(EMBER)
     alone = need_of(facts, replace(options, draft_path=None), context_size(facts, options)).total
     both = need_of(facts, options, context_size(facts, options)).total
-    monkeypatch.setattr("core.loading.free_memory", lambda: int((alone + both) / 2 / USABLE_SHARE))
+    monkeypatch.setattr("core.memory_fit.free_memory", lambda: int((alone + both) / 2 / USABLE_SHARE))
     with pytest.raises(ModelDoesNotFit, match="what drafts"):
         load_engine(options, cache_folder=None)
     engine, model = load_engine(replace(options, must_draft=False), cache_folder=None)

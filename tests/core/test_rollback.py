@@ -150,7 +150,7 @@ class Target:
     def open(self, **options: Any) -> Iterator[Engine]:
         with self._monkeypatch.context() as patch:
             if not self.has_snapshots:
-                patch.setattr("core.loading.n_snapshots", lambda *_: 0)
+                patch.setattr("core.context_shape.most_snapshots", lambda *_: 0)
             with open_engine(self.path, **{"n_slots": 4, "n_ctx": 512, **options}) as engine:
                 assert bool(engine._context.n_snapshots) is self.has_snapshots
                 yield engine

@@ -139,9 +139,19 @@ def replace_by_a_folder(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "harm", [damage_blob, damage_head, truncate, empty, replace_by_nonsense, replace_by_a_folder, Path.unlink]
+    ("harm", "which"),
+    [
+        (damage_blob, "first"),
+        (damage_blob, "all"),
+        (damage_head, "first"),
+        (truncate, "first"),
+        (empty, "all"),
+        (replace_by_nonsense, "first"),
+        (replace_by_a_folder, "first"),
+        (Path.unlink, "first"),
+        (Path.unlink, "all"),
+    ],
 )
-@pytest.mark.parametrize("which", ["first", "all"])
 def test_damaged_files_are_ignored_and_removed_with_what_needs_them(folder: Path, harm, which: str) -> None:  # type: ignore[no-untyped-def]
     # The piece that begins at 0 is the largest, and every other one needs it.
     found = sorted(files(folder), key=lambda path: -path.stat().st_size)

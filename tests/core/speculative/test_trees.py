@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core.context_shape import MOST_BRANCHES
 from core.cost_model import Calibration, CostModel
 from core.draft import PENDING, Draft
 from core.engine import Engine
@@ -18,7 +19,6 @@ from core.events import FinishReason
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
 from core.llama.library import L
-from core.loading import _MOST_BRANCHES
 from core.options import MAX_SLOTS, EngineOptions
 from core.planner import Plan, Share
 from core.sampling_params import SamplingParams
@@ -330,7 +330,7 @@ def test_sixteen_slots_have_trees_together_and_counts_add_up(plain: Engine) -> N
 
 
 def test_sequence_ids_are_within_llama_cpps_limit() -> None:
-    assert int(L.llama_max_parallel_sequences()) >= MAX_SLOTS + _MOST_BRANCHES
+    assert int(L.llama_max_parallel_sequences()) >= MAX_SLOTS + MOST_BRANCHES
 
 
 def test_second_choices_can_only_add_to_what_is_accepted() -> None:

@@ -1,0 +1,39 @@
+"""What a context must have room for besides tokens: rows of logits, side branches, running states. Pure."""
+
+from __future__ import annotations
+
+from core.meter import STATE_BYTES
+from core.options import EngineOptions
+from core.rollback import n_snapshots as most_snapshots
+from core.speculative.speculator import MAX_DRAFT
+from models.model_facts import ModelFacts
+
+# Logits of more rows than this would take memory for drafts that hardly ever pay.
+_MOST_OUTPUTS = 128
+# Side branches of drafted trees, over all sequences.
+MOST_BRANCHES = 32
+
+
+def n_snapshots(facts: ModelFacts, options: EngineOptions, n_ubatch: int) -> int:
+    """Return how many running states to keep of each slot, so that rejected drafts can be taken back."""
+    if options.speculation == "off":
+        return 0
+    return most_snapshots(facts.state_elements * STATE_BYTES, options.n_slots, facts.weight_bytes, n_ubatch)
+
+
+def n_outputs(options: EngineOptions, n_side_branches: int) -> int:
+    """Return how many rows of a step may want logits: one for each slot, and those of drafted tokens.
+
+    llama.cpp wants at least one for each sequence of a context, and there is one more of those.
+    """
+    if options.speculation == "off":
+        return options.n_slots + 1
+    most = min(options.n_slots * (1 + MAX_DRAFT), max(_MOST_OUTPUTS, 2 * options.n_slots), options.n_batch)
+    return max(most, options.n_slots + n_side_branches + 1)
+
+
+def n_branches(options: EngineOptions, *, is_recurrent: bool) -> int:
+    """Return how many side branches drafted trees may have at once; a running state cannot branch."""
+    if options.speculation == "off" or options.draft_path is None or options.draft_width == 1 or is_recurrent:
+        return 0
+    return min(MOST_BRANCHES, options.n_batch - options.n_slots)
