@@ -33,29 +33,32 @@ def catalog() -> Catalog:
     return Catalog([models_folder()], imported=lambda: read_folders(folders_file()))
 
 
-def find_model(name: str) -> ModelEntry:
-    """Return the model that ``name`` stands for; raises UnknownModel or UnusableModel."""
-    entry = find_entry(name)
+def find_model(name: str, models: Catalog | None = None) -> ModelEntry:
+    """Return the model that ``name`` stands for; raises UnknownModel or UnusableModel. As for ``find_entry``."""
+    entry = find_entry(name, models)
     if entry.problem:
         raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
     return entry
 
 
-def find_draft(name: str) -> ModelEntry:
+def find_draft(name: str, models: Catalog | None = None) -> ModelEntry:
     """Return the model or the drafting head that ``name`` stands for; raises UnknownModel or UnusableModel.
 
-    Whether a head belongs to the model is seen when both are loaded.
+    Whether a head belongs to the model is seen when both are loaded. As for ``find_entry``.
     """
-    entry = find_entry(name)
+    entry = find_entry(name, models)
     is_head = entry.facts is not None and entry.facts.is_head
     if entry.problem and not is_head:
         raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
     return entry
 
 
-def find_entry(name: str) -> ModelEntry:
-    """Return the model that ``name`` stands for, usable or not; raises UnknownModel."""
-    models = catalog()
+def find_entry(name: str, models: Catalog | None = None) -> ModelEntry:
+    """Return the model that ``name`` stands for, usable or not; raises UnknownModel.
+
+    A catalogue that is there already is not read again: give it as ``models``.
+    """
+    models = models if models is not None else catalog()
     entry = models.find(name)
     if entry is None:
         names = ", ".join(entry.name for entry in models.entries() if entry.problem is None)

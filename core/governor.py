@@ -15,7 +15,7 @@ from enum import Enum
 _FADING, _USUAL = 1.0 - 1.0 / 24.0, 1.5
 _LIMIT, _HIGHER_LIMIT, _MOST_OF_ONE = 10.0, 20.0, 8.0
 # While it is above this, or where a step took so many times as long, nothing is learnt of the machine itself.
-_UNCLEAR, _SUSPICIOUS = 3.0, 3.0
+_UNCLEAR, SUSPICIOUS = 3.0, 3.0
 _LATEST = 8
 # A count is tried for so many steps. In a search, the longest is left out.
 _TRIAL_STEPS, _PROBE_STEPS = 4, 12
@@ -91,7 +91,7 @@ class Governor:
         pressure = self._pressure * _FADING + (ratio if ratio < _MOST_OF_ONE else _MOST_OF_ONE) - _USUAL
         self._pressure = pressure = pressure if pressure > 0.0 else 0.0
         self._latest.append(ratio)
-        self.is_learning = pressure < _UNCLEAR and ratio < _SUSPICIOUS
+        self.is_learning = pressure < _UNCLEAR and ratio < SUSPICIOUS
         if self._slowdown_before:
             self._won_since += seconds * (self._slowdown_before / ratio - 1.0)
         if self._n_free:

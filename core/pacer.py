@@ -24,11 +24,6 @@ class Pacer:
         self._ended_at: float | None = None
         self._lone = 0.0
 
-    @property
-    def is_pacing(self) -> bool:
-        """True where the latest step was led by the fast lane."""
-        return self._ended_at is not None
-
     def board(self, leading: Plan, riders: list[Sequence], room: int) -> Plan:
         """Return the shares of ``riders`` in a step of ``leading`` ones, at most ``room`` rows.
 

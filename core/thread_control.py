@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import Protocol
 
 from core.cost_model import CostModel
-from core.governor import Governor, counts_below
+from core.governor import SUSPICIOUS, Governor, counts_below
 from core.measurements import physical_cores
 from core.rivals import Rivals
 from core.thread_choice import StepKind, ThreadChoice, kind_of
 
 # Seconds between two looks at what other programs do, which take some microseconds.
 _LOOK_SECONDS = 0.25
-# A step that took so many times as long is reason to look again, if that is not too soon for the system's counters.
-_SUSPICIOUS, _SOONEST_LOOK = 3.0, 0.05
+# A suspicious step is reason to look again, if that is not too soon for the system's counters.
+_SOONEST_LOOK = 0.05
 # Other programs are felt where they and our threads want so much more than all cores.
 _FELT_CORES = 0.2
 
@@ -75,7 +75,7 @@ class ThreadControl:
             self._cost.observe(rows, kv, seconds, own_time)
             return
         now, ratio = self._clock(), seconds / own_time
-        if now >= self._look_at or (ratio > _SUSPICIOUS and now >= self._look_at - _LOOK_SECONDS + _SOONEST_LOOK):
+        if now >= self._look_at or (ratio > SUSPICIOUS and now >= self._look_at - _LOOK_SECONDS + _SOONEST_LOOK):
             self._look(now)
         count, slowdown = governor.count, governor.slowdown
         governor.book(ratio, seconds, now)

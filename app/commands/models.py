@@ -90,16 +90,16 @@ def _show(
     from app.judging import as_fields, as_lines, judge_file, machine_now
     from app.model_choice import UnknownModel, catalog, find_draft, find_model
 
-    drafting = find_draft(draft).facts if draft is not None else None
+    models = catalog()
+    drafting = find_draft(draft, models).facts if draft is not None else None
     try:
-        entry = find_model(name)
+        entry = find_model(name, models)
     except UnknownModel:
         if not _may_be_repository(name):
             raise
         models_search.show_remote(name, as_json, context, drafting)
         return
-    facts, models = _facts(entry), catalog()
-    known, partners = entry.facts, _partners(entry, models)
+    facts, known, partners = _facts(entry), entry.facts, _partners(entry, models)
     if drafting is None and partners["draft"] is not None and (partner := models.find(partners["draft"])) is not None:
         drafting = partner.facts
     judgement = judge_file(known, entry.path, machine_now(), n_ctx=context, draft=drafting) if known else None

@@ -55,7 +55,7 @@ def pair(
     if draft is not None and not test:
         raise BadOption(f"{draft!r} is one name too many. To test it: --test {draft}; to use it: --use {draft}.")
     models = catalog()
-    entry = find_entry(name)
+    entry = find_entry(name, models)
     if test:
         _test(entry, draft, models, as_json)
         return

@@ -58,7 +58,7 @@ class SettingsDesk:
         try:
             ModelSettings().with_texts({name: text})
             if name == "draft" and text.casefold() != _NO_DRAFT:
-                find_draft(text)
+                find_draft(text, self._shelf.catalog)
         except BadSetting as error:
             return error.message
         except SlipstreamError as error:

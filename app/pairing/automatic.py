@@ -44,7 +44,7 @@ def draft_for(entry: Named, models: Catalog, settings: ServerSettings, *, own: s
     try:
         notices: tuple[str, ...] = ()
         if own is not None:
-            found = _of_settings(own)
+            found = _of_settings(own, models)
             if not found.notices:
                 return found
             notices = found.notices
@@ -62,11 +62,11 @@ def draft_for(entry: Named, models: Catalog, settings: ServerSettings, *, own: s
     return Draft(decision.used.path, decision.used.name, decision.why, notices)
 
 
-def _of_settings(own: str) -> Draft:
+def _of_settings(own: str, models: Catalog) -> Draft:
     if own.casefold() == NONE:
         return Draft(why="The model's settings say that none drafts.")
     try:
-        chosen = find_draft(own)
+        chosen = find_draft(own, models)
     except SlipstreamError as error:
         return Draft(notices=(f"The draft in the model's settings cannot be used. {error.message}",))
     return Draft(chosen.path, chosen.name, f"{chosen.name} drafts, as the model's settings say.")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import socket
 
     from app.server.http_server import HttpServer
+    from models.catalog import Catalog
 
 STARTER = "ember-q8_0"
 _log = logging.getLogger("slipstream.server")
@@ -54,15 +55,15 @@ def run_server(settings: ServerSettings) -> int:
 
 
 def _run(settings: ServerSettings, listening: socket.socket) -> int:
+    models = catalog()
     try:
-        entry = _entry(settings.model)
-        draft = find_draft(settings.draft) if settings.draft is not None else None
+        entry = _entry(settings.model, models)
+        draft = find_draft(settings.draft, models) if settings.draft is not None else None
     except SlipstreamError as error:
         print(error.message, file=sys.stderr)
         return ExitCode.MODEL
     bridge = EngineBridge()
     supervisor = Supervisor(bridge.deliver, log_folder=log_folder(), cache_folder=cache_folder())
-    models = catalog()
 
     def draft_of(entry: Entry, own: str | None) -> Draft:
         from app.pairing.automatic import draft_for  # on the thread that loads: others start meanwhile
@@ -103,11 +104,11 @@ def _serve(settings: ServerSettings, host: ModelHost, listening: socket.socket) 
     HttpServer(application, on_started, on_stop=host.close).serve_until_stopped(listening)
 
 
-def _entry(model: str | None) -> Entry:
+def _entry(model: str | None, models: Catalog) -> Entry:
     if model is None:
         # Without a look into the catalogue, which reads the header of every model.
         return GivenModel(STARTER, starter_folder() / f"{STARTER}.gguf", is_toy=True)
-    return find_model(model)
+    return find_model(model, models)
 
 
 def _announce(settings: ServerSettings, host: ModelHost, port: int) -> None:

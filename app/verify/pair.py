@@ -32,10 +32,11 @@ def choose_pair(model: str | None, draft: str | None, *, is_lookup_only: bool) -
     """
     if draft is not None and is_lookup_only:
         raise BadOption("--draft names a draft model and --lookup-only uses none: leave out one of them.")
-    target = find_model(model if model is not None else str(starter_folder() / STARTER))
+    models = catalog()
+    target = find_model(model if model is not None else str(starter_folder() / STARTER), models)
     if is_lookup_only:
         return Pair(target, None)
     if draft is not None:
-        return Pair(target, find_draft(draft))
-    found = draft_for(target, catalog(), ServerSettings())
-    return Pair(target, find_draft(str(found.path)) if found.path is not None else None)
+        return Pair(target, find_draft(draft, models))
+    found = draft_for(target, models, ServerSettings())
+    return Pair(target, find_draft(str(found.path), models) if found.path is not None else None)

@@ -41,11 +41,6 @@ class TwoPanes(QWidget):
         row.addWidget(self.side)
         self._show()
 
-    @property
-    def is_narrow(self) -> bool:
-        """True where only one of both is in view."""
-        return self._is_narrow
-
     def show_details(self, is_shown: bool, by_hand: bool = False) -> None:
         """Show the details, or let them go.
 
