@@ -7,7 +7,6 @@ larger than caches: a smaller one measures those.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from core.errors import SlipstreamError
 from core.machine import Machine
+from models.whole_file import write_whole
 
 FILE_NAME = "bandwidth.json"
 LARGEST_SET = 1 << 30
@@ -101,10 +101,7 @@ def remembered(folder: Path, machine: Machine) -> Bandwidth | None:
 
 def remember(folder: Path, bandwidth: Bandwidth) -> None:
     """Keep a measurement for later; raises OSError where the folder cannot be written."""
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / f"{FILE_NAME}.{os.getpid()}.tmp"
-    draft.write_text(json.dumps(asdict(bandwidth)), encoding="utf-8")
-    draft.replace(folder / FILE_NAME)
+    write_whole(folder / FILE_NAME, json.dumps(asdict(bandwidth)))
 
 
 def _best_rate(words: Words, n_threads: int, seconds: float, clock: Callable[[], float]) -> float:

@@ -18,6 +18,7 @@ from core.machine import Machine, last_level_cache, this_machine
 from core.openmp import WAITING
 from models.memory import free_memory
 from models.speed.probe import Probe, probe_of
+from models.whole_file import write_whole
 
 FILE_NAME = "probe.json"
 CPU = "CPU"
@@ -84,10 +85,7 @@ def remembered(folder: Path, machine: Machine) -> MachineProbe | None:
 
 def remember(folder: Path, found: MachineProbe) -> None:
     """Keep a measurement for later; raises OSError where the folder cannot be written."""
-    folder.mkdir(parents=True, exist_ok=True)
-    draft = folder / f"{FILE_NAME}.{os.getpid()}.tmp"
-    draft.write_text(json.dumps(_as_dict(found)), encoding="utf-8")
-    draft.replace(folder / FILE_NAME)
+    write_whole(folder / FILE_NAME, json.dumps(_as_dict(found)))
 
 
 def _as_dict(found: MachineProbe) -> dict[str, Any]:

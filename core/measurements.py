@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 
 from core.machine import cpu_name
+from models.whole_file import write_whole
 
 _log = logging.getLogger(__name__)
 # A file that is larger is none of ours.
@@ -38,10 +39,7 @@ class Measurements:
         entries = self._read()
         entries[key] = entry
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = self._path.with_suffix(f".{os.getpid()}.tmp")
-            fresh.write_text(json.dumps(entries, indent=1))
-            fresh.replace(self._path)
+            write_whole(self._path, json.dumps(entries, indent=1))
         except OSError as error:
             _log.warning("Measurements could not be kept: %s", error)
 

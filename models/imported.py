@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from models.whole_file import write_whole
+
 MAX_MANIFESTS = 5_000
 _MAX_MANIFEST_BYTES = 1 << 20
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
@@ -116,11 +118,8 @@ def read_folders(file: Path) -> tuple[ImportedFolder, ...]:
 
 def write_folders(file: Path, folders: tuple[ImportedFolder, ...]) -> None:
     """Keep the list of imported folders; raises OSError."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_name(file.name + ".new")
     listed = [{"path": str(folder.path), "kind": folder.kind.value} for folder in folders]
-    new.write_text(json.dumps(listed, indent=1), encoding="utf-8")
-    os.replace(new, file)
+    write_whole(file, json.dumps(listed, indent=1))
 
 
 def _kind(folder: Path) -> Kind:

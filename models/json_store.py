@@ -11,6 +11,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from models.whole_file import write_whole
+
 _LOCK_SECONDS = 10.0
 _MAX_BYTES = 16 << 20
 
@@ -103,13 +105,5 @@ class JsonStore:
         )
 
     def _write(self, entries: dict[str, Any]) -> None:
-        new = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")
         content = json.dumps({"version": self._version, "entries": entries}, ensure_ascii=False, indent=1)
-        try:
-            with open(new, "w", encoding="utf-8") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(new, self.path)
-        finally:
-            new.unlink(missing_ok=True)
+        write_whole(self.path, content, is_durable=True)

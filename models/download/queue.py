@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -17,6 +16,7 @@ from models.download.progress import Phase, Progress
 from models.download.safe_path import PARTIAL_FOLDER
 from models.hub.client import Hub
 from models.hub.errors import HubError
+from models.whole_file import write_whole
 
 _NOTHING = Progress(Phase.QUEUED, 0, 0)
 _ENDED = frozenset({Phase.DONE, Phase.CANCELLED})
@@ -209,10 +209,7 @@ class DownloadQueue:
         left = [job for job in self._jobs if job.phase not in _ENDED]
         wishes = [asdict(job.wish) | {"is_paused": job.phase is Phase.PAUSED} for job in left]
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            new = self._file.with_name(self._file.name + ".new")
-            new.write_text(json.dumps(wishes), encoding="utf-8")
-            os.replace(new, self._file)
+            write_whole(self._file, json.dumps(wishes))
         except OSError:
             # The download itself tells that the folder cannot be written.
             return

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from models.download.safe_path import PARTIAL_FOLDER
+from models.whole_file import write_whole
 
 RECORDS_FOLDER = ".verified"
 
@@ -30,11 +30,7 @@ class Record:
 
 def write_record(folder: Path, file: Path, record: Record) -> None:
     """Remember where ``file`` below ``folder`` came from; raises OSError."""
-    place = _place(folder, file)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    new = place.with_name(place.name + ".new")
-    new.write_text(json.dumps(asdict(record)), encoding="utf-8")
-    os.replace(new, place)
+    write_whole(_place(folder, file), json.dumps(asdict(record)))
 
 
 def read_record(folder: Path, file: Path) -> Record | None:

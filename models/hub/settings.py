@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from models.hub.errors import BadHubSetting
 from models.hub.token import Token, find_token
+from models.whole_file import write_whole
 
 DEFAULT_ADDRESS = "https://huggingface.co"
 _TRUE = frozenset({"1", "on", "yes", "true"})
@@ -61,10 +62,7 @@ def read_settings(file: Path) -> HubSettings:
 def save_settings(file: Path, *, address: str | None, proxy: str | None) -> None:
     """Save what was chosen, never the token; None means the default. Raises BadHubSetting and OSError."""
     chosen = {"address": address and _checked("address", address), "proxy": proxy and _checked("proxy", proxy)}
-    file.parent.mkdir(parents=True, exist_ok=True)
-    new = file.with_name(file.name + ".new")
-    new.write_text(json.dumps({name: value for name, value in chosen.items() if value}), encoding="utf-8")
-    os.replace(new, file)
+    write_whole(file, json.dumps({name: value for name, value in chosen.items() if value}))
 
 
 def saved_settings(file: Path) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from models.whole_file import write_whole
+
 By = Literal["user", "test"]
 _VERSION = 1
 # A file that is larger is none of ours.
@@ -134,9 +136,7 @@ class PairStore:
             "gains": [asdict(gain) for gain in self._gains.values()],
             "choices": [asdict(choice) for choice in self._choices.values()],
         }
-        new = self._path.with_suffix(f".{os.getpid()}.new")
-        new.write_text(json.dumps(listed, indent=1), encoding="utf-8")
-        os.replace(new, self._path)
+        write_whole(self._path, json.dumps(listed, indent=1))
 
     def _read(self) -> None:
         self._gains, self._choices, self.problem = {}, {}, None

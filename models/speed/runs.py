@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 from models.speed.efficiency import Observation
 from models.speed.work import Amounts
+from models.whole_file import write_whole
 
 FILE_NAME = "runs.json"
 # Of one model with one set of options, at about one length of the context, so many runs count.
@@ -79,10 +79,7 @@ def read_runs(folder: Path, machine: str) -> tuple[Run, ...]:
 def add_runs(folder: Path, machine: str, runs: Sequence[Run]) -> None:
     """Add runs to the file and forget the oldest; raises OSError where the folder cannot be written."""
     kept = _kept((*read_runs(folder, machine), *runs))
-    folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / f"{FILE_NAME}.{os.getpid()}.tmp"
-    fresh.write_text(json.dumps({"machine": machine, "runs": [asdict(run) for run in kept]}), encoding="utf-8")
-    fresh.replace(folder / FILE_NAME)
+    write_whole(folder / FILE_NAME, json.dumps({"machine": machine, "runs": [asdict(run) for run in kept]}))
 
 
 def observations(runs: Iterable[Run]) -> list[Observation]:
