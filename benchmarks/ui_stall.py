@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -186,16 +187,26 @@ def measure_open(application: QApplication) -> list[Row]:
         return list(_open_rows(application, Path(folder)))
 
 
+def _measure(
+    application: QApplication,
+    watch: Stopwatch,
+    rows: list[Row],
+    case: str,
+    act: Callable[[], object],
+    is_done: Callable[[], bool],
+) -> None:
+    """Add the row of one act, from its beginning until the window rests again."""
+    watch.start()
+    act()
+    run_until(application, is_done)
+    rest(application)
+    rows.append({"case": case, "tokens": None, **watch.stop()})
+
+
 def _open_rows(application: QApplication, folder: Path) -> list[Row]:
-    window, watch, rows = open_window(application, folder), Stopwatch(), []
-
-    def measured(case: str, act: Callable[[], object], is_done: Callable[[], bool]) -> None:
-        watch.start()
-        act()
-        run_until(application, is_done)
-        rest(application)
-        rows.append({"case": case, "tokens": None, **watch.stop()})
-
+    window = open_window(application, folder)
+    rows: list[Row] = []
+    measured = partial(_measure, application, Stopwatch(), rows)
     model = window.history.model
     measured(f"list {N_CHATS} chats", lambda: None, lambda: model.n_chats > 0)
     rest(application)
@@ -217,7 +228,8 @@ def measure_library(application: QApplication) -> list[Row]:
     """Open the library on a folder of many models, go through it, and let downloads change many times."""
     from models.library.values import Download
 
-    rows, watch = [], Stopwatch()
+    rows: list[Row] = []
+    watch = Stopwatch()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SLIPSTREAM_HOME"] = folder
         _fill_models(Path(folder) / "data" / "models")
@@ -228,12 +240,7 @@ def measure_library(application: QApplication) -> list[Row]:
         rest(application, 1.0)
         rows.append({"case": "library: prepare", "tokens": None, **watch.stop()})
 
-        def measured(case: str, act: Callable[[], object], is_done: Callable[[], bool]) -> None:
-            watch.start()
-            act()
-            run_until(application, is_done)
-            rest(application)
-            rows.append({"case": case, "tokens": None, **watch.stop()})
+        measured = partial(_measure, application, watch, rows)
 
         def models() -> int:
             return window.library.models.list.rows.rowCount() if window.library is not None else 0

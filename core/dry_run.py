@@ -7,7 +7,6 @@ llama.cpp does not like ends the process.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -15,9 +14,9 @@ from pathlib import Path
 
 from core.errors import LoadFailed, SlipstreamError
 from core.options import EngineOptions
+from core.side_process import run_aside
 from models.memory import MemoryNeed
 
-_ROOT = Path(__file__).resolve().parents[1]
 _CHILD_SECONDS = 60
 
 
@@ -27,16 +26,7 @@ def dry_run(options: EngineOptions) -> MemoryNeed:
     Weights are the tensors of the file: llama.cpp does not say how it would lay them out. Takes about half a second.
     """
     try:
-        child = subprocess.run(
-            [sys.executable, "-m", "core.dry_run"],
-            input=json.dumps(asdict(options)),
-            cwd=_ROOT,
-            env={**os.environ, "PYTHONPATH": str(_ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=_CHILD_SECONDS,
-            check=False,
-        )
+        child = run_aside("core.dry_run", seconds=_CHILD_SECONDS, text=json.dumps(asdict(options)))
         fields = json.loads(child.stdout) if child.returncode == 0 else None
     except (OSError, ValueError, subprocess.TimeoutExpired):
         fields = None

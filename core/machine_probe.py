@@ -7,7 +7,6 @@ does not like ends the process.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
@@ -16,13 +15,13 @@ from typing import Any
 
 from core.machine import Machine, last_level_cache, this_machine
 from core.openmp import WAITING
+from core.side_process import run_aside
 from models.memory import free_memory
 from models.speed.probe import Probe, probe_of
 from models.whole_file import write_whole
 
 FILE_NAME = "probe.json"
 CPU = "CPU"
-_ROOT = Path(__file__).resolve().parents[1]
 _CHILD_SECONDS = 120
 _SMALLEST_SET, _LARGEST_SET, _SHARE_OF_FREE = 64 << 20, 1 << 30, 8
 _CACHES = 2
@@ -59,15 +58,7 @@ class MachineProbe:
 def measure(models: tuple[Path, ...]) -> MachineProbe | None:
     """Measure in a child process, with these models; None where the child fails."""
     try:
-        child = subprocess.run(
-            [sys.executable, "-m", "core.machine_probe", *map(str, models)],
-            cwd=_ROOT,
-            env={**os.environ, **WAITING, "PYTHONPATH": str(_ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=_CHILD_SECONDS,
-            check=False,
-        )
+        child = run_aside("core.machine_probe", *map(str, models), seconds=_CHILD_SECONDS, environment=WAITING)
     except (subprocess.TimeoutExpired, OSError):
         return None
     return _parse(child.stdout) if child.returncode == 0 else None

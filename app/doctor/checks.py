@@ -29,8 +29,8 @@ from app.doctor.report import (
     SystemFacts,
 )
 from core.errors import SlipstreamError
+from core.side_process import run_aside
 
-_ROOT = Path(__file__).resolve().parents[2]
 _CHILD_SECONDS = 60
 
 
@@ -70,15 +70,7 @@ def check_system() -> SystemFacts:
 def check_llama() -> LlamaFacts:
     """Ask llama.cpp in a process of its own, which may die."""
     try:
-        child = subprocess.run(
-            [sys.executable, "-m", "core.llama.system"],
-            cwd=_ROOT,
-            env={**os.environ, "PYTHONPATH": str(_ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=_CHILD_SECONDS,
-            check=False,
-        )
+        child = run_aside("core.llama.system", seconds=_CHILD_SECONDS)
     except subprocess.TimeoutExpired:
         return LlamaFacts(problem=f"llama.cpp did not list its devices within {_CHILD_SECONDS} s.")
     return llama_facts(child.returncode, child.stdout, child.stderr)
