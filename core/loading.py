@@ -49,12 +49,17 @@ _THREAD_WIDTHS = {"decode": 1, "few": 6, "many": 64}
 
 
 def load_engine(
-    options: EngineOptions, *, cache_folder: Path | None, progress: Callable[[float], None] = lambda share: None
+    options: EngineOptions,
+    *,
+    cache_folder: Path | None,
+    measured: Measurements | None = None,
+    progress: Callable[[float], None] = lambda share: None,
 ) -> tuple[Engine, LoadedModel]:
     """Load a model and return an engine for it, with what is known of both.
 
     Raises LoadFailed (ModelDoesNotFit before anything is read, when memory is short) and BadOption.
-    ``progress`` is called with 0 to 1. ``cache_folder`` keeps what was measured; None measures each time.
+    ``progress`` is called with 0 to 1. ``cache_folder`` keeps what was measured and texts on disk; None keeps neither.
+    ``measured`` is what was measured before, where that is not in ``cache_folder``.
     """
     began = time.perf_counter()
     facts = read_facts(options.model_path)
@@ -80,7 +85,8 @@ def load_engine(
         progress=_never_stop(progress),
     )
     try:
-        measured = Measurements(cache_folder / "measured.json" if cache_folder else None)
+        if measured is None:
+            measured = Measurements(cache_folder / "measured.json" if cache_folder else None)
         try:
             engine, threads = _build(model, facts, options, size, n_gpu_layers, measured, cache_folder)
         except DraftRefused as error:

@@ -13,7 +13,7 @@ import typer
 from app.exit_codes import ExitCode
 
 # As the launcher does: on all cores, each engine with one thread, since threads that wait for each other would crawl.
-_ALL_CORES = ("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "loadfile")
+_ALL_CORES = ("--numprocesses", "auto", "--dist", "loadfile")
 _ONE_THREAD_EACH = {"OMP_THREAD_LIMIT": "1"}
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import httpx
+from typing import TYPE_CHECKING
 
 from models.download.content import digest_of
 from models.download.errors import ChangedOnHub
@@ -14,6 +13,9 @@ from models.hub.client import Hub, refusal
 from models.hub.errors import Offline, RevisionNotFound
 from models.hub.repository import RemoteFile
 from models.hub.session import reason, retry_after
+
+if TYPE_CHECKING:
+    import httpx
 
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 
@@ -30,6 +32,8 @@ class Ranges:
     """One file at one commit. Signed addresses expire, so each request begins at the Hub. Thread-safe."""
 
     def __init__(self, hub: Hub, repo_id: str, commit: str, file: RemoteFile, n_connections: int) -> None:
+        import httpx  # not before something is downloaded: whoever only looks at the queue starts sooner
+
         self._hub, self._repo_id, self._commit, self._file = hub, repo_id, commit, file
         self._url = hub.file_url(repo_id, commit, file.path)
         self._host = httpx.URL(hub.settings.address)
@@ -53,6 +57,8 @@ class Ranges:
 
         Raises TryAgain, ChangedOnHub, or HubError for what does not pass.
         """
+        import httpx
+
         if self._hub.settings.is_offline:
             raise Offline
         try:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from types import TracebackType
-
-import httpx
+from typing import TYPE_CHECKING
 
 from models.gguf import GgufError, read_header_from
 from models.gguf_errors import UnreadableFile
@@ -14,6 +13,9 @@ from models.hub.errors import HubFault, Offline, TimedOut, Unreachable
 from models.hub.repository import RemoteFile, RemoteModel, Repository
 from models.hub.session import reason, refuse_later
 from models.model_facts import ModelFacts, facts_from
+
+if TYPE_CHECKING:
+    import httpx
 
 # The headers of models with the largest vocabularies have about 20 MB.
 MAX_BYTES = 32 << 20
@@ -24,6 +26,8 @@ class RemoteSource:
     """The bytes of one file on the Hub. Blocks are fetched once and kept; close it when the header is read."""
 
     def __init__(self, hub: Hub, repo_id: str, commit: str, file: RemoteFile) -> None:
+        import httpx  # not before something is read: what only names this class starts sooner
+
         self.name, self.size = file.name, file.n_bytes
         self._hub, self._repo_id, self._path = hub, repo_id, file.path
         self._url = hub.file_url(repo_id, commit, file.path)
@@ -70,6 +74,8 @@ class RemoteSource:
         return self._blocks[index]
 
     def _fetch(self, start: int, end: int) -> bytes:
+        import httpx
+
         settings = self._hub.settings
         if settings.is_offline:
             raise Offline

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,14 +20,19 @@ DEFAULT_ADDRESS = "https://huggingface.co"
 _TRUE = frozenset({"1", "on", "yes", "true"})
 
 
-@dataclass(frozen=True, slots=True)
+def _no_token() -> Token | None:
+    return None
+
+
+@dataclass(frozen=True)
 class HubSettings:
     """Where the Hub is and how to speak to it. ``timeout`` is seconds without an answer; ``proxy`` None means the
-    system's own (HTTPS_PROXY and the like)."""
+    system's own (HTTPS_PROXY and the like). ``look_up_token`` is called once, when the token is first needed: opening
+    the system's keyring takes time and may ask the user."""
 
     address: str = DEFAULT_ADDRESS
     proxy: str | None = None
-    token: Token | None = field(default=None)
+    look_up_token: Callable[[], Token | None] = field(default=_no_token, repr=False, compare=False)
     is_offline: bool = False
     timeout: float = 15.0
 
@@ -33,6 +40,11 @@ class HubSettings:
         object.__setattr__(self, "address", _checked("address", self.address))
         if self.proxy is not None:
             object.__setattr__(self, "proxy", _checked("proxy", self.proxy))
+
+    @cached_property
+    def token(self) -> Token | None:
+        """The access token, where there is one."""
+        return self.look_up_token()
 
     @property
     def shown_proxy(self) -> str | None:
@@ -56,7 +68,8 @@ def read_settings(file: Path) -> HubSettings:
     address = _checked("address", address)
     offline = os.environ.get("HF_HUB_OFFLINE", "").strip().lower() in _TRUE
     proxy = saved.get("proxy")
-    return HubSettings(address, str(proxy) if proxy else None, None if offline else find_token(address), offline)
+    look_up_token = _no_token if offline else partial(find_token, address)
+    return HubSettings(address, str(proxy) if proxy else None, look_up_token, offline)
 
 
 def save_settings(file: Path, *, address: str | None, proxy: str | None) -> None:

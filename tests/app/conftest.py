@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import measured
 from tests.support.fake_openai import FakeServer
 
 
@@ -16,6 +17,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
     for name in ("SLIPSTREAM_API_KEY", "SLIPSTREAM_UNLISTED"):
         monkeypatch.delenv(name, raising=False)
+    measured.give(tmp_path / "home" / "cache")
     return tmp_path / "home"
 
 

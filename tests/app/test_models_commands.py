@@ -106,7 +106,7 @@ def test_show_says_whether_it_fits_and_what_to_take(models, server):
 
 
 def test_show_judges_a_model_of_this_machine_with_what_was_measured(models, home):
-    (home / "cache").mkdir(parents=True)
+    (home / "cache").mkdir(parents=True, exist_ok=True)
     here = this_machine()
     bandwidth.remember(home / "cache", bandwidth.Bandwidth(25e9, 2, 1 << 30, here.cpu, here.ram))
     judged = models.json("show", "ember-q8_0", "--draft", "ember-draft-q8_0")["judgement"]

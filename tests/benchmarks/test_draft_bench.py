@@ -142,7 +142,7 @@ def test_contenders_that_share_a_model_say_the_same_and_do_not_see_each_others_c
 
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     picture = tmp_path / "draft.png"
-    options = ("--layers", "8", "--prompts", "2", "--tokens", "8", "--depths", "0,2", "--plot", str(picture))
+    options = ("--layers", "8", "--prompts", "1", "--tokens", "8", "--depths", "0,2", "--plot", str(picture))
     report = run_bench("draft", *options)
     ways = {(entry["draft"], entry["way"]) for entry in report["rows"]}
     assert {("perfect", "depth 2"), ("realistic", "auto"), ("random", "adaptive"), ("none", "lookup")} <= ways

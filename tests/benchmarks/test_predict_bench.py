@@ -22,6 +22,7 @@ def test_the_report_has_its_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(predict, "TYPES", ("Q8_0",))
     monkeypatch.setattr(predict.machine_probe, "measure", lambda models: PROBE)
+    monkeypatch.setattr(predict.bandwidth, "LARGEST_SET", 64 << 20)
     picture = tmp_path / "predict.png"
     options = argparse.Namespace(layers=(6, 8), seconds=0.02, threads=1, seed=1, plot=picture)
     report = predict.measure(options).as_dict()

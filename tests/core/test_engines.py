@@ -12,12 +12,11 @@ from core.errors import BadRequest
 from core.events import FinishReason
 from core.lane import Lane
 from core.llama import log
-from core.loading import load_engine
 from core.options import EngineOptions
 from core.request import Request
 from core.sampling_params import SamplingParams
 from core.spark import open_spark
-from tests.support.engines import EMBER, EMBER_DRAFT, FOX, Ledger, complete, open_engine
+from tests.support.engines import EMBER, EMBER_DRAFT, FOX, Ledger, complete, load, open_engine
 
 GREEDY = SamplingParams(temperature=0)
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
@@ -27,7 +26,7 @@ ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 def engines() -> Iterator[Engines]:
     log.silence()
     options = EngineOptions(str(EMBER), n_slots=2, n_ctx=512, n_threads=1, draft_path=str(EMBER_DRAFT))
-    main, loaded = load_engine(options, cache_folder=None)
+    main, loaded = load(options)
     made = Engines(main, lambda: open_spark(main, loaded))
     yield made
     made.close()
@@ -116,9 +115,8 @@ def test_without_a_small_model_the_request_is_refused() -> None:
 )
 def test_what_is_missing_is_said(options: dict[str, object], words: str) -> None:
     log.silence()
-    engine, loaded = load_engine(
+    engine, loaded = load(
         EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, **options),  # type: ignore[arg-type]
-        cache_folder=None,
     )
     engine.close()
     assert loaded.spark is None
@@ -128,7 +126,7 @@ def test_what_is_missing_is_said(options: dict[str, object], words: str) -> None
 def test_the_small_model_is_described() -> None:
     log.silence()
     options = EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, draft_path=str(EMBER_DRAFT))
-    engine, loaded = load_engine(options, cache_folder=None)
+    engine, loaded = load(options)
     engine.close()
     assert loaded.spark is not None
     assert loaded.spark.name == Path(EMBER_DRAFT).stem

@@ -32,6 +32,7 @@ from tests.support.engines import (
     chat,
     complete,
     greedy_tokens,
+    load,
     open_engine,
 )
 
@@ -211,8 +212,8 @@ def test_a_draft_that_cannot_be_is_refused_and_costs_nothing_once_it_has_worked(
     spoil(draft)
     options = EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, draft_path=str(draft))
     with pytest.raises(DraftRefused, match=says):
-        load_engine(options, cache_folder=None)
-    engine, loaded = load_engine(replace(options, must_draft=False), cache_folder=None)
+        load(options)
+    engine, loaded = load(replace(options, must_draft=False))
     assert complete(engine, QUESTION, max_tokens=3)[1].failure is None
     engine.close()
     (notice,) = loaded.notices
@@ -235,7 +236,7 @@ def test_experts_that_stay_in_host_memory_give_the_same_text() -> None:
     path = str(gguf_factory.cached(gguf_factory.Recipe(n_experts=4, n_experts_used=2)))
     runs = []
     for n_layers in (0, 3, 99):
-        engine, model = load_engine(EngineOptions(path, n_threads=1, n_cpu_moe=n_layers), cache_folder=None)
+        engine, model = load(EngineOptions(path, n_threads=1, n_cpu_moe=n_layers))
         try:
             assert model.n_cpu_moe == n_layers
             _, _, ledger = complete(engine, max_tokens=24, sampling=GREEDY_WITH_LOGPROBS)
@@ -259,7 +260,7 @@ def test_a_draft_without_room_is_left_out_or_refused(monkeypatch: pytest.MonkeyP
     both = need_of(facts, options, context_size(facts, options)).total
     monkeypatch.setattr("core.memory_fit.free_memory", lambda: int((alone + both) / 2 / USABLE_SHARE))
     with pytest.raises(ModelDoesNotFit, match="what drafts"):
-        load_engine(options, cache_folder=None)
-    engine, model = load_engine(replace(options, must_draft=False), cache_folder=None)
+        load(options)
+    engine, model = load(replace(options, must_draft=False))
     engine.close()
     assert "does not draft: with it there is too little memory" in model.notices[0]

@@ -38,6 +38,6 @@ def hub_with(server: HubServer):
 
     def make(token: str | None = None, address: str | None = None, **settings) -> Hub:
         known = Token(token, "the test") if token else None
-        return Hub(HubSettings(address or server.address, token=known, **{"timeout": 5, **settings}))
+        return Hub(HubSettings(address or server.address, look_up_token=lambda: known, **{"timeout": 5, **settings}))
 
     return make

@@ -9,7 +9,9 @@ from typing import Any
 
 from core.engine import Engine
 from core.events import Ended, RequestEvent, Started, Token
+from core.loaded_model import LoadedModel
 from core.loading import load_engine
+from core.measurements import Measurements
 from core.near_tie import NEAR_TIE
 from core.options import EngineOptions
 from core.request import Request
@@ -28,13 +30,39 @@ def chat(text: str) -> str:
 FOX = chat("Tell me a story about a fox.")
 
 
+class Remembered(Measurements):
+    """What was measured in this process: a model is calibrated once for all tests, not at each load."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.entries: dict[str, dict[str, Any]] = {}
+
+    def recall(self, key: str) -> dict[str, Any] | None:
+        """Return what was kept for ``key``."""
+        return self.entries.get(key)
+
+    def keep(self, key: str, entry: dict[str, Any]) -> None:
+        """Remember an entry, also while other tests use the cores."""
+        self.entries[key] = entry
+
+
+_REMEMBERED = Remembered()
+
+
+def load(
+    options: EngineOptions, *, cache_folder: Path | None = None, measured: Measurements = _REMEMBERED
+) -> tuple[Engine, LoadedModel]:
+    """Load a model in this process; it is calibrated only if no test has done that before."""
+    return load_engine(options, cache_folder=cache_folder, measured=measured)
+
+
 @contextmanager
 def open_engine(path: Path = EMBER, *, cache_folder: Path | None = None, **options: Any) -> Iterator[Engine]:
     """Load a model in this process and close it afterwards; its cache is looked through after each step."""
     from core.llama import log
 
     log.silence()
-    engine, _ = load_engine(EngineOptions(str(path), **{"n_threads": 1, **options}), cache_folder=cache_folder)
+    engine, _ = load(EngineOptions(str(path), **{"n_threads": 1, **options}), cache_folder=cache_folder)
     step = engine.step
 
     def checked_step() -> list[RequestEvent]:

@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from app.exit_codes import ExitCode
+from tests.support import measured
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -28,7 +29,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and lim
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """A server with four slots; gives the options by which a batch finds it."""
-    home = {"SLIPSTREAM_HOME": str(tmp_path_factory.mktemp("home")), "SLIPSTREAM_API_KEY": "secret"}
+    folder = tmp_path_factory.mktemp("home")
+    measured.give(folder / "cache")
+    home = {"SLIPSTREAM_HOME": str(folder), "SLIPSTREAM_API_KEY": "secret"}
     with subprocess.Popen(
         command("serve", "--port", "0", "--announce", "--parallel", "4"),
         cwd=ROOT,

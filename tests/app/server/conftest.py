@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from app.server_process import ServerProcess
+from tests.support import measured
 
 MODEL = "ember-q8_0"
 
@@ -60,6 +61,7 @@ class RunningServer:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Folders of its own for every server of these tests."""
     folder = tmp_path_factory.mktemp("home")
+    measured.give(folder / "cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLIPSTREAM_HOME", str(folder))
         yield folder

@@ -20,6 +20,7 @@ from app.exit_codes import ExitCode
 from app.server.listening_socket import PortTaken, listen
 from app.server.settings import ServerSettings
 from core.errors import BadOption
+from tests.support import measured
 from tests.support.broken_gguf import giant
 from tests.support.gguf_factory import EMBER, metadata_of
 
@@ -30,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def start(home, tmp_path):
     """Start ``python -m app serve`` and end it with the test."""
     running: list[subprocess.Popen] = []
+    measured.give(tmp_path / "cache")
 
     def start(*options: str, announce: bool = True) -> subprocess.Popen:
         more = ["--announce"] if announce else []

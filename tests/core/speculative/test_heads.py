@@ -22,7 +22,6 @@ from core.llama import heads
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
 from core.llama.heads import HeadKind, StateBatch
-from core.loading import load_engine
 from core.options import EngineOptions
 from core.sampling_params import SamplingParams
 from core.speculative.drafter import Chain, Guess
@@ -39,6 +38,7 @@ from tests.support.engines import (
     chat,
     complete,
     greedy_tokens,
+    load,
     open_engine,
     run,
     submit,
@@ -396,7 +396,7 @@ def test_what_a_head_reads_is_metered() -> None:
 
 def refused(options: EngineOptions, words: str) -> None:
     with pytest.raises(LoadFailed, match=words):
-        load_engine(options, cache_folder=None)
+        load(options)
 
 
 @pytest.mark.parametrize(
@@ -474,9 +474,7 @@ def test_a_library_without_the_functions_says_so_and_drafts_without_heads(
     for one, needed in heads._NEEDED.items():
         monkeypatch.setitem(heads._NEEDED, one, dict.fromkeys(needed))
     path, extra = counting(kind, step=0)
-    engine, loaded = load_engine(
-        EngineOptions(str(path), n_ctx=512, n_threads=1, draft_depth=3, **extra), cache_folder=None
-    )
+    engine, loaded = load(EngineOptions(str(path), n_ctx=512, n_threads=1, draft_depth=3, **extra))
     try:
         (notice,) = loaded.notices
         assert "This build of llama.cpp lacks llama_set_embeddings_nextn" in notice

@@ -10,7 +10,6 @@ from core.cost_model import Calibration, CostModel
 from core.engine import Engine
 from core.errors import LoadFailed
 from core.events import FinishReason
-from core.loading import load_engine
 from core.options import EngineOptions
 from core.request import Request
 from core.sampling_params import SamplingParams
@@ -29,6 +28,7 @@ from tests.support.engines import (
     chat,
     complete,
     greedy_tokens,
+    load,
     open_engine,
     run,
     submit,
@@ -182,6 +182,7 @@ def test_drafts_give_way_when_the_cache_is_full() -> None:
 
 def test_a_useless_drafter_is_soon_left_alone(drafting: Engine) -> None:
     speculator = use_drafter(drafting, RandomDrafter(4096))
+    speculator._cost = CostModel(Calibration({1: 0.010, 2: 0.014, 4: 0.02, 64: 0.2}))  # rows cost, whatever else runs
     for _ in range(3):
         complete(drafting, max_tokens=100, sampling=SamplingParams(temperature=0, ignore_eos=True))
     assert speculator.stats.n_drafted < 30, "of 300 tokens"
@@ -191,7 +192,7 @@ def test_a_draft_of_another_vocabulary_is_refused_with_the_reason() -> None:
     other = gguf_factory.cached(gguf_factory.Recipe(n_vocab=20_000))
     options = EngineOptions(str(other), draft_path=str(EMBER))
     with pytest.raises(LoadFailed, match=r"cannot draft for .* It has 4,096 tokens and the model 20,000"):
-        load_engine(options, cache_folder=None)
+        load(options)
 
 
 def short_text(engine: Engine) -> tuple[str, list[int], list[tuple[int, float]]]:

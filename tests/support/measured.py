@@ -1,0 +1,43 @@
+"""What Ember and its draft measure on this machine: measured once, and given to every process that a test starts.
+
+Processes keep nothing that they measured while other programs use the cores, and other tests always do.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from core.llama import log
+from core.options import EngineOptions
+from tests.support.engines import EMBER, EMBER_DRAFT, Remembered, load
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def give(cache_folder: Path) -> None:
+    """Put the measurements where a process looks for its own."""
+    cache_folder.mkdir(parents=True, exist_ok=True)
+    (cache_folder / "measured.json").write_text(_measured(), encoding="utf-8")
+
+
+@cache
+def _measured() -> str:
+    # In a process of its own: who only starts programs need not have llama.cpp loaded.
+    command = [sys.executable, "-m", "tests.support.measured"]
+    return subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def _main() -> None:
+    log.silence()
+    measured = Remembered()
+    engine, _ = load(EngineOptions(str(EMBER), n_ctx=512, draft_path=str(EMBER_DRAFT)), measured=measured)
+    engine.close()
+    print(json.dumps(measured.entries))
+
+
+if __name__ == "__main__":
+    _main()
