@@ -128,7 +128,7 @@ class Roster:
 
     def _place_first(self, lanes: tuple[Lane, ...], now: float) -> Sequence | None:
         sequence = self._first(lanes)
-        if sequence is None or (self.running and not self.slots.make_way(sequence.tokens)):
+        if sequence is None or (self.running and not self._is_prepared(sequence)):
             return None
         self.waiting.serve(sequence, now)
         if not sequence.was_started:
@@ -140,6 +140,10 @@ class Roster:
             sequence.term = max(sequence.term, _FIRST_TERM)
         self.running.append(sequence)
         return sequence
+
+    def _is_prepared(self, sequence: Sequence) -> bool:
+        """Move a part of what has to leave a slot or come into it; return whether the request can be placed now."""
+        return self.slots.make_way(sequence.tokens) and self.slots.bring(sequence.tokens, sequence.hold)
 
     def _empty(self, sequence: Sequence) -> None:
         """Free a request's cells; what was in them is kept where there is room."""

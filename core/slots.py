@@ -24,8 +24,8 @@ _KEEP_SHARE = 0.5
 _LEAST_SAVED = 16
 # Where a running state is kept while a prompt is read.
 _FIRST_CHECKPOINT, _BEFORE_END = 512, 8
-# Seconds that a step may spend on saving for a request that waits.
-_LONGEST_SAVE = 0.01
+# Seconds that a step may spend on saving, and on loading, for a request that waits.
+_LONGEST_MOVE = 0.01
 # A request waits for another one, or for the disk, if that saves so many tokens.
 _LEAST_AWAITED = 32
 
@@ -200,23 +200,52 @@ class SlotTable:
         target = self._target(source, n_shared)
         if target.n_resident - (n_shared if target is source else 0) < _LEAST_SAVED:
             return True
-        until = self._clock() + _LONGEST_SAVE
+        until = self._clock() + _LONGEST_MOVE
         while self._save_piece(target):
             if self._clock() >= until:
                 return False
         return True
+
+    def bring(self, tokens: TokenBuffer, hold: Hold | None = None) -> bool:
+        """Load some of what only the store has of a text into a free slot; True where ``take`` may load the rest.
+
+        Like ``make_way``, for as long as others are at work: a long text takes as long to load as several steps.
+        """
+        if not self.can_cut or self._mover is None:
+            return True  # a running state comes as a whole
+        source, n_shared, loads = self._found(tokens, hold)
+        if not loads or (loads[-1][0].end - n_shared) * self._mover.load_seconds <= _LONGEST_MOVE:
+            return True
+        target = self._prepare(source, n_shared, tokens)
+        until = self._clock() + _LONGEST_MOVE
+        is_done = self._load_all(loads, target, until)
+        self.release(target)
+        return is_done
 
     def take(self, tokens: TokenBuffer, hold: Hold | None = None) -> tuple[Slot, int]:
         """Occupy a free slot for ``tokens``; return it and how many of its tokens are in the cache already.
 
         At least one token is left to evaluate, since its logits are needed. ``hold`` is what the request waited for.
         """
+        source, n_shared, loads = self._found(tokens, hold)
+        target = self._prepare(source, n_shared, tokens)
+        self._load_all(loads, target)
+        target.n_tenants += 1
+        target.stops = set() if self.can_cut or self._store is None else _checkpoints(tokens.size)
+        self.n_hits += target.n_resident
+        self._tree.put(target, tokens.view)
+        return target, target.n_resident
+
+    def _found(self, tokens: TokenBuffer, hold: Hold | None) -> tuple[Slot | None, int, list[tuple[Link, Blob]]]:
+        """Return the slot to share with, how much of it, and what to load behind that."""
         match = self._match(tokens)
         source, n_shared = self._best_slot(match)
         read = hold.blobs if isinstance(hold, Reading) else {}
         loads = self._loads(self._links(match, n_shared), read)
-        if loads and not self.can_cut:
-            source, n_shared = None, 0
+        return (None, 0, loads) if loads and not self.can_cut else (source, n_shared, loads)
+
+    def _prepare(self, source: Slot | None, n_shared: int, tokens: TokenBuffer) -> Slot:
+        """Occupy a slot that holds the shared part of ``tokens`` and nothing else."""
         target = self._target(source, n_shared)
         if target.n_resident - (n_shared if target is source else 0) >= _LEAST_SAVED:
             self.save(target)
@@ -224,16 +253,18 @@ class SlotTable:
         n_kept = self._share(source, target, n_shared) if source is not None else self._cut(target, 0)
         target.is_free = False
         self._n_idle = None
-        target.n_tenants += 1
         target.resident = tokens
         target.n_resident = n_kept
+        return target
+
+    def _load_all(self, loads: list[tuple[Link, Blob]], target: Slot, until: float = float("inf")) -> bool:
+        """Load one piece after the other; False where it is ``until`` before all are there."""
         for link, blob in loads:
             if not self._load(link, blob, target):
                 break
-        target.stops = set() if self.can_cut or self._store is None else _checkpoints(tokens.size)
-        self.n_hits += target.n_resident
-        self._tree.put(target, tokens.view)
-        return target, target.n_resident
+            if self._clock() >= until:
+                return link is loads[-1][0]
+        return True
 
     def divergence(self, tokens: TokenBuffer, n_most: int = 8) -> Divergence | None:
         """Return where ``tokens`` first differ from what is stored, with up to ``n_most`` tokens of each.

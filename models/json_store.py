@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from models.whole_file import write_whole
 
 _LOCK_SECONDS = 10.0
@@ -46,6 +44,8 @@ class JsonStore:
 
     def update(self, change: Callable[[dict[str, Any]], None]) -> None:
         """Let ``change`` alter the entries and write them; raises StoreRefused."""
+        from filelock import FileLock, Timeout  # not for those who only read: loading a model is one of them
+
         with self._lock:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,7 @@ from app.pairing.decision import Decision, decide
 from app.paths import data_folder
 from models.catalog import Catalog, ModelEntry
 from models.gguf_errors import GgufError
+from models.json_store import StoreRefused
 from models.pairing.gain import Kind
 from models.pairing.identity import file_id
 from models.pairing.partner import Conditions, Partner
@@ -151,15 +152,10 @@ def forget_choice(entry: ModelEntry) -> bool:
 
 def saved(change: Callable[[], _Answer]) -> _Answer:
     """Change the store; raises LibraryError."""
-    from filelock import Timeout
-
     try:
         return change()
-    except Timeout as error:
-        raise LibraryError("Another Slipstream is writing pairs.json. Try again.", ExitCode.ERROR) from error
-    except OSError as error:
-        sentence = f"{data_folder()} cannot be written: {error.strerror or error}."
-        raise LibraryError(sentence, ExitCode.ERROR) from error
+    except StoreRefused as error:
+        raise LibraryError(error.message, ExitCode.ERROR) from error
 
 
 def _id(entry: ModelEntry) -> str:

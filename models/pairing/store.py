@@ -5,22 +5,15 @@ Models are known by ``identity.file_id``, so that a moved file keeps what is kno
 
 from __future__ import annotations
 
-import json
 import math
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from models.whole_file import write_whole
+from models.json_store import JsonStore
 
 By = Literal["user", "test"]
-_VERSION = 1
-# A file that is larger is none of ours.
-_MOST_BYTES = 16 << 20
-_LOCK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +66,15 @@ class Choice:
 
 
 class PairStore:
-    """Reads the file once and writes it as a whole. A file that cannot be read is set aside when something is kept."""
+    """Reads the file once, and again before each change. ``problem`` says what was found wrong with it, or is None."""
 
     def __init__(self, path: Path) -> None:
         """``path`` need not exist."""
-        self._path = path
-        self.problem: str | None = None
+        self._store = JsonStore(path, what="what was measured and chosen of pairs")
         self._gains: dict[tuple[str, str, str], Gain] = {}
         self._choices: dict[str, Choice] = {}
-        self._read()
+        self._take(self._store.read())
+        self.problem = self._store.problem
 
     @property
     def is_empty(self) -> bool:
@@ -102,59 +95,34 @@ class PairStore:
         return None if choice is None or (choice.by == "test" and choice.machine != machine) else choice
 
     def keep(self, gain: Gain) -> None:
-        """Remember a measurement in place of an earlier one of the pair; raises OSError."""
-        with self._changing():
-            self._gains[gain.target, gain.draft, gain.machine] = gain
+        """Remember a measurement in place of an earlier one of the pair; raises StoreRefused."""
+        self._update(lambda: self._gains.update({(gain.target, gain.draft, gain.machine): gain}))
 
     def choose(self, choice: Choice) -> None:
-        """Remember a choice in place of an earlier one for the model; raises OSError."""
-        with self._changing():
-            self._choices[choice.target] = choice
+        """Remember a choice in place of an earlier one for the model; raises StoreRefused."""
+        self._update(lambda: self._choices.update({choice.target: choice}))
 
     def forget_choice(self, target: str) -> bool:
-        """Forget what was chosen for a model; says whether there was something. Raises OSError."""
-        with self._changing():
-            return self._choices.pop(target, None) is not None
+        """Forget what was chosen for a model; says whether there was something. Raises StoreRefused."""
+        forgotten: list[Choice | None] = []
+        self._update(lambda: forgotten.append(self._choices.pop(target, None)))
+        return forgotten != [None]
 
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """Read what others have written meanwhile, let the block change it, and write it all."""
-        from filelock import FileLock  # not for those who only read: loading a model is one of them
+    def _update(self, change: Callable[[], None]) -> None:
+        """Read what others have written meanwhile, change it, and write it all."""
 
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(self._path.with_suffix(".lock"), timeout=_LOCK_SECONDS):
-            self._read()
-            if self.problem is not None and self._path.exists():
-                os.replace(self._path, self._path.with_suffix(".unreadable"))
-            yield
-            self._write()
-            self.problem = None
+        def apply(entries: dict[str, Any]) -> None:
+            self._take(entries)
+            change()
+            entries["gains"] = [asdict(gain) for gain in self._gains.values()]
+            entries["choices"] = [asdict(choice) for choice in self._choices.values()]
 
-    def _write(self) -> None:
-        listed = {
-            "version": _VERSION,
-            "gains": [asdict(gain) for gain in self._gains.values()],
-            "choices": [asdict(choice) for choice in self._choices.values()],
-        }
-        write_whole(self._path, json.dumps(listed, indent=1))
+        self._store.update(apply)
+        self.problem = None
 
-    def _read(self) -> None:
-        self._gains, self._choices, self.problem = {}, {}, None
-        try:
-            with open(self._path, "rb") as file:
-                kept = json.loads(file.read(_MOST_BYTES))
-            if not isinstance(kept, dict) or kept.get("version") != _VERSION:
-                raise ValueError("it was not written by this version")
-        except FileNotFoundError:
-            return
-        except (OSError, ValueError, RecursionError):
-            self.problem = (
-                f"{self._path} cannot be read, so what was measured and chosen of pairs is not known. "
-                "`slipstream models pair NAME --test` measures again."
-            )
-            return
-        gains = [gain for item in _items(kept, "gains") if (gain := _gain(item)) is not None]
-        choices = [choice for item in _items(kept, "choices") if (choice := _choice(item)) is not None]
+    def _take(self, entries: dict[str, Any]) -> None:
+        gains = [gain for item in _items(entries, "gains") if (gain := _gain(item)) is not None]
+        choices = [choice for item in _items(entries, "choices") if (choice := _choice(item)) is not None]
         self._gains = {(gain.target, gain.draft, gain.machine): gain for gain in gains}
         self._choices = {choice.target: choice for choice in choices}
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from core.engine import Engine
+from core.events import FinishReason
 from core.sampling_params import SamplingParams
 from tests.support import recurrent_factory
 from tests.support.engines import (
@@ -287,7 +288,7 @@ def test_a_slot_is_emptied_in_small_parts_while_others_are_at_work(monkeypatch: 
         ledger = Ledger()
         for _ in range(3):
             ledger.add(engine.step())
-        monkeypatch.setattr("core.slots._LONGEST_SAVE", 0.0)
+        monkeypatch.setattr("core.slots._LONGEST_MOVE", 0.0)
         submit(engine, "next", words(50, 1), max_tokens=2)
         n_waited = 0
         while "next" not in ledger.started:
@@ -298,3 +299,36 @@ def test_a_slot_is_emptied_in_small_parts_while_others_are_at_work(monkeypatch: 
         assert n_waited > 900 // 256
         run(engine, ledger)
         assert cached(engine, words(900)) == 899
+
+
+def test_a_long_text_comes_back_in_small_parts_while_others_are_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt = words(900)
+    with open_engine(n_slots=2, n_ctx=1024, speculation="off") as engine:
+        _, _, ledger = complete(engine, prompt, max_tokens=8, sampling=GREEDY_WITH_LOGPROBS)
+        wanted = greedy_tokens(ledger, "only")
+        while engine._slots.spill_idle():
+            pass
+        submit(engine, "at work", FOX, max_tokens=60, sampling=ENDLESS)
+        ledger = Ledger()
+        ledger.add(engine.step())
+        monkeypatch.setattr("core.slots._LONGEST_MOVE", 0.0)
+        submit(engine, "given up", prompt, max_tokens=2)
+        for _ in range(2):
+            ledger.add(engine.step())
+        assert "given up" not in ledger.started
+        engine.cancel("given up")
+        ledger.add(engine.step())
+        n_brought = engine._slots.n_idle
+        assert 256 <= n_brought < 899, "what has come back stays"
+        submit(engine, "next", prompt, max_tokens=8, sampling=GREEDY_WITH_LOGPROBS)
+        n_waited = 0
+        while "next" not in ledger.started:
+            n_rows = engine._runner.n_rows
+            ledger.add(engine.step())
+            n_waited += 1
+            assert engine._runner.n_rows > n_rows, "others go on"
+        assert 1 < n_waited <= 900 // 256 + 1
+        run(engine, ledger)
+        assert ledger.ended["next"].receipt.n_cached == 899
+        assert ledger.ended["given up"].reason is FinishReason.CANCELLED
+    assert_same_up_to_a_near_tie(greedy_tokens(ledger, "next"), wanted)

@@ -52,17 +52,17 @@ def test_a_choice_is_forgotten(path):
     assert PairStore(path).choice("big", "here") is None
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 2}', b"\xff\xfe", b"[" * 100_000, b"null"])
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"version": 1}', b"\xff\xfe", b"[" * 100_000, b"null"])
 def test_a_damaged_file_is_ignored_said_and_set_aside(path, content):
     path.parent.mkdir()
     path.write_bytes(content)
     kept = PairStore(path)
     assert kept.is_empty
-    assert f"{path} cannot be read" in (kept.problem or "")
+    assert "What was measured and chosen of pairs could not be read" in (kept.problem or "")
     kept.keep(GAIN)
     assert kept.problem is None
     assert PairStore(path).gains("here") == (GAIN,)
-    assert path.with_suffix(".unreadable").read_bytes() == content
+    assert path.with_name("pairs.json.broken-1").read_bytes() == content
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,9 @@ def test_an_item_that_makes_no_sense_costs_only_itself(path, wrong):
     kept.keep(GAIN)
     kept.choose(CHOICE)
     listed = json.loads(path.read_text())
-    listed["gains"].append({**listed["gains"][0], "draft": "other", **wrong})
-    listed["gains"].append(17)
-    listed["choices"].append({"target": "x", "by": "nobody"})
-    listed["choices"].append({**listed["choices"][0], "target": "y", "by": "nobody"})
+    gains, choices = listed["entries"]["gains"], listed["entries"]["choices"]
+    gains += [{**gains[0], "draft": "other", **wrong}, 17]
+    choices += [{"target": "x", "by": "nobody"}, {**choices[0], "target": "y", "by": "nobody"}]
     path.write_text(json.dumps(listed))
     again = PairStore(path)
     assert again.problem is None
