@@ -37,13 +37,17 @@ def make_slots(
     options: EngineOptions,
     cost: CostModel,
     spare: int,
+    window: int,
     n_gpu_layers: int,
     cache_folder: Path | None,
 ) -> SlotTable:
-    """Return the slots of a context; ``spare`` is the sequence id behind all that are in use."""
+    """Return the slots of a context; ``spare`` is the sequence id behind all that are in use.
+
+    ``window`` is what the context's layers with a sliding window are cut to, 0 for none.
+    """
     tree = RadixTree()
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
-    disk = _disk(options, n_gpu_layers, cache_folder) if options.cache_disk != 0 and cache_folder is not None else None
+    disk = _disk(options, window, n_gpu_layers, cache_folder)
     store = HostStore(tree, ram_limit=ram_limit, disk=disk) if ram_limit or disk is not None else None
     per_token = max(facts.kv_bytes_per_token(options.kv_type, options.kv_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _PIECE_BYTES // per_token))
@@ -51,7 +55,8 @@ def make_slots(
     return SlotTable(
         context,
         options.n_slots,
-        can_cut=not model.is_recurrent,
+        can_cut=not model.is_recurrent and not window,
+        window=window,
         tree=tree,
         store=store,
         mover=Mover(context, spare) if store is not None else None,
@@ -60,8 +65,10 @@ def make_slots(
     )
 
 
-def _disk(options: EngineOptions, n_gpu_layers: int, cache_folder: Path) -> DiskTier | None:
-    conditions = (options.kv_type, options.flash_attention, n_gpu_layers, options.devices, llama_version())
+def _disk(options: EngineOptions, window: int, n_gpu_layers: int, cache_folder: Path | None) -> DiskTier | None:
+    if options.cache_disk == 0 or cache_folder is None:
+        return None
+    conditions = (options.kv_type, options.flash_attention, n_gpu_layers, options.devices, window, llama_version())
     try:
         key = model_key(parts(Path(options.model_path)), *conditions)
     except OSError as error:

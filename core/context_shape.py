@@ -6,6 +6,7 @@ from core.meter import STATE_BYTES
 from core.options import EngineOptions
 from core.rollback import n_snapshots as most_snapshots
 from core.speculative.speculator import MAX_DRAFT
+from models.memory import cells_in_window
 from models.model_facts import ModelFacts
 
 # Logits of more rows than this would take memory for drafts that hardly ever pay.
@@ -32,8 +33,18 @@ def n_outputs(options: EngineOptions, n_side_branches: int) -> int:
     return max(most, options.n_slots + n_side_branches + 1)
 
 
-def n_branches(options: EngineOptions, *, is_recurrent: bool) -> int:
-    """Return how many side branches drafted trees may have at once; a running state cannot branch."""
-    if options.speculation == "off" or options.draft_path is None or options.draft_width == 1 or is_recurrent:
+def window_of(facts: ModelFacts, options: EngineOptions, n_cells: int) -> int:
+    """Return how many tokens of a sequence layers with a sliding window keep; 0 where all layers keep all.
+
+    To keep only what is in sight saves memory, and time where rows attend to all cells. It costs that texts cannot be
+    shared between sequences at work, and cut back only as far as the window is still whole.
+    """
+    is_cut = cells_in_window(facts, n_cells, options.n_slots, min(options.n_ubatch, n_cells)) < n_cells
+    return facts.window if is_cut else 0
+
+
+def n_branches(options: EngineOptions, *, can_branch: bool) -> int:
+    """Return how many side branches drafted trees may have at once; a running state or a window cannot branch."""
+    if options.speculation == "off" or options.draft_path is None or options.draft_width == 1 or not can_branch:
         return 0
     return min(MOST_BRANCHES, options.n_batch - options.n_slots)

@@ -13,7 +13,7 @@ import numpy as np
 from core.bandwidth import remembered
 from core.cache_loading import make_slots
 from core.calibration import cost_model_of
-from core.context_shape import n_branches, n_outputs, n_snapshots
+from core.context_shape import n_branches, n_outputs, n_snapshots, window_of
 from core.cost_model import CostModel
 from core.engine import Engine
 from core.errors import DraftRefused, LoadFailed, ModelDoesNotFit
@@ -171,7 +171,8 @@ def _build(
     if not model.can_generate or model.has_encoder:
         raise LoadFailed(f"{options.model_path} is not a model that continues text, so Slipstream cannot run it.")
     vocab = Vocab(model)
-    n_side_branches = n_branches(options, is_recurrent=model.is_recurrent)
+    window = window_of(facts, options, size.n_cells)
+    n_side_branches = n_branches(options, can_branch=not (model.is_recurrent or window))
     n_ubatch = min(options.n_ubatch, size.n_cells)
     context = open_context(model, facts, options, size)
     try:
@@ -180,7 +181,7 @@ def _build(
         conditions = (options.devices, options.flash_attention, options.kv_type, options.n_ubatch)
         key = _key(options.model_path, model, n_gpu_layers, threads, *conditions)
         cost = cost_model_of(context, options.n_ubatch, measured, key)
-        rollback = choose_rollback(context, cost, is_recurrent=model.is_recurrent)
+        rollback = choose_rollback(context, cost, is_recurrent=model.is_recurrent, window=window)
         target = Target(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured)
         speculator = _speculator(target, cost, rollback)
     except BaseException:
@@ -194,7 +195,7 @@ def _build(
         meter=_meter(facts, cost, options, n_gpu_layers),
         n_ctx=size.n_ctx,
         slots=make_slots(
-            context, model, facts, options, cost, options.n_slots + n_side_branches, n_gpu_layers, cache_folder
+            context, model, facts, options, cost, options.n_slots + n_side_branches, window, n_gpu_layers, cache_folder
         ),
         n_branches=n_side_branches,
         n_ubatch=n_ubatch,
@@ -207,12 +208,14 @@ def _build(
 
 def open_context(model: Model, facts: ModelFacts, options: EngineOptions, size: ContextSize) -> Context:
     """Return the context of an engine: cells and outputs for all slots and for what is drafted."""
-    n_side_branches = n_branches(options, is_recurrent=model.is_recurrent)
+    is_cut = window_of(facts, options, size.n_cells) > 0
+    can_share = not (model.is_recurrent or is_cut)
+    n_side_branches = n_branches(options, can_branch=can_share)
     return Context(
         model,
         n_cells=size.n_cells,
         # One more, through which pieces of the others are saved and loaded.
-        n_sequences=options.n_slots + n_side_branches + (not model.is_recurrent),
+        n_sequences=options.n_slots + n_side_branches + can_share,
         n_outputs=n_outputs(options, n_side_branches),
         n_batch=options.n_batch,
         n_ubatch=options.n_ubatch,
@@ -220,6 +223,7 @@ def open_context(model: Model, facts: ModelFacts, options: EngineOptions, size: 
         flash_attention=options.flash_attention,
         kv_type=options.kv_type,
         n_snapshots=n_snapshots(facts, options, min(options.n_ubatch, size.n_cells)),
+        cuts_windows=is_cut,
     )
 
 
@@ -274,7 +278,7 @@ def _load_draft(target: Target, path: str) -> DraftModel:
         reason = why_not(target.vocab, Vocab(model))
         if reason:
             raise LoadFailed(f"{path} cannot draft for {options.model_path}. {reason}")
-        n_side_branches = n_branches(options, is_recurrent=model.is_recurrent)
+        n_side_branches = n_branches(options, can_branch=not model.is_recurrent)
         n_rows = max(options.n_slots + n_side_branches, MOST_SHADOWED)
         context = Context(
             model,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from core.context_shape import n_branches, n_outputs, n_snapshots
+from core.context_shape import n_branches, n_outputs, n_snapshots, window_of
 from core.errors import ModelDoesNotFit
 from core.head_loading import wants_mtp
 from core.llama.devices import Device, list_devices
@@ -53,15 +53,21 @@ def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = N
         n_cells=options.n_cells,
         n_slots=options.n_slots,
         n_ctx_train=facts.n_ctx_train,
-        kv_bytes_per_token=facts.kv_bytes_per_token(options.kv_type, options.kv_type),
+        kv_bytes_per_token=_bytes_of_cell(facts, options.kv_type),
         free_bytes=max(pool - facts.weight_bytes, 0),
     )
+
+
+def _bytes_of_cell(facts: ModelFacts, kv_type: str) -> int:
+    """Return what one more cell takes; windows that are cut do not grow."""
+    per_cell = facts.kv_bytes_per_token(kv_type, kv_type)
+    return per_cell - facts.kv_bytes_in_windows(kv_type, kv_type) if facts.window else per_cell
 
 
 def need_of(facts: ModelFacts, options: EngineOptions, size: ContextSize) -> MemoryNeed:
     """Estimate the memory of an engine with these options, with all that drafts for it."""
     n_states = n_snapshots(facts, options, min(options.n_ubatch, size.n_cells))
-    n_side_branches = n_branches(options, is_recurrent=False)
+    n_side_branches = n_branches(options, can_branch=not window_of(facts, options, size.n_cells))
     need = estimate(
         facts,
         n_cells=size.n_cells,
@@ -70,6 +76,7 @@ def need_of(facts: ModelFacts, options: EngineOptions, size: ContextSize) -> Mem
         n_ubatch=options.n_ubatch,
         n_outputs=n_outputs(options, n_side_branches),
         flash_attention=options.flash_attention != "off",
+        cuts_windows=True,
     )
     return replace(need, draft=_draft_bytes(facts, options, size, n_side_branches))
 

@@ -26,18 +26,23 @@ STATE_BYTES = 4
 class ReadCost:
     """Bytes that one model reads in a step: ``weights`` by the number of rows, ``cell`` for each cached token.
 
-    ``state`` is the recurrent state of one sequence.
+    ``state`` is the recurrent state of one sequence. Layers with a sliding window read ``cell_in_window`` for each of
+    the last ``window`` tokens.
     """
 
     weights: WeightBytes
     cell: int
     state: int = 0
+    window: int = 0
+    cell_in_window: int = 0
 
     @classmethod
     def of(cls, facts: ModelFacts, kv_type: str) -> ReadCost:
         """Return the cost of a model with a KV cache of ``kv_type``."""
         cell = facts.kv_bytes_per_token(kv_type, kv_type) - facts.mtp_kv_bytes_per_token(kv_type, kv_type)
-        return cls(facts.active_weights, cell, facts.state_elements * STATE_BYTES)
+        in_window = facts.kv_bytes_in_windows(kv_type, kv_type) if facts.window else 0
+        state = facts.state_elements * STATE_BYTES
+        return cls(facts.active_weights, cell - in_window, state, facts.window, in_window)
 
     @classmethod
     def of_mtp_head(cls, facts: ModelFacts, kv_type: str) -> ReadCost:
@@ -47,7 +52,9 @@ class ReadCost:
 
     def step(self, n_rows: int, n_cells: int, n_sequences: int = 1) -> int:
         """Return the bytes of a step; ``n_cells`` counts the cells of each sequence once, however many rows it has."""
-        return self.weights.read_by(n_rows) + self.cell * n_cells + self.state * n_sequences
+        in_sight = min(n_cells, self.window * n_sequences)
+        cells = self.cell * n_cells + self.cell_in_window * in_sight
+        return self.weights.read_by(n_rows) + cells + self.state * n_sequences
 
 
 @dataclass(slots=True)

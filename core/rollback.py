@@ -35,6 +35,9 @@ class Memory(Protocol):
     def remove(self, sequence: int, start: int, end: int = -1) -> bool:
         """Drop positions [start, end); False where the memory cannot."""
 
+    def first_position(self, sequence: int) -> int:
+        """Return the lowest position that all layers hold, -1 where there is none."""
+
     def save_state(self, sequence: int) -> npt.NDArray[np.uint8] | None:
         """Keep a running state; None where it cannot be."""
 
@@ -96,6 +99,29 @@ class Cut:
         return 0.0
 
 
+class CutInWindow(Cut):
+    """The cache goes back by itself as far as the layers with a sliding window still hold all that is then in sight.
+
+    They do behind the rows of one ubatch. Rows of a later one may have taken the place of what comes back into sight.
+    """
+
+    def __init__(self, memory: Memory, window: int) -> None:
+        """Cut in ``memory``, whose layers attend to ``window`` tokens."""
+        super().__init__(memory)
+        self._window = window
+
+    def keep(self, slot: int, size: int) -> int:
+        """Drop the positions from ``size`` on; everything where too little is left in sight."""
+        if is_in_sight(self._memory.first_position(slot), size, self._window):
+            return super().keep(slot, size)
+        return super().keep(slot, 0)
+
+
+def is_in_sight(first: int, size: int, window: int) -> bool:
+    """Return whether a sequence cut to ``size`` tokens can go on where all layers hold the positions from ``first``."""
+    return first <= max(0, size - window)
+
+
 class Checkpoints:
     """The state before the drafts is saved, and loaded again on a rejection; the accepted rows are to be replayed."""
 
@@ -147,10 +173,10 @@ class Checkpoints:
         return lately + _SECONDS_WEIGHT * (seconds - lately) if lately else seconds
 
 
-def choose_rollback(memory: Memory, cost: CostModel, *, is_recurrent: bool) -> Rollback:
-    """Return the way back that a memory allows."""
+def choose_rollback(memory: Memory, cost: CostModel, *, is_recurrent: bool, window: int = 0) -> Rollback:
+    """Return the way back that a memory allows; ``window`` is what some layers are cut to, 0 for none."""
     if not is_recurrent:
-        return Cut(memory)
+        return CutInWindow(memory, window) if window else Cut(memory)
     return Cut(memory, min(memory.n_snapshots, MAX_DRAFT_DEPTH)) if memory.n_snapshots else Checkpoints(memory, cost)
 
 

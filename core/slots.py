@@ -15,6 +15,7 @@ from core.cache.mover import Mover
 from core.cache.radix import Match, Node, RadixTree, Tokens
 from core.cache.rent import Rent
 from core.cache.segment import Blob, Segment
+from core.rollback import is_in_sight
 from core.token_buffer import TokenBuffer
 
 # A free slot is cut back to the common prefix only if that keeps at least this share of what it holds;
@@ -41,6 +42,9 @@ class CacheMemory(Protocol):
 
     def last_position(self, sequence: int) -> int:
         """Return the highest position held, -1 where there is none."""
+
+    def first_position(self, sequence: int) -> int:
+        """Return the lowest position that all layers hold, -1 where there is none."""
 
 
 @dataclass(eq=False)
@@ -82,13 +86,14 @@ class Divergence:
     prompt: tuple[int, ...]
 
 
-def _checkpoints(n_prompt: int) -> set[int]:
-    """Return where to keep the running state of a prompt.
+def _checkpoints(n_prompt: int, *, has_end: bool) -> set[int]:
+    """Return where to keep the running state of a prompt, or what is in sight from there.
 
-    Just before its end, because the next turn may word the last tokens in another way; and after 512 tokens, 1,024
-    and so on, for texts that part earlier: twice as far apart each time, since a state may hold all tokens before it.
+    Just before its end where ``has_end`` says so, because the next turn may word the last tokens in another way; and
+    after 512 tokens, 1,024 and so on, for texts that part earlier: twice as far apart each time, since a state may hold
+    all tokens before it.
     """
-    stops = {n_prompt - _BEFORE_END} if n_prompt >= 2 * _BEFORE_END else set()
+    stops = {n_prompt - _BEFORE_END} if n_prompt >= 2 * _BEFORE_END and has_end else set()
     position = _FIRST_CHECKPOINT
     while position < n_prompt - _BEFORE_END:
         stops.add(position)
@@ -109,6 +114,7 @@ class SlotTable:
         n_slots: int,
         *,
         can_cut: bool = True,
+        window: int = 0,
         tree: RadixTree | None = None,
         store: HostStore | None = None,
         mover: Mover | None = None,
@@ -118,12 +124,15 @@ class SlotTable:
     ) -> None:
         """``can_cut`` False is for models with a running state: what they hold can be extended but not shortened.
 
+        It is also for those with a sliding window of which the cache keeps only what is in sight: ``window`` tokens.
+        They can be shortened as far as all that is in sight from there is still held.
         ``store`` knows its texts by ``tree``, and needs a ``mover``, which moves at most ``segment_size`` tokens at
         once. ``prefill_seconds`` says how long computing some tokens takes.
         """
         self._memory = memory
         self._slots = tuple(Slot(index) for index in range(n_slots))
         self.can_cut = can_cut
+        self._window = window
         self.n_hits = 0
         self._tree = tree or RadixTree()
         self._store = store
@@ -231,10 +240,16 @@ class SlotTable:
         target = self._prepare(source, n_shared, tokens)
         self._load_all(loads, target)
         target.n_tenants += 1
-        target.stops = set() if self.can_cut or self._store is None else _checkpoints(tokens.size)
+        target.stops = set() if self.can_cut or self._store is None else self._stops(target, tokens.size)
         self.n_hits += target.n_resident
         self._tree.put(target, tokens.view)
         return target, target.n_resident
+
+    def _stops(self, slot: Slot, n_prompt: int) -> set[int]:
+        # What has a window can itself go back to the end of a prompt: saving that is for when it has left the device,
+        # and not worth a copy of everything for each small turn.
+        is_new = 4 * (n_prompt - slot.n_resident) >= n_prompt
+        return _checkpoints(n_prompt, has_end=is_new or not self._window)
 
     def _found(self, tokens: TokenBuffer, hold: Hold | None) -> tuple[Slot | None, int, list[tuple[Link, Blob]]]:
         """Return the slot to share with, how much of it, and what to load behind that."""
@@ -395,11 +410,23 @@ class SlotTable:
             if not isinstance(place, Slot):
                 continue
             size = min(end, place.n_resident)
-            if not self.can_cut and (size < place.n_resident or not place.is_free):
+            if not self.can_cut and not (place.is_free and self._is_extended(place, size)):
                 continue
             if size > n_best or (size == n_best and size and best is not None and place.is_free and not best.is_free):
                 best, n_best = place, size
         return best, n_best
+
+    def _is_extended(self, slot: Slot, size: int) -> bool:
+        """Return whether a text that shares ``size`` tokens with a slot that cannot be copied should go on from it."""
+        if size >= slot.n_resident:
+            return True
+        return size >= _KEEP_SHARE * slot.n_resident and self.can_go_back(slot, size)
+
+    def can_go_back(self, slot: Slot, size: int) -> bool:
+        """Return whether a slot can go on from its first ``size`` tokens, once what is behind them is dropped."""
+        if self.can_cut:
+            return True
+        return self._window > 0 and is_in_sight(self._memory.first_position(slot.id), size, self._window)
 
     def _leader(self, match: Match) -> tuple[Slot | None, int]:
         """Return the request at work that will hold most of a text, and how much; a running state is not shared."""

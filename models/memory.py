@@ -41,15 +41,31 @@ def estimate(
     n_ubatch: int = 512,
     n_outputs: int | None = None,
     flash_attention: bool = True,
+    cuts_windows: bool = False,
 ) -> MemoryNeed:
     """Estimate what a context of ``n_cells`` KV cells takes; ``n_outputs`` rows of logits per step (one per slot).
 
     KV cache is what llama.cpp allocates; compute buffers follow its graph for dense and expert layers.
+    ``cuts_windows`` is for a context that keeps what is in sight where that saves much (``cells_in_window``).
     """
     n_kv = -(-n_cells // CELL_PADDING) * CELL_PADDING
     state = facts.state_elements * n_slots * _F32
     compute = _compute_bytes(facts, n_kv, min(n_ubatch, n_kv), n_outputs or n_slots, flash_attention)
-    return MemoryNeed(facts.weight_bytes, n_kv * facts.kv_bytes_per_token(kv_type, kv_type) + state, compute)
+    in_windows = facts.kv_bytes_in_windows(kv_type, kv_type)
+    n_in_sight = cells_in_window(facts, n_kv, n_slots, n_ubatch) if cuts_windows else n_kv
+    kv_cache = n_kv * (facts.kv_bytes_per_token(kv_type, kv_type) - in_windows) + n_in_sight * in_windows
+    return MemoryNeed(facts.weight_bytes, kv_cache + state, compute)
+
+
+def cells_in_window(facts: ModelFacts, n_cells: int, n_slots: int, n_ubatch: int) -> int:
+    """Return how many of ``n_cells`` cells layers with a sliding window keep (llama_kv_cache_iswa); all without one.
+
+    They keep all too where that takes at most twice as much: then texts can be shared and cut anywhere.
+    """
+    if not facts.window:
+        return n_cells
+    in_sight = -(-(facts.window * n_slots + n_ubatch) // CELL_PADDING) * CELL_PADDING
+    return in_sight if 2 * in_sight < n_cells else n_cells
 
 
 def fits(need: MemoryNeed, free: int) -> bool:

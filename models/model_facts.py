@@ -42,6 +42,9 @@ _WINDOW_PERIODS = {
     "plamo3": (8, False),
     "smallthinker": (4, True),
 }
+# Architectures whose windows slide token by token over a cache of keys and values that can be cut to them
+# (llama_kv_cache_iswa with LLAMA_SWA_TYPE_STANDARD).
+_CUT_WINDOWS = frozenset(_WINDOW_PERIODS) - {"llama4"} | {"gemma4", "mimo2", "step35"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,17 @@ class ModelFacts:
     def active_bytes_per_token(self) -> int:
         """Bytes of weights that one token reads."""
         return self.active_weights.read_by(1)
+
+    @property
+    def window(self) -> int:
+        """How many tokens the cache may keep in layers with a sliding window; 0 where it has to keep all."""
+        windows = {cache.window for cache in self.caches if cache.window}
+        can_cut = self.architecture in _CUT_WINDOWS and not self.state_elements
+        return windows.pop() if can_cut and len(windows) == 1 else 0
+
+    def kv_bytes_in_windows(self, type_k: str = "f16", type_v: str = "f16") -> int:
+        """Bytes of ``kv_bytes_per_token`` that belong to layers with a sliding window."""
+        return _cache_bytes((cache for cache in self.caches if cache.window), type_k, type_v)
 
     def kv_bytes_per_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
         """Bytes that one token takes in the KV cache, with ggml type names such as "f16" or "q8_0"."""

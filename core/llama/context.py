@@ -38,6 +38,9 @@ _seq_cp.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_in
 _seq_pos_max = quick.llama_memory_seq_pos_max
 _seq_pos_max.restype = ctypes.c_int32
 _seq_pos_max.argtypes = [ctypes.c_void_p, ctypes.c_int32]
+_seq_pos_min = quick.llama_memory_seq_pos_min
+_seq_pos_min.restype = ctypes.c_int32
+_seq_pos_min.argtypes = [ctypes.c_void_p, ctypes.c_int32]
 
 
 # It waits for the last decode itself, and gives the GIL up meanwhile.
@@ -77,13 +80,15 @@ class Context:
         flash_attention: FlashAttention = "auto",
         kv_type: KvType = "f16",
         n_snapshots: int = 0,
+        cuts_windows: bool = False,
         is_mtp: bool = False,
         target: Context | None = None,
     ) -> None:
         """Allocate the cache and the compute buffers; raises LoadFailed when llama.cpp refuses.
 
         ``n_outputs`` is the most rows of one batch whose logits are wanted; llama.cpp aborts beyond it.
-        ``n_snapshots`` asks for the running states after the latest rows of each sequence (``n_rs_seq``). ``is_mtp``
+        ``n_snapshots`` asks for the running states after the latest rows of each sequence (``n_rs_seq``).
+        ``cuts_windows`` keeps in layers with a sliding window only what is in sight (``swa_full`` off). ``is_mtp``
         runs the model's prediction layers instead of those that answer. A head that has no embeddings of its own
         uses those of ``target``.
         """
@@ -94,6 +99,7 @@ class Context:
         params.n_ubatch = n_ubatch
         params.n_outputs_max = n_outputs
         params.n_rs_seq = n_snapshots
+        params.swa_full = not cuts_windows
         params.n_threads = n_threads
         params.n_threads_batch = n_threads
         params.flash_attn_type = _FLASH_ATTENTION[flash_attention]
@@ -172,6 +178,10 @@ class Context:
     def last_position(self, sequence: int) -> int:
         """Return the highest position held for a sequence, -1 when it is empty."""
         return int(_seq_pos_max(self._memory, sequence))
+
+    def first_position(self, sequence: int) -> int:
+        """Return the lowest position that all layers hold for a sequence, -1 when it is empty."""
+        return int(_seq_pos_min(self._memory, sequence))
 
     def save_state(self, sequence: int) -> npt.NDArray[np.uint8] | None:
         """Keep a sequence's running state (``llama_state_seq_get_data_ext``); return what ``load_state`` needs.

@@ -93,6 +93,11 @@ class Model:
         return int(L.llama_model_n_layer(self._model))
 
     @property
+    def window(self) -> int:
+        """How many tokens layers with a sliding window attend to; 0 where there are none."""
+        return int(L.llama_model_n_swa(self._model))
+
+    @property
     def is_recurrent(self) -> bool:
         """True where some or all layers keep a running state that cannot be cut at a position."""
         return bool(L.llama_model_is_recurrent(self._model)) or bool(L.llama_model_is_hybrid(self._model))

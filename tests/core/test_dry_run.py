@@ -15,6 +15,7 @@ from core.loading import open_context
 from core.memory_fit import context_size, need_of
 from core.options import EngineOptions
 from models.model_facts import read_model
+from tests.support import recurrent_factory
 from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 
 ROUNDING = 32 << 10  # llama.cpp's log rounds to 0.01 MiB
@@ -42,6 +43,16 @@ def test_estimate_dry_run_and_allocation_agree(name):
     assert estimated.kv_cache == pytest.approx(tried.kv_cache, abs=ROUNDING)
     assert estimated.compute == pytest.approx(tried.compute, rel=0.15)
     assert estimated.total == pytest.approx(tried.total, rel=0.05)
+
+
+def test_what_windows_cut_off_takes_no_memory(tmp_path):
+    options = EngineOptions(str(recurrent_factory.gemma3(tmp_path / "window.gguf", 32)), n_ctx=1024, n_slots=4)
+    facts = read_model(Path(options.model_path))
+    tried, estimated, allocated = dry_run(options), need_of(facts, options, context_size(facts, options)), load(options)
+    assert tried.kv_cache == pytest.approx(allocated.of("KV"), abs=ROUNDING)
+    assert estimated.kv_cache == pytest.approx(tried.kv_cache, abs=ROUNDING)
+    # One layer keeps 4,096 tokens, and three keep 4 windows and the rows of a step.
+    assert estimated.kv_cache == pytest.approx((4096 + 3 * 768) * facts.kv_bytes_per_token() / 4, rel=0.01)
 
 
 def load(options: EngineOptions) -> AllocationLog:

@@ -1,4 +1,7 @@
-"""Tiny models with a running state and random weights, in Ember's vocabulary: what they say means nothing."""
+"""Tiny models with a running state or a sliding window, and random weights, in Ember's vocabulary.
+
+What they say means nothing.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +48,22 @@ def lfm2(path: Path) -> Path:
     return _write(path, "lfm2", values, layers, norm="token_embd_norm.weight")
 
 
+def gemma3(path: Path, window: int = 32) -> Path:
+    """Write a model of which every layer but the last attends to the last ``window`` tokens only."""
+    values = {
+        "feed_forward_length": N_FF,
+        "attention.head_count": _N_HEADS,
+        "attention.head_count_kv": 1,
+        "attention.key_length": N_EMBD // _N_HEADS,
+        "attention.value_length": N_EMBD // _N_HEADS,
+        "attention.layer_norm_rms_epsilon": 1e-5,
+        "attention.sliding_window": window,
+        "attention.sliding_window_pattern": N_LAYERS,
+        "rope.freq_base": 10_000.0,
+    }
+    return _write(path, "gemma3", values, [tensor for layer in range(N_LAYERS) for tensor in _gemma3_layer(layer)])
+
+
 def _is_convolution(layer: int) -> bool:
     return layer % 2 == 0
 
@@ -67,19 +86,36 @@ def _mamba_layer(layer: int) -> Iterator[Tensor]:
 
 def _lfm2_layer(layer: int) -> Iterator[Tensor]:
     name = f"blk.{layer}."
-    n_head = N_EMBD // _N_HEADS
     yield _ones(name + "attn_norm.weight", N_EMBD)
     if _is_convolution(layer):
         yield _random(name + "shortconv.conv.weight", 3, N_EMBD)
         yield _random(name + "shortconv.in_proj.weight", N_EMBD, 3 * N_EMBD)
         yield _random(name + "shortconv.out_proj.weight", N_EMBD, N_EMBD)
     else:
-        yield _random(name + "attn_q.weight", N_EMBD, N_EMBD)
-        yield _random(name + "attn_k.weight", N_EMBD, n_head)
-        yield _random(name + "attn_v.weight", N_EMBD, n_head)
-        yield _random(name + "attn_output.weight", N_EMBD, N_EMBD)
-        yield _ones(name + "attn_q_norm.weight", n_head)
-        yield _ones(name + "attn_k_norm.weight", n_head)
+        yield from _attention(name)
+    yield from _feed_forward(name)
+
+
+def _gemma3_layer(layer: int) -> Iterator[Tensor]:
+    name = f"blk.{layer}."
+    yield _ones(name + "attn_norm.weight", N_EMBD)
+    yield from _attention(name)
+    yield _ones(name + "post_attention_norm.weight", N_EMBD)
+    yield from _feed_forward(name)
+    yield _ones(name + "post_ffw_norm.weight", N_EMBD)
+
+
+def _attention(name: str) -> Iterator[Tensor]:
+    n_head = N_EMBD // _N_HEADS
+    yield _random(name + "attn_q.weight", N_EMBD, N_EMBD)
+    yield _random(name + "attn_k.weight", N_EMBD, n_head)
+    yield _random(name + "attn_v.weight", N_EMBD, n_head)
+    yield _random(name + "attn_output.weight", N_EMBD, N_EMBD)
+    yield _ones(name + "attn_q_norm.weight", n_head)
+    yield _ones(name + "attn_k_norm.weight", n_head)
+
+
+def _feed_forward(name: str) -> Iterator[Tensor]:
     yield _ones(name + "ffn_norm.weight", N_EMBD)
     yield _random(name + "ffn_gate.weight", N_EMBD, N_FF)
     yield _random(name + "ffn_up.weight", N_EMBD, N_FF)

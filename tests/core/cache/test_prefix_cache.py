@@ -28,6 +28,7 @@ from tests.support.engines import (
 )
 
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
+MAKERS = (recurrent_factory.mamba, recurrent_factory.lfm2, recurrent_factory.gemma3)
 
 
 def words(n: int, seed: int = 0) -> tuple[int, ...]:
@@ -220,10 +221,11 @@ def test_a_running_state_is_found_again_where_the_next_turn_parts(make: Callable
         assert cached(engine, prompt[:550] + words(30, 2)) == 512
 
 
-@pytest.mark.parametrize("make", [recurrent_factory.mamba, recurrent_factory.lfm2])
+@pytest.mark.parametrize("make", MAKERS)
 def test_running_states_survive_a_restart(make: Callable[[Path], Path], tmp_path: Path) -> None:
     path = make(tmp_path / "model.gguf")
-    options = {"n_slots": 2, "n_ctx": 1024, "speculation": "off", "cache_folder": tmp_path, "cache_disk": 1 << 30}
+    options = {"n_slots": 2, "n_ctx": 1024, "n_ubatch": 64, "speculation": "off"}
+    options |= {"cache_folder": tmp_path, "cache_disk": 1 << 30}
     prompt = words(300)
     with open_engine(path, **options) as engine:
         _, _, ledger = complete(engine, prompt, max_tokens=16, sampling=GREEDY_WITH_LOGPROBS)

@@ -1,0 +1,139 @@
+"""Models with a sliding window whose cache keeps only what is in sight: they say what they say with all kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.engine import Engine
+from core.events import FinishReason
+from core.llama.context import Context
+from core.sampling_params import SamplingParams
+from tests.support import gguf_factory, recurrent_factory
+from tests.support.drafters import RandomDrafter, use_drafter
+from tests.support.engines import (
+    GREEDY_WITH_LOGPROBS,
+    Ledger,
+    assert_same_up_to_a_near_tie,
+    complete,
+    greedy_tokens,
+    open_engine,
+    run,
+    submit,
+)
+
+WINDOW = 32
+ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
+
+
+@pytest.fixture(scope="module")
+def path() -> Path:
+    return gguf_factory.cached_file("window.gguf", lambda path: recurrent_factory.gemma3(path, WINDOW))
+
+
+def open_cut(path: Path, **options: Any) -> Any:
+    """An engine whose cache has room for 256 tokens in layers with a window, and for 1,024 in the others."""
+    return open_engine(path, **{"n_slots": 2, "n_ctx": 1024, "n_cells": 1024, "n_ubatch": 64, **options})
+
+
+@pytest.fixture(scope="module")
+def whole(path: Path) -> Iterator[Engine]:
+    """An engine that keeps everything and reuses nothing."""
+    with open_engine(path, n_slots=1, n_ctx=1024, n_ubatch=512, speculation="off", cache_ram=0) as engine:
+        assert engine._slots.can_cut
+        yield engine
+
+
+def words(n: int, seed: int = 0) -> tuple[int, ...]:
+    """Return token ids that look like nothing else."""
+    return tuple(np.random.default_rng(seed).integers(20, 4000, n).tolist())
+
+
+def expected(whole: Engine, prompt: tuple[int, ...], n: int = 16) -> list[tuple[int, float]]:
+    whole.forget_texts()
+    return said(whole, prompt, n)[0]
+
+
+def said(engine: Engine, prompt: tuple[int, ...], n: int = 16) -> tuple[list[tuple[int, float]], int]:
+    """What an engine says, and how much of the prompt it knew."""
+    _, ended, ledger = complete(engine, prompt, max_tokens=n, sampling=GREEDY_WITH_LOGPROBS)
+    return greedy_tokens(ledger, "only"), ended.receipt.n_cached
+
+
+def test_a_text_longer_than_the_window_is_the_same(path: Path, whole: Engine) -> None:
+    with open_cut(path, speculation="off") as engine:
+        assert not engine._slots.can_cut
+        for n in (20, 33, 300, 700):
+            found, _ = said(engine, words(n), 60)
+            assert_same_up_to_a_near_tie(found, expected(whole, words(n), 60))
+        assert engine._context.first_position(0) > 0, "what is out of sight is gone"
+
+
+def test_what_goes_on_from_a_slot_is_the_same_as_far_as_the_window_reaches_back(path: Path, whole: Engine) -> None:
+    first = words(400)
+    with open_cut(path, n_slots=1, speculation="off", cache_ram=0) as engine:
+        for n_shared, is_known in ((400, True), (398, True), (380, True), (250, True), (170, False), (20, False)):
+            engine.forget_texts()
+            said(engine, first, 4)
+            prompt = first[:n_shared] + words(30, 1)
+            found, n_cached = said(engine, prompt)
+            assert n_cached == (n_shared if is_known else 0)
+            assert_same_up_to_a_near_tie(found, expected(whole, prompt))
+
+
+def test_a_text_that_parts_early_leaves_the_long_one_in_ram(path: Path, whole: Engine) -> None:
+    first = words(900)
+    other = first[:600] + words(20, 2)
+    with open_cut(path, speculation="off") as engine:
+        said(engine, first, 20)
+        found, n_cached = said(engine, other)
+        assert n_cached == 512
+        assert_same_up_to_a_near_tie(found, expected(whole, other))
+        assert said(engine, first)[1] >= 892
+
+
+def test_side_by_side_they_say_what_they_say_alone(path: Path, whole: Engine) -> None:
+    prompts = [words(n, seed) for seed, n in enumerate((150, 30, 260, 90))]
+    with open_cut(path, n_slots=3) as engine:
+        use_drafter(engine, RandomDrafter(4096), 4)
+        for index, prompt in enumerate(prompts):
+            submit(engine, str(index), prompt, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
+        ledger = run(engine)
+    for index, prompt in enumerate(prompts):
+        assert_same_up_to_a_near_tie(greedy_tokens(ledger, str(index)), expected(whole, prompt, 30))
+
+
+def test_a_rejection_behind_which_too_little_is_in_sight_evaluates_all_again(
+    path: Path, whole: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = words(200)
+    first_position = Context.first_position
+    with open_cut(path) as engine:
+        use_drafter(engine, RandomDrafter(4096), 4)
+        submit(engine, "only", prompt, max_tokens=12, sampling=GREEDY_WITH_LOGPROBS)
+        ledger = Ledger()
+        while "only" not in ledger.ended:
+            ledger.add(engine.step())
+            is_lost = engine.n_steps % 4 == 3
+            monkeypatch.setattr(Context, "first_position", (lambda self, slot: 10_000) if is_lost else first_position)
+    assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), expected(whole, prompt, 12))
+
+
+def test_a_cancel_leaves_the_others_their_text(path: Path, whole: Engine) -> None:
+    prompts = [words(n, seed) for seed, n in enumerate((300, 500))]
+    with open_cut(path, speculation="off") as engine:
+        ledger = Ledger()
+        submit(engine, "stays", prompts[0], max_tokens=20, sampling=GREEDY_WITH_LOGPROBS)
+        for _ in range(8):
+            ledger.add(engine.step())
+        submit(engine, "leaves", prompts[1], max_tokens=20, sampling=ENDLESS)
+        for _ in range(3):
+            ledger.add(engine.step())
+        engine.cancel("leaves")
+        run(engine, ledger)
+    assert ledger.ended["leaves"].reason is FinishReason.CANCELLED
+    assert_same_up_to_a_near_tie(greedy_tokens(ledger, "stays"), expected(whole, prompts[0], 20))
