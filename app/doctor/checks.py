@@ -119,8 +119,8 @@ def check_bandwidth(measure_again: bool = False) -> BandwidthFacts:
 
 def check_kernels(measure_again: bool = False) -> Mapping[str, float]:
     """Return what the remembered probe of this machine says of its processor, else probe it (some ten seconds)."""
-    from app.judging import PAIR
     from core import machine_probe
+    from core.known_machine import PAIR
     from core.machine import this_machine
 
     folder = paths.cache_folder()

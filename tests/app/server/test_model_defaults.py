@@ -69,7 +69,8 @@ def test_options_of_the_server_stand_before_those_of_the_model():
     options = ServerSettings(n_ctx=256, kv_type="f16").engine_options("m.gguf", own=own)
     assert (options.n_ctx, options.kv_type, options.n_threads, options.n_gpu_layers) == (256, "f16", 1, 0)
     assert ServerSettings().engine_options("m.gguf", own=own).kv_type == "q8_0"
-    assert replace(ServerSettings().engine_options("m.gguf"), n_slots=4).kv_type == "f16"
+    options = ServerSettings().engine_options("m.gguf")
+    assert (options.kv_type, options.n_cpu_moe, options.n_gpu_layers) == (None, None, None)
 
 
 @pytest.fixture(scope="module")
