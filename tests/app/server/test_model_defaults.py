@@ -88,7 +88,7 @@ def test_a_real_server_honours_them(own_home: Path):
     running = RunningServer(ServerProcess(["--parallel", "2"]))
     try:
         state = running.state
-        assert (state["n_ctx"], state["kv_type"], state["n_threads"]) == (256, "q8_0", 1)
+        assert (state["n_ctx"], state["kv_type"], state["n_threads"], state["n_cpu_moe"]) == (256, "q8_0", 1, 0)
         assert state["spark"] == "ember-draft-q8_0"
         usage = UsageStore(own_home / "data" / "usage.json")
         running.wait_until(lambda _: usage.all().of(EMBER) is not None)
