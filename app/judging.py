@@ -7,30 +7,23 @@ process of its own asks llama.cpp for its devices), then ``judge_file`` or ``jud
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from importlib.metadata import version
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from app.paths import cache_folder, starter_folder
+from app.paths import cache_folder
 
 if TYPE_CHECKING:
-    from core.machine_probe import MachineProbe
-    from core.options import KvType
-    from models.fit.plan import Plan
+    from core.model_settings import ModelSettings
+    from core.options import EngineOptions
+    from models.fit.search import Wanted
     from models.hub.client import Hub
     from models.hub.repository import RemoteModel, Repository
     from models.judge import Judgement
-    from models.machine import Machine, MachineDevice
+    from models.machine import Machine
     from models.model_facts import ModelFacts
     from models.recommend import Recommendation
-    from models.speed.efficiency import Observation
     from models.speed.runs import Run
-
-# A plan that takes such a share of the free memory is tried by llama.cpp: an estimate may decide wrongly.
-_CLOSE = (0.7, 1.3)
-PAIR = ("ember-q8_0.gguf", "ember-draft-q8_0.gguf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +34,15 @@ class Here:
     runs: tuple[Run, ...]
 
 
-def identity() -> str:
-    """What runs are kept for: they say nothing about another processor, or another build of llama.cpp."""
-    from core.machine import this_machine
-
-    machine = this_machine()
-    parts = (machine.cpu, f"{machine.n_threads} threads", f"{machine.ram} bytes")
-    return ", ".join((*parts, f"llama-cpp-python {version('llama-cpp-python')}"))
-
-
 def machine_now() -> Here:
     """Look at memory and devices, and read what was measured before."""
-    from core import machine_probe
-    from core.machine import this_machine
-    from models.machine import machine_of
-    from models.speed.runs import observations, read_runs
+    from app.doctor.checks import check_llama
+    from core.known_machine import known_machine, known_runs
+    from models.memory import free_memory
 
     folder = cache_folder()
-    probe = machine_probe.remembered(folder, this_machine())
-    runs = read_runs(folder, identity())
-    devices = tuple(_devices(probe))
-    untaught = machine_of(devices)
-    known = [*_pair_runs(probe, untaught), *observations(runs)] if probe is not None else observations(runs)
-    return Here(machine_of(devices, known), runs)
+    runs = known_runs(folder)
+    return Here(known_machine(check_llama().devices, free_memory(), folder, runs), runs)
 
 
 def judge_file(
@@ -73,51 +52,34 @@ def judge_file(
     *,
     n_ctx: int | None = None,
     draft: ModelFacts | None = None,
+    must_draft: bool = False,
     is_quick: bool = False,
 ) -> Judgement:
-    """Judge a model of this machine; what it reached before stands beside what is predicted.
+    """Judge a model of this machine as it would be loaded; what it reached before stands beside what is predicted.
 
     Where it nearly fits or nearly does not, llama.cpp says what it would take (another half a second), unless
-    ``is_quick``.
+    ``is_quick``. ``must_draft``: it would not be loaded without ``draft``.
     """
+    from app.model_settings import settings_of
+    from core.dry_run import compute_bytes
+    from core.wanted import planned
+    from models.fit.search import is_close
     from models.judge import judge
     from models.speed.runs import acceptance, measured
 
     accepted = acceptance(here.runs, path.stem, draft.files[0].stem) if draft is not None and draft.files else None
     reached = measured(here.runs, path.stem, facts.weight_bytes)
+    options = _options(path, draft, must_draft, settings_of(path))
+    wanted = _wanted(facts, options, draft)
 
-    def judged(compute: int | None) -> Judgement:
-        return judge(
-            facts, here.machine, n_ctx=n_ctx, draft=draft, acceptance=accepted, measured=reached, compute=compute
-        )
+    def judged(wanted: Wanted) -> Judgement:
+        return judge(facts, here.machine, n_ctx=n_ctx, wanted=wanted, acceptance=accepted, measured=reached)
 
-    judgement = judged(None)
-    if is_quick or judgement.plan is None or not _CLOSE[0] <= judgement.plan.use() <= _CLOSE[1]:
+    judgement = judged(wanted)
+    if is_quick or judgement.plan is None or not is_close(judgement.plan):
         return judgement
-    exact = _compute_bytes(path, judgement.plan)
-    return judgement if exact is None else judged(exact)
-
-
-def _compute_bytes(path: Path, plan: Plan) -> int | None:
-    """The compute buffers of a plan by a dry run; None where llama.cpp cannot say."""
-    from core.dry_run import dry_run
-    from core.errors import SlipstreamError
-    from core.options import EngineOptions
-
-    setting = plan.setting
-    try:
-        options = EngineOptions(
-            str(path),
-            n_ctx=setting.n_ctx,
-            n_cells=setting.n_ctx,
-            n_slots=1,
-            n_gpu_layers=setting.n_gpu_layers,
-            n_cpu_moe=setting.n_cpu_moe,
-            kv_type=cast("KvType", setting.kv_type),
-        )
-        return dry_run(options).compute
-    except SlipstreamError:
-        return None
+    exact = compute_bytes(planned(options, judgement.plan.setting))
+    return judgement if exact is None else judged(replace(wanted, compute=exact))
 
 
 def judge_remote(
@@ -126,7 +88,26 @@ def judge_remote(
     """Judge a model of the Hub by its header."""
     from models.judge import judge
 
-    return judge(facts, here.machine, n_ctx=n_ctx, draft=draft)
+    wanted = _wanted(facts, _options(Path(facts.architecture), draft), draft)
+    return judge(facts, here.machine, n_ctx=n_ctx, wanted=wanted)
+
+
+def _options(
+    path: Path, draft: ModelFacts | None = None, must_draft: bool = True, own: ModelSettings | None = None
+) -> EngineOptions:
+    """Return the options of a server that was started without any: what is set for the model counts."""
+    from app.server.settings import ServerSettings
+    from core.model_settings import ModelSettings
+
+    draft_path = str(draft.files[0]) if draft is not None and draft.files else None
+    return ServerSettings().engine_options(str(path), draft_path, must_draft=must_draft, own=own or ModelSettings())
+
+
+def _wanted(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None) -> Wanted:
+    from core.wanted import wanted_of
+    from models.pairing.heads import why_no_mtp
+
+    return wanted_of(facts, options, draft, uses_heads=why_no_mtp(facts) is None)
 
 
 def recommended(hub: Hub, repository: Repository, here: Here, n_ctx: int | None = None) -> Recommendation | None:
@@ -147,7 +128,8 @@ def recommended(hub: Hub, repository: Repository, here: Here, n_ctx: int | None 
     candidates = []
     for model in models:
         own = facts if model is read else resized(facts, model.quantisation, model.n_bytes)
-        judgement = judge(own, here.machine, n_ctx=n_ctx)
+        wanted = _wanted(own, _options(Path(model.name)), None)
+        judgement = judge(own, here.machine, n_ctx=n_ctx, wanted=wanted)
         candidates.append(Candidate(model.name, model.quantisation, model.n_bytes, judgement))
     return recommend(candidates)
 
@@ -238,49 +220,8 @@ def _plan_text(judgement: Judgement) -> str:
 
     plan = judgement.plan
     assert plan is not None
-    setting = plan.setting
-    parts = [f"{need.device} {size(need.total)}" for need in plan.needs]
-    if setting.n_gpu_layers:
-        parts.append(f"{setting.n_gpu_layers} layers on GPUs")
-    if setting.n_cpu_moe:
-        parts.append(f"experts of {setting.n_cpu_moe} layers on the processor")
-    return ", ".join([*parts, f"{setting.kv_type} cache for {setting.n_ctx:,} tokens"])
+    return ", ".join([*(f"{need.device} {size(need.total)}" for need in plan.needs), plan.setting.text])
 
 
 def _rate(rate: float) -> str:
     return f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"
-
-
-def _devices(probe: MachineProbe | None) -> Iterator[MachineDevice]:
-    """The processor, and the GPUs that llama.cpp can use; those of kinds that are not known are left out."""
-    from app.doctor.checks import check_llama
-    from core import bandwidth
-    from core.machine import this_machine
-    from core.machine_probe import CPU
-    from models.machine import DeviceKind, MachineDevice
-    from models.memory import free_memory
-
-    machine = this_machine()
-    known = bandwidth.remembered(cache_folder(), machine)
-    probes = probe.devices if probe is not None else {}
-    rate = known.bytes_per_second if known is not None else None
-    yield MachineDevice(CPU, DeviceKind.CPU, machine.ram, free_memory(), rate, probes.get(CPU))
-    for device in check_llama().devices:
-        if device.kind in (DeviceKind.GPU, DeviceKind.IGPU):
-            kind = DeviceKind(device.kind)
-            yield MachineDevice(device.name, kind, device.total, device.free, None, probes.get(device.name))
-
-
-def _pair_runs(probe: MachineProbe, machine: Machine) -> Iterable[Observation]:
-    """Runs of the bundled pair, which the probe has timed on each device."""
-    from models.model_facts import read_model
-    from models.speed.efficiency import Observation
-    from models.speed.work import Placement, work
-
-    numbers = {device.name: number for number, device in enumerate(machine.devices)}
-    facts = {name: read_model(starter_folder() / name) for name in PAIR}
-    for run in probe.timed:
-        if run.device in numbers and run.path in facts:
-            model = facts[run.path]
-            placement = Placement.all_on(numbers[run.device], model.n_layers)
-            yield Observation(work(model, placement, machine.traits, n_past=run.n_past), run.seconds)

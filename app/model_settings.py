@@ -7,9 +7,11 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from app.paths import model_settings_file
 from core.model_settings import ModelSettings, settings_from
 from models.identity import identity
 from models.json_store import JsonStore
@@ -81,6 +83,16 @@ class ModelSettingsStore:
 
         self._store.update(apply)
         return changed
+
+
+def settings_of(model: Path) -> ModelSettings:
+    """The settings of the model that begins at ``model``, as its next load takes them."""
+    return _store(model_settings_file()).of(model)
+
+
+@cache
+def _store(path: Path) -> ModelSettingsStore:
+    return ModelSettingsStore(path)
 
 
 class UsageStore:

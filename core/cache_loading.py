@@ -49,7 +49,7 @@ def make_slots(
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
     disk = _disk(options, window, n_gpu_layers, cache_folder)
     store = HostStore(tree, ram_limit=ram_limit, disk=disk) if ram_limit or disk is not None else None
-    per_token = max(facts.kv_bytes_per_token(options.kv_type, options.kv_type), 1)
+    per_token = max(facts.kv_bytes_per_token(options.cache_type, options.cache_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _PIECE_BYTES // per_token))
     n_wide = min(options.n_ubatch, context.n_batch)
     return SlotTable(
@@ -68,7 +68,8 @@ def make_slots(
 def _disk(options: EngineOptions, window: int, n_gpu_layers: int, cache_folder: Path | None) -> DiskTier | None:
     if options.cache_disk == 0 or cache_folder is None:
         return None
-    conditions = (options.kv_type, options.flash_attention, n_gpu_layers, options.devices, window, llama_version())
+    placing = (n_gpu_layers, options.n_cpu_moe, options.devices)
+    conditions = (options.cache_type, options.flash_attention, *placing, window, llama_version())
     try:
         key = model_key(parts(Path(options.model_path)), *conditions)
     except OSError as error:

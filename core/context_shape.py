@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from core.meter import STATE_BYTES
-from core.options import EngineOptions
+from core.options import MAX_DRAFT_DEPTH, EngineOptions
 from core.rollback import n_snapshots as most_snapshots
-from core.speculative.speculator import MAX_DRAFT
 from models.memory import cells_in_window
 from models.model_facts import ModelFacts
 
@@ -13,6 +12,8 @@ from models.model_facts import ModelFacts
 _MOST_OUTPUTS = 128
 # Side branches of drafted trees, over all sequences.
 MOST_BRANCHES = 32
+# While a draft model catches up, this many of the latest tokens are compared with what it would have said.
+MOST_SHADOWED = 32
 
 
 def n_snapshots(facts: ModelFacts, options: EngineOptions, n_ubatch: int) -> int:
@@ -29,7 +30,7 @@ def n_outputs(options: EngineOptions, n_side_branches: int) -> int:
     """
     if options.speculation == "off":
         return options.n_slots + 1
-    most = min(options.n_slots * (1 + MAX_DRAFT), max(_MOST_OUTPUTS, 2 * options.n_slots), options.n_batch)
+    most = min(options.n_slots * (1 + MAX_DRAFT_DEPTH), max(_MOST_OUTPUTS, 2 * options.n_slots), options.n_batch)
     return max(most, options.n_slots + n_side_branches + 1)
 
 

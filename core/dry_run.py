@@ -37,6 +37,14 @@ def dry_run(options: EngineOptions) -> MemoryNeed:
     return MemoryNeed(**fields)
 
 
+def compute_bytes(options: EngineOptions) -> int | None:
+    """Return the bytes of compute buffers with these options; None where llama.cpp cannot say."""
+    try:
+        return dry_run(options).compute
+    except SlipstreamError:
+        return None
+
+
 def _dry_run_here(options: EngineOptions) -> MemoryNeed:
     from core.llama.allocation_log import listening
     from core.llama.model import Model
@@ -48,7 +56,7 @@ def _dry_run_here(options: EngineOptions) -> MemoryNeed:
         model = Model(
             options.model_path,
             n_gpu_layers=options.n_gpu_layers or 0,
-            n_cpu_moe=min(options.n_cpu_moe, facts.n_layers),
+            n_cpu_moe=min(options.n_cpu_moe or 0, facts.n_layers),
             devices=options.devices,
             no_alloc=True,
         )

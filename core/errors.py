@@ -71,11 +71,12 @@ class DraftRefused(LoadFailed):
 
 
 class ModelDoesNotFit(LoadFailed):
-    """The model needs more memory than is free. ``needed`` and ``free`` are bytes."""
+    """The model needs more memory than is free. ``needed`` and ``free`` are bytes of ``device`` ("": all memory)."""
 
-    def __init__(self, needed: int, free: int, detail: str = "") -> None:
+    def __init__(self, needed: int, free: int, detail: str = "", device: str = "") -> None:
         super().__init__(
-            f"This model needs {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB is free. "
+            f"This model needs {needed / 1e9:.1f} GB of memory{f' on {device}' if device else ''}, "
+            f"and {free / 1e9:.1f} GB is free. "
             + (detail or "Choose a smaller quantisation, a smaller context, or close other programs.")
         )
         self.needed, self.free = needed, free

@@ -13,10 +13,11 @@ import numpy as np
 from core.bandwidth import remembered
 from core.cache_loading import make_slots
 from core.calibration import cost_model_of
-from core.context_shape import n_branches, n_outputs, n_snapshots, window_of
+from core.context_shape import MOST_SHADOWED, n_branches, n_outputs, n_snapshots, window_of
 from core.cost_model import CostModel
+from core.dry_run import compute_bytes
 from core.engine import Engine
-from core.errors import DraftRefused, LoadFailed, ModelDoesNotFit
+from core.errors import DraftRefused, LoadFailed
 from core.head_loading import Target, eagle_head, is_eagle, mtp_head, wants_mtp, why_left_out
 from core.llama import heads
 from core.llama.batch import Batch
@@ -27,13 +28,13 @@ from core.llama.vocab import Vocab
 from core.loaded_model import LoadedModel
 from core.machine import last_level_cache, this_machine
 from core.measurements import Measurements, measurement_key, physical_cores
-from core.memory_fit import fit, layers_on_gpu, usable_gpus
+from core.memory_fit import fit, layers_on_gpu, machine_with, usable_gpus
 from core.meter import Meter, ReadCost
 from core.options import EngineOptions
 from core.rollback import Rollback, choose_rollback
 from core.sizing import ContextSize
 from core.spark import spark_model, why_none
-from core.speculative.draft_model import MOST_SHADOWED, DraftModel
+from core.speculative.draft_model import DraftModel
 from core.speculative.drafter import PaidDrafter
 from core.speculative.lookup import Lookup
 from core.speculative.speculator import Speculator
@@ -65,19 +66,14 @@ def load_engine(
     facts = read_facts(options.model_path)
     gpus = usable_gpus(options)
     notices = why_left_out(facts, options)
-    try:
-        n_gpu_layers, size = fit(facts, options, gpus)
-    except ModelDoesNotFit as error:
-        if options.draft_path is None or options.must_draft:
-            raise
-        notices += (f"{Path(options.draft_path).name} does not draft: with it there is too little memory. {error}",)
-        options = replace(options, draft_path=None)
-        n_gpu_layers, size = fit(facts, options, gpus)
+    found = fit(facts, options, machine_with(gpus, cache_folder), compute_bytes)
+    options, n_gpu_layers, size = found.options, found.n_gpu_layers, found.size
+    notices += found.notices
     draft_path = options.draft_path if options.draft_path and options.speculation != "off" else ""
     model = Model(
         options.model_path,
         n_gpu_layers=n_gpu_layers,
-        n_cpu_moe=min(options.n_cpu_moe, facts.n_layers) if facts.n_experts else 0,
+        n_cpu_moe=options.n_cpu_moe or 0,
         mmap=options.mmap,
         mlock=options.mlock,
         devices=options.devices,
@@ -113,8 +109,8 @@ def load_engine(
         n_slots=options.n_slots,
         n_threads=threads.decode,
         n_gpu_layers=layers_on_gpu(n_gpu_layers, model.n_layers),
-        n_cpu_moe=options.n_cpu_moe if facts.n_experts else 0,
-        kv_type=options.kv_type,
+        n_cpu_moe=options.n_cpu_moe or 0,
+        kv_type=options.cache_type,
         devices=tuple(gpu.name for gpu in gpus) if n_gpu_layers else ("CPU",),
         chat_template=model.chat_template,
         bos=engine.vocab.begin_text,
@@ -156,7 +152,7 @@ def _known_peak(cache_folder: Path | None) -> float | None:
 
 def _meter(facts: ModelFacts, cost: CostModel, options: EngineOptions, n_gpu_layers: int) -> Meter:
     cache_bytes = 0 if n_gpu_layers else last_level_cache()
-    return Meter(cost, ReadCost.of(facts, options.kv_type), cache_bytes=cache_bytes)
+    return Meter(cost, ReadCost.of(facts, options.cache_type), cache_bytes=cache_bytes)
 
 
 def _build(
@@ -178,7 +174,7 @@ def _build(
     try:
         threads = _choose_threads(context, model, options, n_gpu_layers, measured)
         context.set_threads(threads.decode, threads.few, threads.many)
-        conditions = (options.devices, options.flash_attention, options.kv_type, options.n_ubatch)
+        conditions = (options.devices, options.flash_attention, options.cache_type, options.n_ubatch, options.n_cpu_moe)
         key = _key(options.model_path, model, n_gpu_layers, threads, *conditions)
         cost = cost_model_of(context, options.n_ubatch, measured, key)
         rollback = choose_rollback(context, cost, is_recurrent=model.is_recurrent, window=window)
@@ -221,7 +217,7 @@ def open_context(model: Model, facts: ModelFacts, options: EngineOptions, size: 
         n_ubatch=options.n_ubatch,
         n_threads=options.n_threads or physical_cores(),
         flash_attention=options.flash_attention,
-        kv_type=options.kv_type,
+        kv_type=options.cache_type,
         n_snapshots=n_snapshots(facts, options, min(options.n_ubatch, size.n_cells)),
         cuts_windows=is_cut,
     )
@@ -323,7 +319,7 @@ def _choose_threads(
     if options.n_threads is not None:
         return ThreadChoice(options.n_threads, options.n_threads, options.n_threads)
     counts = candidates(physical_cores())
-    key = _key(options.model_path, model, n_gpu_layers, "threads")
+    key = _key(options.model_path, model, n_gpu_layers, options.n_cpu_moe, "threads")
     known = measured.recall(key)
     if known is not None and known.keys() == _THREAD_WIDTHS.keys() and all(n in counts for n in known.values()):
         return ThreadChoice(**known)

@@ -70,7 +70,7 @@ class ModelSettings:
             EngineOptions(
                 "any",
                 n_ctx=self.ctx,
-                kv_type=self.kv_type or "f16",
+                kv_type=self.kv_type,
                 n_gpu_layers=self.gpu_layers,
                 n_threads=self.threads,
             )
@@ -125,7 +125,7 @@ def recommended(name: str) -> str:
     """What a setting is where it is not set, as text."""
     if name in SAMPLING:
         return f"{getattr(_SAMPLING_DEFAULTS, name):g}"
-    return {"kv_type": "f16", "speed": "standard", "system": "none"}.get(name, _AUTOMATIC)
+    return {"speed": "standard", "system": "none"}.get(name, _AUTOMATIC)
 
 
 def setting_name(typed: str) -> str:

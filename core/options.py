@@ -22,8 +22,10 @@ class EngineOptions:
     """Options of one engine. None means: chosen by the engine for this machine.
 
     ``n_ctx`` is the context length of one request in tokens, ``n_cells`` the KV cells that all slots share
-    (at least ``n_ctx``), ``n_slots`` how many requests run at once. ``n_gpu_layers`` None offloads all that fit;
-    of the first ``n_cpu_moe`` layers the experts stay in host memory.
+    (at least ``n_ctx``), ``n_slots`` how many requests run at once. ``n_gpu_layers`` None offloads what fits;
+    of the first ``n_cpu_moe`` layers the experts stay in host memory (None: of those that must). ``kv_type`` None is
+    f16, or a coarser type where that does not fit. What is set is kept, or the load refused: a set ``n_ctx`` is never
+    shortened.
     ``speculation`` auto drafts with lookups, with the prediction heads in the model's file, and with what
     ``draft_path`` names: a small model or an EAGLE-3 head; "draft" with that alone (or with the heads, where none is
     named); off never. ``draft_depth`` switches the judgement off: always so many tokens (to compare with).
@@ -44,9 +46,9 @@ class EngineOptions:
     n_ubatch: int = 512
     n_threads: int | None = None
     n_gpu_layers: int | None = None
-    n_cpu_moe: int = 0
+    n_cpu_moe: int | None = None
     flash_attention: FlashAttention = "auto"
-    kv_type: KvType = "f16"
+    kv_type: KvType | None = None
     mmap: bool = True
     mlock: bool = False
     devices: tuple[str, ...] = ()
@@ -65,7 +67,7 @@ class EngineOptions:
         _at_least("number of KV cells", self.n_cells, 16)
         _at_least("number of threads", self.n_threads, 1)
         _at_least("number of GPU layers", self.n_gpu_layers, 0)
-        if not 0 <= self.n_cpu_moe <= MAX_LAYERS:
+        if self.n_cpu_moe is not None and not 0 <= self.n_cpu_moe <= MAX_LAYERS:
             raise BadOption(f"Experts of 0 to {MAX_LAYERS} layers can stay on the processor, not of {self.n_cpu_moe}.")
         _at_least("cache in RAM in bytes", self.cache_ram, 0)
         _at_least("cache on disk in bytes", self.cache_disk, 0)
@@ -90,10 +92,15 @@ class EngineOptions:
             raise BadOption(f"{self.n_cells} KV cells cannot hold one context of {self.n_ctx} tokens.")
         if self.flash_attention not in get_args(FlashAttention):
             raise BadOption(f"Flash attention must be auto, on or off, not {self.flash_attention!r}.")
-        if self.kv_type not in get_args(KvType):
+        if self.kv_type is not None and self.kv_type not in get_args(KvType):
             raise BadOption(f"The KV cache type must be one of {', '.join(get_args(KvType))}, not {self.kv_type!r}.")
-        if self.flash_attention == "off" and self.kv_type not in ("f32", "f16", "bf16"):
+        if self.flash_attention == "off" and self.cache_type not in ("f32", "f16", "bf16"):
             raise BadOption(f"A KV cache of type {self.kv_type} needs flash attention: set it to auto or on.")
+
+    @property
+    def cache_type(self) -> KvType:
+        """The type of the KV cache, where it is set or has been chosen."""
+        return self.kv_type or "f16"
 
 
 def _at_least(what: str, value: int | None, low: int) -> None:

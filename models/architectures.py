@@ -26,6 +26,8 @@ EMBEDDERS: Final = _names("""
     bert modern-bert nomic-bert nomic-bert-moe neo-bert jina-bert-v2 jina-bert-v3 eurobert gemma-embedding t5encoder
     llama-embed
 """)
+# llama.cpp switches flash attention off for these (llama_init_from_model), and with it caches of quantised types.
+NO_FLASH_ATTENTION: Final = frozenset({"grok"})
 DIFFUSION: Final = frozenset({"dream", "llada", "llada-moe", "rnd1"})
 ENCODER_DECODER: Final = frozenset({"t5"})
 SPEECH: Final = frozenset({"pockettts", "qwen3tts", "wavtokenizer-dec"})

@@ -5,18 +5,17 @@ Commands and the window's library page show the same: they call ``judge`` with t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from models.fit.plan import Plan, shortage
-from models.fit.search import KV_TYPES, Wanted, best_plan, least_plan, seconds_of
+from models.fit.search import Wanted, best_plan, least_plan, seconds_of, usual_ctx
 from models.machine import Machine
 from models.model_facts import ModelFacts
 from models.speed.drafting import DraftPrediction, with_draft
 from models.speed.runs import Measured
 from models.speed.work import Placement, work
 
-USUAL_CTX = 8192
 LONGEST_CTX = 1 << 31
 # Of its free memory, the fullest device must have so much left for a model to fit well.
 _TIGHT = 0.85
@@ -71,22 +70,21 @@ def judge(
     machine: Machine,
     *,
     n_ctx: int | None = None,
-    kv_types: tuple[str, ...] = KV_TYPES,
-    draft: ModelFacts | None = None,
+    wanted: Wanted | None = None,
     acceptance: float | None = None,
     measured: Measured | None = None,
-    n_slots: int = 1,
-    compute: int | None = None,
 ) -> Judgement:
-    """Judge a model; ``n_ctx`` None takes what it was trained for, at most 8,192 tokens.
+    """Judge a model; ``n_ctx`` None takes that of ``wanted``.
 
-    ``draft`` drafts for it; of its drafted tokens the share ``acceptance`` was accepted (None: not known yet).
-    ``compute`` are the bytes of compute buffers, where llama.cpp itself has said so.
+    ``wanted`` is what a load would ask for (None: the usual context, and all else as is best). Of the tokens that its
+    draft drafts the share ``acceptance`` was accepted (None: not known yet).
     """
     problem = _problem(facts, n_ctx)
     if problem is not None:
         return Judgement(Verdict.UNUSABLE, problem)
-    wanted = Wanted(_context(facts, n_ctx), kv_types, draft, n_slots, compute)
+    wanted = wanted or Wanted(usual_ctx(facts))
+    if n_ctx is not None:
+        wanted = replace(wanted, n_ctx=min(n_ctx, facts.n_ctx_train or n_ctx), may_shorten=True)
     plan = best_plan(facts, machine, wanted)
     notes = _notes(facts, n_ctx, wanted, plan)
     if plan is None:
@@ -101,7 +99,7 @@ def judge(
         plan,
         speed,
         UNKNOWN_SPEED if speed is None else None,
-        _drafted(machine, plan, empty, draft, acceptance),
+        _drafted(machine, plan, empty, wanted.draft if plan.has_draft else None, acceptance),
         measured,
         notes,
     )
@@ -117,17 +115,14 @@ def _problem(facts: ModelFacts, n_ctx: int | None) -> str | None:
     return None
 
 
-def _context(facts: ModelFacts, n_ctx: int | None) -> int:
-    trained = facts.n_ctx_train or USUAL_CTX
-    return min(trained, USUAL_CTX) if n_ctx is None else min(n_ctx, trained)
-
-
 def _notes(facts: ModelFacts, n_ctx: int | None, wanted: Wanted, plan: Plan | None) -> tuple[str, ...]:
     notes = []
     if n_ctx is not None and n_ctx > wanted.n_ctx:
         notes.append(f"It was trained for {wanted.n_ctx:,} tokens, and is judged with these instead of {n_ctx:,}.")
     if plan is not None and plan.setting.n_ctx < wanted.n_ctx:
         notes.append(f"There is no room for {wanted.n_ctx:,} tokens of context: {plan.setting.n_ctx:,} fit.")
+    if plan is not None and wanted.draft is not None and not plan.has_draft:
+        notes.append("There is no room for its draft model, so it is loaded without.")
     return tuple(notes)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -30,6 +30,47 @@ class MemoryNeed:
     def total(self) -> int:
         """Bytes altogether."""
         return self.weights + self.kv_cache + self.compute + self.draft
+
+
+@dataclass(frozen=True, slots=True)
+class EngineShape:
+    """What an engine takes memory for besides a model's weights and the tokens in its cache.
+
+    ``n_states`` running states are kept for each of ``n_slots`` requests. A step has ``n_ubatch`` rows, of which
+    ``n_outputs`` may want logits (None: one for each slot), and ``draft_outputs`` in a draft model. ``uses_heads``: the
+    prediction heads in the model's file draft, from a cache of their own.
+    """
+
+    n_slots: int = 1
+    n_states: int = 1
+    n_ubatch: int = 512
+    n_outputs: int | None = None
+    flash_attention: bool = True
+    draft_outputs: int | None = None
+    uses_heads: bool = False
+
+    def need(self, facts: ModelFacts, n_cells: int, kv_type: str, draft: ModelFacts | None = None) -> MemoryNeed:
+        """Estimate what such an engine takes with ``n_cells`` KV cells, and all that drafts for it."""
+        need = estimate(
+            facts,
+            n_cells,
+            kv_type=kv_type,
+            n_slots=self.n_slots * self.n_states,
+            n_ubatch=self.n_ubatch,
+            n_outputs=self.n_outputs or self.n_slots,
+            flash_attention=self.flash_attention,
+            cuts_windows=True,
+        )
+        # Whatever drafts has a cache of F16.
+        drafts = facts.mtp_kv_bytes_per_token() * n_cells if self.uses_heads else 0
+        if draft is not None:
+            rows = self.draft_outputs
+            drafts += estimate(draft, n_cells, n_slots=self.n_slots, n_ubatch=self.n_ubatch, n_outputs=rows).total
+        return replace(need, draft=drafts)
+
+
+ONE_REQUEST = EngineShape()
+"""An engine for one request that drafts nothing."""
 
 
 def estimate(

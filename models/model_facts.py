@@ -148,6 +148,11 @@ class ModelFacts:
         """Bytes of ``kv_bytes_per_token`` that belong to layers with a sliding window."""
         return _cache_bytes((cache for cache in self.caches if cache.window), type_k, type_v)
 
+    def kv_bytes_per_further_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
+        """Bytes that one more token takes in a long context, where layers with a sliding window keep no more."""
+        in_windows = self.kv_bytes_in_windows(type_k, type_v) if self.window else 0
+        return self.kv_bytes_per_token(type_k, type_v) - in_windows
+
     def kv_bytes_per_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
         """Bytes that one token takes in the KV cache, with ggml type names such as "f16" or "q8_0"."""
         return _cache_bytes(self.caches, type_k, type_v)

@@ -102,7 +102,12 @@ def _show(
     facts, known, partners = _facts(entry), entry.facts, _partners(entry, models)
     if drafting is None and partners["draft"] is not None and (partner := models.find(partners["draft"])) is not None:
         drafting = partner.facts
-    judgement = judge_file(known, entry.path, machine_now(), n_ctx=context, draft=drafting) if known else None
+    must_draft = draft is not None
+    judgement = (
+        judge_file(known, entry.path, machine_now(), n_ctx=context, draft=drafting, must_draft=must_draft)
+        if known
+        else None
+    )
     if as_json:
         judged = as_fields(judgement) if judgement else None
         print(json.dumps(facts | partners | {"judgement": judged}, ensure_ascii=False))

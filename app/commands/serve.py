@@ -24,14 +24,25 @@ class EngineChoice:
     n_ctx: Annotated[int | None, _option("--ctx", metavar="N", low=16, help="Context of one request in tokens.")] = None
     n_threads: Annotated[int | None, _option("--threads", metavar="N", low=1, help="CPU threads.")] = None
     n_gpu_layers: Annotated[
-        int | None, _option("--gpu-layers", metavar="N", low=0, help="Layers on the GPU; all that fit if left out.")
+        int | None, _option("--gpu-layers", metavar="N", low=0, help="Layers on the GPU; what fits if left out.")
     ] = None
     n_cpu_moe: Annotated[
-        int, _option("--cpu-moe", metavar="N", low=0, help="Keep the experts of the first N layers on the processor.")
-    ] = 0
+        int | None,
+        _option(
+            "--cpu-moe",
+            metavar="N",
+            low=0,
+            help="Keep the experts of the first N layers on the processor; of those that must if left out.",
+        ),
+    ] = None
     flash_attention: Annotated[FlashAttention, _option("--flash-attention", help="Flash attention.")] = "auto"
     kv_type: Annotated[
-        KvType | None, _option("--kv-type", metavar="TYPE", help=f"KV cache: {', '.join(_KV_TYPES)}; f16 if left out.")
+        KvType | None,
+        _option(
+            "--kv-type",
+            metavar="TYPE",
+            help=f"KV cache: {', '.join(_KV_TYPES)}; f16 or what fits if left out.",
+        ),
     ] = None
     mmap: Annotated[bool, _option("--mmap/--no-mmap", help="Map the file into memory instead of reading it.")] = True
     mlock: Annotated[bool, _option("--mlock", help="Keep the model in memory, never in swap.")] = False

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from app import __version__, paths
 from app.discovery import RunningServer, running_servers
@@ -30,6 +31,7 @@ from app.doctor.report import (
 )
 from core.errors import SlipstreamError
 from core.side_process import run_aside
+from models.fit.plan import Setting
 
 _CHILD_SECONDS = 60
 
@@ -119,8 +121,8 @@ def check_bandwidth(measure_again: bool = False) -> BandwidthFacts:
 
 def check_kernels(measure_again: bool = False) -> Mapping[str, float]:
     """Return what the remembered probe of this machine says of its processor, else probe it (some ten seconds)."""
-    from app.judging import PAIR
     from core import machine_probe
+    from core.known_machine import PAIR
     from core.machine import this_machine
 
     folder = paths.cache_folder()
@@ -181,7 +183,16 @@ def _server_facts(server: RunningServer) -> ServerFacts:
         state = Client(server.url, server.api_key).state()
     except SlipstreamError:
         return ServerFacts(server.pid, server.url, server.model, None)
-    return ServerFacts(server.pid, server.url, state.model or server.model, state.phase)
+    return ServerFacts(server.pid, server.url, state.model or server.model, state.phase, _setting_text(state.fields))
+
+
+def _setting_text(fields: Mapping[str, Any]) -> str:
+    """Say how a model was loaded, by what its server tells of it; "" while there is none."""
+    try:
+        layers, experts, n_ctx = (int(fields[name]) for name in ("n_gpu_layers", "n_cpu_moe", "n_ctx"))
+        return Setting(layers, experts, str(fields["kv_type"]), n_ctx).text
+    except (KeyError, TypeError, ValueError):
+        return ""
 
 
 def _os_name() -> str:

@@ -76,12 +76,13 @@ class FolderFacts:
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """A running server; ``phase`` is None where it does not answer."""
+    """A running server; ``phase`` is None where it does not answer. ``setting`` is how its model was loaded."""
 
     pid: int
     url: str
     model: str | None
     phase: str | None
+    setting: str = ""
 
 
 @dataclass(frozen=True, slots=True)

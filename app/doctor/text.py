@@ -83,7 +83,8 @@ def _folder(folder: FolderFacts) -> Line:
 
 
 def _server(server: ServerFacts) -> Line:
-    return "", f"{server.url}  {server.model or 'no model'}, {server.phase or 'no answer'} (process {server.pid})"
+    stands = ", ".join(part for part in (server.phase or "no answer", server.setting) if part)
+    return "", f"{server.url}  {server.model or 'no model'}, {stands} (process {server.pid})"
 
 
 def _advice(report: Report) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from app.imported_folders import forget_folder, import_folder, places
-from app.judging import identity
 from app.library import folders_file
 from app.library_service.file_changes import FileChanges
 from app.library_service.row_judge import Listed
@@ -15,12 +14,13 @@ from app.model_choice import UnknownModel, catalog
 from app.model_settings import LastUsed, UsageStore
 from app.paths import cache_folder, models_folder, usage_file
 from app.removal import remove_model, why_not_ours
+from core.known_machine import known_runs
 from models.catalog import ModelEntry
 from models.download.records import Record, read_record
 from models.download.standing import Standing, standing
 from models.imported import read_folders
 from models.library.values import ModelDetails, ModelRow, ModelRows, Place, RowJudgement
-from models.speed.runs import Run, measured, read_runs
+from models.speed.runs import Run, measured
 from models.split_files import parts
 
 ROWS_AT_ONCE = 100  # a line that the window reads in a millisecond
@@ -118,7 +118,7 @@ class _Known:
         self._judged, self._folder = judged, models_folder()
         self._used: LastUsed = UsageStore(usage_file()).all()
         self._runs: dict[tuple[str, int], list[Run]] = defaultdict(list)
-        for run in read_runs(cache_folder(), identity()):
+        for run in known_runs(cache_folder()):
             self._runs[run.model, run.n_bytes].append(run)
 
     def row(self, entry: ModelEntry) -> ModelRow:

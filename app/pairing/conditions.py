@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from app.server.settings import ServerSettings
 from core.llama.backends import gpu_backends
-from core.sizing import choose_context
-from models.memory import USABLE_SHARE, estimate, free_memory
+from core.wanted import wanted_of
+from models.fit.search import best_plan, least_plan
+from models.machine import DeviceKind, MachineDevice, machine_of
+from models.memory import USABLE_SHARE, free_memory
 from models.model_facts import ModelFacts
 from models.pairing.gain import CPU_ROW, GPU_ROW, Kind
+from models.pairing.heads import why_no_mtp
 from models.pairing.partner import Conditions
 
 USUAL = ServerSettings()
@@ -18,22 +21,15 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Condit
 
     Where llama.cpp has a GPU, only the engine knows what is free: the room is unknown.
     """
-    free = int(free_memory() * USABLE_SHARE)
-    kv_type = settings.kv_type or "f16"
-    size = choose_context(
-        n_ctx=settings.n_ctx,
-        n_cells=None,
-        n_slots=settings.n_slots,
-        n_ctx_train=facts.n_ctx_train,
-        kv_bytes_per_token=facts.kv_bytes_per_token(kv_type, kv_type),
-        free_bytes=max(free - facts.weight_bytes, 0),
-    )
     has_gpu = settings.n_gpu_layers != 0 and bool(gpu_backends())
-    need = estimate(facts, size.n_cells, kv_type=kv_type, n_slots=settings.n_slots)
+    free = free_memory()
+    machine = machine_of([MachineDevice("CPU", DeviceKind.CPU, free, free)])
+    wanted = wanted_of(facts, settings.engine_options("any"), None, uses_heads=why_no_mtp(facts) is None)
+    plan = best_plan(facts, machine, wanted) or least_plan(facts, machine, wanted)
     return Conditions(
-        n_cells=size.n_cells,
+        n_cells=plan.setting.n_ctx,
         n_slots=settings.n_slots,
-        room=None if has_gpu else free - need.total,
+        room=None if has_gpu else int(free * USABLE_SHARE) - plan.total,
         row_cost=GPU_ROW if has_gpu else CPU_ROW,
         why_no_head=why_no_head,
     )

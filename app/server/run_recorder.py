@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from app.judging import identity
 from core.events import Ended
+from core.known_machine import identity
 from core.loaded_model import LoadedModel
 from core.machine_probe import CPU
 from core.receipt import Receipt

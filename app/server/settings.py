@@ -31,7 +31,7 @@ class ServerSettings:
     n_ctx: int | None = None
     n_threads: int | None = None
     n_gpu_layers: int | None = None
-    n_cpu_moe: int = 0
+    n_cpu_moe: int | None = None
     flash_attention: FlashAttention = "auto"
     kv_type: KvType | None = None
     mmap: bool = True
@@ -92,7 +92,7 @@ class ServerSettings:
             n_gpu_layers=_first(self.n_gpu_layers, own.gpu_layers),
             n_cpu_moe=self.n_cpu_moe,
             flash_attention=self.flash_attention,
-            kv_type=self.kv_type or own.kv_type or "f16",
+            kv_type=self.kv_type or own.kv_type,
             mmap=self.mmap,
             mlock=self.mlock,
             devices=self.devices,

@@ -82,7 +82,7 @@ async def state(http: HttpRequest) -> Response:
         "queued": host.bridge.n_queued + host.n_waiting,
     }
     names = ("n_ctx", "n_slots", "architecture", "n_params", "description", "n_threads", "devices")
-    more = ("n_bytes", "n_ctx_train", "n_cells", "n_gpu_layers", "kv_type", "load_seconds")
+    more = ("n_bytes", "n_ctx_train", "n_cells", "n_gpu_layers", "n_cpu_moe", "kv_type", "load_seconds")
     body |= {name: getattr(model, name, None) for name in (*names, *more)}
     body["snapshot"] = _gauges(host.bridge.snapshot) if now.phase is Phase.READY else None
     body["has_chat_template"] = model is not None and model.chat_template is not None

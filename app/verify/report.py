@@ -62,6 +62,7 @@ class VerifyReport:
             "n_ctx": model.n_ctx,
             "n_threads": model.n_threads,
             "n_gpu_layers": model.n_gpu_layers,
+            "n_cpu_moe": model.n_cpu_moe,
             "kv_type": model.kv_type,
             "devices": list(model.devices),
         }

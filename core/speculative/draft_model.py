@@ -9,6 +9,7 @@ from collections.abc import Sequence as Series
 import numpy as np
 
 from core.branches import Branches
+from core.context_shape import MOST_SHADOWED
 from core.cost_model import CostModel
 from core.draft import PENDING
 from core.llama.batch import Batch
@@ -22,9 +23,6 @@ from core.speculative.drafter import Chain, Guess, Observation
 from core.speculative.tree import Tip, Tree
 from core.thread_control import ThreadControl
 from core.token_buffer import TokenBuffer
-
-# While catching up, this many of the latest tokens are compared with what the draft would have said.
-MOST_SHADOWED = 32
 
 
 class _Lane:

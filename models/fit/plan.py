@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from models.ggml_types import BY_NAME
 from models.machine import DeviceKind, Machine
-from models.memory import MemoryNeed, estimate
+from models.memory import ONE_REQUEST, EngineShape, cells_in_window
 from models.model_facts import ModelFacts
 from models.speed.work import Placement
 
@@ -26,10 +26,17 @@ class Setting:
     kv_type: str
     n_ctx: int
 
+    @property
+    def text(self) -> str:
+        """The setting in words."""
+        layers = [f"{self.n_gpu_layers} layers on GPUs"] if self.n_gpu_layers else []
+        experts = [f"experts of {self.n_cpu_moe} layers on the processor"] if self.n_cpu_moe else []
+        return ", ".join([*layers, *experts, f"{self.kv_type} cache for {self.n_ctx:,} tokens"])
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceNeed:
-    """Bytes that one device must have, and those that are free there. ``draft`` is all that a draft model takes."""
+    """Bytes that one device must have, and those that are free there. ``draft`` is all that drafting takes."""
 
     device: str
     kind: DeviceKind
@@ -47,11 +54,12 @@ class DeviceNeed:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A setting, where it places what, and what each device that takes part needs."""
+    """A setting, where it places what, what each device that takes part needs, and whether a draft is in it."""
 
     setting: Setting
     placement: Placement
     needs: tuple[DeviceNeed, ...]
+    has_draft: bool = False
 
     @property
     def total(self) -> int:
@@ -63,14 +71,24 @@ class Plan:
 
         Infinite where something is needed and nothing is free.
         """
-        shares = [_share(need.total, need.free) for need in self.needs if need.kind is not DeviceKind.CPU]
-        return max([self.host_use, *shares])
+        _, needed, free = self.fullest
+        return _share(needed, free)
 
     @property
     def host_use(self) -> float:
         """The same of host memory alone."""
-        host = sum(need.total for need in self.needs if need.kind is not DeviceKind.GPU)
-        return _share(host, self.needs[0].free)
+        return _share(self._host_need, self.needs[0].free)
+
+    @property
+    def _host_need(self) -> int:
+        return sum(need.total for need in self.needs if need.kind is not DeviceKind.GPU)
+
+    @property
+    def fullest(self) -> tuple[str, int, int]:
+        """The memory of which the largest share is needed: name of the device, bytes needed, bytes free."""
+        gpus = [(need.device, need.total, need.free) for need in self.needs if need.kind is not DeviceKind.CPU]
+        host = (self.needs[0].device, self._host_need, self.needs[0].free)
+        return max([host, *gpus], key=lambda memory: _share(memory[1], memory[2]))
 
     @property
     def is_split(self) -> bool:
@@ -88,13 +106,13 @@ def plan_of(
     machine: Machine,
     setting: Setting,
     draft: ModelFacts | None = None,
-    n_slots: int = 1,
+    shape: EngineShape = ONE_REQUEST,
     compute: int | None = None,
 ) -> Plan:
     """Place a model as llama.cpp does with these settings, and add up the memory; ``compute`` None is estimated."""
     placement = place(facts.n_layers, machine, setting)
     devices = machine.devices
-    need = _estimate(facts, setting, n_slots)
+    need = shape.need(facts, setting.n_ctx, setting.kv_type, draft)
     need = need if compute is None else replace(need, compute=compute)
     weights = [0] * len(devices)
     for layer, where, of_experts in zip(facts.weight_map.layers, placement.layers, placement.experts, strict=True):
@@ -107,11 +125,11 @@ def plan_of(
         weights[placement.output] += n_output
         on_gpus += n_output if not _is_tied(facts) else 0
     weights[0] = max(0, facts.weight_bytes - on_gpus)
-    caches = _caches(facts, placement, setting.kv_type, need.kv_cache, len(devices))
+    in_window = cells_in_window(facts, setting.n_ctx, shape.n_slots, shape.n_ubatch)
+    caches = _caches(facts, placement, setting, in_window, need.kv_cache, len(devices))
     used = {0, *placement.layers, *placement.experts, placement.output}
     drafts = [0] * len(devices)
-    if draft is not None:
-        drafts[placement.layers[-1] if placement.layers else 0] = _estimate(draft, setting, n_slots, "f16").total
+    drafts[placement.layers[-1] if placement.layers else 0] = need.draft
     return Plan(
         setting,
         placement,
@@ -128,6 +146,7 @@ def plan_of(
             for i, device in enumerate(devices)
             if i in used
         ),
+        draft is not None,
     )
 
 
@@ -154,10 +173,6 @@ def place(n_layers: int, machine: Machine, setting: Setting) -> Placement:
     return Placement(layers, experts, device(n_layers))
 
 
-def _estimate(facts: ModelFacts, setting: Setting, n_slots: int, kv_type: str | None = None) -> MemoryNeed:
-    return estimate(facts, setting.n_ctx, kv_type=kv_type or setting.kv_type, n_slots=n_slots)
-
-
 def _is_tied(facts: ModelFacts) -> bool:
     """Whether the output is the table of embeddings, which stays in host memory too."""
     parts = facts.weight_map
@@ -165,9 +180,11 @@ def _is_tied(facts: ModelFacts) -> bool:
     return inside + parts.output.n_bytes + parts.tables > facts.weight_bytes
 
 
-def _caches(facts: ModelFacts, placement: Placement, kv_type: str, n_bytes: int, n_devices: int) -> list[int]:
-    """Share the bytes of the cache among the devices by what their layers keep."""
-    sizes = list(_cache_sizes(facts, kv_type))
+def _caches(
+    facts: ModelFacts, placement: Placement, setting: Setting, in_window: int, n_bytes: int, n_devices: int
+) -> list[int]:
+    """Share the bytes of the cache among the devices by what their layers keep: ``in_window`` tokens where cut."""
+    sizes = list(_cache_sizes(facts, setting, in_window))
     whole = sum(size for _, size in sizes)
     found = [0] * n_devices
     if not whole:
@@ -180,10 +197,11 @@ def _caches(facts: ModelFacts, placement: Placement, kv_type: str, n_bytes: int,
     return shares
 
 
-def _cache_sizes(facts: ModelFacts, kv_type: str) -> Iterator[tuple[int, int]]:
-    kind = BY_NAME[kv_type.lower()]
+def _cache_sizes(facts: ModelFacts, setting: Setting, in_window: int) -> Iterator[tuple[int, int]]:
+    kind = BY_NAME[setting.kv_type.lower()]
     for cache in facts.caches:
-        yield cache.layer, kind.bytes_for(cache.n_k) + kind.bytes_for(cache.n_v)
+        n_cells = in_window if cache.window else setting.n_ctx
+        yield cache.layer, n_cells * (kind.bytes_for(cache.n_k) + kind.bytes_for(cache.n_v))
 
 
 def shortage(plan: Plan) -> Sequence[DeviceNeed]:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from app import cli
+from app.client import ServerState
+from app.discovery import RunningServer
 from app.doctor import checks
 from app.doctor.advice import advice, faults
 from app.doctor.report import BandwidthFacts, FolderFacts, LlamaFacts, Report, ServerFacts, SystemFacts
@@ -127,3 +129,14 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pyt
     found = checks.check_bandwidth()
     assert found.bytes_per_second
     assert "cannot be written" in (found.problem or "")
+
+
+def test_a_running_server_says_how_its_model_was_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {"n_gpu_layers": 20, "n_cpu_moe": 12, "kv_type": "q8_0", "n_ctx": 8192}
+    server = RunningServer(7, "127.0.0.1", 1, "http://127.0.0.1:1", None, "a-model", 0.0)
+    monkeypatch.setattr(checks, "running_servers", lambda: (server,))
+    for told, expected in ((fields, "ready, 20 layers on GPUs, experts of 12 layers on the processor, q8_0"), ({}, "")):
+        monkeypatch.setattr("app.client.Client.state", lambda self, told=told: ServerState("ready", fields=told))
+        (found,) = checks.check_servers()
+        assert expected in render(dataclasses.replace(GOOD, servers=(found,)))
+        assert bool(found.setting) == bool(told)

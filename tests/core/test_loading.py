@@ -16,7 +16,7 @@ from core.cost_model import Calibration
 from core.errors import BadOption, DraftRefused, LoadFailed, ModelDoesNotFit
 from core.events import EngineState, Phase
 from core.loading import load_engine
-from core.measurements import physical_cores
+from core.measurements import measurement_key, physical_cores
 from core.memory_fit import context_size, need_of
 from core.options import EngineOptions, KvType
 from core.request import Request
@@ -238,7 +238,7 @@ def test_experts_that_stay_in_host_memory_give_the_same_text() -> None:
     for n_layers in (0, 3, 99):
         engine, model = load(EngineOptions(path, n_threads=1, n_cpu_moe=n_layers))
         try:
-            assert model.n_cpu_moe == n_layers
+            assert model.n_cpu_moe == min(n_layers, 6)
             _, _, ledger = complete(engine, max_tokens=24, sampling=GREEDY_WITH_LOGPROBS)
             runs.append(greedy_tokens(ledger, "only"))
         finally:
@@ -251,6 +251,47 @@ def test_experts_that_stay_in_host_memory_give_the_same_text() -> None:
 def test_experts_of_layers_that_cannot_be_are_refused(n_layers: int) -> None:
     with pytest.raises(BadOption, match="0 to 512 layers"):
         EngineOptions(str(EMBER), n_cpu_moe=n_layers)
+
+
+def room_between(path: Path, options: EngineOptions, one: KvType, other: KvType) -> int:
+    """Bytes of memory in which there is room for a cache of one of two types."""
+    facts = read_model(path)
+    size = context_size(facts, options)
+    return int(
+        sum(need_of(facts, replace(options, kv_type=each), size).total for each in (one, other)) / 2 / USABLE_SHARE
+    )
+
+
+@pytest.mark.parametrize(
+    "path", [EMBER, gguf_factory.cached(gguf_factory.Recipe(n_experts=4, n_experts_used=2))], ids=["dense", "experts"]
+)
+def test_a_cache_that_has_no_room_in_f16_is_loaded_in_q8_0_and_told(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = EngineOptions(str(path), n_ctx=16_384, n_slots=1, n_threads=1, cache_disk=1 << 20)
+    free = room_between(path, options, "f16", "q8_0")
+    monkeypatch.setattr("core.memory_fit.free_memory", lambda: free)
+    keys: list[tuple[object, ...]] = []
+
+    def noted(*parts: object) -> str:
+        keys.append(parts)
+        return measurement_key(*parts)
+
+    monkeypatch.setattr("core.loading.measurement_key", noted)
+    monkeypatch.setattr("core.cache_loading.model_key", lambda *parts: noted(*parts).encode())
+    engine, model = load_engine(options, cache_folder=tmp_path)
+    text, _, _ = complete(engine, QUESTION, max_tokens=20)
+    per_token = engine.meter._reads.cell
+    engine.close()
+    assert "Ember" in text
+    assert (model.kv_type, model.n_ctx, model.n_cpu_moe) == ("q8_0", 16_384, 0)
+    assert model.notices == (
+        "Because this fits the free memory and is fastest, it is loaded with a KV cache of type q8_0 instead of f16.",
+    )
+    assert per_token == read_model(path).kv_bytes_per_token("q8_0", "q8_0")
+    assert sum("q8_0" in parts for parts in keys) == 2
+    with pytest.raises(ModelDoesNotFit, match=r"without asking for a KV cache of type f16: q8_0 cache for 16,384"):
+        load_engine(replace(options, kv_type="f16"), cache_folder=None)
 
 
 def test_a_draft_without_room_is_left_out_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,13 @@ import pytest
 from models.fit.plan import Setting, place, plan_of
 from models.fit.search import Wanted, best_plan, fits, seconds_of
 from models.judge import UNKNOWN_SPEED, Verdict, judge
-from models.layer_weights import LayerWeights
 from models.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.memory import estimate
-from models.model_facts import ModelFacts, read_model
+from models.model_facts import read_model
 from models.speed.probe import Probe
 from models.speed.work import DeviceTraits, Placement, work
 from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
+from tests.support.made_up_machines import larger
 
 GB = 10**9
 FACTS = read_model(EMBER)
@@ -29,22 +29,6 @@ def machine(
     return machine_of(
         [cpu, *(MachineDevice(f"GPU{i}", DeviceKind.GPU, n, n, gpu_bandwidth) for i, n in enumerate(gpus))]
     )
-
-
-def larger(facts: ModelFacts, factor: int) -> ModelFacts:
-    """A model whose matrices are ``factor`` times as large."""
-
-    def layer(weights: LayerWeights) -> LayerWeights:
-        return LayerWeights(
-            tuple((name, n * factor) for name, n in weights.shared),
-            tuple((name, n * factor) for name, n in weights.experts),
-        )
-
-    parts = facts.weight_map
-    grown = replace(
-        parts, layers=tuple(map(layer, parts.layers)), output=layer(parts.output), tables=parts.tables * factor
-    )
-    return replace(facts, weight_bytes=facts.weight_bytes * factor, weight_map=grown)
 
 
 def test_the_map_of_weights_adds_up():
@@ -143,11 +127,47 @@ def test_no_memory_is_said_with_both_numbers():
 def test_a_draft_takes_memory_and_may_bring_speed():
     draft, deep = read_model(EMBER_DRAFT), larger(FACTS, 50)
     quiet = machine_of([MachineDevice("CPU", DeviceKind.CPU, GB, GB, 25e9)])
-    alone, drafted = judge(deep, quiet), judge(deep, quiet, draft=draft, acceptance=0.9)
+    with_draft = Wanted(1024, draft=draft)
+    alone, drafted = judge(deep, quiet), judge(deep, quiet, wanted=with_draft, acceptance=0.9)
     assert drafted.plan.total > alone.plan.total + draft.weight_bytes
     assert drafted.with_draft.rate > alone.speed.empty
     assert drafted.with_draft.is_acceptance_measured
-    assert judge(deep, quiet, draft=draft, acceptance=0.0).with_draft.depth == 0
+    assert judge(deep, quiet, wanted=with_draft, acceptance=0.0).with_draft.depth == 0
+
+
+def test_a_draft_that_need_not_be_costs_neither_context_nor_precision():
+    draft = read_model(EMBER_DRAFT)
+    may, must = (Wanted(1024, draft=draft, must_draft=must) for must in (False, True))
+    alone = plan_of(FACTS, machine(), Setting(0, 0, "f16", 1024)).total
+    coarse = plan_of(FACTS, machine(), Setting(0, 0, "q4_0", 1024), draft).total
+    tight = machine(host=int(max(alone, coarse) / 0.95) + 1)
+    left_out, kept = judge(FACTS, tight, wanted=may), judge(FACTS, tight, wanted=must)
+    assert (left_out.plan.setting.kv_type, left_out.plan.has_draft, left_out.with_draft) == ("f16", False, None)
+    assert "no room for its draft" in left_out.notes[0]
+    assert (kept.plan.setting.kv_type, kept.plan.has_draft) == ("q4_0", True)
+    assert judge(FACTS, machine(), wanted=may).plan.has_draft
+
+
+def test_what_was_asked_for_is_kept():
+    facts, here = larger(MOE, 200), machine(3 * GB)
+    chosen = best_plan(facts, here, Wanted(1024)).setting
+    assert chosen.n_cpu_moe > 0
+    more = Wanted(1024, n_cpu_moe=6, n_gpu_layers=5, kv_types=("q8_0",))
+    assert best_plan(facts, here, more).setting == Setting(5, 6, "q8_0", 1024)
+    assert best_plan(facts, here, Wanted(1024, n_gpu_layers=7)).setting.n_cpu_moe > 0
+    assert best_plan(facts, here, Wanted(1024, n_gpu_layers=7, n_cpu_moe=0)) is None
+    assert best_plan(facts, here, Wanted(1024, n_gpu_layers=0)).setting == Setting(0, 0, "f16", 1024)
+    assert best_plan(facts, machine(), Wanted(1024, n_gpu_layers=7, n_cpu_moe=9)).setting.n_cpu_moe == 6
+    assert best_plan(FACTS, machine(host=40_000_000), Wanted(1 << 20, may_shorten=False)) is None
+
+
+@pytest.mark.parametrize("changes", [{"key_length": 80}, {"architecture": "grok"}])
+def test_a_coarser_cache_is_only_for_models_that_llama_cpp_gives_one(changes):
+    tight = machine(host=plan_of(FACTS, machine(), Setting(0, 0, "f16", 1024)).total)
+    assert best_plan(FACTS, tight, Wanted(1024)).setting.kv_type == "q8_0"
+    facts = replace(FACTS, **changes)
+    assert best_plan(facts, tight, Wanted(1024)) is None
+    assert best_plan(facts, tight, Wanted(1024, ("q8_0",))).setting.kv_type == "q8_0"
 
 
 def test_a_machine_nobody_measured_has_no_speed_but_a_fit():

@@ -218,5 +218,5 @@ def _field(name: str, words: SettingWords) -> TextField | PromptField | OneOf:
     if name == "system":
         return PromptField()
     if name in CHOICES:
-        return OneOf(words.label, CHOICES[name], "Automatic (recommended)" if name == "draft" else "")
+        return OneOf(words.label, CHOICES[name], "Automatic (recommended)" if name in ("draft", "kv_type") else "")
     return TextField()

@@ -69,7 +69,8 @@ def test_options_of_the_server_stand_before_those_of_the_model():
     options = ServerSettings(n_ctx=256, kv_type="f16").engine_options("m.gguf", own=own)
     assert (options.n_ctx, options.kv_type, options.n_threads, options.n_gpu_layers) == (256, "f16", 1, 0)
     assert ServerSettings().engine_options("m.gguf", own=own).kv_type == "q8_0"
-    assert replace(ServerSettings().engine_options("m.gguf"), n_slots=4).kv_type == "f16"
+    options = ServerSettings().engine_options("m.gguf")
+    assert (options.kv_type, options.n_cpu_moe, options.n_gpu_layers) == (None, None, None)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,7 @@ def test_a_real_server_honours_them(own_home: Path):
     running = RunningServer(ServerProcess(["--parallel", "2"]))
     try:
         state = running.state
-        assert (state["n_ctx"], state["kv_type"], state["n_threads"]) == (256, "q8_0", 1)
+        assert (state["n_ctx"], state["kv_type"], state["n_threads"], state["n_cpu_moe"]) == (256, "q8_0", 1, 0)
         assert state["spark"] == "ember-draft-q8_0"
         usage = UsageStore(own_home / "data" / "usage.json")
         running.wait_until(lambda _: usage.all().of(EMBER) is not None)

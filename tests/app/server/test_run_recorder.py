@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app.judging import identity, judge_file, machine_now
+from app.judging import judge_file, machine_now
 from app.server.run_recorder import RunRecorder
 from core.events import Ended, FinishReason
+from core.known_machine import identity
 from core.loaded_model import LoadedModel, SparkModel
 from core.receipt import Receipt
 from core.request import Request

@@ -54,7 +54,7 @@ def test_every_setting_is_there_with_what_is_recommended(qtbot, page: LibraryPag
     assert isinstance(temperature, TextField)
     assert isinstance(kv_type, OneOf)
     assert (temperature.text(), temperature.placeholderText()) == ("", "0.8")
-    assert kv_type.currentText() == "f16 (recommended)"
+    assert kv_type.currentText() == "Automatic (recommended)"
     draft = dialog.rows["draft"].field
     assert isinstance(draft, OneOf)
     assert [draft.itemText(at) for at in range(draft.count())] == [
