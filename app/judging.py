@@ -1,8 +1,8 @@
 """This machine as models are judged for it, and judgements of models here and on the Hub.
 
 Commands and the window's library page call the same three functions: ``machine_now`` once (about half a second: a
-process of its own asks llama.cpp for its devices), then ``judge_file`` or ``judge_remote`` for each model, and
-``recommended`` for a repository. None of them measures anything: ``doctor`` and the server do.
+process of its own asks llama.cpp for its devices), then ``judge_file`` or ``judge_remote`` for each model. None of
+them measures anything: ``doctor`` and the server do.
 """
 
 from __future__ import annotations
@@ -17,12 +17,9 @@ if TYPE_CHECKING:
     from core.model_settings import ModelSettings
     from core.options import EngineOptions
     from models.fit.search import Wanted
-    from models.hub.client import Hub
-    from models.hub.repository import RemoteModel, Repository
     from models.judge import Judgement
     from models.machine import Machine
     from models.model_facts import ModelFacts
-    from models.recommend import Recommendation
     from models.speed.runs import Run
 
 
@@ -110,35 +107,6 @@ def _wanted(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None)
     return wanted_of(facts, options, draft, uses_heads=why_no_mtp(facts) is None)
 
 
-def recommended(hub: Hub, repository: Repository, here: Here, n_ctx: int | None = None) -> Recommendation | None:
-    """Judge all quantisations of a repository by the header of one, a few MB; None where it has no models.
-
-    Raises HubError and GgufError where that header cannot be read.
-    """
-    from models.hub.remote_source import remote_facts
-    from models.hub.repository import Role
-    from models.judge import judge
-    from models.recommend import Candidate, recommend, resized
-
-    models = [model for model in repository.with_role(Role.MODEL) if not model.missing and model.quantisation]
-    if not models:
-        return None
-    read = _middle(models)
-    facts = remote_facts(hub, repository, read)
-    candidates = []
-    for model in models:
-        own = facts if model is read else resized(facts, model.quantisation, model.n_bytes)
-        wanted = _wanted(own, _options(Path(model.name)), None)
-        judgement = judge(own, here.machine, n_ctx=n_ctx, wanted=wanted)
-        candidates.append(Candidate(model.name, model.quantisation, model.n_bytes, judgement))
-    return recommend(candidates)
-
-
-def _middle(models: list[RemoteModel]) -> RemoteModel:
-    """The model in the middle by size: the nearest to most of the others."""
-    return sorted(models, key=lambda model: model.n_bytes)[len(models) // 2]
-
-
 def as_fields(judgement: Judgement) -> dict[str, Any]:
     """The judgement as JSON has it; speeds in tokens per second, memory in bytes."""
     plan, speed, drafted, measured = judgement.plan, judgement.speed, judgement.with_draft, judgement.measured
@@ -172,24 +140,27 @@ def as_fields(judgement: Judgement) -> dict[str, Any]:
 
 def as_lines(judgement: Judgement) -> list[list[str]]:
     """The judgement as rows of label and text."""
+    from models.judge import rate_text
+
     rows = [["fit", f"{judgement.verdict.value}. {judgement.sentence}"], *(["", note] for note in judgement.notes)]
     plan, speed, drafted, measured = judgement.plan, judgement.speed, judgement.with_draft, judgement.measured
     if plan is not None and judgement.fits:
         rows += [["plan", _plan_text(judgement)]]
     if speed is not None:
-        text = f"{_rate(speed.empty)} tokens/s at an empty context, {_rate(speed.full)} behind {speed.n_ctx:,} tokens"
-        rows.append(["predicted", text])
+        behind = f"{rate_text(speed.full)} behind {speed.n_ctx:,} tokens"
+        rows.append(["predicted", f"{rate_text(speed.empty)} tokens/s at an empty context, {behind}"])
     elif judgement.why_no_speed is not None:
         rows.append(["predicted", judgement.why_no_speed])
     if drafted is not None:
         known = "measured" if drafted.is_acceptance_measured else "assumed"
         share = f"{100 * drafted.acceptance:.0f} % of drafted tokens accepted, {known}"
-        gain = f"{_rate(drafted.rate)} tokens/s ({share})" if drafted.depth else f"drafting does not pay ({share})"
+        gain = f"{rate_text(drafted.rate)} tokens/s ({share})" if drafted.depth else f"drafting does not pay ({share})"
         rows.append(["with draft", gain])
     if measured is not None:
-        plain = "" if measured.rate <= 1.05 * measured.plain_rate else f", {_rate(measured.plain_rate)} without drafts"
+        is_drafted = measured.rate > 1.05 * measured.plain_rate
+        plain = f", {rate_text(measured.plain_rate)} without drafts" if is_drafted else ""
         where = f"behind {measured.n_past:,} tokens (replies: {measured.n_runs})"
-        rows.append(["measured", f"{_rate(measured.rate)} tokens/s{plain}, {where}"])
+        rows.append(["measured", f"{rate_text(measured.rate)} tokens/s{plain}, {where}"])
     return rows
 
 
@@ -221,7 +192,3 @@ def _plan_text(judgement: Judgement) -> str:
     plan = judgement.plan
     assert plan is not None
     return ", ".join([*(f"{need.device} {size(need.total)}" for need in plan.needs), plan.setting.text])
-
-
-def _rate(rate: float) -> str:
-    return f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"

@@ -166,5 +166,10 @@ def _drafted(
     return with_draft(target, alone, row, acceptance)
 
 
+def rate_text(per_second: float) -> str:
+    """Return tokens per second as they are shown everywhere: with a digit after the point below 10."""
+    return f"{per_second:,.1f}" if per_second < 10 else f"{per_second:,.0f}"
+
+
 def _size(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:.0f} MB"

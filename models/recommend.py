@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from models.ggml_types import BY_NAME
-from models.judge import Judgement, Verdict
+from models.judge import Judgement, Verdict, rate_text
 from models.layer_weights import BytesByType, LayerWeights
 from models.model_facts import ModelFacts, WeightBytes
 from models.quality import is_needless, main_type, rank
@@ -51,15 +51,15 @@ def recommend(candidates: Sequence[Candidate], enough: float = ENOUGH) -> Recomm
     if quick:
         best = min(quick, key=_quality)
         return Recommendation(
-            best, f"{best.quantisation}: the best quality that fits well and gives {_shown(best)} tokens/s here."
+            best, f"{best.quantisation}: the best quality that fits well and is quick enough: {_pace(best)}."
         )
     if any(_rate(one) for one in fitting):
         fastest = max(fitting, key=_rate)
         why = "is the fastest that fits" if green else "is the fastest that fits at all"
         return Recommendation(
             fastest,
-            f"{fastest.quantisation}: none that fits well gives {enough:g} tokens/s; this one {why}, with "
-            f"{_shown(fastest)}.",
+            f"{fastest.quantisation}: none that fits well keeps {enough:g} tokens/s while its context fills; this one "
+            f"{why}: {_pace(fastest)}.",
         )
     best = min(green or fitting, key=_quality)
     how = "fits well" if green else "fits"
@@ -74,9 +74,14 @@ def _rate(one: Candidate) -> float:
     return 2.0 / (1.0 / speed.empty + 1.0 / speed.full) if speed is not None else 0.0
 
 
-def _shown(one: Candidate) -> str:
-    rate = _rate(one)
-    return f"{rate:.0f}" if rate >= 10 else f"{rate:.1f}"
+def _pace(one: Candidate) -> str:
+    """The speed in the figures that a judgement of the same file shows."""
+    speed = one.judgement.speed
+    if speed is None:
+        return "how fast it is here is not known"
+    empty, full = rate_text(speed.empty), rate_text(speed.full)
+    behind = f", {full} behind {speed.n_ctx:,} tokens" if full != empty else ""
+    return f"{empty} tokens/s here{behind}"
 
 
 def _quality(one: Candidate) -> tuple[float, int]:

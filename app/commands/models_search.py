@@ -100,12 +100,13 @@ def show_remote(name: str, as_json: bool, n_ctx: int | None = None, draft: Model
 
 def _advice(client: Hub, repository: Repository, n_ctx: int | None) -> dict[str, Any]:
     """Which of the models to take here; where no header can be read, why nothing is said."""
-    from app.judging import machine_now, recommended
+    from app.judging import machine_now
+    from app.repository_judge import RepositoryJudge
     from models.gguf_errors import GgufError
     from models.hub.errors import HubError
 
     try:
-        found = recommended(client, repository, machine_now(), n_ctx)
+        found = RepositoryJudge(client, repository, machine_now, n_ctx).recommended()
     except (HubError, GgufError) as error:
         return {"name": None, "quantisation": None, "sentence": f"No advice on what to take: {error}"}
     if found is None or found.candidate is None:

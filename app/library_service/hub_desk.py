@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.judging import judge_remote, recommended
 from app.library import change_hub, hub, hub_settings, log_in, log_out
 from app.library_service.machine_watch import MachineWatch
+from app.repository_judge import RepositoryJudge
 from models.curated import CuratedList, curated
 from models.hub.repository import FoundRepository, Repository
 from models.judge import Verdict
@@ -20,8 +20,8 @@ class HubDesk:
 
     def __init__(self, machine: MachineWatch) -> None:
         self._machine = machine
-        # At one commit a repository stays as it is: judging its models asks for it once.
-        self._seen: dict[str, Repository] = {}
+        # What is said of a repository's models is one judgement as long as it is shown: made once, told in many places.
+        self._seen: dict[str, RepositoryJudge] = {}
 
     def curated(self) -> CuratedList:
         """Return the models to begin with."""
@@ -35,7 +35,15 @@ class HubDesk:
 
     def repository(self, repo_id: str) -> Repository:
         """Return one repository, as it is now."""
-        found = hub().repository(repo_id)
+        self._seen.pop(repo_id, None)
+        return self._look(repo_id).repository
+
+    def _judge_of(self, repo_id: str) -> RepositoryJudge:
+        return self._seen.get(repo_id) or self._look(repo_id)
+
+    def _look(self, repo_id: str) -> RepositoryJudge:
+        client = hub()
+        found = RepositoryJudge(client, client.repository(repo_id), self._machine.now)
         while len(self._seen) >= _N_KEPT:
             self._seen.pop(next(iter(self._seen)))
         self._seen[repo_id] = found
@@ -44,12 +52,11 @@ class HubDesk:
     def judge(self, repo_id: str, wanted: str) -> Judgement:
         """Read the header of one model over the network; raises GgufError and NothingToChoose too."""
         from models.download.model_download import choose_one
-        from models.hub.remote_source import remote_facts
 
-        repository = self._seen.get(repo_id) or self.repository(repo_id)
-        model = choose_one(repository, wanted)
-        facts = remote_facts(hub(), repository, model)
-        judged = judge_remote(facts, self._machine.now())
+        judge = self._judge_of(repo_id)
+        model = choose_one(judge.repository, wanted)
+        facts, judged = judge.judged(model)
+        speed = judged.speed
         return Judgement(
             repo_id=repo_id,
             name=model.name,
@@ -65,17 +72,18 @@ class HubDesk:
             bytes_per_token=facts.active_bytes_per_token,
             kv_bytes_per_token=facts.kv_bytes_per_token(),
             has_chat_template=facts.has_chat_template,
-            licence=facts.licence or repository.licence,
+            licence=facts.licence or judge.repository.licence,
             problem=facts.problem,
             fit=FITS.get(judged.verdict),
             advice=judged.sentence,
-            predicted_rate=judged.speed.empty if judged.speed is not None else None,
+            predicted_rate=speed.empty if speed is not None else None,
+            full_rate=speed.full if speed is not None else None,
+            n_ctx=speed.n_ctx if speed is not None else 0,
         )
 
     def recommend(self, repo_id: str) -> Recommended:
-        """Say which model of a repository to take here, by one header; raises GgufError too."""
-        repository = self._seen.get(repo_id) or self.repository(repo_id)
-        found = recommended(hub(), repository, self._machine.now())
+        """Say which model of a repository to take here, by a header or two; raises GgufError too."""
+        found = self._judge_of(repo_id).recommended()
         if found is None:
             return Recommended(repo_id, None, "")
         return Recommended(repo_id, found.candidate.name if found.candidate is not None else None, found.sentence)
@@ -96,9 +104,11 @@ class HubDesk:
     def log_in(self, token: str) -> HubFacts:
         """Keep a token; raises LibraryError too."""
         log_in(token)
+        self._seen.clear()
         return self.facts()
 
     def log_out(self) -> HubFacts:
         """Forget the token."""
         log_out()
+        self._seen.clear()
         return self.facts()

@@ -103,7 +103,10 @@ class ModelDetails:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a model on the Hub would be on this machine, from its header. ``advice`` is a sentence."""
+    """What a model on the Hub would be on this machine, from its header. ``advice`` is a sentence.
+
+    Tokens per second: ``predicted_rate`` at no context, ``full_rate`` behind ``n_ctx`` tokens.
+    """
 
     repo_id: str
     name: str
@@ -124,6 +127,8 @@ class Judgement:
     fit: Fit | None = None
     advice: str = ""
     predicted_rate: float | None = None
+    full_rate: float | None = None
+    n_ctx: int = 0
 
 
 @dataclass(frozen=True, slots=True)

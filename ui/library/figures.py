@@ -164,6 +164,8 @@ def judged_facts(judged: Judgement) -> Facts:
         ("Memory", FITS[judged.fit][0] if judged.fit is not None else ""),
         ("Expected speed", rate(judged.predicted_rate) if judged.predicted_rate else ""),
     ]
+    if judged.full_rate:
+        facts.append(("At full context", f"{rate(judged.full_rate)} behind {count(judged.n_ctx)} tokens"))
     return [(label, value or DASH) for label, value in facts]
 
 

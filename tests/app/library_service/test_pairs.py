@@ -6,10 +6,13 @@ import shutil
 from pathlib import Path
 
 from models.catalog import STARTER_FOLDER
+from models.judge import rate_text
 from models.library import requests as ask
 from models.library.values import Choosing, Fit, ModelRow, PairStep, RowJudgement, Trouble
+from tests.support.gguf_factory import Recipe, cached
 from tests.support.hub_server import HubServer
 from tests.support.library_pipe import SECONDS, LibraryPipe
+from tests.support.probed import remember_probe
 
 EMBER, DRAFT = "ember-q8_0", "ember-draft-q8_0"
 SMALL = STARTER_FOLDER / "ember-draft-q8_0.gguf"
@@ -91,11 +94,22 @@ def test_a_test_is_stopped_and_a_second_one_is_refused_meanwhile(library: Librar
     assert last.trouble.sentence == "The test was stopped."
 
 
-def test_a_repository_has_a_recommended_model(library: LibraryPipe, hub: HubServer) -> None:
-    hub.add(REPO, {"fox-Q8_0.gguf": SMALL.read_bytes(), "fox-Q4_0.gguf": SMALL.read_bytes()[:200_000]})
+def test_a_repository_has_a_recommended_model_with_the_speeds_that_its_card_shows(
+    library: LibraryPipe, hub: HubServer, models_folder: Path
+) -> None:
+    remember_probe(models_folder.parents[1] / "cache")
+    # The header of one of the three smallest tells about all at first.
+    kinds = {"Q4_0": "Q4_0", "Q4_1": "Q4_0", "Q5_0": "Q4_0", "Q8_0": "Q8_0", "F16": "F16"}
+    hub.add(REPO, {f"fox-{name}.gguf": cached(Recipe(8, kind)).read_bytes() for name, kind in kinds.items()})
     found = library.get(ask.Recommend(REPO))
-    assert found.name is not None
-    assert found.sentence.startswith("Q8_0: ")
+    assert found.name == "fox-Q8_0"
+    card = library.get(ask.Judge(REPO, "fox-Q8_0.gguf"))
+    empty, full = rate_text(card.predicted_rate), rate_text(card.full_rate)
+    speeds = f"{empty} tokens/s here, {full} behind {card.n_ctx:,} tokens."
+    assert found.sentence == f"Q8_0: the best quality that fits well and is quick enough: {speeds}"
+    hub.repos[REPO].files["fox-Q8_0.gguf"] = SMALL.read_bytes()[:200_000]
+    library.get(ask.ShowRepository(REPO))
+    assert library.get(ask.Recommend(REPO)).name == "fox-Q5_0", "broken ones are seen by their own headers"
     hub.add("acme/none", {"README.md": b"Nothing."})
     assert library.get(ask.Recommend("acme/none")).name is None
 

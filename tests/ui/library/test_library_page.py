@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QDialog, QMessageBox
 
 from models.catalog import STARTER_FOLDER
 from tests.support.hub_server import Fault, HubServer
+from tests.support.probed import remember_probe
 from ui.library.hub_dialog import HubDialog
 from ui.library.library_page import DOWNLOADS, FIND, HERE, LibraryPage
 from ui.main_window import MainWindow
@@ -130,6 +131,7 @@ def test_the_list_to_begin_with_and_a_search(qtbot, page: LibraryPage) -> None:
 
 
 def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_folder: Path) -> None:
+    remember_probe(models_folder.parents[1] / "cache")
     opened(qtbot, page)
     pane = page.finder.pane
     assert [(row.title, row.right) for row in pane.list.rows.rows] == [
@@ -144,6 +146,9 @@ def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_
     pane.list.choose("fox-Q8_0.gguf")
     qtbot.waitUntil(pane.facts.isVisible, **LONG)
     assert pane.facts.facts["Parameters"] == "2 M"
+    expected, full = (pane.facts.facts[label] for label in ("Expected speed", "At full context"))
+    speeds = f"{expected.replace('tok/s', 'tokens/s')} here, {full.replace(' tok/s', '')}."
+    assert pane.recommendation.text().endswith(speeds)
     pane.download.click()
     qtbot.waitUntil(lambda: pane.download.text() == "Downloaded", **LONG)
     pane.download.click()
