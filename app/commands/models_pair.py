@@ -43,7 +43,8 @@ def pair(
     """List what can draft for a model, the best first, with what it gains here or why it cannot.
 
     A small model of the same vocabulary, or a head made for the model, guesses tokens that the model then checks
-    several at a time. The texts stay the same. The best one that fits into memory is used without being asked for.
+    several at a time. The texts stay the same. The best one that fits into memory is used without being asked for,
+    unless the model's own settings name one; --use, --none and --auto replace that.
     """
     from app.model_choice import catalog, find_entry
     from core.errors import BadOption
@@ -66,17 +67,21 @@ def pair(
 def _changed(entry: ModelEntry, models: Catalog, use: str | None, none: bool, auto: bool) -> str:
     """Change who drafts, where that is asked for; return what was done."""
     from app.pairing.decision import gain_words
-    from app.pairing.service import choose, forget_choice
+    from app.pairing.own_draft import own_draft
+    from app.pairing.service import choose, choose_automatically
 
+    # A choice goes last: what the settings name would go before it.
+    reset = " The draft in the model's settings is reset." if own_draft(entry.path) is not None else ""
     if use is not None:
         partner = choose(entry, use, models)
         assert partner is not None
-        return f"{partner.name} drafts for {entry.name} from now on ({gain_words(partner)})."
+        return f"{partner.name} drafts for {entry.name} from now on ({gain_words(partner)}).{reset}"
     if none:
         choose(entry, None, models)
-        return f"No model drafts for {entry.name} from now on."
+        return f"No model drafts for {entry.name} from now on.{reset}"
     if auto:
-        return "Chosen automatically again." if forget_choice(entry) else "It was chosen automatically already."
+        was_chosen = choose_automatically(entry)
+        return f"Chosen automatically again.{reset}" if was_chosen else "It was chosen automatically already."
     return ""
 
 
@@ -138,7 +143,7 @@ def _as_dict(entry: ModelEntry, found: Pairing, extra: Offers) -> dict[str, Any]
         "model": entry.name,
         "used": found.used.name if found.used is not None else None,
         "why": found.decision.why,
-        "chosen_by": choice.by if choice is not None else None,
+        "chosen_by": "settings" if found.decision.by_settings else choice.by if choice is not None else None,
         "partners": [partner.as_dict() for partner in found.partners],
         "offers": [
             {

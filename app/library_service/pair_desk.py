@@ -15,7 +15,7 @@ from app.library_service.machine_watch import MachineWatch
 from app.library_service.model_shelf import ModelShelf
 from app.pairing.downloads import offers
 from app.pairing.pair_test import PairTest, PairTestResult, Trial
-from app.pairing.service import Pairing, choose, forget_choice, pairing
+from app.pairing.service import Pairing, choose, choose_automatically, pairing
 from models.catalog import ModelEntry
 from models.judge import Judgement
 from models.library.values import Choosing, ModelJudgement, OfferRow, Offers, PairStep, PartnerRow, Partners
@@ -55,10 +55,10 @@ class PairDesk:
         return Offers(name, tuple(rows), found.notes)
 
     def choose(self, name: str, way: str, partner: str) -> Partners:
-        """Choose who drafts; raises UnknownModel, CannotPair and LibraryError."""
+        """Choose who drafts, instead of what the settings name; raises UnknownModel, CannotPair and LibraryError."""
         entry = self._shelf.entry(name)
         if way == Choosing.AUTOMATIC:
-            forget_choice(entry)
+            choose_automatically(entry)
         else:
             choose(entry, partner if way == Choosing.NAMED else None, self._shelf.listed)
         self._changed(entry)
@@ -121,19 +121,24 @@ def _told(trial: Trial) -> str:
 
 def _partners(name: str, found: Pairing) -> Partners:
     choice, decision = found.choice, found.decision
-    is_named = choice is not None and choice.draft is not None
-    by_user = choice is not None and choice.by == "user"
-    choosing = Choosing.AUTOMATIC if not by_user else Choosing.NAMED if is_named else Choosing.NONE
     return Partners(
         name=name,
         used=decision.used.name if decision.used is not None else None,
         why=decision.why,
-        choosing=choosing,
+        choosing=_choosing(found),
         by_test=choice is not None and choice.by == "test",
         has_worthy=any(partner.is_worth_it for partner in found.partners),
         notices=(*found.problems, *decision.notices),
         partners=tuple(_partner(partner) for partner in found.partners),
     )
+
+
+def _choosing(found: Pairing) -> Choosing:
+    if found.decision.by_settings:
+        return Choosing.SETTINGS
+    if found.choice is None or found.choice.by != "user":
+        return Choosing.AUTOMATIC
+    return Choosing.NAMED if found.choice.draft is not None else Choosing.NONE
 
 
 def _partner(partner: Partner) -> PartnerRow:

@@ -10,7 +10,6 @@ import logging
 from pathlib import Path
 from typing import Protocol
 
-from app.model_choice import find_draft
 from app.pairing.conditions import conditions_of
 from app.pairing.draft import Draft
 from app.pairing.service import pairing, toys
@@ -19,7 +18,6 @@ from core.errors import SlipstreamError
 from models.catalog import Catalog, ModelEntry
 
 _log = logging.getLogger("slipstream.pairing")
-NONE = "none"
 
 
 class Named(Protocol):
@@ -34,39 +32,20 @@ class Named(Protocol):
         """Its file."""
 
 
-def draft_for(entry: Named, models: Catalog, settings: ServerSettings, *, own: str | None = None) -> Draft:
-    """Return who drafts for a model that a server loads with these settings; never raises, since the model must load.
-
-    ``own`` is what the model's own settings say: a name or a path, "none", or None for nothing.
-    """
+def draft_for(entry: Named, models: Catalog, settings: ServerSettings) -> Draft:
+    """Return who drafts for a model that a server loads with these settings; never raises: the model must load."""
     if not settings.uses_draft or settings.speculation == "off":
         return Draft(why="No draft model is asked for.")
     try:
-        notices: tuple[str, ...] = ()
-        if own is not None:
-            found = _of_settings(own, models)
-            if not found.notices:
-                return found
-            notices = found.notices
         model = entry if isinstance(entry, ModelEntry) else toys().find(str(entry.path))
         if model is None or model.facts is None or model.problem is not None:
-            return Draft(notices=notices)  # loading it says what is wrong
+            return Draft()  # loading it says what is wrong
         found_here = pairing(model, models, conditions_of(model.facts, settings))
     except (OSError, ValueError, SlipstreamError) as error:
         _log.exception("no partner was looked for")
         return Draft(notices=(f"No partner was looked for: {error}",))
     decision = found_here.decision
-    notices += found_here.problems + decision.notices
+    notices = found_here.problems + decision.notices
     if decision.used is None:
         return Draft(None, None, decision.why, notices)
     return Draft(decision.used.path, decision.used.name, decision.why, notices)
-
-
-def _of_settings(own: str, models: Catalog) -> Draft:
-    if own.casefold() == NONE:
-        return Draft(why="The model's settings say that none drafts.")
-    try:
-        chosen = find_draft(own, models)
-    except SlipstreamError as error:
-        return Draft(notices=(f"The draft in the model's settings cannot be used. {error.message}",))
-    return Draft(chosen.path, chosen.name, f"{chosen.name} drafts, as the model's settings say.")

@@ -13,11 +13,15 @@ LOOKUPS = "Prompt lookup drafts without a model."
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Who drafts; ``used`` None is nobody. ``why`` is a sentence, ``notices`` say what went otherwise than chosen."""
+    """Who drafts; ``used`` None is nobody. ``why`` is a sentence, ``notices`` say what went otherwise than chosen.
+
+    ``by_settings`` says that the model's own settings decided.
+    """
 
     used: Partner | None
     why: str
     notices: tuple[str, ...] = ()
+    by_settings: bool = False
 
 
 def decide(partners: Sequence[Partner], choice: Choice | None) -> Decision:
@@ -37,6 +41,38 @@ def decide(partners: Sequence[Partner], choice: Choice | None) -> Decision:
     else:
         what = f"{choice.name}, which was chosen to draft, cannot: {chosen.problem}"
     return Decision(fallback.used, fallback.why, (f"{what} {fallback.why}",))
+
+
+def by_settings(named: Partner | None, otherwise: Decision) -> Decision:
+    """Return the decision of a model's settings, which name a draft or None for nobody.
+
+    It goes before ``otherwise``; where the named one cannot draft, that holds. One that can and is not expected to be
+    worth it was wished for all the same.
+    """
+    if named is None:
+        return Decision(None, f"None drafts: {_FIRST.format('say so')} {_other(None, otherwise)}", by_settings=True)
+    if named.problem is not None and not named.has_vocabulary:
+        notice = f"The model's settings name {named.name}, which cannot draft for it. {named.problem}"
+        return Decision(otherwise.used, otherwise.why, (notice, *otherwise.notices))
+    why = f"{named.name} drafts: {_FIRST.format('name it')} {_other(named, otherwise)}"
+    notices = (f"{named.name} may not help: {_lower(named.problem)}",) if named.problem is not None else ()
+    return Decision(named, why, notices, by_settings=True)
+
+
+_FIRST = "the model's settings {}, which goes before automatic pairing."
+
+
+def _other(used: Partner | None, otherwise: Decision) -> str:
+    """What would be without the settings, in their own words."""
+    if used is not None and otherwise.used is not None and used.path == otherwise.used.path:
+        return f"That would choose the same ({gain_words(used)})."
+    if used is None and otherwise.used is None:
+        return LOOKUPS
+    return f"Without that: {_lower(otherwise.why) if otherwise.why.startswith('You ') else otherwise.why}"
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def gain_words(partner: Partner) -> str:

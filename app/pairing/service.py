@@ -12,7 +12,8 @@ from app.exit_codes import ExitCode
 from app.library import LibraryError, told
 from app.model_choice import catalog
 from app.pairing.conditions import conditions_of, machine_key
-from app.pairing.decision import Decision, decide
+from app.pairing.decision import Decision, by_settings, decide
+from app.pairing.own_draft import NONE, forget_own_draft, own_draft
 from app.paths import data_folder
 from models.catalog import Catalog, ModelEntry
 from models.gguf_errors import GgufError
@@ -80,7 +81,10 @@ def pairing(
     conditions: Conditions | None = None,
     kept: PairStore | None = None,
 ) -> Pairing:
-    """Return who could draft for a model, and who does. Reads headers, asks no network."""
+    """Return who could draft for a model, and who does. Reads headers, asks no network.
+
+    What the model's own settings name goes before what was chosen and what is expected.
+    """
     kept = kept if kept is not None else store()
     problems = (kept.problem,) if kept.problem is not None else ()
     if entry.facts is None or entry.problem is not None:
@@ -95,20 +99,45 @@ def pairing(
     except GgufError:
         choice = None
     found = find_partners(entry, _candidates(entry, models, choice), kept, conditions)
-    return Pairing(found, decide(found, choice), choice, problems)
+    decision = decide(found, choice)
+    own = own_draft(entry.path)
+    if own is None:
+        return Pairing(found, decision, choice, problems)
+    if own.casefold() == NONE:
+        return Pairing(found, by_settings(None, decision), choice, problems)
+    # A list of names may lack a title or a path that the catalogue knows.
+    draft = models.find(own) or catalog().find(own)
+    if draft is None:
+        notice = f"The draft in the model's settings cannot be used: there is no model called {own!r}."
+        return Pairing(found, replace(decision, notices=(notice, *decision.notices)), choice, problems)
+    if all(partner.path != draft.path for partner in found):
+        found = (*find_partners(entry, (draft,), kept, conditions), *found)
+    named = next(partner for partner in found if partner.path == draft.path)
+    return Pairing(found, by_settings(named, decision), choice, problems)
 
 
 def choose(entry: ModelEntry, draft: str | None, models: Models | None = None) -> Partner | None:
     """Let ``draft`` (a name, a path, or "mtp") draft for a model from now on; None: nobody.
 
-    Returns the partner. Raises CannotPair with the reason, UnknownModel, and LibraryError where it cannot be kept.
+    What the model's settings say of it is reset, since that would go before. Returns the partner. Raises CannotPair
+    with the reason, UnknownModel, and LibraryError where it cannot be kept.
     """
     models = models if models is not None else catalog()
     partner = partner_named(entry, draft, models) if draft is not None else None
     if partner is not None and not partner.is_usable:
         raise CannotPair(f"{partner.name} cannot draft for {entry.name}. {partner.problem}")
     keep_choice(entry, partner, "user")
+    forget_own_draft(entry)
     return partner
+
+
+def choose_automatically(entry: ModelEntry) -> bool:
+    """Forget what was chosen for a model, also in its settings; says whether there was something.
+
+    Raises LibraryError.
+    """
+    was_set, was_chosen = forget_own_draft(entry), forget_choice(entry)
+    return was_set or was_chosen
 
 
 def partner_named(entry: ModelEntry, name: str, models: Models) -> Partner:
@@ -145,7 +174,7 @@ def keep_choice(entry: ModelEntry, partner: Partner | None, by: By, machine: str
 
 
 def forget_choice(entry: ModelEntry) -> bool:
-    """Choose automatically again; says whether something had been chosen. Raises LibraryError."""
+    """Forget the choice that a test or the user made; says whether there was one. Raises LibraryError."""
     kept, target = store(), _id(entry)
     return saved(lambda: kept.forget_choice(target))
 

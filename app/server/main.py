@@ -65,10 +65,10 @@ def _run(settings: ServerSettings, listening: socket.socket) -> int:
     bridge = EngineBridge()
     supervisor = Supervisor(bridge.deliver, log_folder=log_folder(), cache_folder=cache_folder())
 
-    def draft_of(entry: Entry, own: str | None) -> Draft:
+    def draft_of(entry: Entry) -> Draft:
         from app.pairing.automatic import draft_for  # on the thread that loads: others start meanwhile
 
-        return draft_for(entry, models, settings, own=own)
+        return draft_for(entry, models, settings)
 
     host = ModelHost(supervisor, bridge, models, settings, UserKeeper(), draft_of)
     recorder = RunRecorder(cache_folder(), lambda: host.model)

@@ -83,12 +83,9 @@ class ModelHost:
         catalog: ModelCatalog,
         settings: ServerSettings,
         keeper: ModelKeeper | None = None,
-        draft_for: Callable[[Entry, str | None], Draft] = lambda entry, own: Draft(),
+        draft_for: Callable[[Entry], Draft] = lambda entry: Draft(),
     ) -> None:
-        """``draft_for`` says who drafts for a model where nobody was named; it may read files, and does not raise.
-
-        It gets what the model's own settings say about that.
-        """
+        """``draft_for`` says who drafts for a model where nobody was named; it may read files, and does not raise."""
         self.engine, self.bridge, self.catalog = engine, bridge, catalog
         self._keeper = keeper or NoKeeper()
         self._draft_for = draft_for
@@ -142,7 +139,7 @@ class ModelHost:
         """Return the engine's options. A draft that was found and not named must not cost the model."""
         own = self._keeper.settings_of(entry.path)
         if named is None:
-            draft = self._draft_for(entry, own.draft)
+            draft = self._draft_for(entry)
             for notice in draft.notices:
                 _log.warning("%s", notice)
             if self._entry is entry:

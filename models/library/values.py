@@ -158,8 +158,9 @@ class ModelJudgement:
 
 
 class Choosing(StrEnum):
-    """How it is decided who drafts."""
+    """How it is decided who drafts; SETTINGS: the model's own settings name it, which goes before the others."""
 
+    SETTINGS = "settings"
     AUTOMATIC = "automatic"
     NONE = "none"
     NAMED = "named"

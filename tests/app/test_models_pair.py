@@ -89,6 +89,19 @@ def test_a_partner_is_chosen_by_hand_and_automatically_again(pair, library):
     assert read(pair, "deep")["used"] == "ember-draft-q8_0"
 
 
+def test_a_draft_in_the_settings_goes_first_and_is_said_until_another_is_chosen(pair, library, capsys):
+    assert cli.main(["models", "settings", "deep", "--set", "draft=ember-q8_0"]) == ExitCode.OK
+    capsys.readouterr()
+    out = pair("deep")[1]
+    assert out.startswith("deep: ember-q8_0 drafts: the model's settings name it, which goes before automatic pairing.")
+    assert "Without that: ember-draft-q8_0 drafts" in out
+    assert "*  ember-q8_0" in out
+    found = read(pair, "deep")
+    assert (found["used"], found["chosen_by"]) == ("ember-q8_0", "settings")
+    assert "Chosen automatically again. The draft in the model's settings is reset." in pair("deep", "--auto")[1]
+    assert (read(pair, "deep")["used"], read(pair, "deep")["chosen_by"]) == ("ember-draft-q8_0", None)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

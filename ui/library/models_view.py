@@ -271,6 +271,7 @@ class ModelsView(QWidget):
     def _change_settings(self, name: str) -> None:
         dialog = SettingsDialog(self._link, name, self.window())
         dialog.saved.connect(self.told)
+        dialog.saved.connect(self.details.look)  # a draft that is named there goes before others
         dialog.open()
 
     def _make_smaller(self, name: str) -> None:

@@ -17,6 +17,10 @@ MOST_REFUSED = 4
 MOST_TESTED = 3
 STAGES = {"loading": "Loading {}…", "measuring": "Measuring with {}…"}
 STOPPED = "Stopped. What had been measured is kept; who drafts is as before."
+WHO = "Who drafts when this model is loaded"
+WHO_BY_SETTINGS = "The model's settings name it. What is chosen here takes its place."
+HOLDS = "This holds from the next time the model is loaded."
+RESET = "The draft in the model's settings is reset."
 NO_OFFER = "There is nothing to download that is known to fit."
 
 
@@ -38,7 +42,7 @@ class PartnersCard(QWidget):
         self.why, self.refused, self.result = _words(), _words("muted"), _words()
         self.facts = FactsGrid()
         self.choice, self.test = QPushButton("Automatic"), QPushButton("Test this pair")
-        self.choice.setToolTip("Who drafts when this model is loaded")
+        self.choice.setToolTip(WHO)
         self.test.setToolTip("Measures on this machine and keeps the fastest; takes about a minute for each")
         self.test.clicked.connect(self._on_test)
         self.bar = QProgressBar()
@@ -129,9 +133,11 @@ class PartnersCard(QWidget):
         self.refused.setVisible(bool(lines))
 
     def _show_choice(self, found: Partners, usable: list[PartnerRow]) -> None:
-        self.choice.setVisible(bool(usable))
-        now = {Choosing.AUTOMATIC: "Automatic", Choosing.NONE: "None"}.get(found.choosing, found.used or "Chosen")
-        self.choice.setText(f"{now}  ▾")
+        now = {Choosing.AUTOMATIC: "Automatic", Choosing.NONE: "None"}.get(found.choosing, found.used or "None")
+        is_set = found.choosing is Choosing.SETTINGS
+        self.choice.setVisible(bool(usable) or is_set)
+        self.choice.setText(f"{now}, by its settings  ▾" if is_set else f"{now}  ▾")
+        self.choice.setToolTip(WHO_BY_SETTINGS if is_set else WHO)
         self.choice.setAccessibleName(f"Who drafts: {now}")
         menu = QMenu(self)
         group = QActionGroup(menu)
@@ -202,12 +208,15 @@ class PartnersCard(QWidget):
     # What the user does.
 
     def choose(self, way: Choosing, partner: str = "") -> None:
-        """Choose who drafts."""
-        self._link.ask(ask.ChoosePartner(self._name, way.value, partner), self._on_chosen, self._on_refused)
+        """Choose who drafts; that takes the place of what the settings name."""
+        was_set = self.shown is not None and self.shown.choosing is Choosing.SETTINGS
+        said = f"{RESET} {HOLDS}" if was_set else HOLDS
+        request = ask.ChoosePartner(self._name, way.value, partner)
+        self._link.ask(request, lambda found: self._on_chosen(found, said), self._on_refused)
 
-    def _on_chosen(self, found: Partners) -> None:
+    def _on_chosen(self, found: Partners, said: str) -> None:
         self._on_partners(found)
-        self._say_result(found.name, "This holds from the next time the model is loaded.")
+        self._say_result(found.name, said)
         self.changed.emit()
 
     def _on_refused(self, trouble: Trouble) -> None:

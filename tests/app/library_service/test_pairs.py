@@ -8,7 +8,7 @@ from pathlib import Path
 from models.catalog import STARTER_FOLDER
 from models.judge import rate_text
 from models.library import requests as ask
-from models.library.values import Choosing, Fit, ModelRow, PairStep, RowJudgement, Trouble
+from models.library.values import Choosing, Fit, ModelRow, PairStep, RowJudgement, SettingText, Trouble
 from tests.support.gguf_factory import Recipe, cached
 from tests.support.hub_server import HubServer
 from tests.support.library_pipe import SECONDS, LibraryPipe
@@ -63,6 +63,18 @@ def test_partners_are_shown_and_chosen(library: LibraryPipe) -> None:
     assert "You chose" in named.why
     assert library.get(ask.ChoosePartner(EMBER, Choosing.AUTOMATIC)).choosing is Choosing.AUTOMATIC
     assert "larger" in library.ask(ask.ChoosePartner(DRAFT, Choosing.NAMED, EMBER)).sentence
+
+
+def test_what_the_settings_name_is_shown_and_a_choice_takes_its_place(library: LibraryPipe) -> None:
+    library.get(ask.ChangeSettings(EMBER, (SettingText("draft", "none"),)))
+    found = library.get(ask.ShowPartners(EMBER))
+    assert (found.used, found.choosing) == (None, Choosing.SETTINGS)
+    assert "the model's settings say so, which goes before automatic pairing" in found.why
+    assert library.get(ask.JudgeModel(EMBER)).draft is None
+    chosen = library.get(ask.ChoosePartner(EMBER, Choosing.AUTOMATIC))
+    assert (chosen.used, chosen.choosing) == (DRAFT, Choosing.AUTOMATIC)
+    sheet = library.get(ask.Settings(EMBER))
+    assert [one.text for one in sheet.settings if one.name == "draft"] == [None]
 
 
 def test_where_none_fits_there_is_a_reason_and_a_word_on_what_could_be_downloaded(library: LibraryPipe) -> None:

@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 
 from app.model_choice import UnknownModel, catalog, find_model
+from app.model_settings import ModelSettingsStore
 from app.pairing.automatic import draft_for
-from app.pairing.service import CannotPair, choose, forget_choice, pairing, partners
+from app.pairing.service import CannotPair, choose, choose_automatically, forget_choice, pairing, partners
+from app.paths import model_settings_file
 from app.server.model_host import GivenModel
 from app.server.settings import ServerSettings
 from core.errors import BadOption
 from models.catalog import ModelEntry
 from tests.support import gguf_factory, head_factory
 from tests.support.gguf_factory import EMBER, EMBER_DRAFT
+from tests.support.pair_files import other_words
 
 USUAL = ServerSettings()
 STARTER = GivenModel("ember-q8_0", EMBER, is_toy=True)
@@ -26,8 +29,14 @@ def deep() -> ModelEntry:
     return find_model("deep")
 
 
-def drafts(entry: ModelEntry | GivenModel, settings: ServerSettings = USUAL, own: str | None = None):
-    return draft_for(entry, catalog(), settings, own=own)
+def drafts(entry: ModelEntry | GivenModel, settings: ServerSettings = USUAL):
+    return draft_for(entry, catalog(), settings)
+
+
+def set_draft(entry: ModelEntry, name: str) -> None:
+    ModelSettingsStore(model_settings_file()).change(
+        entry.path, entry.name, lambda old: old.with_texts({"draft": name})
+    )
 
 
 def test_the_bundled_model_has_the_bundled_partner(home):
@@ -104,14 +113,48 @@ def test_a_damaged_store_is_said_and_the_model_has_a_partner(home, library):
     assert "pairs.json.broken-1, and a new one begins" in found.notices[0]
 
 
-def test_settings_of_the_model_go_before_choices(library):
+def test_settings_of_the_model_go_before_choices_until_another_is_made(library):
     choose(deep(), None)
-    assert drafts(deep(), own="ember-q8_0").path == EMBER
-    choose(deep(), "ember-q8_0")
-    assert drafts(deep(), own="None").path is None
-    found = drafts(deep(), own="nobody")
+    set_draft(deep(), "ember-q8_0")
+    found = drafts(deep())
     assert found.path == EMBER
+    assert "ember-q8_0 drafts: the model's settings name it, which goes before automatic pairing." in found.why
+    assert "Without that: you chose that none drafts." in found.why
+    assert choose(deep(), "ember-q8_0") is not None
+    assert drafts(deep()).why.startswith("You chose ember-q8_0")
+    set_draft(deep(), "None")
+    assert drafts(deep()).path is None
+    assert "None drafts: the model's settings say so" in drafts(deep()).why
+    assert choose_automatically(deep())
+    assert not choose_automatically(deep())
+    assert (drafts(deep()).path, drafts(deep()).notices) == (EMBER_DRAFT, ())
+
+
+def test_a_draft_in_the_settings_that_cannot_be_used_costs_a_sentence(library, tmp_path):
+    set_draft(deep(), "nobody")
+    found = drafts(deep())
+    assert found.path == EMBER_DRAFT
     assert "draft in the model's settings cannot be used" in found.notices[0]
+    other_words(library / "other.gguf", {900: "fox"})
+    set_draft(deep(), "other")
+    found = drafts(deep())
+    assert found.path == EMBER_DRAFT
+    assert "The model's settings name other, which cannot draft for it. 1 token id means" in found.notices[0]
+    elsewhere = tmp_path / "elsewhere.gguf"
+    shutil.copyfile(EMBER_DRAFT, elsewhere)
+    set_draft(deep(), str(elsewhere))
+    assert drafts(deep()).path == elsewhere
+    assert pairing(deep()).partners[0].path == elsewhere
+
+
+def test_one_of_the_right_tokens_is_used_as_wished_with_what_speaks_against_it(library, monkeypatch):
+    set_draft(deep(), "ember-q8_0")
+    entry = deep()
+    assert entry.facts is not None
+    monkeypatch.setattr("app.pairing.conditions.free_memory", lambda: entry.facts.weight_bytes)
+    found = drafts(entry)
+    assert found.path == EMBER
+    assert "ember-q8_0 may not help: it needs" in found.notices[0]
 
 
 def test_where_memory_is_short_nobody_drafts(library, monkeypatch):

@@ -249,7 +249,7 @@ def test_when_the_server_leaves_everybody_in_the_line_is_told():
 def test_each_model_has_the_partner_that_is_found_for_it(caplog):
     async def scenario(stage):
         drafts = {"a": Draft(Path("small.gguf"), "small", "It is best.", ("Another is gone.",))}
-        stage.host._draft_for = lambda entry, own: drafts.get(entry.name, Draft())
+        stage.host._draft_for = lambda entry: drafts.get(entry.name, Draft())
         for entry in (A, B):
             stage.host.load(entry)
             await settle()
@@ -263,7 +263,7 @@ def test_each_model_has_the_partner_that_is_found_for_it(caplog):
 
 def test_a_named_draft_goes_before_one_that_would_be_found():
     async def scenario(stage):
-        stage.host._draft_for = lambda entry, own: Draft(Path("found.gguf"), "found")
+        stage.host._draft_for = lambda entry: Draft(Path("found.gguf"), "found")
         stage.host.pair(A, B)
         stage.host.load(A)
         await settle()

@@ -8,6 +8,7 @@ from models.catalog import STARTER_FOLDER
 from models.library.values import Choosing
 from tests.support.hub_server import HubServer
 from ui.library.library_page import FIND, HERE, LibraryPage
+from ui.library.settings_dialog import SettingsDialog
 
 REPO = "acme/fox-GGUF"
 SMALL = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
@@ -61,6 +62,22 @@ def test_who_drafts_is_chosen(qtbot, page: LibraryPage) -> None:
     assert card.choice.text().startswith("None")
     assert "next time" in card.result.text()
     assert "You chose that none drafts." in card.why.text()
+
+
+def test_a_draft_in_the_settings_is_shown_and_a_choice_takes_its_place(qtbot, page: LibraryPage) -> None:
+    paired(qtbot, page, EMBER)
+    card = page.models.details.partners
+    page.models.details.settings.click()
+    (dialog,) = page.window().findChildren(SettingsDialog)
+    qtbot.waitUntil(dialog.form.isEnabled, **LONG)
+    qtbot.keyClicks(dialog.rows["draft"].field, DRAFT)
+    dialog.save.click()
+    qtbot.waitUntil(lambda: card.shown is not None and card.shown.choosing is Choosing.SETTINGS, **LONG)
+    assert card.choice.text().startswith(f"{DRAFT}, by its settings")
+    assert "goes before automatic pairing. That would choose the same" in card.why.text()
+    card.choose(Choosing.AUTOMATIC)
+    qtbot.waitUntil(lambda: card.choice.text().startswith("Automatic"), **LONG)
+    assert card.result.text().startswith("The draft in the model's settings is reset.")
 
 
 def test_a_pair_is_tested_by_one_click_and_another_can_be_stopped(qtbot, page: LibraryPage) -> None:
