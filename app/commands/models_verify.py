@@ -25,6 +25,7 @@ def verify(
     Exit code 1 where they differ, 2 where nothing is known to compare with.
     """
     from app.library import LibraryError
+    from app.mending import mending
     from app.model_choice import find_entry
     from app.paths import models_folder
     from models.download.standing import Standing
@@ -36,19 +37,22 @@ def verify(
     except OSError as error:
         raise LibraryError(f"{entry.name} cannot be read: {error.strerror}.", ExitCode.MODEL) from error
     worst = next((one for one in (Standing.CHANGED, Standing.UNKNOWN) if one in found.values()), Standing.VERIFIED)
+    how = mending(entry) if worst is Standing.CHANGED else None
     if as_json:
         files = {str(file): stands.value for file, stands in found.items()}
-        print(json.dumps({"name": entry.name, "verified": worst.value, "files": files}, ensure_ascii=False))
+        facts = {"name": entry.name, "verified": worst.value, "files": files}
+        print(json.dumps(facts | {"mended_by": how.command if how is not None else None}, ensure_ascii=False))
     if worst is Standing.CHANGED:
         changed = ", ".join(str(file) for file, stands in found.items() if stands is Standing.CHANGED)
         raise LibraryError(
-            f"{changed} is not what was downloaded: its SHA-256 differs. Remove the model with `slipstream models rm "
-            f"{entry.name}` and get it again.",
+            f"{changed} is not what it was: its SHA-256 differs. {how.for_command if how is not None else ''}".rstrip(),
             ExitCode.ERROR,
         )
     if worst is Standing.UNKNOWN:
         raise LibraryError(
-            f"{entry.name} was not downloaded or made here, so there is no checksum to compare it with.", ExitCode.USAGE
+            f"{entry.name} was not downloaded or made here, so there is no checksum to compare it with. If it does not "
+            "work, get it again from where you had it, or look for it with `slipstream models search WORDS`.",
+            ExitCode.USAGE,
         )
     if not as_json:
         print(f"{entry.name} ({size(entry.n_bytes)}) is what it was: its SHA-256 is the recorded one.")

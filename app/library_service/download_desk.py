@@ -52,7 +52,11 @@ class DownloadDesk:
 
     def pull(self, repo_id: str, wanted: str) -> None:
         """Download a model when it is its turn."""
-        self.queue.add(Wish(repo_id, wanted))
+        self.add(Wish(repo_id, wanted))
+
+    def add(self, wish: Wish) -> None:
+        """Download what is wished for when it is its turn."""
+        self.queue.add(wish)
         self._bulletin.note()
 
     def pause(self, number: int) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from app.exit_codes import ExitCode
 from app.imported_folders import forget_folder, import_folder, places
-from app.library import folders_file
+from app.library import LibraryError, folders_file
 from app.library_service.file_changes import FileChanges
 from app.library_service.row_judge import Listed
+from app.mending import mending
 from app.model_choice import UnknownModel, catalog
 from app.model_settings import LastUsed, UsageStore
 from app.paths import cache_folder, models_folder, usage_file
@@ -22,6 +25,9 @@ from models.imported import read_folders
 from models.library.values import ModelDetails, ModelRow, ModelRows, Place, RowJudgement
 from models.speed.runs import Run, measured
 from models.split_files import parts
+
+if TYPE_CHECKING:
+    from models.download.model_download import Wish
 
 ROWS_AT_ONCE = 100  # a line that the window reads in a millisecond
 
@@ -93,6 +99,16 @@ class ModelShelf:
         listed = [(place, True) for place in known] + [(place, False) for place in others]
         return tuple(Place(str(place.path), place.kind.value, is_imported) for place, is_imported in listed)
 
+    def wish(self, name: str) -> Wish:
+        """Return the download that mends a model; raises UnknownModel, and LibraryError where there is none."""
+        entry = self.entry(name)
+        how = mending(entry)
+        wish = how.wish if how is not None else None
+        if wish is None:
+            unknown = f"{name} was not downloaded here, so what it was is not known."
+            raise LibraryError(how.for_window if how is not None else unknown, ExitCode.USAGE)
+        return wish
+
     def dismiss(self, path: str) -> None:
         """Say no more of what happened to a file."""
         self._changes.dismiss(path)
@@ -126,6 +142,8 @@ class _Known:
         record = read_record(self._folder, entry.path)
         stands = standing(self._folder, parts(entry.path))
         judged = self._judged(entry)
+        how = mending(entry) if stands is Standing.CHANGED else None
+        wish = how.wish if how is not None else None
         return ModelRow(
             name=entry.name,
             path=str(entry.path),
@@ -148,6 +166,9 @@ class _Known:
             predicted_rate=judged.predicted_rate if judged is not None else None,
             measured_rate=self._measured(entry),
             has_changed=stands is Standing.CHANGED,
+            mending=how.for_window if how is not None else "",
+            repo_id=wish.repo_id if wish is not None else "",
+            wanted=wish.wanted if wish is not None else "",
         )
 
     def _measured(self, entry: ModelEntry) -> float | None:

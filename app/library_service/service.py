@@ -118,6 +118,7 @@ class Service:
             ask.LogIn: self._changing_hub(lambda request: hub.log_in(request.token)),
             ask.LogOut: self._changing_hub(lambda request: hub.log_out()),
             ask.Pull: lambda request: downloads.pull(request.repo_id, request.wanted),
+            ask.Mend: lambda request: downloads.add(shelf.wish(request.name)),
             ask.Pause: lambda request: downloads.pause(request.number),
             ask.Resume: lambda request: downloads.resume(request.number),
             ask.Cancel: lambda request: downloads.cancel(request.number),

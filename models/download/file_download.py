@@ -10,12 +10,14 @@ from pathlib import Path
 
 from models.download.errors import WrongContent, told
 from models.download.journal import Journal, Subject, check_records, read_records
+from models.download.mending import take_over
 from models.download.options import DownloadOptions
 from models.download.pieces import PieceMap, piece_bytes_for
 from models.download.progress import Phase
 from models.download.ranges import Ranges
+from models.download.records import pieces_of
 from models.download.repair import repair
-from models.download.safe_path import partial
+from models.download.safe_path import partial, target
 from models.download.transfer import Transfer
 from models.hub.client import Hub
 from models.hub.repository import RemoteFile
@@ -33,6 +35,8 @@ class FileDownload:
         self.file = file
         self.part = partial(folder, repo_id, file.path, ".part")
         self._journal_path = partial(folder, repo_id, file.path, ".journal")
+        self._place = target(folder, repo_id, file.path)
+        self._kept = pieces_of(folder, self._place)
         self._hub, self._repo_id, self._commit, self._options = hub, repo_id, commit, options
         piece_bytes = options.piece_bytes or piece_bytes_for(file.n_bytes)
         self._subject = Subject(file.content, file.n_bytes, piece_bytes)
@@ -47,7 +51,7 @@ class FileDownload:
     def run(self, stop: threading.Event, report: Report) -> None:
         """Fetch and verify; afterwards ``part`` is the file. Raises HubError and DownloadError."""
         try:
-            journal, pieces = self._begin(report)
+            journal, pieces = self._begin(stop, report)
         except OSError as error:
             raise told(error, self.part.parent, self.file.n_bytes - self.n_received) from error
         ranges = Ranges(self._hub, self._repo_id, self._commit, self.file, self._options.n_connections)
@@ -66,16 +70,18 @@ class FileDownload:
         for path in (self.part, self._journal_path):
             path.unlink(missing_ok=True)
 
-    def finish(self, target: Path) -> None:
-        """Put the verified file in its place; raises OSError."""
+    def finish(self) -> Path:
+        """Put the verified file in its place and return that; raises OSError."""
         with open(self.part, "rb") as file:
             os.fsync(file.fileno())
-        target.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(self.part, target)
-        with contextlib.suppress(OSError):
-            self._journal_path.unlink(missing_ok=True)
+        self._place.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(self.part, self._place)
+        with contextlib.suppress(OSError):  # the file is right without it
+            self._kept.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(self._journal_path, self._kept)
+        return self._place
 
-    def _begin(self, report: Report) -> tuple[Journal, PieceMap]:
+    def _begin(self, stop: threading.Event, report: Report) -> tuple[Journal, PieceMap]:
         """Open the partial file and its journal, and see what of it is good."""
         self.part.parent.mkdir(parents=True, exist_ok=True)
         pieces = PieceMap(self._subject.n_bytes, self._subject.piece_bytes)
@@ -87,6 +93,12 @@ class FileDownload:
         with open(self.part, "ab") as file:
             # A hole: what is not written takes no space.
             file.truncate(self.file.n_bytes)
+        try:
+            parts = (self._place, self._kept, self.part)
+            take_over(*parts, journal, pieces, stop, lambda n_bytes: report(Phase.CHECKING, n_bytes))
+        except BaseException:
+            journal.close()
+            raise
         check_records(self.part, journal, pieces)
         return journal, pieces
 

@@ -17,8 +17,9 @@ from models.download.options import DownloadOptions
 from models.download.progress import Phase, Progress, Speed
 from models.download.records import Record, is_verified, read_record, remove_empty, write_record
 from models.download.safe_path import partial, target
+from models.download.standing import Standing, verify
 from models.hub.client import Hub
-from models.hub.errors import FileNotFound
+from models.hub.errors import FileNotFound, RevisionNotFound
 from models.hub.grouping import choose
 from models.hub.repository import RemoteModel, Repository, Role
 
@@ -28,11 +29,15 @@ _REPORT_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What to download: ``wanted`` is a quantisation or a file name; empty means the repository's only model."""
+    """What to download: ``wanted`` is a quantisation or a file name; empty means the repository's only model.
+
+    ``or_newest`` takes the newest version where the Hub no longer has the ``revision``.
+    """
 
     repo_id: str
     wanted: str = ""
     revision: str | None = None
+    or_newest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,7 @@ class ModelDownload:
         Raises HubError and DownloadError.
         """
         for _ in range(RESTARTS):
-            repository = self._hub.repository(self.wish.repo_id, self.wish.revision)
+            repository = self._repository()
             model = choose_one(repository, self.wish.wanted)
             try:
                 return self._one(repository, model, report)
@@ -95,6 +100,15 @@ class ModelDownload:
                 # What is there of it belongs to another content now: its journal says so, and it begins anew.
                 self._speed = Speed()
         raise ChangedOnHub(model.name)
+
+    def _repository(self) -> Repository:
+        wish = self.wish
+        try:
+            return self._hub.repository(wish.repo_id, wish.revision)
+        except RevisionNotFound:
+            if not wish.or_newest:
+                raise
+            return self._hub.repository(wish.repo_id)
 
     def discard(self, repository: Repository, model: RemoteModel) -> None:
         """Remove what is there of an unfinished download."""
@@ -116,18 +130,29 @@ class ModelDownload:
 
         with only_one(lock, self._stop, waiting):
             pairs = zip(files, targets, strict=True)
-            missing = [(file, place) for file, place in pairs if not self._is_there(file, place)]
+            missing = [file for file, place in pairs if not self._is_there(file, place, model.n_bytes, report)]
             if missing:
-                n_there = model.n_bytes - sum(file.file.n_bytes for file, _ in missing)
-                self._check_space([file for file, _ in missing])
-                self._fetch([file for file, _ in missing], n_there, model.n_bytes, report)
+                n_there = model.n_bytes - sum(file.file.n_bytes for file in missing)
+                self._check_space(missing)
+                self._fetch(missing, n_there, model.n_bytes, report)
                 self._install(repository, missing)
         report(Progress(Phase.DONE, model.n_bytes, model.n_bytes))
         return Downloaded(repository, model, tuple(targets), was_there=not missing)
 
-    def _is_there(self, file: FileDownload, place: Path) -> bool:
+    def _is_there(self, file: FileDownload, place: Path, n_total: int, report: Callable[[Progress], None]) -> bool:
         record = read_record(self._folder, place)
-        return record is not None and record.content == file.file.content and is_verified(self._folder, place)
+        if record is None or record.content != file.file.content:
+            return False
+        if is_verified(self._folder, place):
+            return True
+        # Touched, or written anew with the same content: reading is quicker than fetching.
+        report(Progress(Phase.CHECKING, 0, n_total))
+        try:
+            if place.stat().st_size != file.file.n_bytes:
+                return False
+            return verify(self._folder, place, lambda n_read, n_bytes: None, self._stop) is Standing.VERIFIED
+        except OSError:
+            return False  # fetching it says what is wrong
 
     def _check_space(self, files: list[FileDownload]) -> None:
         n_missing = sum(file.file.n_bytes - file.n_received for file in files)
@@ -158,11 +183,11 @@ class ModelDownload:
                 halt.set()
         _raise_first([error for future in running if (error := future.exception()) is not None])
 
-    def _install(self, repository: Repository, files: list[tuple[FileDownload, Path]]) -> None:
+    def _install(self, repository: Repository, files: list[FileDownload]) -> None:
         """Put all files in their places, the first part of a split model last: it is the one that is listed."""
         try:
-            for file, place in reversed(files):
-                file.finish(place)
+            for file in reversed(files):
+                place = file.finish()
                 status = place.stat()
                 remote = file.file
                 write_record(

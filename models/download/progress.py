@@ -43,8 +43,8 @@ class Speed:
 
     def progress(self, now: float, n_done: int, n_total: int, phase: Phase = Phase.DOWNLOADING) -> Progress:
         """Take note of ``n_done`` at ``now`` (seconds) and say how it goes."""
-        if self._seen and n_done < self._seen[-1][1]:
-            self._seen.clear()
+        if phase is Phase.CHECKING or (self._seen and n_done < self._seen[-1][1]):
+            self._seen.clear()  # what is found on the disk is not downloaded
         self._seen.append((now, n_done))
         while len(self._seen) > 2 and now - self._seen[1][0] >= WINDOW_SECONDS:
             self._seen.popleft()

@@ -11,7 +11,15 @@ from pathlib import Path
 
 from models.download.content import digest_of, hasher
 from models.download.errors import Stopped
-from models.download.records import RECORDS_FOLDER, Record, is_verified, read_record, remove_record, write_record
+from models.download.records import (
+    RECORDS_FOLDER,
+    Record,
+    is_verified,
+    move_record,
+    read_record,
+    remove_record,
+    write_record,
+)
 
 _CHUNK = 1 << 20
 _NEVER = -1
@@ -89,8 +97,7 @@ def settle(folder: Path, changes: Iterable[Moved | Gone]) -> None:
     """Let the records follow: moved files keep theirs, and what is gone is forgotten. Raises OSError."""
     for change in changes:
         if isinstance(change, Moved):
-            write_record(folder, change.now, change.record)
-            remove_record(folder, change.before)
+            move_record(folder, change.before, change.now, change.record)
         else:
             remove_record(folder, change.path)
 

@@ -112,6 +112,13 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
+class Mend:
+    """Download again what differs in the files of a model that were changed after their download."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Pause:
     """Stop a download and keep what has arrived."""
 
@@ -262,8 +269,8 @@ class Dismiss:
 
 Request = (
     ListModels | ShowModel | Settings | ChangeSettings | OfferQuantise | Quantise | CancelQuantise | ListCurated
-    | SearchHub | ShowRepository | Judge | Pull | Pause | Resume | Cancel | Move | ClearEnded | Remove | Import | Forget
-    | JudgeModel | ShowPartners | FindOffers | ChoosePartner | TestPair | StopPairTest | Recommend | Dismiss
+    | SearchHub | ShowRepository | Judge | Pull | Mend | Pause | Resume | Cancel | Move | ClearEnded | Remove | Import
+    | Forget | JudgeModel | ShowPartners | FindOffers | ChoosePartner | TestPair | StopPairTest | Recommend | Dismiss
     | ListPlaces | ShowHub | ChangeHub | LogIn | LogOut
 )  # fmt: skip
 

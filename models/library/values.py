@@ -21,6 +21,8 @@ class ModelRow:
 
     ``source`` is the repository and version it was downloaded from, ``origin`` the program whose folder it is used
     from; ``problem`` says why it cannot be used, ``has_changed`` that its files are not what was downloaded.
+    ``mending`` is then a sentence about what to do, and ``repo_id`` and ``wanted`` are what is downloaded for it, empty
+    where that is not possible.
     ``last_used`` is seconds since 1970; speeds are tokens per second. ``partners`` and ``predicted_rate`` are judged
     after the list is there: a RowJudgement brings them.
     """
@@ -46,6 +48,9 @@ class ModelRow:
     predicted_rate: float | None = None
     measured_rate: float | None = None
     has_changed: bool = False
+    mending: str = ""
+    repo_id: str = ""
+    wanted: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,27 @@ def test_a_header_that_cannot_be_read_leaves_the_list_without_advice(models, ser
     assert "No advice on what to take" in shown["recommendation"]["sentence"]
 
 
+def test_verify_names_the_command_that_mends_a_changed_file(models, server, home):
+    path = Path(models.json("pull", f"{REPO}:Q8_0")["files"][0])
+    with open(path, "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x55")
+    code, _, err = models("verify", "fox-Q8_0")
+    command = f"slipstream models pull {REPO}:fox-Q8_0.gguf --revision {server.repos[REPO].commit}"
+    assert (code, f"`{command}` mends it: only what differs is fetched." in err) == (ExitCode.ERROR, True), err
+    code, out, _ = models("verify", "fox-Q8_0", "--json")
+    assert json.loads(out)["mended_by"] == command
+    n = server.n_content_bytes
+    assert models(*command.split()[2:])[0] == ExitCode.OK
+    assert 0 < server.n_content_bytes - n <= 1 << 20
+    assert "is what it was" in models("verify", "fox-Q8_0")[1]
+    moved = path.rename(home / "data" / "models" / "moved.gguf")
+    models("list")
+    moved.write_bytes(EMBER_DRAFT.read_bytes())
+    err = models("verify", "moved")[2]
+    assert f"downloads it again to {path}, `slipstream models rm moved` removes this one." in err
+
+
 def test_pull_list_and_remove(models, home):
     pulled = models.json("pull", f"{REPO}:Q8_0")
     path = home / "data" / "models" / REPO / "fox-Q8_0.gguf"

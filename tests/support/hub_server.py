@@ -273,7 +273,7 @@ class _Hub(_Handler):
         elif kind == "tree":
             self.answer(200, [_tree_entry(name, content, repo) for name, content in files.items()])
         else:
-            self.answer(200, _model_json(repo_id, repo, with_sizes="blobs" in self.url.query))
+            self.answer(200, _model_json(repo_id, repo, with_sizes="blobs" in self.url.query, revision=revision))
 
     def _resolve(self, repo_id: str, revision: str, name: str) -> None:
         repo = self._repo(repo_id)
@@ -385,13 +385,14 @@ def _blocks(content: bytes, fault: Fault) -> Iterator[memoryview]:
         yield view[start : start + block]
 
 
-def _model_json(repo_id: str, repo: HubRepo, *, with_sizes: bool = False) -> dict[str, Any]:
+def _model_json(repo_id: str, repo: HubRepo, *, with_sizes: bool = False, revision: str = "main") -> dict[str, Any]:
+    files = repo.at(revision) or {}
     return {
         "_id": "0",
         "id": repo_id,
         "modelId": repo_id,
         "author": repo_id.split("/")[0],
-        "sha": repo.commit,
+        "sha": repo.commit if revision == "main" else revision,
         "private": repo.is_private,
         "gated": repo.gated,
         "downloads": repo.downloads,
@@ -400,7 +401,7 @@ def _model_json(repo_id: str, repo: HubRepo, *, with_sizes: bool = False) -> dic
         "createdAt": "2025-01-01T00:00:00.000Z",
         "tags": list(repo.tags),
         "gguf": {"total": 11_309_952, "architecture": "llama", "context_length": 1024},
-        "siblings": [_sibling(name, content, repo, with_sizes) for name, content in repo.files.items()],
+        "siblings": [_sibling(name, content, repo, with_sizes) for name, content in files.items()],
     }
 
 

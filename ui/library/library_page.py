@@ -91,6 +91,7 @@ class LibraryPage(QWidget):
             view.set_used(self._used or None)
             view.use_wanted.connect(self.use_wanted)
             view.find_wanted.connect(lambda: self.show_tab(FIND))
+            view.downloads_wanted.connect(lambda: self.show_tab(DOWNLOADS))
             view.told.connect(self.toast.tell)
             view.removed.connect(lambda name: self.toast.tell(f"{name} is in the trash"))
             self._place(HERE, view)

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMessageBox, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from models.library.values import ModelDetails, ModelRow, Trouble
+from models.library.values import Download, ModelDetails, ModelRow, Trouble
 from ui.library.facts_grid import FactsGrid
 from ui.library.figures import header_facts, model_facts
 from ui.library.library_link import LibraryLink
@@ -17,9 +17,7 @@ from ui.library.partners_card import PartnersCard
 from ui.theme import Space
 
 TOY_NOTE = "A toy that comes with Slipstream, to try everything with. It is wrong about most things."
-CHANGED_NOTE = (
-    "Its files have changed since they were downloaded. If you did not change them, remove it and download it again."
-)
+AGAIN, ON_ITS_WAY = "Download again", "Show in downloads"
 
 
 class ModelDetailsPane(QScrollArea):
@@ -29,10 +27,13 @@ class ModelDetailsPane(QScrollArea):
     remove_wanted = Signal(str)
     settings_wanted = Signal(str)
     smaller_wanted = Signal(str)
+    mend_wanted = Signal(str)
+    downloads_wanted = Signal()
 
     def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.row: ModelRow | None = None
+        self._downloads: tuple[Download, ...] = link.downloads
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -52,6 +53,8 @@ class ModelDetailsPane(QScrollArea):
         self.settings, self.smaller = QPushButton("Settings…"), QPushButton("Make a smaller copy…")
         self.settings.clicked.connect(lambda: self.row and self.settings_wanted.emit(self.row.name))
         self.smaller.clicked.connect(lambda: self.row and self.smaller_wanted.emit(self.row.name))
+        self.again = QPushButton(AGAIN)
+        self.again.clicked.connect(self._on_again)
         self.facts, self.header = FactsGrid(), FactsGrid()
         self.machine, self.partners = MachineCard(link), PartnersCard(link)
         self.partners.changed.connect(self.machine.look)
@@ -72,6 +75,7 @@ class ModelDetailsPane(QScrollArea):
         column.addWidget(self.title)
         column.addWidget(self.name)
         column.addWidget(self.note)
+        column.addWidget(self.again, 0, Qt.AlignmentFlag.AlignLeft)
         column.addSpacing(Space.S)
         buttons = QHBoxLayout()
         buttons.setSpacing(Space.S)
@@ -109,6 +113,7 @@ class ModelDetailsPane(QScrollArea):
         self.name.setText(row.name)
         self.name.setVisible(row.name != row.title)
         self._note(row)
+        self._show_again()
         self.use.setVisible(row.problem is None)
         self.use.setText("In use" if is_used else "Use")
         self.use.setEnabled(not is_used)
@@ -142,12 +147,34 @@ class ModelDetailsPane(QScrollArea):
         self.note.show()
 
     def _note(self, row: ModelRow) -> None:
-        text = row.problem or (CHANGED_NOTE if row.has_changed else TOY_NOTE if row.is_toy else "")
+        text = " ".join(filter(None, (row.problem, row.mending))) or (TOY_NOTE if row.is_toy else "")
         tone = "problem" if row.problem else "warning" if row.has_changed else "muted"
         self.note.setProperty("tone", tone)
         self.note.style().polish(self.note)
         self.note.setText(text)
         self.note.setVisible(bool(text))
+
+    def show_downloads(self, downloads: tuple[Download, ...]) -> None:
+        """Follow the downloads: what is mended already is not asked for again."""
+        self._downloads = downloads
+        self._show_again()
+
+    def _show_again(self) -> None:
+        row = self.row
+        self.again.setVisible(row is not None and bool(row.repo_id))
+        self.again.setText(ON_ITS_WAY if self._is_on_its_way else AGAIN)
+
+    @property
+    def _is_on_its_way(self) -> bool:
+        row = self.row
+        mine = [one for one in self._downloads if row and (one.repo_id, one.wanted) == (row.repo_id, row.wanted)]
+        return any(one.phase not in ("done", "failed") for one in mine)
+
+    def _on_again(self) -> None:
+        if self._is_on_its_way:
+            self.downloads_wanted.emit()
+        elif self.row is not None:
+            self.mend_wanted.emit(self.row.name)
 
     def _on_reveal(self) -> None:
         if self.row is not None:

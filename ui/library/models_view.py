@@ -41,6 +41,7 @@ class ModelsView(QWidget):
 
     use_wanted = Signal(str)
     find_wanted = Signal()
+    downloads_wanted = Signal()
     removed = Signal(str)
     told = Signal(str)  # a sentence about what was done
     rows_changed = Signal(object)  # tuple[ModelRow, ...]
@@ -122,6 +123,9 @@ class ModelsView(QWidget):
         self.details.remove_wanted.connect(self._remove)
         self.details.settings_wanted.connect(self._change_settings)
         self.details.smaller_wanted.connect(self._make_smaller)
+        self.details.mend_wanted.connect(self._mend)
+        self.details.downloads_wanted.connect(self.downloads_wanted)
+        self._link.downloads_changed.connect(self.details.show_downloads)
 
     def look(self) -> None:
         """List the models again."""
@@ -267,6 +271,9 @@ class ModelsView(QWidget):
 
     def _remove(self, name: str) -> None:
         self._link.ask(ask.Remove(name), lambda done: self.removed.emit(name), self.details.show_trouble)
+
+    def _mend(self, name: str) -> None:
+        self._link.ask(ask.Mend(name), failed=self.details.show_trouble)
 
     def _change_settings(self, name: str) -> None:
         dialog = SettingsDialog(self._link, name, self.window())

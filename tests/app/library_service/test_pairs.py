@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 from models.catalog import STARTER_FOLDER
+from models.download.records import Record, write_record
 from models.judge import rate_text
 from models.library import requests as ask
 from models.library.values import Choosing, Fit, ModelRow, PairStep, RowJudgement, SettingText, Trouble
@@ -15,6 +17,7 @@ from tests.support.library_pipe import SECONDS, LibraryPipe
 from tests.support.probed import remember_probe
 
 EMBER, DRAFT = "ember-q8_0", "ember-draft-q8_0"
+EMBER_FILE = STARTER_FOLDER / "ember-q8_0.gguf"
 SMALL = STARTER_FOLDER / "ember-draft-q8_0.gguf"
 REPO = "acme/fox-GGUF"
 
@@ -144,12 +147,45 @@ def test_files_that_are_changed_moved_or_gone_are_told(
     assert rows(library)["moved"].is_verified
     library.get(ask.Dismiss(moved.path))
     assert notices() == ()
+    assert rows(library)["moved"].mending == ""
     shutil.copy(STARTER_FOLDER / "ember-q8_0.gguf", models_folder / "moved.gguf")
     row = rows(library)["moved"]
     assert (row.has_changed, row.is_verified) == (True, False)
+    assert f"It was moved, so a new copy comes to {place.parent}" in row.mending
     (models_folder / "moved.gguf").unlink()
     (gone,) = notices()
     assert "deleted or moved away" in gone.sentence
     assert (gone.repo_id, gone.wanted) == (REPO, "fox-Q8_0.gguf")
     library.get(ask.Dismiss(gone.path))
     assert notices() == ()
+
+
+def test_a_changed_model_is_mended_by_its_pieces_and_others_say_what_to_do(
+    library: LibraryPipe, hub: HubServer, models_folder: Path
+) -> None:
+    hub.add(REPO, {"fox-Q8_0.gguf": EMBER_FILE.read_bytes()})
+    library.get(ask.Pull(REPO, "Q8_0"))
+    library.wait_for(lambda: [download.phase for download in library.downloads] == ["done"])
+    place = models_folder / REPO / "fox-Q8_0.gguf"
+    with open(place, "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x55")
+    row = rows(library)["fox-Q8_0"]
+    assert (row.repo_id, row.wanted) == (REPO, "fox-Q8_0.gguf")
+    assert "download it again: only what differs is fetched." in row.mending
+    n = hub.n_content_bytes
+    library.get(ask.Mend("fox-Q8_0"))
+    library.wait_for(lambda: [download.phase for download in library.downloads] == ["done", "done"])
+    assert 0 < hub.n_content_bytes - n <= 1 << 20
+    assert place.read_bytes() == EMBER_FILE.read_bytes()
+    row = rows(library)["fox-Q8_0"]
+    assert (row.is_verified, row.mending, row.repo_id) == (True, "", "")
+    made = models_folder / "made.gguf"
+    made.write_bytes(SMALL.read_bytes())
+    for origin, words in (("ember-F16 (F16)", "made here from ember-F16 (F16)"), ("", "is not known here")):
+        write_record(models_folder, made, Record("", "", "", "sha256:0", 1, 1, origin))
+        row = rows(library)["made"]
+        assert words in row.mending
+        assert row.repo_id == ""
+        assert library.ask(ask.Mend("made")).sentence == row.mending
+    assert "was not downloaded here" in library.ask(ask.Mend(EMBER)).sentence

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
 import random
 import socket
 import threading
@@ -27,9 +28,15 @@ from models.download.errors import (
 from models.download.model_download import ModelDownload, Wish
 from models.download.options import DownloadOptions
 from models.download.progress import Phase
-from models.download.records import is_verified, read_record
+from models.download.records import is_verified, pieces_of, read_record
 from models.download.transfer import Transfer
-from models.hub.errors import GatedForToken, GatedWithoutToken, HubFault, RateLimited
+from models.hub.errors import (
+    GatedForToken,
+    GatedWithoutToken,
+    HubFault,
+    RateLimited,
+    RevisionNotFound,
+)
 from tests.support.gguf_factory import EMBER
 from tests.support.hub_server import STRANGER, TOKEN, Fault
 
@@ -100,6 +107,85 @@ def test_what_is_there_is_not_fetched_again_unless_it_changed(pull, server, fold
     assert not is_verified(folder, folder / REPO / FILE)
     assert not pull().was_there
     assert is_right(folder)
+
+
+def spoil(folder, *places):
+    with open(folder / REPO / FILE, "r+b") as file:
+        for place in places:
+            file.seek(place)
+            file.write(bytes([CONTENT[place] ^ 1]))
+
+
+def test_of_a_changed_file_only_the_pieces_that_differ_are_fetched(pull, server, folder):
+    pull()
+    n = server.n_content_bytes
+    spoil(folder, 5, 3 * PIECE, 3 * PIECE + 7)
+    phases = []
+    assert not pull(report=lambda progress: phases.append(progress.phase), n_connections=1).was_there
+    assert server.n_content_bytes - n == 2 * PIECE
+    assert Phase.CHECKING in phases
+    assert is_right(folder)
+    assert is_verified(folder, folder / REPO / FILE)
+    n = server.n_content_bytes
+    (folder / REPO / FILE).write_bytes(CONTENT[: PIECE * 3] + b"and more that was never in it" * PIECE)
+    pull(n_connections=1)
+    assert server.n_content_bytes - n == len(CONTENT) - 3 * PIECE
+    assert is_right(folder)
+
+
+def test_a_file_that_was_only_touched_is_read_and_not_fetched(pull, server, folder):
+    pull()
+    n = len(server.content_requests())
+    os.utime(folder / REPO / FILE, (1, 1))
+    assert pull().was_there
+    assert len(server.content_requests()) == n
+    assert is_verified(folder, folder / REPO / FILE)
+
+
+def test_a_changed_file_stays_until_the_right_one_is_whole(pull, server, folder):
+    pull()
+    spoil(folder, 5, PIECE)
+    changed = (folder / REPO / FILE).read_bytes()
+    server.fault(FILE, Fault(status=503))
+    with pytest.raises(ConnectionLost):
+        pull(patience=0.2)
+    assert is_right(folder, changed)
+    server.heal()
+    n = server.n_content_bytes
+    pull(n_connections=1)
+    assert server.n_content_bytes - n == 2 * PIECE
+    assert is_right(folder)
+
+
+def test_without_the_hashes_of_its_pieces_or_for_another_content_all_is_fetched(pull, server, folder):
+    pull()
+    pieces_of(folder, folder / REPO / FILE).unlink()
+    spoil(folder, 5)
+    n = server.n_content_bytes
+    pull(n_connections=1)
+    assert server.n_content_bytes - n == len(CONTENT)
+    new = CONTENT[:-1] + b"!"
+    server.repos[REPO].change({FILE: new})
+    pull()
+    assert is_right(folder, new)
+
+
+def test_the_version_that_was_downloaded_is_mended_and_the_newest_taken_where_that_is_gone(pull, server, hub, folder):
+    pull()
+    commit = server.repos[REPO].commit
+    new = CONTENT[:-1] + b"!"
+    server.repos[REPO].change({FILE: new})
+    spoil(folder, 5)
+    wish = Wish(REPO, FILE, commit, or_newest=True)
+    n = server.n_content_bytes
+    ModelDownload(hub, wish, folder, OPTIONS).run()
+    assert (server.n_content_bytes - n, is_right(folder)) == (PIECE, True)
+    spoil(folder, 5)
+    server.repos[REPO].keeps_old = False
+    with pytest.raises(RevisionNotFound):
+        ModelDownload(hub, Wish(REPO, FILE, commit), folder, OPTIONS).run()
+    ModelDownload(hub, wish, folder, OPTIONS).run()
+    assert is_right(folder, new)
 
 
 @pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1])

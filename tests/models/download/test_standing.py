@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from models.download.errors import Stopped
-from models.download.records import Record, read_record, write_record
+from models.download.records import Record, pieces_of, read_record, write_record
 from models.download.standing import (
     Gone,
     Moved,
@@ -106,10 +106,12 @@ def test_a_moved_file_is_known_again(put, tmp_path):
     now = tmp_path / "mine" / "renamed.gguf"
     now.parent.mkdir()
     shutil.move(path, now)
+    pieces_of(tmp_path, path).write_bytes(b"hashes of its pieces")
     (change,) = look_for_changes(tmp_path)
     assert change == Moved(change.record, path, now)
     assert str(now) in change.sentence
     settle(tmp_path, [change])
+    assert (pieces_of(tmp_path, now).exists(), pieces_of(tmp_path, path).exists()) == (True, False)
     assert standing(tmp_path, [now]) is standing(tmp_path, [other]) is Standing.VERIFIED
     assert look_for_changes(tmp_path) == ()
 

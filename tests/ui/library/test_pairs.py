@@ -6,7 +6,7 @@ from pathlib import Path
 
 from models.catalog import STARTER_FOLDER
 from models.library.values import Choosing
-from tests.support.hub_server import HubServer
+from tests.support.hub_server import Fault, HubServer
 from ui.library.library_page import FIND, HERE, LibraryPage
 from ui.library.settings_dialog import SettingsDialog
 
@@ -108,16 +108,27 @@ def test_without_a_recommendation_the_usual_one_is_chosen_and_judged(qtbot, page
     assert not pane.recommendation.isVisible()
 
 
-def test_a_deleted_model_is_told_and_downloaded_again(
+def test_a_changed_model_is_mended_and_a_deleted_one_is_told_and_downloaded_again(
     qtbot, page: LibraryPage, hub: HubServer, models_folder: Path
 ) -> None:
     page.finder._pull(REPO, "fox-Q8_0.gguf")
     page.show_tab(HERE)
     chosen(qtbot, page, "fox-Q8_0")
     place = models_folder / REPO / "fox-Q8_0.gguf"
-    place.write_bytes(SMALL + b"more")
+    place.write_bytes(SMALL[:-1] + b"!")
     page.models.look()
-    qtbot.waitUntil(lambda: "have changed" in page.models.details.note.text(), **LONG)
+    details = page.models.details
+    qtbot.waitUntil(lambda: "have changed" in details.note.text(), **LONG)
+    qtbot.waitUntil(lambda: details.again.text() == "Download again", **LONG)
+    hub.fault("fox-Q8_0.gguf", Fault(times=1, bytes_per_second=2e6))
+    details.again.click()
+    qtbot.waitUntil(lambda: details.again.text() == "Show in downloads", **LONG)
+    details.again.click()
+    assert page.downloads.isVisible()
+    page.show_tab(HERE)
+    qtbot.waitUntil(lambda: not details.again.isVisible(), **LONG)
+    assert details.facts.facts["Verified"].startswith("yes")
+    assert place.read_bytes() == SMALL
     place.unlink()
     page.models.look()
     qtbot.waitUntil(lambda: "was deleted" in page.models.notice.text, **LONG)
