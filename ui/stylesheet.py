@@ -165,6 +165,7 @@ QMessageBox, QDialog { background: $canvas; }
 #dialogArea, #dialogForm { background: $canvas; border: 0; }
 #dialogLine { background: $border; }
 #framedList { border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px 0; }
+#calmNote { background: $accent_soft; border-radius: ${corner_s}px; }
 #warningNote { background: $warning_soft; border-radius: ${corner_s}px; }
 """)
 

@@ -30,6 +30,9 @@ def pair(
         typer.Argument(metavar="[DRAFT]", help="With --test: only this one.", show_default=False),
     ] = None,
     test: Annotated[bool, typer.Option("--test", help="Measure the most promising here and keep the winner.")] = False,
+    now: Annotated[
+        bool, typer.Option("--now", help="With --test: begin although a running server is at work.")
+    ] = False,
     use: Annotated[
         str | None, typer.Option(metavar="DRAFT", help="Let this one draft (mtp: the heads in the file).")
     ] = None,
@@ -55,10 +58,12 @@ def pair(
         raise BadOption(f"{' and '.join(wishes)} contradict each other: give one of them.")
     if draft is not None and not test:
         raise BadOption(f"{draft!r} is one name too many. To test it: --test {draft}; to use it: --use {draft}.")
+    if now and not test:
+        raise BadOption("--now says when to begin a test: give --test with it.")
     models = catalog()
     entry = find_entry(name, models)
     if test:
-        _test(entry, draft, models, as_json)
+        _test(entry, draft, models, as_json, now)
         return
     said = _changed(entry, models, use, none, auto)
     _show(entry, models, ask_hub, as_json, said)
@@ -160,15 +165,41 @@ def _as_dict(entry: ModelEntry, found: Pairing, extra: Offers) -> dict[str, Any]
     }
 
 
-def _test(entry: ModelEntry, draft: str | None, models: Catalog, as_json: bool) -> None:
-    from app.chat.loading_line import LoadingLine
+_WAITING = {
+    "replies": "A running server is writing replies",
+    "a load": "A running server is loading a model",
+}
+
+
+class _TestLine:
+    """Says how far a test is; what is waited for is said once, for good, also where there is no terminal."""
+
+    def __init__(self) -> None:
+        from app.chat.loading_line import LoadingLine
+
+        self.line = LoadingLine(sys.stderr)
+        self._waits = False
+
+    def show(self, name: str, stage: str, share: float) -> None:
+        words = {"loading": "Loading {}:", "measuring": "Measuring {}:"}.get(stage)
+        if words is not None:
+            self.line.show(words.format(name), share)
+        elif not self._waits:
+            self.line.clear()
+            print(f"{_WAITING[stage]}. The test waits until it is idle; --now tests at once.", file=sys.stderr)
+        self._waits = words is None
+
+
+def _test(entry: ModelEntry, draft: str | None, models: Catalog, as_json: bool, now: bool) -> None:
     from app.pairing.pair_test import PairTest
 
-    line = LoadingLine(sys.stderr)
+    shown = _TestLine()
+    line = shown.line
     test = PairTest(entry, draft, models)
-    words = {"loading": "Loading {}:", "measuring": "Measuring {}:"}
+    if now:
+        test.begin()
     try:
-        result = test.run(lambda name, stage, share: line.show(words.get(stage, "{}").format(name), share))
+        result = test.run(shown.show)
     except KeyboardInterrupt:
         test.cancel()
         line.clear()
@@ -190,6 +221,7 @@ def _print_result(entry: ModelEntry, result: PairTestResult, as_json: bool) -> N
                 "drafted_tokens_per_s": round(trial.measured.drafted_rate, 2) if trial.measured else None,
                 "acceptance": trial.measured.acceptance if trial.measured else None,
                 "predicted": round(trial.partner.prediction.gain, 3) if trial.partner.prediction else None,
+                "was_disturbed": trial.was_disturbed,
                 "problem": trial.problem,
             }
             for trial in result.trials
@@ -204,5 +236,6 @@ def _print_result(entry: ModelEntry, result: PairTestResult, as_json: bool) -> N
             continue
         accepted = f", {measured.acceptance:.0%} of drafts accepted" if measured.acceptance is not None else ""
         rates = f"{measured.plain_rate:.1f} tok/s plain, {measured.drafted_rate:.1f} with it"
-        print(f"{trial.partner.name}: {measured.gain:.2f}x ({rates}{accepted})")
+        disturbed = "; a server was at work meanwhile, so test again for a better figure" if trial.was_disturbed else ""
+        print(f"{trial.partner.name}: {measured.gain:.2f}x ({rates}{accepted}{disturbed})")
     print(decision.why)

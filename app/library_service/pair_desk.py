@@ -22,6 +22,7 @@ from models.library.values import Choosing, ModelJudgement, OfferRow, Offers, Pa
 from models.pairing.partner import Partner
 
 _KINDS = {"model": "small model", "mtp": "heads in its file", "eagle3": "EAGLE-3 head"}
+DISTURBED = "Replies were written meanwhile, so this may be off: test again when nothing else runs."
 LOOK_SECONDS = 0.1
 
 
@@ -83,6 +84,13 @@ class PairDesk:
                 self._test = None
             self._changed(entry)
 
+    def begin_test(self) -> None:
+        """Let the test that waits for other work begin."""
+        with self._lock:
+            test = self._test
+        if test is not None:
+            test.begin()
+
     def stop_test(self) -> None:
         """End the test that runs."""
         with self._lock:
@@ -116,7 +124,8 @@ def _told(trial: Trial) -> str:
         return f"{trial.partner.name} was not measured. {trial.problem}"
     accepted = f", {measured.acceptance:.0%} of its tokens accepted" if measured.acceptance is not None else ""
     rates = f"{measured.drafted_rate:.1f} tokens/s instead of {measured.plain_rate:.1f}"
-    return f"{trial.partner.name}: {measured.gain:.2f}x, {rates}{accepted}."
+    disturbed = f" {DISTURBED}" if trial.was_disturbed else ""
+    return f"{trial.partner.name}: {measured.gain:.2f}x, {rates}{accepted}.{disturbed}"
 
 
 def _partners(name: str, found: Pairing) -> Partners:

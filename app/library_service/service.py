@@ -102,6 +102,7 @@ class Service:
             ask.FindOffers: lambda request: pairs.offers(request.name),
             ask.ChoosePartner: lambda request: pairs.choose(request.name, request.way, request.partner),
             ask.TestPair: lambda request: pairs.test(request.name, request.partner),
+            ask.BeginPairTest: lambda request: pairs.begin_test(),
             ask.StopPairTest: lambda request: pairs.stop_test(),
             ask.Dismiss: self._changing_models(lambda request: shelf.dismiss(request.path)),
             ask.ListPlaces: lambda request: shelf.places(),

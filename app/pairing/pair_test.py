@@ -17,6 +17,7 @@ from typing import IO
 
 from app.pairing.conditions import machine_key
 from app.pairing.decision import Decision
+from app.pairing.other_work import OtherWork, other_work
 from app.pairing.service import CannotPair, Models, forget_choice, keep_choice, pairing, partner_named, saved, store
 from app.pairing.trial_job import Job, Measured
 from core.errors import SlipstreamError
@@ -31,7 +32,9 @@ _ROOT = Path(__file__).resolve().parents[2]
 _LEAVE_SECONDS = 3.0
 _TAIL_BYTES = 2000
 Progress = Callable[[str, str, float], None]
-"""Called with the partner's name, "loading" or "measuring", and 0 to 1."""
+"""Called with the partner's name, a stage, and 0 to 1: "loading", "measuring", or what is waited for (OtherWork)."""
+LOOK_SECONDS = 0.5
+QUIET_LOOKS = 3  # between the replies of a conversation nothing runs for a moment
 
 
 class Cancelled(SlipstreamError):
@@ -40,11 +43,15 @@ class Cancelled(SlipstreamError):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One partner's test: the measurement, or a sentence about why there is none."""
+    """One partner's test: the measurement, or a sentence about why there is none.
+
+    ``was_disturbed`` says that a server of this machine was at work meanwhile.
+    """
 
     partner: Partner
     measured: Measured | None
     problem: str | None = None
+    was_disturbed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +63,25 @@ class PairTestResult:
 
 
 class PairTest:
-    """A test that runs on one thread and may be cancelled from any."""
+    """A test that runs on one thread and may be begun and cancelled from any."""
 
     def __init__(
-        self, entry: ModelEntry, draft: str | None, models: Models, *, n_tokens: int = 48, seconds: float = 40.0
+        self,
+        entry: ModelEntry,
+        draft: str | None,
+        models: Models,
+        *,
+        n_tokens: int = 48,
+        seconds: float = 40.0,
+        look: Callable[[], OtherWork | None] = other_work,
     ) -> None:
         """``draft`` names the one to test; None tests the most promising. ``seconds`` bound each measurement.
 
-        Raises CannotPair and UnknownModel.
+        While ``look`` finds other work, it waits. Raises CannotPair and UnknownModel.
         """
-        self._entry, self._models = entry, models
+        self._entry, self._models, self._look = entry, models, look
+        self._goes_on = threading.Event()
+        self._was_disturbed = False
         self._n_tokens, self._seconds = n_tokens, seconds
         self._lock = threading.Lock()
         self._child: subprocess.Popen[str] | None = None
@@ -83,10 +99,15 @@ class PairTest:
         self._keep_winner()
         return PairTestResult(trials, pairing(self._entry, self._models).decision)
 
+    def begin(self) -> None:
+        """Wait for nothing more, whatever else is at work."""
+        self._goes_on.set()
+
     def cancel(self) -> None:
         """Stop at once."""
         with self._lock:
             self._is_cancelled = True
+            self._goes_on.set()
             if self._child is not None:
                 self._child.kill()
 
@@ -105,7 +126,22 @@ class PairTest:
             )
         return usable
 
+    def _wait(self, progress: Progress) -> None:
+        """Wait until the servers of this machine have had nothing to do for a moment."""
+        if self._goes_on.is_set() or (work := self._look()) is None:
+            return
+        n_quiet = 0
+        while n_quiet < QUIET_LOOKS:
+            if work is not None:
+                progress("", work.value, 0.0)
+            if self._goes_on.wait(LOOK_SECONDS):
+                return  # where it is cancelled, nothing is started
+            work = self._look()
+            n_quiet = 0 if work is not None else n_quiet + 1
+
     def _try(self, partner: Partner, progress: Progress) -> Trial:
+        self._wait(progress)
+        self._was_disturbed = False
         try:
             measured = self._measure(partner, progress)
         except CannotPair as error:
@@ -123,7 +159,7 @@ class PairTest:
         )
         kept = store()
         saved(lambda: kept.keep(gain))
-        return Trial(partner, measured)
+        return Trial(partner, measured, was_disturbed=self._was_disturbed)
 
     def _measure(self, partner: Partner, progress: Progress) -> Measured:
         """Run the trial in a process of its own, which a fault of llama.cpp may take down."""
@@ -138,6 +174,7 @@ class PairTest:
                 child.stdin.flush()
                 for last in _messages(child.stdout):
                     if "stage" in last:
+                        self._was_disturbed = self._was_disturbed or self._look() is not None
                         progress(partner.name, str(last["stage"]), float(str(last["share"])))
             except BrokenPipeError:
                 pass  # how it ended says why

@@ -241,11 +241,16 @@ class ChoosePartner:
 class TestPair:
     """Measure the most promising partners of a model here, or the one named, and keep the winner; takes minutes.
 
-    Answered in parts, which say how far it is.
+    Answered in parts, which say how far it is. It waits while a server of this machine is at work.
     """
 
     name: str
     partner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BeginPairTest:
+    """Let the test of pairs begin that waits for other work to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +275,8 @@ class Dismiss:
 Request = (
     ListModels | ShowModel | Settings | ChangeSettings | OfferQuantise | Quantise | CancelQuantise | ListCurated
     | SearchHub | ShowRepository | Judge | Pull | Mend | Pause | Resume | Cancel | Move | ClearEnded | Remove | Import
-    | Forget | JudgeModel | ShowPartners | FindOffers | ChoosePartner | TestPair | StopPairTest | Recommend | Dismiss
-    | ListPlaces | ShowHub | ChangeHub | LogIn | LogOut
+    | Forget | JudgeModel | ShowPartners | FindOffers | ChoosePartner | TestPair | BeginPairTest | StopPairTest
+    | Recommend | Dismiss | ListPlaces | ShowHub | ChangeHub | LogIn | LogOut
 )  # fmt: skip
 
 # Requests that are answered with nothing more than that it was done are not listed.

@@ -228,6 +228,8 @@ class Offers:
 class PairStep:
     """How far a test of pairs is: ``share`` of a ``stage`` ("loading", "measuring") with a partner.
 
+    It waits in the stages "replies" and "a load": for what a server of this machine is at work on.
+
     The last one has ``results``: a sentence for each partner, and who drafts from now on.
     """
 

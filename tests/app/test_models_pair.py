@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from app import cli
+from app.discovery import announce
 from app.exit_codes import ExitCode
 from app.pairing import downloads
 from tests.support import gguf_factory
@@ -111,6 +112,7 @@ def test_a_draft_in_the_settings_goes_first_and_is_said_until_another_is_chosen(
         (("ember-draft-q8_0", "--use", "deep"), ExitCode.MODEL, "larger than the model"),
         (("ember-draft-q8_0", "--test"), ExitCode.MODEL, "nothing to test"),
         (("deep", "--test", "nobody"), ExitCode.MODEL, "no model called 'nobody'"),
+        (("deep", "--now"), ExitCode.USAGE, "give --test"),
         (("deep", "--none", "--auto"), ExitCode.USAGE, "--none and --auto contradict"),
         (("deep", "ember-q8_0"), ExitCode.USAGE, "--use ember-q8_0"),
     ],
@@ -209,7 +211,9 @@ def test_ctrl_c_in_a_test_leaves_everything_as_it_was(library, server):
     assert not child.is_running()
 
 
-def test_a_test_prints_what_it_found(pair, library, monkeypatch):
+def test_a_test_prints_what_it_found_and_waits_for_a_server_that_works(pair, library, monkeypatch, fake):
+    from app.commands import models_pair
+    from app.pairing import pair_test
     from app.pairing.pair_test import PairTest
     from app.pairing.trial_job import Measured
 
@@ -220,3 +224,16 @@ def test_a_test_prints_what_it_found(pair, library, monkeypatch):
     assert "A test chose ember-q8_0: 1.50x measured here." in out
     found = read(pair, "deep", "--test", "ember-q8_0")
     assert (found["used"], found["trials"][0]["gain"]) == ("ember-q8_0", 1.5)
+    fake.n_active = 1
+    announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
+    monkeypatch.setattr(pair_test, "LOOK_SECONDS", 0.01)
+    show = models_pair._TestLine.show
+
+    def then_idle(self, *step):
+        fake.n_active = 0
+        show(self, *step)
+
+    monkeypatch.setattr(models_pair._TestLine, "show", then_idle)
+    assert "A running server is writing replies. The test waits" in pair("deep", "--test", "ember-q8_0")[2]
+    fake.n_active = 1
+    assert "waits" not in pair("deep", "--test", "ember-q8_0", "--now")[2]

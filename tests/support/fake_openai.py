@@ -40,6 +40,7 @@ class FakeServer:
         self.why_no_spark = ""
         self.stages: list[dict[str, Any]] = []  # the progress of a deep reply, sent before the pieces
         self.deep: dict[str, Any] | None = None  # beside the timings
+        self.n_active = 0
         self.snapshot: dict[str, Any] | None = None
         self.requests: list[dict[str, Any]] = []
         self.loads: list[str] = []
@@ -59,7 +60,8 @@ class FakeServer:
             "phase": self.phase, "progress": self.progress, "problem": self.problem, "model": self.model,
             "n_ctx": 1024, "n_slots": 4, "architecture": "llama", "n_params": 11_300_000,
             "description": "llama ?B Q8_0", "n_threads": 2, "devices": ["CPU"], "is_toy": True,
-            "snapshot": self.snapshot, "spark": self.spark, "why_no_spark": self.why_no_spark,
+            "active": self.n_active, "queued": 0, "snapshot": self.snapshot,
+            "spark": self.spark, "why_no_spark": self.why_no_spark,
         }  # fmt: skip
 
     def chunks(self, speed: str | None = None) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
 from models.library import requests as ask
 from models.library.values import Choosing, ModelRow, OfferRow, Offers, PairStep, PartnerRow, Partners, Trouble
@@ -16,6 +16,12 @@ from ui.theme import Space
 MOST_REFUSED = 4
 MOST_TESTED = 3
 STAGES = {"loading": "Loading {}…", "measuring": "Measuring with {}…"}
+WAITING = {
+    "replies": "A reply is being written on this machine. The test begins when that is done: beside it, its figures "
+    "would be wrong and the reply slower.",
+    "a load": "A model is being loaded on this machine. The test begins when that is done: beside it, its figures "
+    "would be wrong.",
+}
 STOPPED = "Stopped. What had been measured is kept; who drafts is as before."
 WHO = "Who drafts when this model is loaded"
 WHO_BY_SETTINGS = "The model's settings name it. What is chosen here takes its place."
@@ -45,6 +51,10 @@ class PartnersCard(QWidget):
         self.choice.setToolTip(WHO)
         self.test.setToolTip("Measures on this machine and keeps the fastest; takes about a minute for each")
         self.test.clicked.connect(self._on_test)
+        self.wait, self.anyway = QFrame(), QPushButton("Test anyway")
+        self.wait.setObjectName("calmNote")
+        self.waits_for = _words()
+        self.anyway.clicked.connect(lambda: self._link.ask(ask.BeginPairTest()))
         self.bar = QProgressBar()
         self.bar.setObjectName("downloadBar")
         self.bar.setRange(0, 1_000)
@@ -60,6 +70,11 @@ class PartnersCard(QWidget):
         buttons.addWidget(self.choice)
         buttons.addWidget(self.test)
         buttons.addStretch()
+        note = QVBoxLayout(self.wait)
+        note.setContentsMargins(Space.M, Space.S + 2, Space.M, Space.S + 2)
+        note.setSpacing(Space.S)
+        note.addWidget(self.waits_for)
+        note.addWidget(self.anyway, 0, Qt.AlignmentFlag.AlignLeft)
         self.offers.setSpacing(Space.XS)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -68,6 +83,7 @@ class PartnersCard(QWidget):
             column.addWidget(part)
         column.addSpacing(Space.XS)
         column.addLayout(buttons)
+        column.addWidget(self.wait)
         column.addWidget(self.stage)
         column.addWidget(self.bar)
         column.addWidget(self.result)
@@ -232,6 +248,7 @@ class PartnersCard(QWidget):
         self._was_stopped = False
         self._results.pop(name, None)
         self.stage.setText("Starting…")
+        self.waits_for.clear()
         self.bar.setValue(0)
         self._show_test()
         self._link.ask(
@@ -245,8 +262,10 @@ class PartnersCard(QWidget):
         if step.results:
             self._results[self._tested] = "\n".join(step.results[:-1])  # who drafts is said above
             return
-        self.stage.setText(STAGES.get(step.stage, "{}").format(step.partner))
+        self.waits_for.setText(WAITING.get(step.stage, ""))
+        self.stage.setText(STAGES.get(step.stage, "").format(step.partner))
         self.bar.setValue(round(step.share * 1_000))
+        self._show_test()
 
     def _on_tested(self, problem: str = "") -> None:
         name, self._tested = self._tested, ""
@@ -275,8 +294,10 @@ class PartnersCard(QWidget):
         self.test.setVisible(is_own or has_usable)
         self.test.setEnabled(is_own or not self._tested)
         self.choice.setEnabled(not self._tested)
-        self.bar.setVisible(is_own)
-        self.stage.setVisible(is_own)
+        waits = is_own and bool(self.waits_for.text())
+        self.wait.setVisible(waits)
+        self.bar.setVisible(is_own and not waits)
+        self.stage.setVisible(is_own and not waits)
         words = self._results.get(self._name, "")
         self.result.setText(words)
         self.result.setVisible(bool(words) and not is_own)

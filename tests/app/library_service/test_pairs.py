@@ -6,11 +6,14 @@ import os
 import shutil
 from pathlib import Path
 
+from app.discovery import announce
 from models.catalog import STARTER_FOLDER
 from models.download.records import Record, write_record
 from models.judge import rate_text
 from models.library import requests as ask
+from models.library.lines import value_of
 from models.library.values import Choosing, Fit, ModelRow, PairStep, RowJudgement, SettingText, Trouble
+from tests.support.fake_openai import FakeServer
 from tests.support.gguf_factory import Recipe, cached
 from tests.support.hub_server import HubServer
 from tests.support.library_pipe import SECONDS, LibraryPipe
@@ -96,6 +99,21 @@ def test_a_pair_is_tested_with_progress_and_the_winner_is_kept(library: LibraryP
     assert found.why == why
     assert found.partners[0].measured is not None
     assert "nothing to test" in library.ask(ask.TestPair(DRAFT)).sentence
+
+
+def test_a_test_waits_while_replies_are_written_and_can_begin_all_the_same(
+    library: LibraryPipe, fake: FakeServer
+) -> None:
+    fake.n_active = 1
+    announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
+    with library.asking(ask.TestPair(EMBER)) as answers:
+        assert value_of(PairStep, answers.get(timeout=SECONDS).value).stage == "replies"
+        library.get(ask.BeginPairTest())
+        steps = []
+        while (answer := answers.get(timeout=SECONDS)).has_more:
+            steps.append(value_of(PairStep, answer.value))
+    assert answer.trouble is None
+    assert "Replies were written meanwhile" in steps[-1].results[0]
 
 
 def test_a_test_is_stopped_and_a_second_one_is_refused_meanwhile(library: LibraryPipe) -> None:

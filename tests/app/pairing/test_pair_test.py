@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from app.model_choice import catalog, find_model
 from app.pairing import pair_test
+from app.pairing.other_work import OtherWork
 from app.pairing.pair_test import Cancelled, PairTest
 from app.pairing.service import CannotPair, choose, pairing, store
 from app.pairing.trial_job import Measured
@@ -19,8 +21,10 @@ from tests.support import head_factory
 MEASURED = Measured(1.5, 10.0, 15.0, 0.7, 4)
 
 
-def pair_of(name: str | None = None, model: str = "deep") -> PairTest:
-    return PairTest(find_model(model), name, catalog(), n_tokens=12, seconds=0.0)
+def pair_of(
+    name: str | None = None, model: str = "deep", look: Callable[[], OtherWork | None] = lambda: None
+) -> PairTest:
+    return PairTest(find_model(model), name, catalog(), n_tokens=12, seconds=0.0, look=look)
 
 
 @pytest.fixture
@@ -46,6 +50,7 @@ def test_a_pair_is_measured_and_kept(library):
     assert trial.measured.plain_rate > 0
     assert trial.measured.gain == pytest.approx(trial.measured.drafted_rate / trial.measured.plain_rate)
     assert trial.measured.n_replies >= 1
+    assert not trial.was_disturbed
     assert list(dict.fromkeys(stages)) == [("ember-draft-q8_0", "loading"), ("ember-draft-q8_0", "measuring")]
     partner = next(one for one in pairing(find_model("deep")).partners if one.name == "ember-draft-q8_0")
     assert partner.measured is not None
@@ -68,6 +73,33 @@ def test_the_winner_drafts_from_now_on(library, measured):
     assert "A test chose ember-q8_0: 1.60x measured here." in result.decision.why
     measured |= {"ember-q8_0": 0.98}
     assert "ember-draft-q8_0" in pair_of("ember-q8_0").run().decision.why
+
+
+def test_it_waits_until_the_servers_have_been_idle_for_a_moment(library, measured, monkeypatch):
+    monkeypatch.setattr(pair_test, "LOOK_SECONDS", 0.001)
+    measured |= {"ember-draft-q8_0": 1.3}
+    works = iter([OtherWork.REPLIES, None, OtherWork.LOADING, *[None] * pair_test.QUIET_LOOKS])
+    stages: list[str] = []
+    found = pair_of("ember-draft-q8_0", look=lambda: next(works)).run(lambda name, stage, share: stages.append(stage))
+    assert found.decision.used is not None
+    assert stages == ["replies", "a load"]
+    assert next(works, "over") == "over"
+
+
+def test_one_that_waits_is_begun_or_cancelled(library):
+    stages: list[str] = []
+    test = pair_of("ember-draft-q8_0", look=lambda: OtherWork.REPLIES)
+
+    def begin(name: str, stage: str, share: float) -> None:
+        stages.append(stage)
+        test.begin()
+
+    (trial,) = test.run(begin).trials
+    assert stages[0] == "replies"
+    assert trial.was_disturbed
+    waits = pair_of("ember-draft-q8_0", look=lambda: OtherWork.REPLIES)
+    with pytest.raises(Cancelled):
+        waits.run(lambda name, stage, share: waits.cancel())
 
 
 def test_where_none_is_faster_none_drafts(library, measured):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fake_openai import FakeServer
+
+from app.discovery import announce
 from models.catalog import STARTER_FOLDER
 from models.library.values import Choosing
 from tests.support.hub_server import Fault, HubServer
@@ -80,17 +83,29 @@ def test_a_draft_in_the_settings_is_shown_and_a_choice_takes_its_place(qtbot, pa
     assert card.result.text().startswith("The draft in the model's settings is reset.")
 
 
-def test_a_pair_is_tested_by_one_click_and_another_can_be_stopped(qtbot, page: LibraryPage) -> None:
+def test_a_pair_is_tested_by_one_click_once_replies_have_ended_and_another_can_be_stopped(
+    qtbot, page: LibraryPage, server: FakeServer
+) -> None:
     paired(qtbot, page, EMBER)
     card = page.models.details.partners
+    server.n_active = 1
+    announce(host="127.0.0.1", port=int(server.url.rpartition(":")[2]), api_key=None, model=None)
     card.test.click()
     assert card.bar.isVisible()
     assert card.test.text() == "Stop the test"
+    qtbot.waitUntil(card.wait.isVisible, **LONG)
+    assert not card.bar.isVisible()
+    assert "A reply is being written on this machine." in card.waits_for.text()
+    server.n_active = 0
+    qtbot.waitUntil(card.bar.isVisible, **LONG)
     qtbot.waitUntil(lambda: "tokens/s instead of" in card.result.text(), timeout=60_000)
     qtbot.waitUntil(lambda: "× measured" in card.facts.facts[DRAFT], **LONG)
     assert not card.bar.isVisible()
+    server.n_active = 1
     card.test.click()
-    qtbot.waitUntil(lambda: card.stage.text() != "Starting…", **LONG)
+    qtbot.waitUntil(card.anyway.isVisible, **LONG)
+    card.anyway.click()
+    qtbot.waitUntil(lambda: not card.wait.isVisible(), **LONG)
     card.test.click()
     qtbot.waitUntil(lambda: card.result.text().startswith("Stopped."), **LONG)
     assert card.test.isEnabled()
