@@ -51,20 +51,20 @@ def recommend(candidates: Sequence[Candidate], enough: float = ENOUGH) -> Recomm
     if quick:
         best = min(quick, key=_quality)
         return Recommendation(
-            best, f"{best.quantisation}: the best quality that fits well and is quick enough: {_pace(best)}."
+            best, f"{best.quantisation}, the best quality that fits well and is quick enough: {_pace(best)}."
         )
     if any(_rate(one) for one in fitting):
         fastest = max(fitting, key=_rate)
         why = "is the fastest that fits" if green else "is the fastest that fits at all"
         return Recommendation(
             fastest,
-            f"{fastest.quantisation}: none that fits well keeps {enough:g} tokens/s while its context fills; this one "
+            f"{fastest.quantisation}. None that fits well keeps {enough:g} tokens/s while its context fills; this one "
             f"{why}: {_pace(fastest)}.",
         )
     best = min(green or fitting, key=_quality)
     how = "fits well" if green else "fits"
     return Recommendation(
-        best, f"{best.quantisation}: the best quality that {how}; how fast it is here is {best.judgement.why_no_speed}."
+        best, f"{best.quantisation}, the best quality that {how}; how fast it is here is {best.judgement.why_no_speed}."
     )
 
 

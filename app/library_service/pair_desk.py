@@ -156,10 +156,17 @@ def _partner(partner: Partner) -> PartnerRow:
         _KINDS[partner.kind.value],
         partner.n_bytes,
         partner.memory,
-        partner.prediction.gain if partner.prediction is not None else None,
+        _expected(partner),
         partner.measured.gain if partner.measured is not None else None,
         partner.problem,
     )
+
+
+def _expected(partner: Partner) -> float | None:
+    """What it is ranked by until it is measured; afterwards, what had been expected of it."""
+    if partner.prediction is None:
+        return None
+    return partner.gain if partner.measured is None else partner.measured.forecast
 
 
 def _judgement(name: str, judged: Judgement, used: Partner | None) -> ModelJudgement:

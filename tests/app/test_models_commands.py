@@ -101,7 +101,7 @@ def test_show_says_whether_it_fits_and_what_to_take(models, server):
     assert (judged["verdict"], judged["plan"]["n_ctx"]) == ("green", 1024)
     assert "doctor measures" in judged["why_no_prediction"]
     assert models.json("show", REPO)["recommendation"]["quantisation"] == "Q8_0"
-    assert "Take Q8_0: the best quality that fits well" in models("show", REPO)[1]
+    assert "Take Q8_0, the best quality that fits well" in models("show", REPO)[1]
     assert "green. It fits with 512 tokens" in models("show", f"{REPO}:Q8_0", "--context", "512")[1]
 
 

@@ -23,7 +23,7 @@ def one(quantisation: str, gigabytes: float, rate: float | None, verdict: Verdic
 def test_the_best_quality_that_is_quick_enough():
     found = recommend([one("Q4_K_M", 5, 18), one("Q6_K", 7, 12), one("Q8_0", 9, 8)])
     assert found.candidate.quantisation == "Q6_K"
-    assert found.sentence == "Q6_K: the best quality that fits well and is quick enough: 12 tokens/s here."
+    assert found.sentence == "Q6_K, the best quality that fits well and is quick enough: 12 tokens/s here."
 
 
 def test_the_reason_has_both_speeds_of_the_judgement():
@@ -40,7 +40,7 @@ def test_nothing_larger_than_q8_0_unless_there_is_nothing_else():
 def test_the_fastest_where_none_is_quick_enough():
     found = recommend([one("Q8_0", 9, 3), one("Q4_K_M", 5, 6.25), one("Q2_K", 3, 5)])
     assert found.candidate.quantisation == "Q4_K_M"
-    assert "none that fits well keeps 10 tokens/s while its context fills" in found.sentence
+    assert "None that fits well keeps 10 tokens/s while its context fills" in found.sentence
     assert found.sentence.endswith("this one is the fastest that fits: 6.2 tokens/s here.")
 
 

@@ -22,12 +22,16 @@ from fake_openai import TIMINGS, FakeServer
 from gguf_factory import Recipe, cached
 from hub_server import Fault, HubServer
 from library_child import library_child
+from probed import remember_probe
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog
 
+from app.discovery import announce
 from app.server_process import new_api_key, serve_command, serve_environment, serve_folder
 from core.snapshot import Bound, Snapshot
+from models.library import requests as ask
+from models.library.values import Choosing, SettingText
 from ui.api import Api
 from ui.appearance import Appearance, Choice
 from ui.chat.ids import now_ms
@@ -124,7 +128,7 @@ class Stage:
             self.application.processEvents()
             time.sleep(0.002)
 
-    def until(self, is_so: Callable[[], object], seconds: float = 15.0) -> None:
+    def until(self, is_so: Callable[..., object], seconds: float = 15.0) -> None:
         until = time.monotonic() + seconds
         while not is_so():
             assert time.monotonic() < until
@@ -401,6 +405,108 @@ def library(stage: Stage) -> None:
     _library_troubles(stage, page, hub)
 
 
+def library_keeps(stage: Stage) -> None:
+    """What is said of a model: its settings name the draft, its file was changed, its test waits for a reply."""
+    repo = "Qwen/Qwen3-8B-GGUF"
+    starter = HERE.parents[1] / "models" / "starter"
+    content = (starter / "ember-q8_0.gguf").read_bytes()
+    quants = {kind: cached(Recipe(8, kind)).read_bytes() for kind in ("Q4_0", "Q8_0", "F16")}
+    stage.hub.add(repo, {f"Qwen3-8B-{kind}.gguf": quants[kind] for kind in quants} | {"Qwen3-8B-Q6_K.gguf": content})
+    remember_probe(stage.folder / "cache")
+    stage.connect()
+    stage.window.show_page("library")
+    page = stage.window.library
+    assert page is not None
+    _settings_name_the_draft(stage, page)
+    _test_waits(stage, page)
+    _changed_files(stage, page, repo)
+    _recommended_speed(stage, page, repo)
+
+
+def _settings_name_the_draft(stage: Stage, page: LibraryPage) -> None:
+    details, card = page.models.details, page.models.details.partners
+    stage.until(lambda: page.models.list.rows.rowCount() > 1)
+    page.models.list.choose("ember-q8_0")
+    stage.until(lambda: card.shown is not None and details.machine.facts.isVisible())
+    for draft, name in (("none", "none"), ("ember-draft-q8_0", "named")):
+        page._link.ask(ask.ChangeSettings("ember-q8_0", (SettingText("draft", draft),)), lambda sheet: details.look())
+        stage.until(lambda draft=draft: card.shown is not None and (card.shown.used or "none") == draft)
+        _shoot_at(stage, page, f"keeps-settings-{name}")
+    card.choose(Choosing.AUTOMATIC)
+    stage.until(lambda: card.shown is not None and card.shown.choosing is Choosing.AUTOMATIC)
+    _shoot_at(stage, page, "keeps-settings-reset")
+
+
+def _test_waits(stage: Stage, page: LibraryPage) -> None:
+    card = page.models.details.partners
+    stage.server.n_active = 1
+    announce(host="127.0.0.1", port=int(stage.server.url.rpartition(":")[2]), api_key=None, model=None)
+    card.test.click()
+    stage.until(card.wait.isVisible)
+    _shoot_at(stage, page, "keeps-test-waits")
+    card.wait.button.click()
+    stage.until(lambda: not card.bar.isVisible() and not card.wait.isVisible(), 90)
+    stage.wait(0.5)
+    _shoot_at(stage, page, "keeps-test-disturbed")
+    stage.server.n_active = 0
+
+
+def _changed_files(stage: Stage, page: LibraryPage, repo: str) -> None:
+    page._link.ask(ask.Pull(repo, "Qwen3-8B-Q6_K.gguf"))
+    stage.until(lambda: any(one.phase == "done" for one in page._link.downloads), 30)
+    place = stage.folder / "data" / "models" / repo / "Qwen3-8B-Q6_K.gguf"
+    with open(place, "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\x55")
+    page.models.show_model("Qwen3-8B-Q6_K")
+    stage.until(page.models.details.mending.isVisible)
+    _shoot_at(stage, page, "keeps-changed")
+    stage.hub.fault("Qwen3-8B-Q6_K.gguf", Fault(bytes_per_second=2e5))
+    page.models.details.mending.button.click()
+    stage.until(lambda: "Show" in page.models.details.mending.button.text())
+    _shoot_at(stage, page, "keeps-mending")
+    page.show_tab("Downloads")
+    stage.wait(0.8)
+    stage.shoot("keeps-mending-downloads")
+    page.show_tab("On this machine")
+    stage.hub.heal()
+    stage.until(lambda: not page.models.details.mending.isVisible(), 30)
+    with open(place, "r+b") as file:
+        file.truncate(100_000)
+    page.models.look()
+    stage.until(page.models.details.mending.isVisible)
+    _shoot_at(stage, page, "keeps-cut")
+
+
+def _recommended_speed(stage: Stage, page: LibraryPage, repo: str) -> None:
+    finder = page.finder
+    page.show_tab("Find")
+    finder.field.setText("Qwen")
+    stage.until(lambda: finder.list.rows.rowCount() == 1)
+    finder.list.choose(repo)
+    stage.until(lambda: finder.pane.facts.isVisible() and "Recommended" in finder.pane.recommendation.text(), 30)
+    _shoot_at(stage, page, "keeps-recommended")
+
+
+def _shoot_at(stage: Stage, page: LibraryPage, name: str) -> None:
+    """Draw it in the usual window and in a small one."""
+    stage.wait(0.2)
+    stage.shoot(name)
+    stage.window.resize(720, 480)
+    for panes in (page.models.panes, page.finder.panes):
+        panes.show_details(True, by_hand=True)
+    stage.wait(0.2)
+    bar = page.models.details.verticalScrollBar()
+    stage.shoot(f"{name}-small")
+    if bar.maximum():
+        card = page.models.details.partners
+        page.models.details.ensureWidgetVisible(card if card.isVisible() else page.models.details.mending)
+        stage.shoot(f"{name}-small-below")
+        bar.setValue(0)
+    stage.window.resize(1180, 780)
+    stage.wait(0.2)
+
+
 def model_dialogs(stage: Stage) -> None:
     """What can be done with one model: its settings, and smaller copies of it."""
     stage.connect()
@@ -547,7 +653,7 @@ def _library_troubles(stage: Stage, page: LibraryPage, hub: HubServer) -> None:
 
 STATES: tuple[Callable[[Stage], None], ...] = (
     starting, empty, done, gauges, panel, streaming, waiting, problem, server_gone, loading, search, hard, small,
-    editing, speeds, library, model_dialogs, readme,
+    editing, speeds, library, library_keeps, model_dialogs, readme,
 )  # fmt: skip
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from ui.elided_label import ElidedLabel
 from ui.theme import Space
 
 LABELS = 116
+WIDE = 520  # there is room for two facts on a line
 
 
 class FactsGrid(QWidget):
-    """Shows facts; a value that is too long is cut and whole in its tip."""
+    """Shows facts; a value that is too long is cut and whole in its tip. ``can_halve``: two on a line where it is wide."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, *, can_halve: bool = False) -> None:
         super().__init__(parent)
+        self._can_halve, self._n_rows = can_halve, 0
         self._pairs: list[tuple[QLabel, ElidedLabel]] = []
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
@@ -42,6 +45,27 @@ class FactsGrid(QWidget):
                 label.setText(facts[number][0])
                 value.setText(facts[number][1])
                 value.setToolTip(facts[number][1])
+        self._place()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put them side by side where there is room."""
+        super().resizeEvent(event)
+        self._place()
+
+    def _place(self) -> None:
+        n_shown = sum(not label.isHidden() for label, _ in self._pairs)
+        is_halved = self._can_halve and self.width() >= WIDE
+        n_rows = max(1, -(-n_shown // 2) if is_halved else n_shown)
+        if n_rows == self._n_rows:
+            return
+        self._n_rows = n_rows
+        for number, (label, value) in enumerate(self._pairs):
+            half, row = divmod(number, n_rows)
+            if half < 2:
+                self._grid.addWidget(label, row, 2 * half)
+                self._grid.addWidget(value, row, 2 * half + 1)
+        self._grid.setColumnMinimumWidth(2, LABELS if is_halved else 0)
+        self._grid.setColumnStretch(3, int(is_halved))
 
     def _add_line(self) -> None:
         label, value = QLabel(), ElidedLabel()
@@ -50,4 +74,5 @@ class FactsGrid(QWidget):
         at = len(self._pairs)
         self._grid.addWidget(label, at, 0)
         self._grid.addWidget(value, at, 1)
+        self._n_rows = 0
         self._pairs.append((label, value))

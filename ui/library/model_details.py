@@ -13,11 +13,13 @@ from ui.library.facts_grid import FactsGrid
 from ui.library.figures import header_facts, model_facts
 from ui.library.library_link import LibraryLink
 from ui.library.machine_card import MachineCard
+from ui.library.note_card import WARNING, NoteCard
 from ui.library.partners_card import PartnersCard
 from ui.theme import Space
 
 TOY_NOTE = "A toy that comes with Slipstream, to try everything with. It is wrong about most things."
 AGAIN, ON_ITS_WAY = "Download again", "Show in downloads"
+MENDING = "It is being downloaded again. The changed file stays until the right one is whole."
 
 
 class ModelDetailsPane(QScrollArea):
@@ -53,8 +55,8 @@ class ModelDetailsPane(QScrollArea):
         self.settings, self.smaller = QPushButton("Settings…"), QPushButton("Make a smaller copy…")
         self.settings.clicked.connect(lambda: self.row and self.settings_wanted.emit(self.row.name))
         self.smaller.clicked.connect(lambda: self.row and self.smaller_wanted.emit(self.row.name))
-        self.again = QPushButton(AGAIN)
-        self.again.clicked.connect(self._on_again)
+        self.mending = NoteCard(WARNING)
+        self.mending.button.clicked.connect(self._on_again)
         self.facts, self.header = FactsGrid(), FactsGrid()
         self.machine, self.partners = MachineCard(link), PartnersCard(link)
         self.partners.changed.connect(self.machine.look)
@@ -75,8 +77,9 @@ class ModelDetailsPane(QScrollArea):
         column.addWidget(self.title)
         column.addWidget(self.name)
         column.addWidget(self.note)
-        column.addWidget(self.again, 0, Qt.AlignmentFlag.AlignLeft)
         column.addSpacing(Space.S)
+        column.addWidget(self.mending)
+        column.addSpacing(Space.XS)
         buttons = QHBoxLayout()
         buttons.setSpacing(Space.S)
         for button in (self.use, self.reveal, self.remove):
@@ -113,7 +116,7 @@ class ModelDetailsPane(QScrollArea):
         self.name.setText(row.name)
         self.name.setVisible(row.name != row.title)
         self._note(row)
-        self._show_again()
+        self._show_mending()
         self.use.setVisible(row.problem is None)
         self.use.setText("In use" if is_used else "Use")
         self.use.setEnabled(not is_used)
@@ -121,9 +124,10 @@ class ModelDetailsPane(QScrollArea):
         self.settings.setVisible(row.problem is None)
         self.smaller.setVisible(row.problem is None)
         self.facts.show_facts(model_facts(row))
-        if is_other:
+        if is_other or row.problem is not None:
             self.header.hide()
             self._header_title.hide()
+        if is_other:
             self.verticalScrollBar().setValue(0)
 
     def look(self) -> None:
@@ -147,8 +151,8 @@ class ModelDetailsPane(QScrollArea):
         self.note.show()
 
     def _note(self, row: ModelRow) -> None:
-        text = " ".join(filter(None, (row.problem, row.mending))) or (TOY_NOTE if row.is_toy else "")
-        tone = "problem" if row.problem else "warning" if row.has_changed else "muted"
+        text = row.problem or (TOY_NOTE if row.is_toy else "")
+        tone = "problem" if row.problem else "muted"
         self.note.setProperty("tone", tone)
         self.note.style().polish(self.note)
         self.note.setText(text)
@@ -157,12 +161,14 @@ class ModelDetailsPane(QScrollArea):
     def show_downloads(self, downloads: tuple[Download, ...]) -> None:
         """Follow the downloads: what is mended already is not asked for again."""
         self._downloads = downloads
-        self._show_again()
+        self._show_mending()
 
-    def _show_again(self) -> None:
-        row = self.row
-        self.again.setVisible(row is not None and bool(row.repo_id))
-        self.again.setText(ON_ITS_WAY if self._is_on_its_way else AGAIN)
+    def _show_mending(self) -> None:
+        row, is_coming = self.row, self._is_on_its_way
+        words = row.mending if row is not None else ""
+        self.mending.say(MENDING if words and is_coming else words)
+        self.mending.button.setVisible(row is not None and bool(row.repo_id))
+        self.mending.button.setText(ON_ITS_WAY if is_coming else AGAIN)
 
     @property
     def _is_on_its_way(self) -> bool:

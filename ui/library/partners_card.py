@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QProgressBar, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
 from models.library import requests as ask
 from models.library.values import Choosing, ModelRow, OfferRow, Offers, PairStep, PartnerRow, Partners, Trouble
 from ui.library.facts_grid import FactsGrid
 from ui.library.figures import joined, offer_line, partner_gain, size
 from ui.library.library_link import LibraryLink
+from ui.library.note_card import CALM, NoteCard
 from ui.theme import Space
 
 MOST_REFUSED = 4
@@ -51,10 +52,9 @@ class PartnersCard(QWidget):
         self.choice.setToolTip(WHO)
         self.test.setToolTip("Measures on this machine and keeps the fastest; takes about a minute for each")
         self.test.clicked.connect(self._on_test)
-        self.wait, self.anyway = QFrame(), QPushButton("Test anyway")
-        self.wait.setObjectName("calmNote")
-        self.waits_for = _words()
-        self.anyway.clicked.connect(lambda: self._link.ask(ask.BeginPairTest()))
+        self.wait = NoteCard(CALM, "Test anyway")
+        self.wait.button.clicked.connect(lambda: self._link.ask(ask.BeginPairTest()))
+        self._waits_for = ""
         self.bar = QProgressBar()
         self.bar.setObjectName("downloadBar")
         self.bar.setRange(0, 1_000)
@@ -70,11 +70,6 @@ class PartnersCard(QWidget):
         buttons.addWidget(self.choice)
         buttons.addWidget(self.test)
         buttons.addStretch()
-        note = QVBoxLayout(self.wait)
-        note.setContentsMargins(Space.M, Space.S + 2, Space.M, Space.S + 2)
-        note.setSpacing(Space.S)
-        note.addWidget(self.waits_for)
-        note.addWidget(self.anyway, 0, Qt.AlignmentFlag.AlignLeft)
         self.offers.setSpacing(Space.XS)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -83,6 +78,7 @@ class PartnersCard(QWidget):
             column.addWidget(part)
         column.addSpacing(Space.XS)
         column.addLayout(buttons)
+        column.addSpacing(Space.XS)
         column.addWidget(self.wait)
         column.addWidget(self.stage)
         column.addWidget(self.bar)
@@ -248,7 +244,7 @@ class PartnersCard(QWidget):
         self._was_stopped = False
         self._results.pop(name, None)
         self.stage.setText("Starting…")
-        self.waits_for.clear()
+        self._waits_for = ""
         self.bar.setValue(0)
         self._show_test()
         self._link.ask(
@@ -262,7 +258,7 @@ class PartnersCard(QWidget):
         if step.results:
             self._results[self._tested] = "\n".join(step.results[:-1])  # who drafts is said above
             return
-        self.waits_for.setText(WAITING.get(step.stage, ""))
+        self._waits_for = WAITING.get(step.stage, "")
         self.stage.setText(STAGES.get(step.stage, "").format(step.partner))
         self.bar.setValue(round(step.share * 1_000))
         self._show_test()
@@ -294,10 +290,9 @@ class PartnersCard(QWidget):
         self.test.setVisible(is_own or has_usable)
         self.test.setEnabled(is_own or not self._tested)
         self.choice.setEnabled(not self._tested)
-        waits = is_own and bool(self.waits_for.text())
-        self.wait.setVisible(waits)
-        self.bar.setVisible(is_own and not waits)
-        self.stage.setVisible(is_own and not waits)
+        self.wait.say(self._waits_for if is_own else "")
+        self.bar.setVisible(is_own and not self._waits_for)
+        self.stage.setVisible(is_own and not self._waits_for)
         words = self._results.get(self._name, "")
         self.result.setText(words)
         self.result.setVisible(bool(words) and not is_own)

@@ -55,7 +55,7 @@ class RepositoryPane(QWidget):
         self.list.chosen.connect(self._on_chosen)
         self.card = QFrame()
         self.card.setObjectName("judgeCard")
-        self.facts = FactsGrid()
+        self.facts = FactsGrid(can_halve=True)
         self.advice = QLabel()
         self.advice.setWordWrap(True)
         self.download = QPushButton("Download")

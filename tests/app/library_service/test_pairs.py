@@ -139,7 +139,7 @@ def test_a_repository_has_a_recommended_model_with_the_speeds_that_its_card_show
     card = library.get(ask.Judge(REPO, "fox-Q8_0.gguf"))
     empty, full = rate_text(card.predicted_rate), rate_text(card.full_rate)
     speeds = f"{empty} tokens/s here, {full} behind {card.n_ctx:,} tokens."
-    assert found.sentence == f"Q8_0: the best quality that fits well and is quick enough: {speeds}"
+    assert found.sentence == f"Q8_0, the best quality that fits well and is quick enough: {speeds}"
     hub.repos[REPO].files["fox-Q8_0.gguf"] = SMALL.read_bytes()[:200_000]
     library.get(ask.ShowRepository(REPO))
     assert library.get(ask.Recommend(REPO)).name == "fox-Q5_0", "broken ones are seen by their own headers"

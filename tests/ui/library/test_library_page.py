@@ -139,7 +139,7 @@ def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_
     ]  # fmt: skip
     assert pane.list.key == "fox-Q4_K_M.gguf"
     qtbot.waitUntil(lambda: pane.list.key == "fox-Q8_0.gguf", **LONG)
-    assert pane.recommendation.text().startswith("Recommended here: Q8_0: the best quality that fits")
+    assert pane.recommendation.text().startswith("Recommended here: Q8_0, the best quality that fits")
     assert [row.badge for row in pane.list.rows.rows] == ["", "recommended", ""]
     pane.list.choose("fox-Q4_K_M.gguf")
     qtbot.waitUntil(lambda: "incomplete" in pane.advice.text(), **LONG)

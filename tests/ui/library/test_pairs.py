@@ -95,7 +95,7 @@ def test_a_pair_is_tested_by_one_click_once_replies_have_ended_and_another_can_b
     assert card.test.text() == "Stop the test"
     qtbot.waitUntil(card.wait.isVisible, **LONG)
     assert not card.bar.isVisible()
-    assert "A reply is being written on this machine." in card.waits_for.text()
+    assert "A reply is being written on this machine." in card.wait.words.text()
     server.n_active = 0
     qtbot.waitUntil(card.bar.isVisible, **LONG)
     qtbot.waitUntil(lambda: "tokens/s instead of" in card.result.text(), timeout=60_000)
@@ -103,8 +103,8 @@ def test_a_pair_is_tested_by_one_click_once_replies_have_ended_and_another_can_b
     assert not card.bar.isVisible()
     server.n_active = 1
     card.test.click()
-    qtbot.waitUntil(card.anyway.isVisible, **LONG)
-    card.anyway.click()
+    qtbot.waitUntil(card.wait.button.isVisible, **LONG)
+    card.wait.button.click()
     qtbot.waitUntil(lambda: not card.wait.isVisible(), **LONG)
     card.test.click()
     qtbot.waitUntil(lambda: card.result.text().startswith("Stopped."), **LONG)
@@ -133,15 +133,15 @@ def test_a_changed_model_is_mended_and_a_deleted_one_is_told_and_downloaded_agai
     place.write_bytes(SMALL[:-1] + b"!")
     page.models.look()
     details = page.models.details
-    qtbot.waitUntil(lambda: "have changed" in details.note.text(), **LONG)
-    qtbot.waitUntil(lambda: details.again.text() == "Download again", **LONG)
+    qtbot.waitUntil(lambda: "have changed" in details.mending.words.text(), **LONG)
+    qtbot.waitUntil(lambda: details.mending.button.text() == "Download again", **LONG)
     hub.fault("fox-Q8_0.gguf", Fault(times=1, bytes_per_second=2e6))
-    details.again.click()
-    qtbot.waitUntil(lambda: details.again.text() == "Show in downloads", **LONG)
-    details.again.click()
+    details.mending.button.click()
+    qtbot.waitUntil(lambda: details.mending.button.text() == "Show in downloads", **LONG)
+    details.mending.button.click()
     assert page.downloads.isVisible()
     page.show_tab(HERE)
-    qtbot.waitUntil(lambda: not details.again.isVisible(), **LONG)
+    qtbot.waitUntil(lambda: not details.mending.isVisible(), **LONG)
     assert details.facts.facts["Verified"].startswith("yes")
     assert place.read_bytes() == SMALL
     place.unlink()
