@@ -15,7 +15,10 @@ WIDE = 520  # there is room for two facts on a line
 
 
 class FactsGrid(QWidget):
-    """Shows facts; a value that is too long is cut and whole in its tip. ``can_halve``: two on a line where it is wide."""
+    """Shows facts, with ``can_halve`` two on a line where it is wide.
+
+    A value that is too long is cut, and whole in its tip.
+    """
 
     def __init__(self, parent: QWidget | None = None, *, can_halve: bool = False) -> None:
         super().__init__(parent)

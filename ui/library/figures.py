@@ -165,7 +165,7 @@ def judged_facts(judged: Judgement) -> Facts:
         ("Expected speed", rate(judged.predicted_rate) if judged.predicted_rate else ""),
     ]
     if judged.full_rate:
-        facts.append(("At full context", f"{rate(judged.full_rate)} behind {count(judged.n_ctx)} tokens"))
+        facts.append((f"At {count(judged.n_ctx)} tokens", rate(judged.full_rate)))
     return [(label, value or DASH) for label, value in facts]
 
 

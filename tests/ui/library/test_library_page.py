@@ -146,8 +146,8 @@ def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_
     pane.list.choose("fox-Q8_0.gguf")
     qtbot.waitUntil(pane.facts.isVisible, **LONG)
     assert pane.facts.facts["Parameters"] == "2 M"
-    expected, full = (pane.facts.facts[label] for label in ("Expected speed", "At full context"))
-    speeds = f"{expected.replace('tok/s', 'tokens/s')} here, {full.replace(' tok/s', '')}."
+    expected, full = (pane.facts.facts[label] for label in ("Expected speed", "At 1,024 tokens"))
+    speeds = f"{expected.replace('tok/s', 'tokens/s')} here, {full.replace(' tok/s', '')} behind 1,024 tokens."
     assert pane.recommendation.text().endswith(speeds)
     pane.download.click()
     qtbot.waitUntil(lambda: pane.download.text() == "Downloaded", **LONG)
