@@ -40,10 +40,10 @@ HAND_OUT_LAYERS: Final = _names("""
     nemotron_h nemotron_h_moe qwen3 qwen35 qwen35moe qwen3moe qwen3next qwen4exp
 """)
 # Decoders with a graph for their prediction heads and weights for it that load on demand: those with a graph_mtp in
-# src/models that heed load_mtp. With any other, a context for the heads aborts or runs the whole model.
+# src/models that heed load_mtp. With any other, a context for the heads cannot be made, aborts or runs the whole model.
 RUN_MTP_HEADS: Final = _names("""
-    bailingmoe3 cohere2moe deepseek2 deepseek32 deepseek4 glm-dsa glm4moe glm5-next hy_v3 nemotron_h_moe qwen35
-    qwen35moe qwen3next step35
+    bailingmoe3 cohere2moe deepseek2 deepseek32 deepseek4 glm-dsa glm4moe hy_v3 nemotron_h_moe qwen35 qwen35moe
+    qwen3next step35
 """)
 # Those whose first head may draft every token although there are several.
 FIRST_MTP_HEAD_OF_SEVERAL: Final = frozenset({"hy_v3", "step35"})

@@ -404,6 +404,11 @@ class _Facts:
         head = self.number("wkv.head_size")
         if head:
             return n_layers * self.n_embd * (head + 2)
+        kimi = self.number("kda.head_dim")
+        if kimi:
+            return (
+                n_layers * max(self.n_heads, default=0) * kimi * (3 * max(0, self.number("ssm.conv_kernel") - 1) + kimi)
+            )
         inner, state = self.number("ssm.inner_size"), self.number("ssm.state_size")
         convolution = max(0, self.number("ssm.conv_kernel") - 1) * (inner + 2 * self.number("ssm.group_count") * state)
         return n_layers * (convolution + inner * state)

@@ -20,8 +20,6 @@ def why_no_mtp(facts: ModelFacts) -> str | None:
     """
     if not facts.n_mtp_layers:
         return "The file carries no prediction heads."
-    if facts.state_elements:
-        return "Slipstream does not use heads with models that keep a running state."
     if facts.architecture not in architectures.RUN_MTP_HEADS:
         return f"llama.cpp has no graph for the prediction heads of the architecture {facts.architecture}."
     if facts.n_mtp_layers > 1 and facts.architecture not in architectures.FIRST_MTP_HEAD_OF_SEVERAL:

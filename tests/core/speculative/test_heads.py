@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 
 from core.engine import Engine
@@ -21,11 +20,9 @@ from core.head_loading import why_left_out, why_no_mtp
 from core.llama import heads
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
-from core.llama.heads import HeadKind, StateBatch
+from core.llama.heads import HeadKind
 from core.options import EngineOptions
 from core.sampling_params import SamplingParams
-from core.speculative.drafter import Chain, Guess
-from core.speculative.head import Head
 from core.speculative.hidden_window import LONGEST_WINDOW
 from models.model_facts import read_model
 from tests.support import gguf_factory, head_factory
@@ -43,6 +40,7 @@ from tests.support.engines import (
     run,
     submit,
 )
+from tests.support.heads import Recorder, head_of, says_at_once
 
 PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
 COUNTING = tuple(range(500, 520))
@@ -104,14 +102,6 @@ HEADS = ("mtp random", "mtp", "eagle3 random", "eagle3")
 def use(setting: Setting, **options: Any) -> Any:
     merged = {"n_slots": 4, "n_ctx": 512, "speculation": "draft", **setting.options, **options}
     return open_engine(setting.path, **merged)
-
-
-def head_of(engine: Engine) -> Head:
-    speculator = engine._speculator
-    assert speculator is not None
-    (head,) = speculator._paid
-    assert isinstance(head, Head)
-    return head
 
 
 def expected(plain: Engine, prompt: str, n: int) -> list[tuple[int, float]]:
@@ -312,22 +302,6 @@ def test_drafts_give_way_when_the_cache_is_full(settings: dict[str, Setting], ki
     assert {ended.failure for ended in ledger.ended.values()} == {None}
 
 
-class Recorder:
-    """Writes down what a head proposes first, with the text before it."""
-
-    def __init__(self, head: Head) -> None:
-        self.seen: list[tuple[list[int], int]] = []
-        self._extend: Callable[[list[Chain]], list[Guess | None]] = head.extend
-        head.extend = self.extend  # type: ignore[method-assign]
-
-    def extend(self, chains: list[Chain]) -> list[Guess | None]:
-        guesses = self._extend(chains)
-        for chain, guess in zip(chains, guesses, strict=True):
-            if guess is not None and not chain.tokens:
-                self.seen.append((chain.sequence.tokens.view.tolist(), guess.token))
-        return guesses
-
-
 @pytest.mark.parametrize("kind", HEADS)
 def test_a_head_says_the_same_after_many_steps_as_when_it_reads_the_text_at_once(
     settings: dict[str, Setting], kind: str
@@ -343,28 +317,6 @@ def test_a_head_says_the_same_after_many_steps_as_when_it_reads_the_text_at_once
         agreed = [token == says_at_once(engine, text) for text, token in judged]
     assert len(agreed) >= 30
     assert sum(agreed) >= 0.9 * len(agreed), "only rounding at near-ties may change what a head says"
-
-
-def says_at_once(engine: Engine, text: list[int]) -> int:
-    """Let target and head read a text from an empty cache, and return the token that the head proposes."""
-    target, head, tokens = engine._context, head_of(engine), np.array(text, np.int32)
-    target.clear()
-    head.clear()
-    batch = Batch(len(text))
-    batch.add_run(tokens[:-1], 0, 0, want_last=True)
-    assert target.decode(batch) is DecodeStatus.OK
-    target.synchronize()
-    states = head._states(np.concatenate(head._features(len(text) - 1), axis=1))
-    pairs = StateBatch(len(text), head._state_width)
-    pairs.add_run(tokens[1:-1], 1 + head._shift, 0, want_last=False)
-    pairs.states[: len(states) - 1] = states[:-1]
-    assert head._context.decode(pairs) is DecodeStatus.OK
-    pairs.clear()
-    pairs.add(text[-1], len(text) - 1 + head._shift, 0)
-    pairs.states[0] = states[-1]
-    assert head._context.decode(pairs) is DecodeStatus.OK
-    head._context.synchronize()
-    return int(head._context.logits(1)[0].argmax())
 
 
 def test_a_long_prompt_is_read_from_where_its_states_are_kept(plain: Engine, settings: dict[str, Setting]) -> None:
@@ -464,7 +416,6 @@ def test_heads_whose_weights_are_left_out_are_not_asked_for() -> None:
     assert "no prediction heads" in (why_no_mtp(replace(facts, n_mtp_layers=0)) or "")
     assert "architecture llama" in (why_no_mtp(replace(facts, architecture="llama")) or "")
     assert "carries 3 prediction heads" in (why_no_mtp(replace(facts, n_mtp_layers=3)) or "")
-    assert "keep a running state" in (why_no_mtp(replace(facts, state_elements=8)) or "")
 
 
 @pytest.mark.parametrize("kind", ["mtp", "eagle3"])

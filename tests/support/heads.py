@@ -1,0 +1,60 @@
+"""Looks at what a head proposes, and asks it the same anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from core.engine import Engine
+from core.llama.batch import Batch
+from core.llama.context import DecodeStatus
+from core.llama.heads import StateBatch
+from core.speculative.drafter import Chain, Guess
+from core.speculative.head import Head
+
+
+def head_of(engine: Engine) -> Head:
+    speculator = engine._speculator
+    assert speculator is not None
+    (head,) = speculator._paid
+    assert isinstance(head, Head)
+    return head
+
+
+class Recorder:
+    """Writes down what a head proposes first, with the text before it."""
+
+    def __init__(self, head: Head) -> None:
+        self.seen: list[tuple[list[int], int]] = []
+        self._extend: Callable[[list[Chain]], list[Guess | None]] = head.extend
+        head.extend = self.extend  # type: ignore[method-assign]
+
+    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+        guesses = self._extend(chains)
+        for chain, guess in zip(chains, guesses, strict=True):
+            if guess is not None and not chain.tokens:
+                self.seen.append((chain.sequence.tokens.view.tolist(), guess.token))
+        return guesses
+
+
+def says_at_once(engine: Engine, text: list[int]) -> int:
+    """Let target and head read a text from an empty cache, and return the token that the head proposes."""
+    target, head, tokens = engine._context, head_of(engine), np.array(text, np.int32)
+    target.clear()
+    head.clear()
+    batch = Batch(len(text))
+    batch.add_run(tokens[:-1], 0, 0, want_last=True)
+    assert target.decode(batch) is DecodeStatus.OK
+    target.synchronize()
+    states = head._states(np.concatenate(head._features(len(text) - 1), axis=1))
+    pairs = StateBatch(len(text), head._state_width)
+    pairs.add_run(tokens[1:-1], 1 + head._shift, 0, want_last=False)
+    pairs.states[: len(states) - 1] = states[:-1]
+    assert head._context.decode(pairs) is DecodeStatus.OK
+    pairs.clear()
+    pairs.add(text[-1], len(text) - 1 + head._shift, 0)
+    pairs.states[0] = states[-1]
+    assert head._context.decode(pairs) is DecodeStatus.OK
+    head._context.synchronize()
+    return int(head._context.logits(1)[0].argmax())
