@@ -20,6 +20,8 @@ _MAX_LENGTH = 1 << 31
 
 _RECURRENT = ("ssm_", "shortconv", "time_mix", "channel_mix")
 _BOTH_IN_ONE_LAYER = ("falcon-h1",)
+# Their heads get cells beside the other layers too (the filters of the hybrids in llama_model::create_memory).
+_IDLE_HEADS = ("bailingmoe3", "nemotron_h_moe")
 # Layers of Gemma 3n from here on reuse the cache of earlier ones.
 _FIRST_SHARED = {"gemma3n": 20}
 # Sliding windows in layers by llama.cpp's own rule (load_swa_pattern in src/models), where the file does not list them:
@@ -146,7 +148,7 @@ class ModelFacts:
 
     def kv_bytes_in_windows(self, type_k: str = "f16", type_v: str = "f16") -> int:
         """Bytes of ``kv_bytes_per_token`` that belong to layers with a sliding window."""
-        return _cache_bytes((cache for cache in self.caches if cache.window), type_k, type_v)
+        return _cache_bytes((cache for cache in self._answering if cache.window), type_k, type_v)
 
     def kv_bytes_per_further_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
         """Bytes that one more token takes in a long context, where layers with a sliding window keep no more."""
@@ -155,7 +157,7 @@ class ModelFacts:
 
     def kv_bytes_per_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
         """Bytes that one token takes in the KV cache, with ggml type names such as "f16" or "q8_0"."""
-        return _cache_bytes(self.caches, type_k, type_v)
+        return _cache_bytes(self._answering, type_k, type_v)
 
     @property
     def is_head(self) -> bool:
@@ -163,9 +165,17 @@ class ModelFacts:
         return self.architecture in architectures.DRAFT_HEADS
 
     def mtp_kv_bytes_per_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
-        """Bytes of these that belong to the prediction heads."""
-        first = len(self.caches) - self.n_mtp_layers
-        return _cache_bytes(self.caches[first:], type_k, type_v) if self.n_mtp_layers else 0
+        """Bytes that it takes beside these in the cache of the prediction heads."""
+        heads = self.caches[len(self._answering) :] if self.n_mtp_layers else ()
+        return _cache_bytes(heads, type_k, type_v)
+
+    def idle_kv_bytes_per_token(self, type_k: str = "f16", type_v: str = "f16") -> int:
+        """Bytes that llama.cpp sets aside beside the layers that answer, for heads that use a cache of their own."""
+        return self.mtp_kv_bytes_per_token(type_k, type_v) if self.architecture in _IDLE_HEADS else 0
+
+    @property
+    def _answering(self) -> tuple[LayerCache, ...]:
+        return tuple(cache for cache in self.caches if cache.layer < self.n_layers)
 
 
 def _cache_bytes(caches: Iterable[LayerCache], type_k: str, type_v: str) -> int:
@@ -353,7 +363,7 @@ class _Facts:
         return active
 
     def _caches(self, head_length: int) -> Iterator[LayerCache]:
-        """K and V of each layer, as llama.cpp allocates them: also for the blocks that predict further tokens."""
+        """K and V of each layer, those of the blocks that predict further tokens last."""
         lengths = self._lengths("", (head_length, head_length))
         windowed = self._lengths("_swa", lengths)
         pattern = self._array("attention.sliding_window_pattern") or ()

@@ -200,6 +200,8 @@ def _caches(
 def _cache_sizes(facts: ModelFacts, setting: Setting, in_window: int) -> Iterator[tuple[int, int]]:
     kind = BY_NAME[setting.kv_type.lower()]
     for cache in facts.caches:
+        if cache.layer >= facts.n_layers:
+            continue  # of a prediction head
         n_cells = in_window if cache.window else setting.n_ctx
         yield cache.layer, n_cells * (kind.bytes_for(cache.n_k) + kind.bytes_for(cache.n_v))
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from models.memory import MemoryNeed, cgroup_free, estimate, fits, free_memory
+from models.memory import EngineShape, MemoryNeed, cgroup_free, estimate, fits, free_memory
 from models.model_facts import read_model
+from tests.support import head_factory, hybrid_factory
 from tests.support.broken_gguf import giant
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached, cached_file
 from tests.support.llama_probe import MIB, Question, ask
 
 # llama.cpp's log rounds to 0.01 MiB; its allocator pads each tensor.
@@ -46,6 +47,18 @@ def test_the_estimate_is_what_llama_cpp_allocates(recipe, settings):
     output = facts.n_vocab * 4 * settings.get("n_outputs", settings.get("n_slots", 1))
     assert need.compute == pytest.approx(answer.buffer_bytes("compute") + output, rel=COMPUTE_TOLERANCE)
     assert need.weights == pytest.approx(answer.buffer_bytes("model"), abs=LOG_ROUNDING)
+
+
+@pytest.mark.parametrize("make", [hybrid_factory.qwen35, hybrid_factory.bailingmoe3, head_factory.mtp_counter])
+def test_what_heads_draft_with_is_counted_once(make):
+    """Their cells are another cache's, but for those that llama.cpp sets aside in vain; states are kept per slot."""
+    path = cached_file(f"estimated-{make.__name__}.gguf", make)
+    answer = ask(Question(str(path), n_ctx=8192, n_slots=4))
+    facts = read_model(path)
+    need = EngineShape(n_slots=4, uses_heads=True).need(facts, 8192, "f16")
+    state = answer.buffer_bytes("RS") if facts.state_elements else 0
+    assert need.kv_cache == pytest.approx(answer.buffer_bytes("KV") + state, abs=LOG_ROUNDING)
+    assert need.draft == facts.mtp_kv_bytes_per_token() * 8192 > 0
 
 
 def test_without_flash_attention_scores_are_added():

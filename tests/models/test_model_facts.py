@@ -127,6 +127,8 @@ def test_recurrent_layers_keep_a_state_and_no_cache():
     assert facts.state_elements == 3 * (128 + 2 * 2 * 16) + 128 * 16
     both = facts_of("falcon-h1", numbers, shapes)
     assert len(both.caches) == 2
+    numbers |= {"kda.head_dim": 8}
+    assert facts_of("kimi-linear", numbers, shapes).state_elements == 4 * 8 * (3 * 3 + 8)
 
 
 def test_prediction_heads_are_no_layers_and_are_not_read():

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from core.cost_model import Calibration, CostModel
 from core.engine import Engine
 from core.events import FinishReason
 from core.head_loading import why_no_mtp
@@ -215,27 +216,30 @@ def test_a_head_says_the_same_after_many_steps_as_when_it_reads_the_text_at_once
     assert sum(agreed) >= 0.9 * len(agreed), "only rounding at near-ties may change what a head says"
 
 
+def priced(engine: Engine) -> Engine:
+    """Let drafting be decided by the times of a larger model: steps of this one are hardly longer than the deciding."""
+    assert engine._speculator is not None
+    engine._speculator._cost = CostModel(Calibration({1: 0.010, 2: 0.012, 4: 0.016, 16: 0.040}))
+    head_of(engine).cost = CostModel(Calibration({1: 0.001}))
+    return engine
+
+
 @pytest.mark.parametrize("architecture", BOTH_WAYS)
 def test_a_useless_head_is_soon_left_alone(architecture: str) -> None:
     with use(architecture, "random", speculation="auto") as engine:
+        priced(engine)
         for _ in range(3):
             complete(engine, max_tokens=100, sampling=ENDLESS)
         assert engine._speculator is not None
         assert engine._speculator.stats.drafted_at[0] < 45, "of 300 tokens"
 
 
-@pytest.mark.parametrize("way", [Cut, Checkpoints])
-def test_a_head_that_pays_is_used_by_itself(way: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = gguf_factory.cached_file("hybrid-deep.gguf", lambda path: hybrid_factory.qwen35(path, "counts", 32))
-    if way is Checkpoints:
-        monkeypatch.setattr("core.context_shape.most_snapshots", lambda *_: 0)
-    n_accepted = 0
-    with open_engine(path, n_slots=1, n_ctx=512) as engine:
-        assert type(engine._rollback) is way
-        for turn in range(3):
-            prompt = tuple(range(500 + 300 * turn, 520 + 300 * turn))
-            n_accepted += complete(engine, prompt, max_tokens=120, sampling=ENDLESS)[1].receipt.n_accepted
-    assert n_accepted > 60, "of 360 tokens"
+@pytest.mark.parametrize("architecture", BOTH_WAYS)
+def test_a_head_that_pays_is_used_by_itself(architecture: str) -> None:
+    with use(architecture, speculation="auto") as engine:
+        priced(engine)
+        _, ended, _ = complete(engine, max_tokens=120, sampling=ENDLESS)
+    assert ended.receipt.n_accepted > 40, "of 120 tokens"
 
 
 def test_off_means_off() -> None:
