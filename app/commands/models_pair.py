@@ -129,8 +129,8 @@ def _lines(entry: ModelEntry, found: Pairing, extra: Offers, has_partner: bool) 
 
 def _row(partner: Partner, found: Pairing) -> list[str]:
     what = {"model": "small model", "mtp": "heads in the file", "eagle3": "EAGLE-3 head"}[partner.kind.value]
-    gain = f"{partner.gain:.2f}x {'measured' if partner.measured is not None else 'expected'}"
-    forecast = f"({partner.prediction.gain:.2f}x was expected)" if partner.prediction and partner.measured else ""
+    gain = f"{partner.gain:.2f}× {'measured' if partner.measured is not None else 'expected'}"
+    forecast = f"({partner.prediction.gain:.2f}× was expected)" if partner.prediction and partner.measured else ""
     return [
         "*" if found.used is not None and found.used.name == partner.name else " ",
         partner.name,
@@ -237,5 +237,5 @@ def _print_result(entry: ModelEntry, result: PairTestResult, as_json: bool) -> N
         accepted = f", {measured.acceptance:.0%} of drafts accepted" if measured.acceptance is not None else ""
         rates = f"{measured.plain_rate:.1f} tok/s plain, {measured.drafted_rate:.1f} with it"
         disturbed = "; a server was at work meanwhile, so test again for a better figure" if trial.was_disturbed else ""
-        print(f"{trial.partner.name}: {measured.gain:.2f}x ({rates}{accepted}{disturbed})")
+        print(f"{trial.partner.name}: {measured.gain:.2f}× ({rates}{accepted}{disturbed})")
     print(decision.why)

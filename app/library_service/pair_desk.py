@@ -125,7 +125,7 @@ def _told(trial: Trial) -> str:
     accepted = f", {measured.acceptance:.0%} of its tokens accepted" if measured.acceptance is not None else ""
     rates = f"{measured.drafted_rate:.1f} tokens/s instead of {measured.plain_rate:.1f}"
     disturbed = f" {DISTURBED}" if trial.was_disturbed else ""
-    return f"{trial.partner.name}: {measured.gain:.2f}x, {rates}{accepted}.{disturbed}"
+    return f"{trial.partner.name}: {measured.gain:.2f}×, {rates}{accepted}.{disturbed}"
 
 
 def _partners(name: str, found: Pairing) -> Partners:

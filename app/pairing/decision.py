@@ -76,8 +76,8 @@ def _lower(sentence: str) -> str:
 
 
 def gain_words(partner: Partner) -> str:
-    """Return the gain in words: "1.8x measured here", "1.3x expected"."""
-    return f"{partner.gain:.2f}x {'measured here' if partner.measured is not None else 'expected'}"
+    """Return the gain in words: "1.8× measured here", "1.3× expected"."""
+    return f"{partner.gain:.2f}× {'measured here' if partner.measured is not None else 'expected'}"
 
 
 def _best(partners: Sequence[Partner]) -> Decision:

@@ -147,7 +147,7 @@ class VerifyReport:
         yield str(len(one.drafted.tokens))
         yield f"{one.plain.rate:.1f}"
         yield f"{one.drafted.rate:.1f}"
-        yield f"{one.speedup:.2f}x" if one.speedup is not None else "-"
+        yield f"{one.speedup:.2f}×" if one.speedup is not None else "-"
         yield str(one.drafted.n_drafted)
         yield str(one.drafted.n_accepted)
         yield "identical" if one.difference is None else _in_words(one.difference)

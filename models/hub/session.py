@@ -6,8 +6,9 @@ import os
 import re
 import threading
 import time
+from contextvars import ContextVar
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from models.hub.errors import HubFault, RateLimited, TimedOut, Unreachable
 from models.hub.settings import HubSettings
@@ -18,45 +19,50 @@ if TYPE_CHECKING:
 _LONGEST_WAIT = 7 * 86_400.0
 _RESET = re.compile(r"\bt\s*=\s*(\d+)")
 _lock = threading.Lock()
-_opened_for: tuple[str | None, float] | None = None
+_UNOPENED: Final = ""  # no proxy has this address
+_opened_for: str | None = _UNOPENED
+# Seconds without an answer. Of the thread that asks: one session serves questions that can wait and those that cannot.
+_patience: ContextVar[float] = ContextVar("patience", default=15.0)
 
 
 def open_session(settings: HubSettings) -> None:
-    """Make huggingface_hub, whose session is one per process, use these settings."""
+    """Make huggingface_hub, whose session is one per process, use these settings for what this thread asks next.
+
+    Another proxy ends what other threads are asking; another timeout does not.
+    """
     global _opened_for
     # Read when the library is imported. A search tells nobody what else runs on this machine.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_HUB_DISABLE_UPDATE_CHECK", "1")
     from huggingface_hub import set_client_factory
 
-    wanted = (settings.proxy, settings.timeout)
+    _patience.set(settings.timeout)
     with _lock:
-        if _opened_for != wanted:
-            set_client_factory(lambda: _client(settings))
-            _opened_for = wanted
+        if _opened_for != settings.proxy:
+            set_client_factory(lambda: _client(settings.proxy))
+            _opened_for = settings.proxy
 
 
-def _client(settings: HubSettings) -> httpx2.Client:
+def _client(proxy: str | None) -> httpx2.Client:
     import httpx2
-
-    timeout = httpx2.Timeout(settings.timeout, connect=min(10.0, settings.timeout))
 
     class Client(httpx2.Client):
         """Raises the app's own errors: those huggingface_hub would retry for half a minute, or longer after a 429."""
 
         def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
             # The library gives some of its calls no timeout at all.
-            request.extensions["timeout"] = timeout.as_dict()
+            patience = _patience.get()
+            request.extensions["timeout"] = httpx2.Timeout(patience, connect=min(10.0, patience)).as_dict()
             try:
                 response = super().send(request, **options)
             except httpx2.TimeoutException as error:
-                raise TimedOut(_origin(request), settings.timeout) from error
+                raise TimedOut(_origin(request), patience) from error
             except httpx2.TransportError as error:
                 raise Unreachable(_origin(request), reason(error)) from error
             refuse_later(response.status_code, response.headers)
             return response
 
-    return Client(follow_redirects=True, proxy=settings.proxy)
+    return Client(follow_redirects=True, proxy=proxy)
 
 
 def refuse_later(status: int, headers: Any) -> None:

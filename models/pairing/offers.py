@@ -48,7 +48,7 @@ class Offer:
         """What it is, what to do, and what that would bring."""
         size = f"{self.n_bytes / 1e9:.1f} GB" if self.n_bytes >= 1e8 else f"{self.n_bytes / 1e6:.0f} MB"
         doubt = "" if self.is_checked else "; its vocabulary is compared once it is here"
-        return f"`slipstream models pull {self.name}` ({size}) would draft: {self.gain:.1f}x predicted{doubt}."
+        return f"`slipstream models pull {self.name}` ({size}) would draft: {self.gain:.1f}× predicted{doubt}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def set_draft(entry: ModelEntry, name: str) -> None:
 def test_the_bundled_model_has_the_bundled_partner(home):
     found = drafts(STARTER)
     assert (found.path, found.name, found.notices) == (EMBER_DRAFT, "ember-draft-q8_0", ())
-    assert "x expected" in found.why
+    assert "× expected" in found.why
     assert drafts(GivenModel("draft", EMBER_DRAFT)).path is None
 
 

@@ -23,9 +23,9 @@ MEASURED = Gain("t", "2", "here", 1.7, 10, 17, 0.7, 1.2, "2026-01-01")
 @pytest.mark.parametrize(
     ("partners", "used", "words"),
     [
-        ((GOOD, FAIR, LARGE), "good", "good drafts: 1.60x expected."),
-        ((replace(FAIR, measured=MEASURED, gain=1.7), GOOD), "fair", "1.70x measured here"),
-        ((POOR, LARGE), None, "poor is the best with 1.01x expected"),
+        ((GOOD, FAIR, LARGE), "good", "good drafts: 1.60× expected."),
+        ((replace(FAIR, measured=MEASURED, gain=1.7), GOOD), "fair", "1.70× measured here"),
+        ((POOR, LARGE), None, "poor is the best with 1.01× expected"),
         ((LARGE,), None, "no small model here that fits"),
         ((), None, "Prompt lookup drafts without a model."),
     ],
@@ -39,7 +39,7 @@ def test_the_best_that_is_worth_it_drafts(partners, used, words):
 
 def test_what_was_chosen_goes_before_what_is_better():
     decision = decide((GOOD, FAIR), BY_USER)
-    assert (decision.used, decision.why) == (FAIR, "You chose fair: 1.20x expected.")
+    assert (decision.used, decision.why) == (FAIR, "You chose fair: 1.20× expected.")
     assert "A test chose" in decide((GOOD, FAIR), replace(BY_USER, by="test")).why
     assert decide((GOOD, POOR), replace(BY_USER, draft="3", name="poor")).used is POOR
 

@@ -70,7 +70,7 @@ def test_the_winner_drafts_from_now_on(library, measured):
     result = pair_of().run()
     assert result.decision.used is not None
     assert result.decision.used.name == "ember-q8_0"
-    assert "A test chose ember-q8_0: 1.60x measured here." in result.decision.why
+    assert "A test chose ember-q8_0: 1.60× measured here." in result.decision.why
     measured |= {"ember-q8_0": 0.98}
     assert "ember-draft-q8_0" in pair_of("ember-q8_0").run().decision.why
 

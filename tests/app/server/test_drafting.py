@@ -86,7 +86,7 @@ def test_a_partner_is_found_and_loaded_unless_none_is_wanted(tmp_path: Path, mon
     with ServerProcess(["--model", str(deep)]) as server:
         found = ready(server)
         assert found["draft"]["name"] == found["spark"] == "ember-draft-q8_0"
-        assert "x expected" in found["draft"]["why"]
+        assert "× expected" in found["draft"]["why"]
     with ServerProcess(["--model", str(deep), "--no-draft"]) as server:
         assert (ready(server)["draft"]["name"], ready(server)["spark"]) == (None, None)
 
