@@ -87,6 +87,7 @@ class Engine:
         self._observe = threads.observe if threads is not None else cost.observe
         self._runner = Runner(context, self._roster, self._branches, clock)
         self._n_ubatch = n_ubatch
+        self._has_state = model.is_recurrent
         self._rollback = rollback or choose_rollback(context, cost, is_recurrent=model.is_recurrent)
         self._speculator = speculator
         self._endings = Endings(self._roster, self._branches, meter, speculator)
@@ -330,7 +331,8 @@ class Engine:
         # What is drafted now may have to be replayed beside requests that only come then.
         room -= n_replay + len(self._slots) - len(self._roster.running)
         speculating = [sequence for sequence in speculating if sequence.n_replay <= MOST_REPLAYED]
-        chains = self._speculator.draft(speculating, len(decoding) + n_replay + chunk, kv, room)
+        n_even = len(decoding) if self._has_state and len(decoding) > 1 else 0
+        chains = self._speculator.draft(speculating, len(decoding) + n_replay + chunk, kv, room, n_even=n_even)
         self._mark([chain.sequence for chain in chains.values()])
         return chains
 

@@ -46,6 +46,27 @@ def keep_what_pays(
     keep(chains, [(chain, node) for _, chain, node in nodes[:count]])
 
 
+def keep_evenly(
+    chains: list[Chain], n_sequences: int, prices: Prices, gains_of: Callable[[Chain], list[float]]
+) -> None:
+    """Keep equally many tokens of each chain, as many as pay; none where one of ``n_sequences`` has no chain.
+
+    Of models with a running state llama.cpp evaluates sequences with different numbers of rows one after the other
+    (``llama_batch_allocr::split_equal``): a row more for one of them is another pass over the weights.
+    """
+    most = min([len(chain.tokens) for chain in chains]) if len(chains) == n_sequences else 0
+    gains = [gains_of(chain) for chain in chains]
+    least = prices.step_seconds(prices.n_rows)
+    depth, worth, promised = 0, 0.0, 0.0
+    for size in range(1, min(most, prices.room // max(n_sequences, 1)) + 1):
+        promised += sum([gain[size - 1] for gain in gains])
+        left = promised - prices.rate * (prices.step_seconds(prices.n_rows + size * n_sequences) - least)
+        if left > worth:
+            depth, worth = size, left
+    for chain in chains:
+        chain.truncate(depth)
+
+
 def branching(nodes: list[tuple[Chain, int]], n_branches: int, price: float) -> list[tuple[float, Chain, int]]:
     """Return the nodes that can be verified together, and what each is worth in tokens without its row.
 

@@ -23,7 +23,7 @@ from core.speculative.lookup import Lookup
 from core.speculative.prices import Prices
 from core.speculative.purse import Purse
 from core.speculative.record import FIRST_PROBE, Record, Trial
-from core.speculative.selection import keep_what_pays
+from core.speculative.selection import keep_evenly, keep_what_pays
 from core.speculative.tree import Forker, Tree
 
 MAX_DRAFT = MAX_DRAFT_DEPTH
@@ -141,11 +141,13 @@ class Speculator:
         room: int,
         n_branches: int = 0,
         branch_seconds: float = 0.0,
+        n_even: int = 0,
     ) -> dict[str, Chain]:
         """Return the chains to verify in the next step, by request id; none is a normal answer.
 
         ``n_rows`` are the rows that the step has anyway, ``kv`` the tokens they attend to, ``room`` the rows that may
         be added, ``n_branches`` the side branches that trees may have altogether; each adds ``branch_seconds``.
+        ``n_even`` sequences have to bring equally many rows (0: as many as each likes), unless a depth is fixed.
         """
         began = self._clock()
         self._n_branches, self._branch_seconds = n_branches, branch_seconds
@@ -155,7 +157,7 @@ class Speculator:
             if self._fixed_depth is not None:
                 chains = self._draft_fixed(decoding, room)
             else:
-                chains = self._draft_what_pays(decoding, n_rows, kv, room)
+                chains = self._draft_what_pays(decoding, n_rows, kv, room, n_even)
         except DraftFailed:
             chains = []
         self._collect_observations()
@@ -182,8 +184,10 @@ class Speculator:
         grow_chains_to(depth, self._growth, drafter, chains)
         return chains
 
-    def _draft_what_pays(self, decoding: list[Sequence], n_rows: int, kv: int, room: int) -> list[Chain]:
+    def _draft_what_pays(self, decoding: list[Sequence], n_rows: int, kv: int, room: int, n_even: int) -> list[Chain]:
         if self._cost.age(n_rows) > _CONTROL_STEPS:
+            return []
+        if n_even and (len(decoding) < n_even or any(sequence.n_replay for sequence in decoding)):
             return []
         awake = [sequence for sequence in decoding if self._is_awake(sequence)] if self._paid else []
         chains = self._find(decoding, room)
@@ -202,6 +206,9 @@ class Speculator:
         prices = Prices(n_rows, rate, step_seconds, room)
         if awake:
             chains = self._draft_at_a_price(awake, chains, prices)
+        if n_even:
+            keep_evenly(chains, n_even, prices, lambda chain: self._growth.gains(chain, rate))
+            return chains
         keep_what_pays(
             chains,
             prices,

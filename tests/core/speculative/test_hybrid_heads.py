@@ -12,10 +12,11 @@ import pytest
 
 from core.cost_model import Calibration, CostModel
 from core.engine import Engine
-from core.events import FinishReason
+from core.events import FinishReason, RequestEvent
 from core.head_loading import why_no_mtp
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
+from core.planner import Plan
 from core.rollback import Checkpoints, Cut
 from core.sampling_params import SamplingParams
 from models.model_facts import read_model
@@ -240,6 +241,32 @@ def test_a_head_that_pays_is_used_by_itself(architecture: str) -> None:
         priced(engine)
         _, ended, _ = complete(engine, max_tokens=120, sampling=ENDLESS)
     assert ended.receipt.n_accepted > 40, "of 120 tokens"
+
+
+@pytest.mark.parametrize("architecture", BOTH_WAYS)
+def test_side_by_side_all_draft_equally_many_or_none(architecture: str) -> None:
+    """llama.cpp evaluates requests of such models one after the other where their rows differ in number."""
+    drafted: list[list[int]] = []
+    with use(architecture, speculation="auto") as engine:
+        speculator = priced(engine)._speculator
+        assert speculator is not None
+        speculator._cost = CostModel(Calibration({1: 0.010, 2: 0.0102, 4: 0.0105, 16: 0.012}))  # rows are cheap
+        decode = engine._run
+
+        def noting(todo: Plan, events: list[RequestEvent]) -> tuple[Plan, float]:
+            drafted.append([len(share.draft) for share in todo])
+            return decode(todo, events)
+
+        engine._run = noting  # type: ignore[method-assign]
+        for index in range(3):
+            submit(
+                engine, str(index), tuple(range(500 + 300 * index, 520 + 300 * index)), max_tokens=60, sampling=ENDLESS
+            )
+        ledger = run(engine)
+    assert {ended.receipt.n_generated for ended in ledger.ended.values()} == {60}
+    together = [lengths for lengths in drafted if len(lengths) == 3]
+    assert {len(set(lengths)) for lengths in together} == {1}
+    assert sum(lengths[0] > 0 for lengths in together) > 5, "the head counts, and so do the texts"
 
 
 def test_off_means_off() -> None:
