@@ -40,7 +40,7 @@ def window_of(facts: ModelFacts, options: EngineOptions, n_cells: int) -> int:
     To keep only what is in sight saves memory, and time where rows attend to all cells. It costs that texts cannot be
     shared between sequences at work, and cut back only as far as the window is still whole.
     """
-    is_cut = cells_in_window(facts, n_cells, options.n_slots, min(options.n_ubatch, n_cells)) < n_cells
+    is_cut = cells_in_window(facts, n_cells, options.n_slots, options.n_ubatch) < n_cells
     return facts.window if is_cut else 0
 
 

@@ -39,10 +39,10 @@ class ReadCost:
     @classmethod
     def of(cls, facts: ModelFacts, kv_type: str) -> ReadCost:
         """Return the cost of a model with a KV cache of ``kv_type``."""
-        cell = facts.kv_bytes_per_token(kv_type, kv_type)
-        in_window = facts.kv_bytes_in_windows(kv_type, kv_type) if facts.window else 0
+        cell = facts.kv_bytes_per_further_token(kv_type, kv_type)
+        in_window = facts.kv_bytes_per_token(kv_type, kv_type) - cell
         state = facts.state_elements * STATE_BYTES
-        return cls(facts.active_weights, cell - in_window, state, facts.window, in_window)
+        return cls(facts.active_weights, cell, state, facts.window, in_window)
 
     @classmethod
     def of_mtp_head(cls, facts: ModelFacts, kv_type: str) -> ReadCost:

@@ -228,6 +228,7 @@ class SlotTable:
         target = self._prepare(source, n_shared, tokens)
         until = self._clock() + _LONGEST_MOVE
         is_done = self._load_all(loads, target, until)
+        self._use([link for link, _ in loads if link.end <= target.n_resident])
         self.release(target)
         return is_done
 
@@ -237,6 +238,7 @@ class SlotTable:
         At least one token is left to evaluate, since its logits are needed. ``hold`` is what the request waited for.
         """
         source, n_shared, loads = self._found(tokens, hold)
+        self._use([link for link, _ in loads])
         target = self._prepare(source, n_shared, tokens)
         self._load_all(loads, target)
         target.n_tenants += 1
@@ -447,9 +449,12 @@ class SlotTable:
             if blob is None:
                 break
             loads.append((link, blob))
-        if self._store is not None:
-            self._store.used([link for link, _ in loads])
         return loads
+
+    def _use(self, links: list[Link]) -> None:
+        """Count the use of pieces that are loaded: once for each request, in however many parts they come."""
+        if self._store is not None:
+            self._store.used(links)
 
     def _on_read(self, segment: Segment, blob: Blob | None) -> None:
         for reading in self._reading:

@@ -34,6 +34,7 @@ from tests.support.engines import (
     run,
     submit,
 )
+from tests.support.interruptions import cancel_between_steps
 
 PROMPTS = (FOX, chat("Who are you?"), "def add(a, b):\n", chat("Count to five."))
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
@@ -270,18 +271,7 @@ def test_a_cancel_between_drafted_steps_leaves_the_state_right(target: Target) -
     (wanted,) = target.plain((FOX,))
     with target.open() as engine:
         use_drafter(engine, RandomDrafter(4096), 5)
-        for n_steps in range(1, 7):
-            ledger = Ledger()
-            for index in range(3):
-                submit(engine, str(index), PROMPTS[index], max_tokens=30, sampling=ENDLESS)
-            for _ in range(n_steps):
-                ledger.add(engine.step())
-            engine.cancel("1")
-            ledger.add(engine.step())
-            assert ledger.ended["1"].reason is FinishReason.CANCELLED
-            for slot in engine._slots._slots:
-                assert engine._context.last_position(slot.id) == slot.n_resident - 1
-            run(engine, ledger)
+        cancel_between_steps(engine, PROMPTS, range(1, 7), max_tokens=30, sampling=ENDLESS)
         _, _, found = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
     assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), wanted)
 

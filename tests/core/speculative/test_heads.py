@@ -6,7 +6,7 @@ Ember in the clothes of GLM-4.5 says what Ember says; a model that counts has he
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,11 +15,8 @@ import pytest
 
 from core.engine import Engine
 from core.errors import LoadFailed
-from core.events import FinishReason
 from core.head_loading import why_left_out, why_no_mtp
 from core.llama import heads
-from core.llama.batch import Batch
-from core.llama.context import DecodeStatus
 from core.llama.heads import HeadKind
 from core.options import EngineOptions
 from core.sampling_params import SamplingParams
@@ -30,7 +27,6 @@ from tests.support.engines import (
     EMBER,
     FOX,
     GREEDY_WITH_LOGPROBS,
-    Ledger,
     assert_same_up_to_a_near_tie,
     chat,
     complete,
@@ -41,6 +37,7 @@ from tests.support.engines import (
     submit,
 )
 from tests.support.heads import Recorder, head_of, says_at_once
+from tests.support.interruptions import break_off_verifications, cancel_between_steps
 
 PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
 COUNTING = tuple(range(500, 520))
@@ -232,23 +229,7 @@ def test_a_verification_that_is_broken_off_leaves_the_text_as_it_was(
     with use(settings[kind], n_slots=2, draft_depth=4) as engine:
         for index in range(2):
             submit(engine, str(index), PROMPTS[index], max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
-        ledger = Ledger()
-        for n_steps in range(1, 5):
-            for _ in range(n_steps):
-                ledger.add(engine.step())
-            decode = engine._context.decode
-
-            def broken_off(batch: Batch, decode: Callable[[Batch], DecodeStatus] = decode) -> DecodeStatus:
-                engine._context.abort.set()
-                try:
-                    return decode(batch)
-                finally:
-                    engine._context.abort.clear()
-
-            engine._context.decode = broken_off  # type: ignore[method-assign]
-            ledger.add(engine.step())
-            engine._context.decode = decode  # type: ignore[method-assign]
-        run(engine, ledger)
+        ledger = break_off_verifications(engine)
     for index in range(2):
         assert_same_up_to_a_near_tie(greedy_tokens(ledger, str(index)), expected(plain, PROMPTS[index], 40))
 
@@ -277,18 +258,7 @@ def test_a_cancel_between_drafted_steps_leaves_the_cache_right(
     plain: Engine, settings: dict[str, Setting], kind: str
 ) -> None:
     with use(settings[kind], n_slots=3, draft_depth=5) as engine:
-        for n_steps in range(1, 8, 2):
-            ledger = Ledger()
-            for index in range(3):
-                submit(engine, str(index), PROMPTS[index], max_tokens=60, sampling=ENDLESS)
-            for _ in range(n_steps):
-                ledger.add(engine.step())
-            engine.cancel("1")
-            ledger.add(engine.step())
-            assert ledger.ended["1"].reason is FinishReason.CANCELLED
-            for slot in engine._slots._slots:
-                assert engine._context.last_position(slot.id) == slot.n_resident - 1
-            run(engine, ledger)
+        cancel_between_steps(engine, PROMPTS, range(1, 8, 2), max_tokens=60, sampling=ENDLESS)
         _, _, found = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
     assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), expected(plain, FOX, 40))
 

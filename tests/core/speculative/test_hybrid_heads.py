@@ -12,10 +12,8 @@ import pytest
 
 from core.cost_model import Calibration, CostModel
 from core.engine import Engine
-from core.events import FinishReason, RequestEvent
+from core.events import RequestEvent
 from core.head_loading import why_no_mtp
-from core.llama.batch import Batch
-from core.llama.context import DecodeStatus
 from core.planner import Plan
 from core.rollback import Checkpoints, Cut
 from core.sampling_params import SamplingParams
@@ -34,6 +32,7 @@ from tests.support.engines import (
     submit,
 )
 from tests.support.heads import Recorder, head_of, says_at_once
+from tests.support.interruptions import break_off_verifications, cancel_between_steps
 
 PROMPTS = (FOX, chat("Who are you?"), "def add(a, b):\n", chat("Count to five."), "Hello hello")
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
@@ -142,23 +141,7 @@ def test_a_verification_that_is_broken_off_leaves_the_text_as_it_was(plain: Runs
     with use(architecture, n_slots=2, draft_depth=4) as engine:
         for index in range(2):
             submit(engine, str(index), PROMPTS[index], max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
-        ledger = Ledger()
-        for n_steps in range(1, 5):
-            for _ in range(n_steps):
-                ledger.add(engine.step())
-            decode = engine._context.decode
-
-            def broken_off(batch: Batch, decode: Callable[[Batch], DecodeStatus] = decode) -> DecodeStatus:
-                engine._context.abort.set()
-                try:
-                    return decode(batch)
-                finally:
-                    engine._context.abort.clear()
-
-            engine._context.decode = broken_off  # type: ignore[method-assign]
-            ledger.add(engine.step())
-            engine._context.decode = decode  # type: ignore[method-assign]
-        run(engine, ledger)
+        ledger = break_off_verifications(engine)
     for index in range(2):
         assert_same_up_to_a_near_tie(greedy_tokens(ledger, str(index)), plain[architecture][index])
 
@@ -166,18 +149,7 @@ def test_a_verification_that_is_broken_off_leaves_the_text_as_it_was(plain: Runs
 @pytest.mark.parametrize("architecture", BOTH_WAYS)
 def test_a_cancel_between_drafted_steps_leaves_state_and_cache_right(plain: Runs, architecture: str) -> None:
     with use(architecture, n_slots=3, draft_depth=4) as engine:
-        for n_steps in range(1, 8, 2):
-            ledger = Ledger()
-            for index in range(3):
-                submit(engine, str(index), PROMPTS[index], max_tokens=40, sampling=ENDLESS)
-            for _ in range(n_steps):
-                ledger.add(engine.step())
-            engine.cancel("1")
-            ledger.add(engine.step())
-            assert ledger.ended["1"].reason is FinishReason.CANCELLED
-            for slot in engine._slots._slots:
-                assert engine._context.last_position(slot.id) == slot.n_resident - 1
-            run(engine, ledger)
+        cancel_between_steps(engine, PROMPTS, range(1, 8, 2), max_tokens=40, sampling=ENDLESS)
         _, _, found = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
     assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), plain[architecture][0])
 

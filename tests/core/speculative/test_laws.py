@@ -23,7 +23,6 @@ from tests.support.engines import (
     EMBER_DRAFT,
     FOX,
     GREEDY_WITH_LOGPROBS,
-    Ledger,
     assert_same_up_to_a_near_tie,
     chat,
     complete,
@@ -33,6 +32,7 @@ from tests.support.engines import (
     run,
     submit,
 )
+from tests.support.interruptions import cancel_between_steps
 
 PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
 
@@ -154,18 +154,7 @@ def test_stops_inside_an_accepted_run_end_the_text_there(plain: Engine) -> None:
 def test_a_cancel_between_drafted_steps_leaves_the_cache_right(plain: Engine) -> None:
     with open_engine(n_slots=3, n_ctx=512, draft_path=str(EMBER_DRAFT), draft_depth=5, speculation="draft") as engine:
         endless = SamplingParams(temperature=0, ignore_eos=True)
-        for n_steps in range(1, 8):
-            ledger = Ledger()
-            for index in range(3):
-                submit(engine, str(index), PROMPTS[index], max_tokens=60, sampling=endless)
-            for _ in range(n_steps):
-                ledger.add(engine.step())
-            engine.cancel("1")
-            ledger.add(engine.step())
-            assert ledger.ended["1"].reason is FinishReason.CANCELLED
-            for slot in engine._slots._slots:
-                assert engine._context.last_position(slot.id) == slot.n_resident - 1
-            run(engine, ledger)
+        cancel_between_steps(engine, PROMPTS, range(1, 8), max_tokens=60, sampling=endless)
         _, _, found = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
     assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), expected(plain, FOX, 40))
 

@@ -1,0 +1,50 @@
+"""What happens to drafted steps from outside: a request is cancelled, a verification is broken off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from core.engine import Engine
+from core.events import FinishReason
+from core.llama.batch import Batch
+from core.llama.context import DecodeStatus
+from tests.support.engines import Ledger, run, submit
+
+
+def cancel_between_steps(engine: Engine, prompts: Iterable[str], steps: Iterable[int], **fields: Any) -> None:
+    """For each number of ``steps`` run three requests so far and cancel the second: the cache must be right."""
+    three = tuple(prompts)[:3]
+    for n_steps in steps:
+        ledger = Ledger()
+        for index, prompt in enumerate(three):
+            submit(engine, str(index), prompt, **fields)
+        for _ in range(n_steps):
+            ledger.add(engine.step())
+        engine.cancel("1")
+        ledger.add(engine.step())
+        assert ledger.ended["1"].reason is FinishReason.CANCELLED
+        for slot in engine._slots._slots:
+            assert engine._context.last_position(slot.id) == slot.n_resident - 1
+        run(engine, ledger)
+
+
+def break_off_verifications(engine: Engine) -> Ledger:
+    """Run what was submitted to its end; after 1, 2, 3 and 4 more steps the next decode is aborted."""
+    ledger = Ledger()
+    for n_steps in range(1, 5):
+        for _ in range(n_steps):
+            ledger.add(engine.step())
+        decode = engine._context.decode
+
+        def broken_off(batch: Batch, decode: Callable[[Batch], DecodeStatus] = decode) -> DecodeStatus:
+            engine._context.abort.set()
+            try:
+                return decode(batch)
+            finally:
+                engine._context.abort.clear()
+
+        engine._context.decode = broken_off  # type: ignore[method-assign]
+        ledger.add(engine.step())
+        engine._context.decode = decode  # type: ignore[method-assign]
+    return run(engine, ledger)
