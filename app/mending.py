@@ -16,8 +16,6 @@ from models.download.safe_path import target
 if TYPE_CHECKING:
     from models.download.model_download import Wish
 
-ONLY = ": only what differs is fetched"
-
 
 @dataclass(frozen=True, slots=True)
 class Mending:
@@ -44,16 +42,16 @@ class Mending:
         return f"slipstream models pull {name} --revision {self.record.commit}"
 
     @property
-    def is_by_pieces(self) -> bool:
-        """Whether it is known which pieces of the file differ."""
-        return pieces_of(models_folder(), self.entry.path).exists()
+    def _cost(self) -> str:
+        """What that fetches, where it is known which pieces of the file differ."""
+        return ": only what differs is fetched" if pieces_of(models_folder(), self.entry.path).exists() else ""
 
     @property
     def for_command(self) -> str:
         """What to type."""
         remove = f"`slipstream models rm {shlex.quote(self.entry.name)}`"
         if self.place == self.entry.path:
-            return f"`{self.command}` mends it{ONLY if self.is_by_pieces else ''}."
+            return f"`{self.command}` mends it{self._cost}."
         if self.place is not None:
             return f"It was moved: `{self.command}` downloads it again to {self.place}, {remove} removes this one."
         if self.record.made_from:
@@ -67,7 +65,7 @@ class Mending:
     def for_window(self) -> str:
         """What has happened and what to click."""
         if self.place == self.entry.path:
-            remedy = "download it again: only what differs is fetched."
+            remedy = f"download it again{self._cost}."
         elif self.place is not None:
             remedy = (
                 f"download it again. It was moved, so a new copy comes to {self.place.parent}; then remove this one."

@@ -87,7 +87,12 @@ class ModelSettingsStore:
 
 def settings_of(model: Path) -> ModelSettings:
     """The settings of the model that begins at ``model``, as its next load takes them."""
-    return _store(model_settings_file()).of(model)
+    return user_settings().of(model)
+
+
+def user_settings() -> ModelSettingsStore:
+    """The settings in the user's folder; one store for all who ask in this process."""
+    return _store(model_settings_file())
 
 
 @cache
