@@ -352,7 +352,10 @@ def test_a_running_state_is_not_trusted_after_a_failure(plain_engine: Engine, mo
 
 
 def test_the_python_work_of_a_step_does_not_grow_with_the_context() -> None:
-    """Not timed: counts the bytecode lines that one decode step runs, at a short and at a long context."""
+    """Not timed: counts the lines that a decode step runs, at a short and at a long context.
+
+    The fewest of some steps: now and then one looks at what other programs do, or forgets what was a second ago.
+    """
     import sys
 
     counts = []
@@ -361,17 +364,18 @@ def test_the_python_work_of_a_step_does_not_grow_with_the_context() -> None:
             submit(engine, "a", tuple([20] * n_prompt), sampling=SamplingParams(temperature=0, ignore_eos=True))
             for _ in range(3):
                 engine.step()
-            n_lines = 0
+            fewest: list[int] = []
 
-            def trace(frame: object, event: str, argument: object) -> object:
-                nonlocal n_lines
-                n_lines += event == "line"
+            def trace(frame: object, event: str, argument: object, lines: list[int] = fewest) -> object:
+                lines[-1] += event == "line"
                 return trace
 
-            sys.settrace(trace)  # type: ignore[arg-type]
-            engine.step()
-            sys.settrace(None)
-            counts.append(n_lines)
+            for _ in range(6):
+                fewest.append(0)
+                sys.settrace(trace)  # type: ignore[arg-type]
+                engine.step()
+                sys.settrace(None)
+            counts.append(min(fewest))
             engine.cancel("a")
             engine.step()
     assert counts[0] == counts[1] > 0

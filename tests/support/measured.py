@@ -18,10 +18,15 @@ from tests.support.engines import EMBER, EMBER_DRAFT, Remembered, load
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-def give(cache_folder: Path) -> None:
-    """Put the measurements where a process looks for its own."""
+def give(cache_folder: Path, *, rows_are_cheap: bool = False) -> None:
+    """Put the measurements where a process looks for its own; ``rows_are_cheap`` makes wide steps hardly dearer."""
+    entries = json.loads(_measured())
+    if rows_are_cheap:
+        for entry in entries.values():
+            if seconds := entry.get("seconds"):
+                entry["seconds"] = {rows: seconds["1"] * (1 + 0.01 * int(rows)) for rows in seconds}
     cache_folder.mkdir(parents=True, exist_ok=True)
-    (cache_folder / "measured.json").write_text(_measured(), encoding="utf-8")
+    (cache_folder / "measured.json").write_text(json.dumps(entries), encoding="utf-8")
 
 
 @cache

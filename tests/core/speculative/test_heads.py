@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from core.cost_model import Calibration, CostModel
 from core.engine import Engine
 from core.errors import LoadFailed
 from core.head_loading import why_left_out, why_no_mtp
@@ -167,6 +168,8 @@ def test_a_head_that_knows_fewer_words_drafts_those(tmp_path: Path) -> None:
 def test_a_head_that_pays_is_used_by_itself(kind: str) -> None:
     n_accepted = 0
     with use(counting(kind, 16, step=0), n_slots=1) as engine:
+        assert engine._speculator is not None
+        engine._speculator._cost = CostModel(Calibration({1: 0.010, 8: 0.012, 64: 0.030}))  # whatever else runs here
         for turn in range(3):
             prompt = tuple(token + 300 * turn for token in COUNTING)
             n_accepted += complete(engine, prompt, max_tokens=120, sampling=ENDLESS)[1].receipt.n_accepted
