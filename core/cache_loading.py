@@ -12,9 +12,9 @@ from core.cache.host_store import HostStore
 from core.cache.model_key import model_key
 from core.cache.mover import Mover
 from core.cache.radix import RadixTree
+from core.context_shape import ContextShape
 from core.cost_model import CostModel
 from core.llama.context import Context
-from core.llama.model import Model
 from core.llama.system import llama_version
 from core.options import EngineOptions
 from core.slots import SlotTable
@@ -32,22 +32,17 @@ _PIECE_BYTES, _FEWEST_TOKENS, _MOST_TOKENS = 8 << 20, 32, 256
 
 def make_slots(
     context: Context,
-    model: Model,
     facts: ModelFacts,
     options: EngineOptions,
     cost: CostModel,
-    spare: int,
-    window: int,
+    shape: ContextShape,
     n_gpu_layers: int,
     cache_folder: Path | None,
 ) -> SlotTable:
-    """Return the slots of a context; ``spare`` is the sequence id behind all that are in use.
-
-    ``window`` is what the context's layers with a sliding window are cut to, 0 for none.
-    """
+    """Return the slots of a context of this shape, with the cache behind them."""
     tree = RadixTree()
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
-    disk = _disk(options, window, n_gpu_layers, cache_folder)
+    disk = _disk(options, shape.window, n_gpu_layers, cache_folder)
     store = HostStore(tree, ram_limit=ram_limit, disk=disk) if ram_limit or disk is not None else None
     per_token = max(facts.kv_bytes_per_token(options.cache_type, options.cache_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _PIECE_BYTES // per_token))
@@ -55,11 +50,11 @@ def make_slots(
     return SlotTable(
         context,
         options.n_slots,
-        can_cut=not model.is_recurrent and not window,
-        window=window,
+        can_cut=shape.can_cut,
+        window=shape.window,
         tree=tree,
         store=store,
-        mover=Mover(context, spare) if store is not None else None,
+        mover=Mover(context, shape.spare) if store is not None else None,
         segment_size=size,
         prefill_seconds=lambda n_tokens: cost.time(n_wide) * n_tokens / n_wide,
     )

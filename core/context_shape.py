@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from core.meter import STATE_BYTES
 from core.options import MAX_DRAFT_DEPTH, EngineOptions
 from core.rollback import n_snapshots as most_snapshots
@@ -14,6 +16,52 @@ _MOST_OUTPUTS = 128
 MOST_BRANCHES = 32
 # While a draft model catches up, this many of the latest tokens are compared with what it would have said.
 MOST_SHADOWED = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ContextShape:
+    """What the context of an engine has besides cells.
+
+    ``can_cut`` says whether texts can be cut at any token and shared between sequences: not where there is a running
+    state, or where layers with a sliding window keep only the last ``window`` tokens (0: they keep all). Of the
+    ``n_sequences`` the slots come first, then ``n_branches`` for drafted trees, and where texts can be shared one more,
+    ``spare``, through which pieces of the others are saved and loaded. ``n_snapshots`` running states are kept of each.
+    """
+
+    can_cut: bool
+    window: int
+    n_slots: int
+    n_branches: int
+    n_outputs: int
+    n_snapshots: int
+    n_ubatch: int
+
+    @property
+    def spare(self) -> int:
+        """The id behind all sequences that are in use."""
+        return self.n_slots + self.n_branches
+
+    @property
+    def n_sequences(self) -> int:
+        """How many sequences the context has."""
+        return self.n_slots + self.n_branches + self.can_cut
+
+
+def context_shape(facts: ModelFacts, options: EngineOptions, n_cells: int, *, is_recurrent: bool) -> ContextShape:
+    """Return the shape of the context of an engine with these options."""
+    window = window_of(facts, options, n_cells)
+    can_cut = not (is_recurrent or window)
+    n_side_branches = n_branches(options, can_branch=can_cut)
+    n_ubatch = min(options.n_ubatch, n_cells)
+    return ContextShape(
+        can_cut=can_cut,
+        window=window,
+        n_slots=options.n_slots,
+        n_branches=n_side_branches,
+        n_outputs=n_outputs(options, n_side_branches),
+        n_snapshots=n_snapshots(facts, options, n_ubatch),
+        n_ubatch=n_ubatch,
+    )
 
 
 def n_snapshots(facts: ModelFacts, options: EngineOptions, n_ubatch: int) -> int:

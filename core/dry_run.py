@@ -46,10 +46,12 @@ def compute_bytes(options: EngineOptions) -> int | None:
 
 
 def _dry_run_here(options: EngineOptions) -> MemoryNeed:
+    from core.context_shape import context_shape
     from core.llama.allocation_log import listening
     from core.llama.model import Model
-    from core.loading import open_context, read_facts
     from core.memory_fit import context_size
+    from core.model_file import read_facts
+    from core.opening import open_context
 
     facts = read_facts(options.model_path)
     with listening() as allocations:
@@ -60,7 +62,9 @@ def _dry_run_here(options: EngineOptions) -> MemoryNeed:
             devices=options.devices,
             no_alloc=True,
         )
-        context = open_context(model, facts, options, context_size(facts, options))
+        size = context_size(facts, options)
+        shape = context_shape(facts, options, size.n_cells, is_recurrent=model.is_recurrent)
+        context = open_context(model, options, size, shape)
         context.close()
         model.close()
     cache = allocations.kv_cache + allocations.of("RS")

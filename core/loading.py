@@ -13,7 +13,7 @@ import numpy as np
 from core.bandwidth import remembered
 from core.cache_loading import make_slots
 from core.calibration import cost_model_of
-from core.context_shape import MOST_SHADOWED, n_branches, n_outputs, n_snapshots, window_of
+from core.context_shape import MOST_SHADOWED, context_shape, n_branches
 from core.cost_model import CostModel
 from core.dry_run import compute_bytes
 from core.engine import Engine
@@ -30,6 +30,8 @@ from core.machine import last_level_cache, this_machine
 from core.measurements import Measurements, measurement_key, physical_cores
 from core.memory_fit import fit, layers_on_gpu, machine_with, usable_gpus
 from core.meter import Meter, ReadCost
+from core.model_file import read_facts
+from core.opening import open_context
 from core.options import EngineOptions
 from core.rollback import Rollback, choose_rollback
 from core.sizing import ContextSize
@@ -40,8 +42,7 @@ from core.speculative.lookup import Lookup
 from core.speculative.speculator import Speculator
 from core.thread_choice import ThreadChoice, candidates, fewest_that_pay, measure
 from core.thread_control import thread_control
-from models.gguf_errors import GgufError
-from models.model_facts import ModelFacts, read_model
+from models.model_facts import ModelFacts
 from models.pairing.vocabulary import why_not
 
 _log = logging.getLogger(__name__)
@@ -133,17 +134,6 @@ def _never_stop(progress: Callable[[float], None]) -> Callable[[float], bool]:
     return report
 
 
-def read_facts(path: str) -> ModelFacts:
-    """Read the header of a model that can be used here; raises LoadFailed."""
-    try:
-        facts = read_model(Path(path))
-    except GgufError as error:
-        raise LoadFailed(str(error)) from error
-    if facts.problem:
-        raise LoadFailed(facts.problem)
-    return facts
-
-
 def _known_peak(cache_folder: Path | None) -> float | None:
     """Return the bandwidth that was measured on this machine before."""
     known = remembered(cache_folder, this_machine()) if cache_folder else None
@@ -167,17 +157,15 @@ def _build(
     if not model.can_generate or model.has_encoder:
         raise LoadFailed(f"{options.model_path} is not a model that continues text, so Slipstream cannot run it.")
     vocab = Vocab(model)
-    window = window_of(facts, options, size.n_cells)
-    n_side_branches = n_branches(options, can_branch=not (model.is_recurrent or window))
-    n_ubatch = min(options.n_ubatch, size.n_cells)
-    context = open_context(model, facts, options, size)
+    shape = context_shape(facts, options, size.n_cells, is_recurrent=model.is_recurrent)
+    context = open_context(model, options, size, shape)
     try:
         threads = _choose_threads(context, model, options, n_gpu_layers, measured)
         context.set_threads(threads.decode, threads.few, threads.many)
         conditions = (options.devices, options.flash_attention, options.cache_type, options.n_ubatch, options.n_cpu_moe)
         key = _key(options.model_path, model, n_gpu_layers, threads, *conditions)
         cost = cost_model_of(context, options.n_ubatch, measured, key)
-        rollback = choose_rollback(context, cost, is_recurrent=model.is_recurrent, window=window)
+        rollback = choose_rollback(context, cost, is_recurrent=model.is_recurrent, window=shape.window)
         target = Target(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured)
         speculator = _speculator(target, cost, rollback)
     except BaseException:
@@ -190,37 +178,14 @@ def _build(
         cost=cost,
         meter=_meter(facts, cost, options, n_gpu_layers),
         n_ctx=size.n_ctx,
-        slots=make_slots(
-            context, model, facts, options, cost, options.n_slots + n_side_branches, window, n_gpu_layers, cache_folder
-        ),
-        n_branches=n_side_branches,
-        n_ubatch=n_ubatch,
+        slots=make_slots(context, facts, options, cost, shape, n_gpu_layers, cache_folder),
+        n_branches=shape.n_branches,
+        n_ubatch=shape.n_ubatch,
         rollback=rollback,
         speculator=speculator,
         threads=thread_control(context, cost, threads, n_gpu_layers),
     )
     return engine, threads
-
-
-def open_context(model: Model, facts: ModelFacts, options: EngineOptions, size: ContextSize) -> Context:
-    """Return the context of an engine: cells and outputs for all slots and for what is drafted."""
-    is_cut = window_of(facts, options, size.n_cells) > 0
-    can_share = not (model.is_recurrent or is_cut)
-    n_side_branches = n_branches(options, can_branch=can_share)
-    return Context(
-        model,
-        n_cells=size.n_cells,
-        # One more, through which pieces of the others are saved and loaded.
-        n_sequences=options.n_slots + n_side_branches + can_share,
-        n_outputs=n_outputs(options, n_side_branches),
-        n_batch=options.n_batch,
-        n_ubatch=options.n_ubatch,
-        n_threads=options.n_threads or physical_cores(),
-        flash_attention=options.flash_attention,
-        kv_type=options.cache_type,
-        n_snapshots=n_snapshots(facts, options, min(options.n_ubatch, size.n_cells)),
-        cuts_windows=is_cut,
-    )
 
 
 def _speculator(target: Target, cost: CostModel, rollback: Rollback) -> Speculator | None:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from core.context_shape import context_shape
 from core.dry_run import dry_run
 from core.errors import LoadFailed
 from core.llama.allocation_log import AllocationLog, listening
 from core.llama.model import Model
-from core.loading import open_context
 from core.memory_fit import context_size, need_of
+from core.opening import open_context
 from core.options import EngineOptions
 from models.model_facts import read_model
 from tests.support import recurrent_factory
@@ -60,7 +61,9 @@ def load(options: EngineOptions) -> AllocationLog:
     with listening() as allocated:
         # Without a map of the file, what is allocated for weights is what they take.
         model = Model(options.model_path, mmap=False)
-        context = open_context(model, facts, options, context_size(facts, options))
+        size = context_size(facts, options)
+        shape = context_shape(facts, options, size.n_cells, is_recurrent=model.is_recurrent)
+        context = open_context(model, options, size, shape)
         context.close()
         model.close()
     return allocated
