@@ -10,7 +10,7 @@ import numpy.typing as npt
 from core.branches import Branches
 from core.endings import Endings
 from core.errors import BrokenLogits
-from core.events import Failure, FailureKind, FinishReason, RequestEvent, Token, TokenLogprob
+from core.events import FinishReason, RequestEvent, Token, TokenLogprob
 from core.guidance.guide import GrammarLost
 from core.llama.candidates import Candidates
 from core.llama.context import Context
@@ -84,8 +84,11 @@ class Committer:
         events: list[RequestEvent],
         now: float,
     ) -> None:
-        logits = self._context.logits(len(outputs) + sum([len(share.draft) for share in outputs]))
-        is_greedy = any(share.sequence.sampler.is_plain_greedy for share in outputs)
+        n_rows, is_greedy = len(outputs), False
+        for share in outputs:
+            n_rows += len(share.draft)
+            is_greedy = is_greedy or share.sequence.sampler.is_plain_greedy
+        logits = self._context.logits(n_rows)
         greedy = logits.argmax(axis=1).tolist() if is_greedy else None
         first = 0
         for share in outputs:
@@ -95,8 +98,7 @@ class Committer:
                 assert share.sequence.slot is not None
                 self._branches.trim(share.sequence.slot.id, 0)
                 self._slots.clear(share.sequence.slot)  # nobody may go on from what it holds
-                failure = Failure(FailureKind.INTERNAL, error.message)
-                self._endings.end(share.sequence, FinishReason.FAILED, events, now, failure)
+                self._endings.fail(share.sequence, error.message, events, now)
             first += 1 + len(share.draft)
 
     def _verify(

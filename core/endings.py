@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.branches import Branches
-from core.events import Ended, Failure, FinishReason, RequestEvent
+from core.events import Ended, Failure, FailureKind, FinishReason, RequestEvent
 from core.meter import Meter
 from core.receipt import Receipt
 from core.roster import Roster
@@ -40,6 +40,10 @@ class Endings:
         text = sequence.text.flush()
         events.append(Ended(sequence.id, reason, text, sequence.text.stop, failure, self._receipt(sequence, now)))
         sequence.sampler.close()
+
+    def fail(self, sequence: Sequence, message: str, events: list[RequestEvent], now: float) -> None:
+        """End a request for a reason that is not its own."""
+        self.end(sequence, FinishReason.FAILED, events, now, Failure(FailureKind.INTERNAL, message))
 
     def _receipt(self, sequence: Sequence, now: float) -> Receipt:
         account = sequence.account

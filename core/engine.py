@@ -15,7 +15,7 @@ from core.committer import Committer
 from core.cost_model import CostModel
 from core.endings import Endings
 from core.errors import SlipstreamError
-from core.events import Ended, Failure, FailureKind, FinishReason, RequestEvent, Started
+from core.events import Ended, FinishReason, RequestEvent, Started
 from core.intake import Intake, Prepared
 from core.lane import Lane
 from core.llama.context import Context
@@ -85,12 +85,12 @@ class Engine:
         self._roster = Roster(slots)
         self._branches = Branches(context, len(slots), n_branches, clock)
         self._observe = threads.observe if threads is not None else cost.observe
-        self._runner = Runner(context, self._roster, self._branches, clock)
         self._n_ubatch = n_ubatch
         self._has_state = model.is_recurrent
         self._rollback = rollback or choose_rollback(context, cost, is_recurrent=model.is_recurrent)
         self._speculator = speculator
         self._endings = Endings(self._roster, self._branches, meter, speculator)
+        self._runner = Runner(context, self._roster, self._branches, self._endings, clock)
         self._committer = Committer(
             vocab,
             context,
@@ -227,7 +227,10 @@ class Engine:
                 self._slots.wait_for_reads(_LONGEST_WAIT)
             return events
         planned = self._clock()
-        done, decode_seconds = self._run(todo, events)
+        runner = self._runner
+        before = runner.seconds
+        done = runner.run(todo, events)
+        decode_seconds = runner.seconds - before
         if done:
             now = self._clock()
             reading = self._read(done, decode_seconds, draft_seconds)
@@ -380,17 +383,6 @@ class Engine:
             for tokens in (divergence.stored, divergence.prompt)
         )
         return CacheMiss(divergence.position, stored, prompt)
-
-    def _run(self, todo: Plan, events: list[RequestEvent]) -> tuple[Plan, float]:
-        """Return what was evaluated and the seconds inside ``llama_decode``."""
-
-        def fail(sequence: Sequence, message: str) -> None:
-            failure = Failure(FailureKind.INTERNAL, message)
-            self._endings.end(sequence, FinishReason.FAILED, events, self._clock(), failure)
-
-        before = self._runner.seconds
-        done = self._runner.run(todo, fail)
-        return done, self._runner.seconds - before
 
     def _read(self, done: Plan, decode_seconds: float, draft_seconds: float) -> Reading:
         draft_bytes = self._speculator.evaluated(done) if self._speculator is not None else 0

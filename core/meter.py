@@ -52,9 +52,8 @@ class ReadCost:
 
     def step(self, n_rows: int, n_cells: int, n_sequences: int = 1) -> int:
         """Return the bytes of a step; ``n_cells`` counts the cells of each sequence once, however many rows it has."""
-        in_sight = min(n_cells, self.window * n_sequences)
-        cells = self.cell * n_cells + self.cell_in_window * in_sight
-        return self.weights.read_by(n_rows) + cells + self.state * n_sequences
+        n_bytes = self.weights.read_by(n_rows) + self.cell * n_cells + self.state * n_sequences
+        return n_bytes + self.cell_in_window * min(n_cells, self.window * n_sequences) if self.window else n_bytes
 
 
 @dataclass(slots=True)

@@ -6,7 +6,9 @@ import logging
 from collections.abc import Callable
 
 from core.branches import Branches
+from core.endings import Endings
 from core.errors import SlipstreamError
+from core.events import RequestEvent
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
 from core.planner import Plan, Share, drop_drafts, halve_prefill, has_drafts, has_prefill
@@ -16,8 +18,6 @@ from core.tree_shape import TreeShape
 
 _log = logging.getLogger(__name__)
 _FAILURES_BEFORE_RESTART = 2
-
-Fail = Callable[[Sequence, str], None]
 
 
 class EngineBroken(SlipstreamError):
@@ -30,8 +30,10 @@ class Runner:
     ``seconds`` is the time inside ``llama_decode`` since the start, ``n_rows`` the rows given to it.
     """
 
-    def __init__(self, context: Context, roster: Roster, branches: Branches, clock: Callable[[], float]) -> None:
-        """Run on ``context``, for the requests of ``roster``.
+    def __init__(
+        self, context: Context, roster: Roster, branches: Branches, endings: Endings, clock: Callable[[], float]
+    ) -> None:
+        """Run on ``context``, for the requests of ``roster``; ``endings`` ends those that cannot go on.
 
         Each leaf of a tree but the first is lent an id of ``branches``: to be released once the tokens are chosen.
         """
@@ -41,12 +43,13 @@ class Runner:
         self._context = context
         self._roster = roster
         self._branches = branches
+        self._endings = endings
         self._clock = clock
         self._batch = Batch(context.n_batch)
         self._n_failures = 0
 
-    def run(self, shares: Plan, fail: Fail) -> Plan:
-        """Return what was evaluated; requests that cannot go on are ended with ``fail``. Raises EngineBroken."""
+    def run(self, shares: Plan, events: list[RequestEvent]) -> Plan:
+        """Return what was evaluated; requests that cannot go on are ended in ``events``. Raises EngineBroken."""
         while shares:
             status = self._decode(shares)
             if status is DecodeStatus.OK:
@@ -54,12 +57,12 @@ class Runner:
                 return shares
             self._release_branches(shares)
             if status is DecodeStatus.NO_KV_SLOT:
-                shares = self._make_room(shares, fail)
+                shares = self._make_room(shares, events)
                 continue
             self._resync(shares)
             if status is DecodeStatus.INVALID_BATCH:
                 for share in shares:
-                    fail(share.sequence, "The engine made an invalid batch. This is a bug in Slipstream.")
+                    self._fail(share.sequence, "The engine made an invalid batch. This is a bug in Slipstream.", events)
             elif status is not DecodeStatus.ABORTED:
                 self._count_failure(status)
             return ()
@@ -110,7 +113,7 @@ class Runner:
                 assert share.sequence.slot is not None
                 self._branches.release(share.sequence.slot.id, share.sequence.n_past)
 
-    def _make_room(self, shares: Plan, fail: Fail) -> Plan:
+    def _make_room(self, shares: Plan, events: list[RequestEvent]) -> Plan:
         """No KV cells were free: spill an idle slot, else drop drafts, prefill less, push back a request.
 
         It is the latest of the lowest lane.
@@ -124,15 +127,19 @@ class Runner:
             return less
         victim = max(self._roster.running, key=lambda sequence: (sequence.lane.rank, sequence.order))
         if len(self._roster.running) == 1:
-            fail(
+            self._fail(
                 victim,
                 f"The KV cache is full: {len(victim.tokens)} tokens do not fit. Load the model with more cells.",
+                events,
             )
             return ()
         assert victim.slot is not None
         self._branches.trim(victim.slot.id, 0)
         self._roster.push_back(victim, self._clock())
         return tuple(share for share in shares if share.sequence is not victim)
+
+    def _fail(self, sequence: Sequence, message: str, events: list[RequestEvent]) -> None:
+        self._endings.fail(sequence, message, events, self._clock())
 
     def _resync(self, shares: Plan) -> None:
         """After a failed decode, believe the cache about what it holds."""

@@ -7,12 +7,17 @@ import numpy.typing as npt
 
 
 class TokenBuffer:
-    """``size`` token ids with O(1) append."""
+    """``size`` token ids with O(1) append.
+
+    Single tokens go through a view of Python's own: after a step, whose weights have emptied the processor's caches,
+    numpy's way to one element takes several times as long.
+    """
 
     def __init__(self, tokens: npt.NDArray[np.int32]) -> None:
         """Start with a copy of ``tokens``."""
         self._data = np.empty(max(64, len(tokens) + 64), np.int32)
         self._data[: len(tokens)] = tokens
+        self._cells = self._data.data
         self.size = len(tokens)
 
     def __len__(self) -> int:
@@ -20,18 +25,22 @@ class TokenBuffer:
 
     def append(self, token: int) -> None:
         """Add one token at the end."""
-        if self.size == len(self._data):
-            self._data = np.concatenate((self._data, np.empty_like(self._data)))
-        self._data[self.size] = token
+        if self.size == len(self._cells):
+            self._grow(self.size)
+        self._cells[self.size] = token
         self.size += 1
 
     def extend(self, tokens: npt.NDArray[np.int32]) -> None:
         """Add tokens at the end."""
         need = self.size + len(tokens)
         if need > len(self._data):
-            self._data = np.concatenate((self._data, np.empty(max(need, len(self._data)), np.int32)))
+            self._grow(max(need, len(self._data)))
         self._data[self.size : need] = tokens
         self.size = need
+
+    def _grow(self, n_more: int) -> None:
+        self._data = np.concatenate((self._data, np.empty(n_more, np.int32)))
+        self._cells = self._data.data
 
     def truncate(self, size: int) -> None:
         """Keep the first ``size`` tokens."""
@@ -40,7 +49,7 @@ class TokenBuffer:
     @property
     def last(self) -> int:
         """The last token."""
-        return int(self._data[self.size - 1])
+        return self._cells[self.size - 1]
 
     @property
     def view(self) -> npt.NDArray[np.int32]:

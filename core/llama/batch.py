@@ -30,6 +30,11 @@ class Batch:
         rows = np.arange(capacity, dtype=np.uint64)
         self._seq_pointers = np.append(self._seq.ctypes.data + 4 * rows, np.uint64(0)).astype(np.uint64)
         self._counts = np.arange(capacity, dtype=np.int32)
+        # For single rows: Python's own views, whose code is shorter than numpy's.
+        self._token_cells = self._token.data
+        self._pos_cells = self._pos.data
+        self._seq_cells = self._seq.data
+        self._out_cells = self._out.data
         # Rows of several sequences, and the ids that their pointers lead to.
         self._shared: dict[int, ctypes.Array[ctypes.c_int32]] = {}
         self.n_tokens = 0
@@ -58,10 +63,10 @@ class Batch:
     def add(self, token: int, position: int, sequence: int) -> int:
         """Add one row whose logits are wanted; return its index among the outputs."""
         row = self.n_tokens
-        self._token[row] = token
-        self._pos[row] = position
-        self._seq[row] = sequence
-        self._out[row] = 1
+        self._token_cells[row] = token
+        self._pos_cells[row] = position
+        self._seq_cells[row] = sequence
+        self._out_cells[row] = 1
         self.n_tokens = row + 1
         self.n_outputs += 1
         return self.n_outputs - 1

@@ -124,6 +124,8 @@ class Context:
         self.n_outputs = n_outputs
         self._logits_address = 0
         self._logits = np.empty((0, self.n_vocab), np.float32)
+        # By the number of rows.
+        self._logits_of: dict[int, npt.NDArray[np.float32]] = {}
         self._threads = (n_threads, n_threads, n_threads)
         self._n_threads_batch = n_threads
         self.abort = AbortFlag()
@@ -159,13 +161,17 @@ class Context:
             self._logits_address = address
             buffer = (ctypes.c_float * (self.n_outputs * self.n_vocab)).from_address(address)
             self._logits = np.ndarray((self.n_outputs, self.n_vocab), np.float32, buffer=memoryview(buffer))
+            self._logits_of.clear()
 
     def logits(self, n_outputs: int) -> npt.NDArray[np.float32]:
         """Return the logits of the last batch's outputs, shape (n_outputs, n_vocab), valid until the next decode.
 
         Call ``synchronize`` first. The array is llama.cpp's own buffer: writing to it changes no later step.
         """
-        return self._logits[:n_outputs]
+        rows = self._logits_of.get(n_outputs)
+        if rows is None:
+            rows = self._logits_of[n_outputs] = self._logits[:n_outputs]
+        return rows
 
     def remove(self, sequence: int, start: int, end: int = -1) -> bool:
         """Drop positions [start, end) of a sequence; False where the memory kind cannot cut there."""
