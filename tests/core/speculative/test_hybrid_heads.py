@@ -223,13 +223,13 @@ def test_side_by_side_all_draft_equally_many_or_none(architecture: str) -> None:
         speculator = priced(engine)._speculator
         assert speculator is not None
         speculator._cost = CostModel(Calibration({1: 0.010, 2: 0.0102, 4: 0.0105, 16: 0.012}))  # rows are cheap
-        decode = engine._run
+        decode = engine._runner.run
 
-        def noting(todo: Plan, events: list[RequestEvent]) -> tuple[Plan, float]:
+        def noting(todo: Plan, events: list[RequestEvent]) -> Plan:
             drafted.append([len(share.draft) for share in todo])
             return decode(todo, events)
 
-        engine._run = noting  # type: ignore[method-assign]
+        engine._runner.run = noting  # type: ignore[method-assign]
         for index in range(3):
             submit(
                 engine, str(index), tuple(range(500 + 300 * index, 520 + 300 * index)), max_tokens=60, sampling=ENDLESS
