@@ -15,7 +15,7 @@ from core.cost_model import Calibration, CostModel
 from core.draft import PENDING, Draft
 from core.engine import Engine
 from core.errors import BadOption, BrokenLogits
-from core.events import FinishReason
+from core.events import FinishReason, RequestEvent
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
 from core.llama.library import L
@@ -119,9 +119,9 @@ def drafts_of_steps(engine: Engine, ledger: Ledger) -> Iterator[tuple[int, Share
     """Step until all have ended; give each draft as it was planned, and the tokens that its sequence had cached."""
     run, planned = engine._runner.run, list[tuple[int, Share]]()
 
-    def watch(shares: Plan, fail: Any) -> Plan:
+    def watch(shares: Plan, events: list[RequestEvent]) -> Plan:
         planned.extend((share.sequence.n_past, share) for share in shares if share.draft)
-        return run(shares, fail)
+        return run(shares, events)
 
     engine._runner.run = watch  # type: ignore[method-assign]
     while not engine.is_idle:
