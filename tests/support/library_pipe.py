@@ -14,6 +14,7 @@ from app.library_process import library_command, library_environment, library_fo
 from models.library.lines import Answer, News, read_message, request_line, value_of
 from models.library.requests import ANSWERS, Request
 from models.library.values import Download, Quantising, Trouble
+from tests.support.fork_server import CAN_FORK, ForkedLibrary
 
 SECONDS = 20.0
 
@@ -21,15 +22,11 @@ SECONDS = 20.0
 class LibraryPipe:
     """Asks and waits; news is kept."""
 
-    def __init__(self, **environment: str) -> None:
+    def __init__(self, *, is_forked: bool = CAN_FORK, **environment: str) -> None:
+        """Start one as the app does, or, in no time, by a fork of one that has its imports behind it."""
         # The environment is the test's, in which no setting of the user is left.
-        self.process = subprocess.Popen(
-            library_command(),
-            cwd=library_folder(),
-            env={**library_environment(), **environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        merged = {**library_environment(), **environment}
+        self.process = _forked(merged) if is_forked else _started(merged)
         self.news: list[News] = []
         self._answers: dict[int, queue.Queue[Answer]] = {}
         self._changed = threading.Condition()
@@ -108,3 +105,12 @@ class LibraryPipe:
                 else:
                     self._answers[message.id].put(message)
                 self._changed.notify_all()
+
+
+def _forked(environment: dict[str, str]) -> ForkedLibrary:
+    return ForkedLibrary(library_folder(), environment)
+
+
+def _started(environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(library_command(), cwd=library_folder(), env=environment, stdin=pipe, stdout=pipe)

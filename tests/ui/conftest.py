@@ -12,10 +12,11 @@ os.environ["QT_QPA_PLATFORM"] = "offscreen"
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from fake_openai import FakeServer
-from library_child import library_child
+from library_child import forked_library_child, library_child
 
 from ui.api import Api
 from ui.appearance import Appearance, Choice
+from ui.child_process import ChildProcess
 from ui.main_window import MainWindow
 
 HERE = Path(__file__).resolve().parent
@@ -54,10 +55,16 @@ def lonely_api(qtbot):
 
 
 @pytest.fixture
-def window(qtbot, qapp, api: Api, tmp_path: Path):
+def library(request: pytest.FixtureRequest):
+    """The library's process, forked; with a parameter one that is started as the app does."""
+    return library_child() if hasattr(request, "param") else forked_library_child()
+
+
+@pytest.fixture
+def window(qtbot, qapp, api: Api, library: ChildProcess, tmp_path: Path):
     """The whole window on an empty data folder."""
     appearance = Appearance(qapp, Choice.LIGHT)
-    made = MainWindow(api, appearance, tmp_path / "chats.db", tmp_path / "window.ini", library_child())
+    made = MainWindow(api, appearance, tmp_path / "chats.db", tmp_path / "window.ini", library)
     qtbot.addWidget(made)
     made.show()
     yield made

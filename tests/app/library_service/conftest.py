@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,8 +34,8 @@ def open_library(hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     opened: list[LibraryPipe] = []
 
-    def open_one(**environment: str) -> LibraryPipe:
-        opened.append(LibraryPipe(**environment))
+    def open_one(**options: Any) -> LibraryPipe:
+        opened.append(LibraryPipe(**options))
         return opened[-1]
 
     yield open_one

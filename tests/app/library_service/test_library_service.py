@@ -28,7 +28,8 @@ def names(library: LibraryPipe) -> list[str]:
     return [row.name for part in library.get(ask.ListModels()) for row in part.rows]
 
 
-def test_models_are_listed_with_where_they_are_looked_for(library: LibraryPipe, models_folder: Path) -> None:
+def test_models_are_listed_with_where_they_are_looked_for(open_library, models_folder: Path) -> None:
+    library = open_library(is_forked=False)
     *parts, last = library.get(ask.ListModels())
     rows = [row for part in parts for row in part.rows]
     assert [row.name for row in rows] == ["ember-q8_0", "ember-draft-q8_0"]
@@ -199,7 +200,8 @@ def test_what_was_paused_stays_so_in_the_next_one(open_library, fox: HubServer) 
     again.wait_for(lambda: [download.phase for download in again.downloads] == ["paused"])
 
 
-def test_it_leaves_with_its_stdin_also_in_the_middle_of_a_download(library: LibraryPipe, fox: HubServer) -> None:
+def test_it_leaves_with_its_stdin_also_in_the_middle_of_a_download(open_library, fox: HubServer) -> None:
+    library = open_library(is_forked=False)
     fox.fault("fox-Q8_0.gguf", Fault(stall_after=50_000))
     library.get(ask.Pull(REPO, "Q8_0"))
     library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from fake_openai import FakeServer
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QMessageBox
@@ -41,6 +42,7 @@ def opened(qtbot, page: LibraryPage) -> None:
     qtbot.waitUntil(lambda: page.finder.pane.repository is not None, **LONG)
 
 
+@pytest.mark.parametrize("library", ["started"], indirect=True)
 def test_models_of_this_machine_are_listed_and_described(qtbot, page: LibraryPage) -> None:
     listed(qtbot, page, "ember-q8_0")
     assert page.models.panes.side.isHidden()
