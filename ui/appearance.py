@@ -40,10 +40,11 @@ class Appearance(QObject):
         self._mono_family = _family(QFontDatabase.SystemFont.FixedFont, _MONO_FAMILIES)
         self._shown: Palette | None = None
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._apply)
-        application.setStyle("Fusion")
-        font = QFont(self._family)
-        font.setPixelSize(Type.BODY)
-        application.setFont(font)
+        if not application.styleSheet():  # else it was dressed before
+            application.setStyle("Fusion")
+            font = QFont(self._family)
+            font.setPixelSize(Type.BODY)
+            application.setFont(font)
         self._apply()
 
     @property
@@ -75,8 +76,10 @@ class Appearance(QObject):
         if palette is self._shown:
             return
         self._shown = palette
-        self._application.setPalette(_qt_palette(palette))
-        self._application.setStyleSheet(stylesheet(palette))
+        sheet = stylesheet(palette)
+        if self._application.styleSheet() != sheet:  # to dress it again costs a look at every widget
+            self._application.setPalette(_qt_palette(palette))
+            self._application.setStyleSheet(sheet)
         self.changed.emit(palette)
 
 
