@@ -13,21 +13,23 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from core.errors import SlipstreamError
 from core.machine import Machine
 from models.whole_file import write_whole
+
+if TYPE_CHECKING:  # what only asks for a measurement of before starts sooner without
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Words = NDArray[np.uint64]
 
 FILE_NAME = "bandwidth.json"
 LARGEST_SET = 1 << 30
 SMALLEST_SET = 64 << 20
 _SHARE_OF_FREE = 8
 _MIN_PASSES = 3
-
-Words = NDArray[np.uint64]
 
 
 class TooLittleMemory(SlipstreamError):
@@ -81,6 +83,8 @@ def thread_counts(n_threads: int) -> tuple[int, ...]:
 
 def read_pass(words: Words, n_threads: int, pool: ThreadPoolExecutor) -> int:
     """Read all of ``words`` once with ``n_threads`` threads; return how many bytes were read."""
+    import numpy as np
+
     edges = [len(words) * part // n_threads for part in range(n_threads + 1)]
     slices = [words[low:high] for low, high in pairwise(edges)]
     # numpy reads without the interpreter's lock, so threads do run side by side.
@@ -116,5 +120,7 @@ def _best_rate(words: Words, n_threads: int, seconds: float, clock: Callable[[],
 
 
 def _filled(n_words: int) -> Words:
+    import numpy as np
+
     # Memory that was never written is one shared page of zeros and would be read from cache.
     return np.ones(n_words, dtype=np.uint64)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.meter import STATE_BYTES
 from core.options import MAX_DRAFT_DEPTH, EngineOptions
-from core.rollback import n_snapshots as most_snapshots
+from core.state_snapshots import STATE_BYTES
+from core.state_snapshots import n_snapshots as most_snapshots
 from models.memory import cells_in_window
 from models.model_facts import ModelFacts
 

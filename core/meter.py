@@ -11,6 +11,7 @@ from core.account import Account
 from core.cost_model import CostModel
 from core.planner import Plan
 from core.snapshot import Bound, LaneCount, Snapshot
+from core.state_snapshots import STATE_BYTES
 from models.model_facts import ModelFacts, WeightBytes
 
 _WINDOW_SECONDS = 1.0
@@ -19,7 +20,6 @@ _SNAPSHOT_SECONDS = 0.1
 _LIMITING = 0.5
 # Rows are called cheap while a step takes at most so many times the time of one row; nobody asks about more of them.
 _CHEAP, _MOST_CHEAP = 1.75, 16
-STATE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,6 @@ from core.options import MAX_DRAFT_DEPTH
 
 # A sequence that has more rows to evaluate again than this gets no drafts before that is done.
 MOST_REPLAYED = 16
-# Snapshots may take this share of what the weights take: the memory that a load leaves free has room for it.
-_SNAPSHOT_SHARE = 1 / 16
-_FEWEST_SNAPSHOTS = 2
 _SECONDS_WEIGHT = 0.1
 
 
@@ -178,16 +175,3 @@ def choose_rollback(memory: Memory, cost: CostModel, *, is_recurrent: bool, wind
     if not is_recurrent:
         return CutInWindow(memory, window) if window else Cut(memory)
     return Cut(memory, min(memory.n_snapshots, MAX_DRAFT_DEPTH)) if memory.n_snapshots else Checkpoints(memory, cost)
-
-
-def n_snapshots(state_bytes: int, n_slots: int, weight_bytes: int, n_ubatch: int) -> int:
-    """Return how many states to keep of each sequence beside the latest, at most as many as are drafted; often 0.
-
-    ``state_bytes`` is the size of one, 0 where it is not known. llama.cpp evaluates a sequence's latest
-    ``n_rs_seq + 1`` rows together and aborts where ``n_ubatch`` has no room for more than those.
-    """
-    if not state_bytes:
-        return 0
-    affordable = int(weight_bytes * _SNAPSHOT_SHARE) // (state_bytes * n_slots)
-    most = min(affordable, MAX_DRAFT_DEPTH, n_ubatch - 2)
-    return most if most >= _FEWEST_SNAPSHOTS else 0

@@ -16,8 +16,9 @@ from core.engine import Engine
 from core.events import FinishReason
 from core.llama.context import Context, DecodeStatus
 from core.options import MAX_DRAFT_DEPTH
-from core.rollback import MOST_REPLAYED, Checkpoints, Cut, choose_rollback, n_snapshots
+from core.rollback import MOST_REPLAYED, Checkpoints, Cut, choose_rollback
 from core.sampling_params import SamplingParams
+from core.state_snapshots import n_snapshots
 from tests.support import recurrent_factory
 from tests.support.drafters import OracleDrafter, RandomDrafter, use_drafter
 from tests.support.engines import (
@@ -139,11 +140,16 @@ def test_how_many_snapshots_are_worth_their_memory(state: int, n_slots: int, n_u
 # -- on models ---------------------------------------------------------------------------------------------------------
 
 
+# What the models say without drafts, by file, whether with snapshots, prompts and number of tokens.
+Said = dict[tuple[Path, bool, tuple[str, ...], int], list[list[tuple[int, float]]]]
+
+
 class Target:
     """A model and one of the ways back on it."""
 
-    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, way: str, said: Said) -> None:
         self.path = path
+        self.said = said
         self.has_snapshots = way == "snapshots"
         self.replays = way == "checkpoints"
         self._monkeypatch = monkeypatch
@@ -158,6 +164,13 @@ class Target:
                 yield engine
 
     def plain(self, prompts: tuple[str, ...] = PROMPTS, n: int = 40) -> list[list[tuple[int, float]]]:
+        """The greedy tokens of runs without drafts, which are made once."""
+        key = self.path, self.has_snapshots, prompts, n
+        if key not in self.said:
+            self.said[key] = self._run_plain(prompts, n)
+        return self.said[key]
+
+    def _run_plain(self, prompts: tuple[str, ...], n: int) -> list[list[tuple[int, float]]]:
         with (
             self.open(speculation="off")
             if not self.has_snapshots
@@ -178,13 +191,20 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {maker.__name__: maker(folder / f"{maker.__name__}.gguf") for maker in makers}
 
 
+@pytest.fixture(scope="module")
+def said() -> Said:
+    return {}
+
+
 STATES = ["mamba, checkpoints", "lfm2, checkpoints", "lfm2, snapshots"]
 
 
 @pytest.fixture(params=[*STATES, "gemma3, window"])
-def target(request: pytest.FixtureRequest, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Target:
+def target(
+    request: pytest.FixtureRequest, files: dict[str, Path], monkeypatch: pytest.MonkeyPatch, said: Said
+) -> Target:
     name, _, way = request.param.partition(", ")
-    return Target(files[name], monkeypatch, way)
+    return Target(files[name], monkeypatch, way, said)
 
 
 @pytest.mark.parametrize("depth", [1, 3, 8, None])
@@ -361,7 +381,7 @@ def test_rows_that_are_replayed_fit_the_smallest_batch(files: dict[str, Path]) -
 
 def test_the_purse_pays_for_replayed_rows(files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     booked: list[tuple[float, float]] = []
-    target = Target(files["mamba"], monkeypatch, "checkpoints")
+    target = Target(files["mamba"], monkeypatch, "checkpoints", {})
     with target.open(n_slots=1) as engine:
         speculator = use_drafter(engine, RandomDrafter(4096), 4)
         monkeypatch.setattr(speculator.purse, "book", lambda plain, spent: booked.append((plain, spent)))
