@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from core.engine import Engine
 from core.events import Ended, RequestEvent, Started, Token
@@ -129,6 +130,18 @@ def complete(engine: Engine, prompt: str | tuple[int, ...] = FOX, **fields: Any)
 
 
 GREEDY_WITH_LOGPROBS = SamplingParams(temperature=0, logprobs=True, top_logprobs=2)
+_MOST_EXPECTED = 40
+_said: WeakKeyDictionary[Engine, dict[str, list[tuple[int, float]]]] = WeakKeyDictionary()
+
+
+def expected(plain: Engine, prompt: str, n: int) -> list[tuple[int, float]]:
+    """Return the first ``n`` of ``greedy_tokens`` of a plain run of ``prompt``, which is made once for each engine."""
+    assert n <= _MOST_EXPECTED
+    said = _said.setdefault(plain, {})
+    if prompt not in said:
+        _, _, ledger = complete(plain, prompt, max_tokens=_MOST_EXPECTED, sampling=GREEDY_WITH_LOGPROBS)
+        said[prompt] = greedy_tokens(ledger, "only")
+    return said[prompt][:n]
 
 
 def greedy_tokens(ledger: Ledger, request_id: str) -> list[tuple[int, float]]:

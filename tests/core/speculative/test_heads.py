@@ -31,6 +31,7 @@ from tests.support.engines import (
     assert_same_up_to_a_near_tie,
     chat,
     complete,
+    expected,
     greedy_tokens,
     load,
     open_engine,
@@ -100,11 +101,6 @@ HEADS = ("mtp random", "mtp", "eagle3 random", "eagle3")
 def use(setting: Setting, **options: Any) -> Any:
     merged = {"n_slots": 4, "n_ctx": 512, "speculation": "draft", **setting.options, **options}
     return open_engine(setting.path, **merged)
-
-
-def expected(plain: Engine, prompt: str, n: int) -> list[tuple[int, float]]:
-    _, _, ledger = complete(plain, prompt, max_tokens=n, sampling=GREEDY_WITH_LOGPROBS)
-    return greedy_tokens(ledger, "only")
 
 
 @pytest.mark.parametrize("kind", HEADS)

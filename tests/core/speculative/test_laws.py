@@ -26,6 +26,7 @@ from tests.support.engines import (
     assert_same_up_to_a_near_tie,
     chat,
     complete,
+    expected,
     greedy_tokens,
     load,
     open_engine,
@@ -47,11 +48,6 @@ def plain() -> Iterator[Engine]:
 def drafting() -> Iterator[Engine]:
     with open_engine(n_slots=4, n_ctx=512) as engine:
         yield engine
-
-
-def expected(plain: Engine, prompt: str, n: int) -> list[tuple[int, float]]:
-    _, _, ledger = complete(plain, prompt, max_tokens=n, sampling=GREEDY_WITH_LOGPROBS)
-    return greedy_tokens(ledger, "only")
 
 
 @pytest.mark.parametrize("depth", [1, 3, 8, None])
@@ -99,15 +95,18 @@ def test_a_perfect_draft_is_nearly_always_accepted_also_when_sampling() -> None:
 
 
 @pytest.mark.parametrize("drafter", ["random", "model"])
-def test_sampled_tokens_are_distributed_as_without_drafts(plain: Engine, drafter: str) -> None:
+def test_sampled_tokens_are_distributed_as_without_drafts(drafter: str) -> None:
     """Chi-square over many seeds, of the third token after a fixed prompt: drafts must not favour anything."""
     options = {"draft_path": str(EMBER_DRAFT), "draft_depth": 3, "speculation": "draft"} if drafter == "model" else {}
+    # A random drafter is as wrong for the smallest model as for any.
+    target = EMBER if drafter == "model" else EMBER_DRAFT
     n_seeds = 500
-    with open_engine(n_slots=16, n_ctx=128, **options) as engine:
+    with open_engine(target, n_slots=16, n_ctx=128, **options) as engine:
         if drafter == "random":
             use_drafter(engine, RandomDrafter(4096), 3)
         found = third_tokens(engine, range(10_000, 10_000 + n_seeds))
-    assert_same_distribution(found, third_tokens(plain, range(n_seeds)))
+    with open_engine(target, n_slots=16, n_ctx=128, speculation="off") as plain:
+        assert_same_distribution(found, third_tokens(plain, range(n_seeds)))
 
 
 def test_drafted_and_sampled_with_one_seed_the_text_is_the_same(plain: Engine) -> None:
