@@ -25,7 +25,7 @@ from tests.support.quantised import ember_f16
 
 ROOT = Path(__file__).resolve().parents[2]
 # Deep enough to be interrupted while it is quantised.
-DEEP = Recipe(n_layers=96, tensor_type="F16")
+DEEP = Recipe(n_layers=48, tensor_type="F16")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from tests.support.engines import open_engine
 
 
 def test_made_up_words_are_visible_tokens_and_ember_still_speaks() -> None:
-    with open_engine(synthetic_vocab.model(20_000, 12), speculation="off") as engine:
+    with open_engine(synthetic_vocab.model(20_000, 6), speculation="off") as engine:
         pieces = engine.vocab.pieces
         assert len(pieces) == 20_000
         assert sum(bool(piece) for piece in pieces) > 19_900
@@ -18,7 +18,7 @@ def test_made_up_words_are_visible_tokens_and_ember_still_speaks() -> None:
 
 
 def test_the_bench_reports_what_it_promises(run_bench: Callable[..., dict[str, Any]]) -> None:
-    sizes = ("--layers", "12", "--vocabulary", "20000", "--rounds", "2", "--steps", "6", "--replies", "2")
+    sizes = ("--layers", "6", "--vocabulary", "20000", "--rounds", "2", "--steps", "6", "--replies", "2")
     report = run_bench("constraint", *sizes, "--threads", "1")
     rows = [row for row in report["rows"] if row["constraint"] != "forced_keys"]
     assert {row["constraint"] for row in rows} == {"json_object", "json_schema", "regex"}

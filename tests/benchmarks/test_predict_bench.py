@@ -24,7 +24,7 @@ def test_the_report_has_its_form(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setattr(predict.machine_probe, "measure", lambda models: PROBE)
     monkeypatch.setattr(predict.bandwidth, "LARGEST_SET", 64 << 20)
     picture = tmp_path / "predict.png"
-    options = argparse.Namespace(layers=(6, 8), seconds=0.02, threads=1, seed=1, plot=picture)
+    options = argparse.Namespace(layers=(1, 2), seconds=0.02, threads=1, seed=1, plot=picture)
     report = predict.measure(options).as_dict()
     assert len(report["rows"]) == 2 * 2 * 2
     assert {"median_error", "p90_error", "median_error_cold", "median_error_Q8_0"} <= report["summary"].keys()
