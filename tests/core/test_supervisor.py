@@ -20,6 +20,7 @@ from core.request import Request
 from core.sampling_params import SamplingParams
 from core.snapshot import Snapshot
 from core.supervisor import Supervisor
+from tests.support import measured
 from tests.support.engines import EMBER, EMBER_DRAFT, FOX, Ledger
 
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
@@ -33,6 +34,7 @@ class Office:
         self.states: list[EngineState] = []
         self.snapshots: list[Snapshot] = []
         self._heard = threading.Condition()
+        measured.give(folder / "cache")
         self.supervisor = Supervisor(self._listen, log_folder=folder / "log", cache_folder=folder / "cache")
 
     def _listen(self, events: tuple[Event, ...]) -> None:

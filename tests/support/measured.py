@@ -39,8 +39,10 @@ def _measured() -> str:
 def _main() -> None:
     log.silence()
     measured = Remembered()
-    engine, _ = load(EngineOptions(str(EMBER), n_ctx=512, draft_path=str(EMBER_DRAFT)), measured=measured)
-    engine.close()
+    for n_threads in (None, 1):
+        options = EngineOptions(str(EMBER), n_ctx=512, draft_path=str(EMBER_DRAFT), n_threads=n_threads)
+        engine, _ = load(options, measured=measured)
+        engine.close()
     print(json.dumps(measured.entries))
 
 

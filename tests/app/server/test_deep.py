@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from core.options import EngineOptions
 from core.request import Request
 from core.sampling_params import SamplingParams
 from core.supervisor import Supervisor
+from tests.support import measured
 from tests.support.gguf_factory import EMBER
 
 USER = {"role": "user", "content": "Tell me a story about a fox."}
@@ -67,6 +68,8 @@ Scenario = Callable[[Room], Coroutine[Any, Any, None]]
 
 
 def play(folder: Path, scenario: Scenario, **options: Any) -> None:
+    """Play in a room with an engine of other ``options``."""
+
     async def run() -> None:
         async with room(folder, **options) as one:
             await asyncio.wait_for(scenario(one), 60)
@@ -76,6 +79,7 @@ def play(folder: Path, scenario: Scenario, **options: Any) -> None:
 
 @asynccontextmanager
 async def room(folder: Path, **options: Any) -> AsyncIterator[Room]:
+    measured.give(folder / "cache")
     bridge, renderer = EngineBridge(), TemplateRenderer()
     supervisor = Supervisor(bridge.deliver, log_folder=folder / "log", cache_folder=folder / "cache")
     bridge.attach(supervisor, lambda _state: None)
@@ -91,6 +95,21 @@ async def room(folder: Path, **options: Any) -> AsyncIterator[Room]:
         await asyncio.to_thread(supervisor.close)
 
 
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Scenario], None]]:
+    """Plays scenarios one after the other with one engine, which each must leave idle."""
+    with asyncio.Runner() as runner:
+        opened = room(tmp_path_factory.mktemp("deep"))
+        one = runner.run(opened.__aenter__())
+
+        def play(scenario: Scenario) -> None:
+            one.bridge.snapshot = None  # of what was before nothing counts
+            runner.run(asyncio.wait_for(scenario(Room(one.bridge, one.renderer, one.model)), 60))
+
+        yield play
+        runner.run(opened.__aexit__(None, None, None))
+
+
 @pytest.fixture
 def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever this machine's steps cost, three drafts are nearly free."""
@@ -99,9 +118,9 @@ def _cheap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_cheap")
-def test_drafts_become_notes_and_notes_an_answer(tmp_path: Path) -> None:
-    async def scenario(stage: Room) -> None:
-        reply = await stage.reply()
+def test_drafts_become_notes_and_notes_an_answer(stage: Callable[[Scenario], None]) -> None:
+    async def scenario(one: Room) -> None:
+        reply = await one.reply()
         async with aclosing(reply.think()) as thinking:
             seen = [progress async for progress in thinking]
         names = [progress.stage for progress in seen]
@@ -109,7 +128,7 @@ def test_drafts_become_notes_and_notes_an_answer(tmp_path: Path) -> None:
         assert [progress.n_tokens for progress in seen] == sorted(progress.n_tokens for progress in seen)
         assert seen[-1].n_drafts == seen[-1].n_drafts_done == 3
         assert "Notes on earlier drafts" in str(reply.answer.prompt)
-        text, end = await stage.answer(reply.answer)
+        text, end = await one.answer(reply.answer)
         assert text.strip()
         told = reply.timings(end.receipt)["deep"]
         assert (told["drafts"], told["drafts_used"]) == (3, 3)
@@ -125,43 +144,43 @@ def test_drafts_become_notes_and_notes_an_answer(tmp_path: Path) -> None:
         assert usage["completion_tokens_details"]["reasoning_tokens"] == seen[-1].n_tokens
         assert usage["completion_tokens"] == seen[-1].n_tokens + end.receipt.n_generated
         assert usage["prompt_tokens"] == sum(one["prompt_tokens"] for one in told["stages"])
-        await stage.becomes_idle()
+        await one.becomes_idle()
 
-    play(tmp_path, scenario)
+    stage(scenario)
 
 
 @pytest.mark.usefixtures("_cheap")
 @pytest.mark.parametrize("stop_at", ["measuring", "drafting", "distilling", "refining"])
-def test_a_reply_that_is_cancelled_leaves_nobody_running(tmp_path: Path, stop_at: str) -> None:
-    async def scenario(stage: Room) -> None:
-        reply = await stage.reply(max_tokens=None, ignore_eos=True)
+def test_a_reply_that_is_cancelled_leaves_nobody_running(stage: Callable[[Scenario], None], stop_at: str) -> None:
+    async def scenario(one: Room) -> None:
+        reply = await one.reply(max_tokens=None, ignore_eos=True)
         reached = asyncio.Event()
 
         async def follow() -> None:
             async with aclosing(reply.think()) as thinking:
                 async for progress in thinking:
-                    if progress.stage == stop_at and progress.stage != "refining" and stage.bridge.n_active:
+                    if progress.stage == stop_at and progress.stage != "refining" and one.bridge.n_active:
                         reached.set()
             reached.set()
-            await stage.answer(reply.answer)
+            await one.answer(reply.answer)
 
         work = asyncio.ensure_future(follow())
         if stop_at == "measuring":
-            while not stage.bridge.n_active:
+            while not one.bridge.n_active:
                 await asyncio.sleep(0)
         else:
             await asyncio.wait_for(reached.wait(), 30)
         if stop_at == "refining":
-            while not stage.bridge.n_active:
+            while not one.bridge.n_active:
                 await asyncio.sleep(0.001)
         assert not work.done()
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
-        await stage.becomes_idle()
-        _, end = await stage.answer(Request("after", "Once", 3, sampling=SamplingParams(temperature=0)))
+        await one.becomes_idle()
+        _, end = await one.answer(Request("after", "Once", 3, sampling=SamplingParams(temperature=0)))
         assert end.reason is FinishReason.LENGTH
 
-    play(tmp_path, scenario)
+    stage(scenario)
 
 
 @pytest.mark.usefixtures("_cheap")
@@ -229,11 +248,13 @@ class FailingDrafts(EngineBridge):
 
 @pytest.mark.usefixtures("_cheap")
 @pytest.mark.parametrize("failing", [{0}, {1, 2}, {0, 1, 2}])
-def test_drafts_that_fail_do_not_sink_the_answer_unless_all_do(tmp_path: Path, failing: set[int]) -> None:
-    async def scenario(stage: Room) -> None:
-        inner = stage.bridge
-        stage.bridge = bridge = FailingDrafts(inner, failing)
-        reply = await stage.reply()
+def test_drafts_that_fail_do_not_sink_the_answer_unless_all_do(
+    stage: Callable[[Scenario], None], failing: set[int]
+) -> None:
+    async def scenario(one: Room) -> None:
+        inner = one.bridge
+        one.bridge = bridge = FailingDrafts(inner, failing)
+        reply = await one.reply()
         if len(failing) == 3:
             with pytest.raises(RequestFailed, match="is no token"):
                 async with aclosing(reply.think()) as thinking:
@@ -244,10 +265,10 @@ def test_drafts_that_fail_do_not_sink_the_answer_unless_all_do(tmp_path: Path, f
             assert last.stage == "refining"
             assert reply.n_used == 3 - len(failing)
             assert f"Below are {3 - len(failing)} drafts" in bridge.prompts[-1]
-        stage.bridge = inner
-        await stage.becomes_idle()
+        one.bridge = inner
+        await one.becomes_idle()
 
-    play(tmp_path, scenario)
+    stage(scenario)
 
 
 def test_a_text_is_clipped_at_whole_tokens() -> None:
