@@ -25,7 +25,10 @@ class Vocab:
         buffer = ctypes.create_string_buffer(_PIECE_BYTES)
         self._visible = tuple(self._piece(token, buffer, special=False) for token in range(self.n_tokens))
         self.end_tokens = frozenset(token for token in range(self.n_tokens) if L.llama_vocab_is_eog(self._vocab, token))
-        self.longest_piece = max(len(self._piece(token, buffer, special=True)) for token in range(self.n_tokens))
+        # A piece is written out like that in any case, but for special tokens, which add nothing to visible text.
+        self.longest_piece = max(
+            len(piece) or len(self._piece(token, buffer, special=True)) for token, piece in enumerate(self._visible)
+        )
         count = ctypes.c_int32()
         suppressed = L.llama_vocab_get_suppress_tokens(self._vocab, ctypes.byref(count))
         self.suppressed = frozenset(suppressed[index] for index in range(count.value)) if suppressed else frozenset()
@@ -105,4 +108,4 @@ class Vocab:
         if length < 0:
             buffer = ctypes.create_string_buffer(-length)
             length = L.llama_token_to_piece(self._vocab, token, buffer, len(buffer), 0, special)
-        return bytes(buffer.raw[:length])
+        return ctypes.string_at(buffer, length)
