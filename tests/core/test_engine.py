@@ -125,7 +125,7 @@ def test_a_cancelled_request_ends_within_one_step_and_frees_its_cells(engine: En
     for _ in range(10):
         ledger = Ledger()
         for index, prompt in enumerate(PROMPTS):
-            submit(engine, str(index), prompt, max_tokens=60)
+            submit(engine, str(index), prompt, max_tokens=40)
         for _ in range(rng.randrange(0, 20)):
             ledger.add(engine.step())
         victim = str(rng.randrange(len(PROMPTS)))

@@ -257,7 +257,7 @@ def test_a_cancel_between_drafted_steps_leaves_the_cache_right(
     plain: Engine, settings: dict[str, Setting], kind: str
 ) -> None:
     with use(settings[kind], n_slots=3, draft_depth=5) as engine:
-        cancel_between_steps(engine, PROMPTS, range(1, 8, 2), max_tokens=60, sampling=ENDLESS)
+        cancel_between_steps(engine, PROMPTS, range(1, 8, 2), max_tokens=40, sampling=ENDLESS)
         _, _, found = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
     assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), expected(plain, FOX, 40))
 

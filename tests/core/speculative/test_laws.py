@@ -153,7 +153,7 @@ def test_stops_inside_an_accepted_run_end_the_text_there(plain: Engine) -> None:
 def test_a_cancel_between_drafted_steps_leaves_the_cache_right(plain: Engine) -> None:
     with open_engine(n_slots=3, n_ctx=512, draft_path=str(EMBER_DRAFT), draft_depth=5, speculation="draft") as engine:
         endless = SamplingParams(temperature=0, ignore_eos=True)
-        cancel_between_steps(engine, PROMPTS, range(1, 8), max_tokens=60, sampling=endless)
+        cancel_between_steps(engine, PROMPTS, range(1, 8), max_tokens=40, sampling=endless)
         _, _, found = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
     assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), expected(plain, FOX, 40))
 

@@ -250,7 +250,7 @@ def test_a_cancel_between_steps_leaves_the_cache_right(plain: Engine) -> None:
         for n_steps in range(1, 7):
             ledger = Ledger()
             for index in range(3):
-                submit(engine, str(index), PROMPTS[index], max_tokens=60, sampling=ENDLESS)
+                submit(engine, str(index), PROMPTS[index], max_tokens=40, sampling=ENDLESS)
             for _ in range(n_steps):
                 ledger.add(engine.step())
             engine.cancel("1")
