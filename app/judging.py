@@ -1,8 +1,8 @@
 """This machine as models are judged for it, and judgements of models here and on the Hub.
 
-Commands and the window's library page call the same three functions: ``machine_now`` once (about half a second: a
-process of its own asks llama.cpp for its devices), then ``judge_file`` or ``judge_remote`` for each model. None of
-them measures anything: ``doctor`` and the server do.
+Commands and the window's library page call the same three functions: ``machine_now`` once (about half a second where
+llama.cpp is made for GPUs: a process of its own asks it for them), then ``judge_file`` or ``judge_remote`` for each
+model. None of them measures anything: ``doctor`` and the server do.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ def machine_now() -> Here:
     """Look at memory and devices, and read what was measured before."""
     from app.doctor.checks import check_llama
     from core.known_machine import known_machine, known_runs
+    from core.llama.backends import gpu_backends
     from models.memory import free_memory
 
     folder = cache_folder()
     runs = known_runs(folder)
-    return Here(known_machine(check_llama().devices, free_memory(), folder, runs), runs)
+    devices = check_llama().devices if gpu_backends() else ()
+    return Here(known_machine(devices, free_memory(), folder, runs), runs)
 
 
 def judge_file(

@@ -1,4 +1,4 @@
-"""This machine as models are judged for it, looked at now and then: each look takes half a second."""
+"""This machine as models are judged for it, looked at now and then: a look at GPUs takes half a second."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.judging import Here, judge_file
+from app.doctor.report import DeviceFacts, LlamaFacts
+from app.judging import Here, judge_file, machine_now
 from app.model_settings import ModelSettingsStore
 from app.paths import model_settings_file
 from app.server.settings import ServerSettings
@@ -107,3 +108,18 @@ def test_what_is_set_for_a_model_counts_in_its_judgement() -> None:
     assert after is not None
     assert (before.setting.n_ctx, before.setting.kv_type) == (1024, "f16")
     assert (after.setting.n_ctx, after.setting.kv_type) == (512, "q8_0")
+
+
+def test_llama_cpp_is_asked_for_devices_only_where_it_is_made_for_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = DeviceFacts("CUDA0", "A GPU", "gpu", 8 * GB, 8 * GB)
+    asked: list[str] = []
+
+    def check_llama() -> LlamaFacts:
+        asked.append("devices")
+        return LlamaFacts(devices=(gpu,))
+
+    monkeypatch.setattr("app.doctor.checks.check_llama", check_llama)
+    for backends, names in (((), ["CPU"]), (("cuda",), ["CPU", "CUDA0"])):
+        monkeypatch.setattr("core.llama.backends.gpu_backends", lambda backends=backends: backends)
+        assert [device.name for device in machine_now().machine.devices] == names
+    assert asked == ["devices"]
