@@ -17,7 +17,7 @@ from typing import Any, Literal
 import gguf
 import numpy as np
 
-from tests.support.gguf_factory import EMBER, Entry, Tensor, metadata_of, reader_of, write
+from tests.support.gguf_factory import EMBER, Entry, Tensor, cached_file, metadata_of, reader_of, write
 
 N_LAYERS, WIDTH, N_HEADS, N_KV_HEADS, HEAD_WIDTH, N_FEED, N_VOCAB = 6, 384, 6, 3, 64, 1024, 4096
 _N_EXPERTS, _EXPERT_WIDTH = 2, 64
@@ -45,6 +45,11 @@ def mtp_counter(path: Path, n_layers: int = 1) -> Path:
     layers = [tensor for layer in range(n_layers) for tensor in _dense_layer(layer, is_silent=True)]
     tensors = [*_counter_tables(1), *layers, *_mtp_layer(n_layers, identity, is_noisy=False)]
     return write(path, _glm_metadata(n_layers + 1), tensors)
+
+
+def cached_mtp_counter(n_layers: int = 1) -> Path:
+    """The counter with a head in the project's cache folder, made when it is not there yet."""
+    return cached_file(f"mtp-counter-{n_layers}.gguf", lambda path: mtp_counter(path, n_layers))
 
 
 def counter(path: Path, n_layers: int = 4, step: int = 1) -> Path:

@@ -192,7 +192,7 @@ def test_a_head_made_for_the_model_can_be_chosen(library):
 
 
 def test_heads_in_the_file_need_no_file_of_their_own(home, library):
-    head_factory.mtp_counter(library / "counter.gguf", 16)
+    shutil.copyfile(head_factory.cached_mtp_counter(16), library / "counter.gguf")
     choose(find_model("counter"), "mtp")
     found = drafts(find_model("counter"))
     assert (found.path, found.name) == (None, "mtp")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import threading
 from collections.abc import Callable
@@ -59,7 +60,7 @@ def test_a_pair_is_measured_and_kept(library):
 
 
 def test_prediction_heads_in_the_file_are_measured_too(home, library):
-    head_factory.mtp_counter(library / "counter.gguf", 16)
+    shutil.copyfile(head_factory.cached_mtp_counter(16), library / "counter.gguf")
     (trial,) = pair_of("mtp", "counter").run().trials
     assert trial.measured is not None
     assert trial.measured.gain > 0

@@ -124,9 +124,7 @@ def test_at_temperature_0_a_head_changes_no_text(
 def counting(kind: str, n_layers: int = 1, step: int = 1) -> Setting:
     """The model that counts, with a head of ``kind`` that is always right with its first token."""
     if kind == "mtp":
-        name = f"mtp-counter-{n_layers}.gguf"
-        path = gguf_factory.cached_file(name, lambda path: head_factory.mtp_counter(path, n_layers))
-        return Setting(path, {})
+        return Setting(head_factory.cached_mtp_counter(n_layers), {})
     n_layers += 3
     name = f"counter-{n_layers}-{step}.gguf"
     path = gguf_factory.cached_file(name, lambda path: head_factory.counter(path, n_layers, step))

@@ -81,7 +81,7 @@ def test_what_memory_has_no_room_for_is_refused_with_both_numbers(folder):
 
 
 def test_prediction_heads_in_the_file_are_a_partner(tmp_path):
-    head_factory.mtp_counter(tmp_path / "counter.gguf", 16)
+    shutil.copyfile(head_factory.cached_mtp_counter(16), tmp_path / "counter.gguf")
     own = judged(tmp_path, "counter")["mtp"]
     assert (own.kind, own.path, own.memory) == (Kind.MTP, None, 0)
     assert own.gain > 1
