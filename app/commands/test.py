@@ -14,7 +14,7 @@ from app.exit_codes import ExitCode
 
 # As the launcher does: on all cores, each engine with one thread, since threads that wait for each other would crawl.
 _ALL_CORES = ("--numprocesses", "auto", "--dist", "loadfile")
-_ONE_THREAD_EACH = {"OMP_THREAD_LIMIT": "1"}
+_ONE_THREAD_EACH = {"OMP_THREAD_LIMIT": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 def test(context: typer.Context) -> None:
