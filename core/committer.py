@@ -10,7 +10,7 @@ import numpy.typing as npt
 from core.branches import Branches
 from core.endings import Endings
 from core.errors import BrokenLogits
-from core.events import FinishReason, RequestEvent, Token, TokenLogprob
+from core.events import Failure, FailureKind, FinishReason, RequestEvent, Token, TokenLogprob
 from core.guidance.guide import GrammarLost
 from core.llama.candidates import Candidates
 from core.llama.context import Context
@@ -98,7 +98,8 @@ class Committer:
                 assert share.sequence.slot is not None
                 self._branches.trim(share.sequence.slot.id, 0)
                 self._slots.clear(share.sequence.slot)  # nobody may go on from what it holds
-                self._endings.fail(share.sequence, error.message, events, now)
+                failure = _failure(share.sequence, error)
+                self._endings.end(share.sequence, FinishReason.FAILED, events, now, failure)
             first += 1 + len(share.draft)
 
     def _verify(
@@ -217,3 +218,11 @@ class Committer:
         if sequence.is_exhausted or sequence.tokens.size >= self._n_ctx:
             return FinishReason.LENGTH
         return None
+
+
+def _failure(sequence: Sequence, error: BrokenLogits | GrammarLost) -> Failure:
+    """Return what a request is told: a grammar that cannot be followed is its own, and asking again would not help."""
+    constraint = sequence.request.constraint
+    if constraint is None or isinstance(error, BrokenLogits):
+        return Failure(FailureKind.INTERNAL, error.message)
+    return Failure(FailureKind.BAD_REQUEST, error.message, constraint.field)

@@ -73,7 +73,7 @@ def written(schema: JsonSchema, field: str) -> str:
     try:
         return json.dumps(schema, ensure_ascii=False)
     except (RecursionError, ValueError) as error:
-        raise BadRequest("the JSON schema is nested too deeply", param=field) from error
+        raise BadRequest("The JSON schema is nested too deeply.", param=field) from error
 
 
 def grammar_of(text: str) -> Constraint:

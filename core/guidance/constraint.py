@@ -26,11 +26,17 @@ class Constraint:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(ConstraintKind):
-            raise BadRequest(f"a grammar must be one of {', '.join(get_args(ConstraintKind))}, not {self.kind!r}")
-        if not self.text.strip():
-            raise BadRequest("the grammar is empty: leave the field out for a free reply", param=self.field)
+            raise BadRequest(f"A grammar must be one of {', '.join(get_args(ConstraintKind))}, not {self.kind!r}.")
+        # White space is a pattern like any other.
+        if not (self.text if self.kind == "regex" else self.text.strip()):
+            raise BadRequest(f"The {self.name} is empty: leave the field out for a free reply.", param=self.field)
         if len(self.text) > MAX_CHARACTERS:
             raise BadRequest(
-                f"the grammar has {len(self.text):,} characters, at most {MAX_CHARACTERS:,} are taken",
+                f"The {self.name} has {len(self.text):,} characters, at most {MAX_CHARACTERS:,} are taken.",
                 param=self.field,
             )
+
+    @property
+    def name(self) -> str:
+        """What to call it in a sentence."""
+        return {"json_schema": "JSON schema", "regex": "regular expression"}.get(self.kind, "grammar")

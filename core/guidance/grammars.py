@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper, grammar_from
 
@@ -11,16 +12,32 @@ from core.errors import BadRequest
 from core.guidance.constraint import Constraint
 from core.guidance.endless_grammar import why_endless
 from core.guidance.endless_schema import why_endless as why_endless_schema
+from core.guidance.gbnf import to_lark
 from core.guidance.guide import Guide
+from core.guidance.reason import in_short
 from core.llama.vocab import Vocab
 
 _MOST_KEPT = 32
-_SHOWN = 400
 # llguidance's mark of tokens that are no text: a grammar names them as <|name|>, and no string matches them.
 _SPECIAL = b"\xff"
 # As llama.cpp's json-schema-to-grammar: small models would go on with spaces for ever.
 _WHITESPACE = r" |\n{1,2}[ \t]{0,20}"
 _LIMITS = LLParserLimits(max_grammar_size=200_000, max_lexer_states=200_000, verbose_errors=False)
+
+
+@dataclass(slots=True)
+class _Compiled:
+    """A grammar at its beginning. Its copies share what their lexer has met so far, which has a limit for all of them.
+
+    ``is_worn`` says that one of them has reached it: the others would fail too.
+    """
+
+    matcher: LLMatcher
+    is_worn: bool = False
+
+    def wear_out(self) -> None:
+        """A copy has failed."""
+        self.is_worn = True
 
 
 class Grammars:
@@ -30,19 +47,19 @@ class Grammars:
         """Do nothing yet: most engines never see a grammar, and reading a large vocabulary takes a second."""
         self._vocab = vocab
         self._tokenizer: LLTokenizer | None = None
-        self._compiled: OrderedDict[Constraint, LLMatcher] = OrderedDict()
+        self._compiled: OrderedDict[Constraint, _Compiled] = OrderedDict()
         self._lock = threading.Lock()
 
     def guide(self, constraint: Constraint) -> Guide:
         """Return a guide at its beginning. Raises BadRequest where no text could follow the constraint."""
         with self._lock:
-            matcher = self._compiled.get(constraint)
-            if matcher is None:
-                matcher = self._compiled[constraint] = self._compile(constraint)
+            compiled = self._compiled.get(constraint)
+            if compiled is None or compiled.is_worn:
+                compiled = self._compiled[constraint] = _Compiled(self._compile(constraint))
                 if len(self._compiled) > _MOST_KEPT:
                     self._compiled.popitem(last=False)
             self._compiled.move_to_end(constraint)
-            return Guide(matcher.deep_copy(), self._vocab.n_tokens)
+            return Guide(compiled.matcher.deep_copy(), self._vocab.n_tokens, compiled.wear_out)
 
     def _compile(self, constraint: Constraint) -> LLMatcher:
         if self._tokenizer is None:
@@ -58,6 +75,11 @@ class Grammars:
         begun.compute_bitmask()
         if begun.is_error() or (begun.is_stopped() and not begun.is_accepting()):
             raise _refused(constraint, "no text matches it")
+        # What took all that a lexer may take for the first token fails at the second look.
+        again = matcher.deep_copy()
+        again.compute_bitmask()
+        if again.is_error():
+            raise _refused(constraint, again.get_error())
         reason = _why_endless(constraint, grammar)
         if reason is not None:
             raise _refused(constraint, reason)
@@ -90,6 +112,8 @@ def _source(constraint: Constraint) -> str:
     # The schemas true and false take no options.
     if constraint.kind == "json_schema" and constraint.text.lstrip().startswith("{"):
         return LLMatcher.grammar_from_json_schema(constraint.text, defaults={"whitespace_pattern": _WHITESPACE})
+    if constraint.kind == "gbnf":
+        return LLMatcher.grammar_from_lark(to_lark(constraint.text))
     return grammar_from(constraint.kind, constraint.text)
 
 
@@ -100,9 +124,6 @@ def _why_endless(constraint: Constraint, grammar: str) -> str | None:
     return why_endless(grammar) if constraint.kind in ("lark", "gbnf") else None
 
 
-def _refused(constraint: Constraint, reason: str) -> BadRequest:
-    reason = " ".join(reason.split())
-    if len(reason) > _SHOWN:
-        reason = f"{reason[:_SHOWN]}…"
-    name = {"json_schema": "JSON schema", "regex": "regular expression"}.get(constraint.kind, "grammar")
-    return BadRequest(f"The {name} cannot be followed: {reason.rstrip('.')}.", param=constraint.field)
+def _refused(constraint: Constraint, said: str) -> BadRequest:
+    reason = in_short(said, has_lines=constraint.kind == "lark")
+    return BadRequest(f"The {constraint.name} cannot be followed: {reason}.", param=constraint.field)

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from llguidance import LLMatcher
 
 from core.errors import SlipstreamError
+from core.guidance.reason import in_short
 
 
 class GrammarLost(SlipstreamError):
     """The grammar's parser gave up in the middle of a reply."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"The grammar could not be followed any further: {reason or 'it allows no next token'}.")
+        super().__init__(f"The grammar could not be followed any further: {reason}.")
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 class Guide:
     """The state of one reply. Owned by the thread that decodes."""
 
-    def __init__(self, matcher: LLMatcher, n_vocab: int) -> None:
-        """Take over ``matcher``, at its beginning."""
+    def __init__(self, matcher: LLMatcher, n_vocab: int, on_lost: Callable[[], None] = _nothing) -> None:
+        """Take over ``matcher``, at its beginning; ``on_lost`` is called where it gives up."""
         self._matcher = matcher
         self._n_vocab = n_vocab
+        self._on_lost = on_lost
 
     @property
     def is_over(self) -> bool:
@@ -44,7 +50,7 @@ class Guide:
         matcher = self._matcher.deep_copy()
         if tokens and not matcher.consume_tokens(list(tokens)):
             return None
-        return Guide(matcher, self._n_vocab)
+        return Guide(matcher, self._n_vocab, self._on_lost)
 
     def allowed(self) -> npt.NDArray[np.bool_]:
         """Return which tokens may come next, shape (n_vocab,), at least one. Raises GrammarLost."""
@@ -52,7 +58,7 @@ class Guide:
         # One byte for each token, 0 or 1: as good as truth values, with which numpy is quicker.
         mask = np.unpackbits(bits, count=self._n_vocab, bitorder="little").view(np.bool_)
         if self._matcher.is_error() or not mask.any():
-            raise GrammarLost(self._matcher.get_error())
+            raise self._lost()
         return mask
 
     def forced(self) -> list[int]:
@@ -62,4 +68,9 @@ class Guide:
     def accept(self, token: int) -> None:
         """Move on by ``token``. Raises GrammarLost where it may not come."""
         if not self._matcher.consume_token(token):
-            raise GrammarLost(self._matcher.get_error())
+            raise self._lost()
+
+    def _lost(self) -> GrammarLost:
+        self._on_lost()
+        said = self._matcher.get_error()
+        return GrammarLost(in_short(said, has_lines=False) if said else "it allows no next token")

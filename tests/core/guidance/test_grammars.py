@@ -43,6 +43,7 @@ def matches(guide: Guide, vocab: Vocab, text: str) -> bool:
     [
         ("regex", "(yes|no)", ("yes", "no"), ("", "maybe", "yes!")),
         ("regex", r"\d{3}-\d{4}", ("555-1234",), ("555-123", "x555-1234")),
+        ("regex", "\n\n", ("\n\n",), ("\n", "a")),
         ("gbnf", 'root ::= "a" root | "b"', ("b", "aab"), ("a", "c")),
         ("lark", 'start: item ("," item)*\nitem: /[a-z]+/', ("a", "a,bc"), ("a,", "A")),
         ("json_schema", '{"type": "object"}', ('{"a": [1, null]}', "{}"), ("[]", '{"a": }')),
@@ -84,7 +85,11 @@ def test_json_has_no_endless_spaces(grammars: Grammars, vocab: Vocab) -> None:
         ("regex", r"[^\s\S]", "no text matches it"),
         ("regex", r"(a)\1", "backreferences are not supported"),
         ("gbnf", "root ::= x", "The grammar cannot be followed: .*Rule 'x' not found"),
-        ("gbnf", "hello", "Expected ::="),
+        ("gbnf", "hello", "The grammar cannot be followed: line 1: Expected ::="),
+        ("regex", "a" * 500 + "(?!b)", r"cannot be followed: look-around, .* is not supported, at '\(\?!b\)'\.$"),
+        ("regex", "(a{1000}){1000}", "The regular expression cannot be followed: it is too large\\.$"),
+        ("gbnf", f'root ::= "{70_000 * "x"}"', "The grammar cannot be followed: it is too large\\.$"),
+        ("lark", 'start: "a" b', 'line 1, column 8: unknown name: "b"\\.$'),
         ("lark", "start: start", "no text matches it"),
         ("lark", "start: a\na: b\nb: a", "no text matches it"),
         ("gbnf", "root ::= root", "no text matches it"),
@@ -136,10 +141,18 @@ def test_what_cannot_be_followed_is_refused_with_the_reason(
     assert "\n" not in caught.value.message
 
 
-@pytest.mark.parametrize("source", ["", "   ", "x" * (MAX_CHARACTERS + 1)])
-def test_sources_without_text_or_with_too_much_are_refused(source: str) -> None:
-    with pytest.raises(BadRequest, match=r"empty|at most 131,072"):
-        Constraint("regex", source)
+@pytest.mark.parametrize(
+    ("kind", "source", "says"),
+    [
+        ("regex", "", "The regular expression is empty"),
+        ("lark", "  \n", "The grammar is empty"),
+        ("json_schema", "", "The JSON schema is empty"),
+        ("regex", "x" * (MAX_CHARACTERS + 1), "at most 131,072"),
+    ],
+)
+def test_sources_without_text_or_with_too_much_are_refused(kind: ConstraintKind, source: str, says: str) -> None:
+    with pytest.raises(BadRequest, match=says):
+        Constraint(kind, source)
 
 
 def test_an_unknown_kind_is_refused_with_those_there_are() -> None:
@@ -153,6 +166,19 @@ def test_each_guide_begins_anew(grammars: Grammars, vocab: Vocab) -> None:
     first.accept(int(first.allowed().argmax()))
     second = grammars.guide(constraint)
     assert matches(second, vocab, "ab")
+
+
+def test_a_grammar_that_one_reply_has_worn_out_is_compiled_anew(grammars: Grammars, vocab: Vocab) -> None:
+    """Replies share what the lexer has met, up to a limit for all of them."""
+    constraint = Constraint("regex", "((a{0,100}){0,100}){0,100}|(b{0,100}){0,100}c")
+    guide = grammars.guide(constraint)
+    (letter,) = tokens_of(vocab, "a")
+    with pytest.raises(GrammarLost, match="any further: it is too large") as caught:
+        for _ in range(200):
+            guide.allowed()
+            guide.accept(letter)
+    assert "\n" not in caught.value.message
+    assert matches(grammars.guide(constraint), vocab, "bbbbbbc")
 
 
 def test_what_is_allowed_agrees_with_what_is_listed(grammars: Grammars, vocab: Vocab) -> None:

@@ -141,7 +141,7 @@ def test_parameters_that_exclude_all_that_is_allowed_end_the_request_alone(engin
     ledger = run(engine)
     failure = ledger.ended["stuck"].failure
     assert failure is not None
-    assert failure.kind is FailureKind.INTERNAL
+    assert (failure.kind, failure.param) == (FailureKind.BAD_REQUEST, "grammar")
     assert "excluded by other parameters" in failure.message
     assert ledger.ended["other"].failure is None
 

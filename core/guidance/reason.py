@@ -1,0 +1,31 @@
+"""What llguidance says of a grammar that it does not take, as a clause of one line. Pure."""
+
+from __future__ import annotations
+
+import re
+
+_LONGEST, _LONGEST_QUOTE = 400, 30
+# Its limits, in its words; where it has forgotten one, an assertion of its own fails.
+_TOO_LARGE = re.compile(r"too many |too complex|fuel|^panic")
+# The source once more, with carets below what is meant.
+_EXCERPT = re.compile(r"\n\s*(?:\d+ \| [^\n]*|\^+)(?=\n|$)")
+_PLACE = re.compile(r"(?:at )?(\d+)\((\d+)\): ")
+_BAD_PATTERN = re.compile(r"regex parse error:\n(?P<pattern>[^\n]*)\n(?P<carets> *\^+)\nerror: (?P<cause>[^\n]*)")
+
+
+def in_short(said: str, *, has_lines: bool) -> str:
+    """Return the reason alone; ``has_lines`` says that the lines it counts are those of the grammar as it was sent."""
+    if _TOO_LARGE.search(said) is not None:
+        return "it is too large"
+    said = said.partition("\n<")[0]  # what follows is for its developers
+    place = _PLACE.match(said)
+    head = f"line {place[1]}, column {place[2]}: " if place is not None and has_lines else ""
+    if (bad := _BAD_PATTERN.search(said)) is not None:
+        quote = bad["pattern"][bad["carets"].index("^") :]
+        return head + _cut(f"{bad['cause']}, at {quote[:_LONGEST_QUOTE]!r}")
+    said = " ".join(_EXCERPT.sub("", said[place.end() if place is not None else 0 :]).split()).rstrip(".")
+    return head + _cut(said) if said else "no reason is known"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
