@@ -228,17 +228,19 @@ class HostStore:
 
     def _found(self, piece: Piece) -> None:
         """A file of an earlier run: parents come before their children."""
-        if piece.id in self._segments:
-            return  # it was computed and kept again meanwhile; writing it again replaces the file
         parent = self._segments.get(piece.parent_id) if piece.parent_id is not None else None
-        if piece.parent_id is not None and (parent is None or not parent.is_on_disk):
+        segment = self._segments.get(piece.id)
+        if segment is not None and (segment.is_pending or segment.n_bytes != piece.n_bytes):
+            return  # it was kept again meanwhile; writing it replaces the file
+        if piece.parent_id is not None and (parent is None or not (parent.is_on_disk or parent.is_pending)):
             assert self._disk is not None
             self._disk.remove(piece.id)
             return
-        end = piece.start + len(piece.tokens)
-        segment = Segment(piece.id, parent, piece.start, end, piece.tokens, piece.n_bytes, piece.is_whole)
+        if segment is None:
+            segment = Segment(piece.id, parent, piece.start, piece.end, piece.tokens, piece.n_bytes, piece.is_whole)
+            self._enter(segment, _text_of(segment))
         segment.is_on_disk = True
-        self._enter(segment, _text_of(segment))
+        self._unwritten.pop(segment, None)
         self.n_disk_bytes += segment.n_bytes
         self._on_disk.touch(segment, segment.worth)
 

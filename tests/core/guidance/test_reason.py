@@ -21,7 +21,7 @@ _PATTERN = (
         (
             '2(8): Expected value (at "+" (\'+\'))\n   1 | start: a\n   2 | a: "x"+++\n              ^\n',
             True,
-            'line 2, column 8: Expected value (at "+" (\'+\'))',
+            "line 2, column 8: Expected value (at \"+\" ('+'))",
         ),
         ("Invalid type: nope", False, "Invalid type: nope"),
         ("Unsatisfiable schema: schema is false.", False, "Unsatisfiable schema: schema is false"),

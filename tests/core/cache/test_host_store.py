@@ -1,0 +1,83 @@
+"""The store of texts outside the device, with a folder and without a model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.cache.cache_folder import CacheFolder
+from core.cache.disk_tier import DiskTier
+from core.cache.host_store import HostStore
+from core.cache.radix import RadixTree
+
+KEY = bytes(16)
+MB = 1 << 20
+
+
+def text(n: int, seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    return np.random.default_rng(seed).integers(0, 4_000, n).astype(np.int32)
+
+
+def blob(n_bytes: int = 64) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    return np.arange(n_bytes, dtype=np.uint8)
+
+
+def until(is_so: Callable[[], bool], store: HostStore) -> None:
+    deadline = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < deadline
+        store.wait(0.01)
+        store.write_behind()
+
+
+class SlowFolder(CacheFolder):
+    """A folder that says what is in it only when it may."""
+
+    may_scan = False
+
+    def scan(self):  # type: ignore[no-untyped-def]
+        while not self.may_scan:
+            time.sleep(0.001)
+        yield from super().scan()
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Iterator[Path]:
+    """A folder with a beginning and two ways on from there."""
+    store = HostStore(RadixTree(), ram_limit=MB, disk=DiskTier(CacheFolder(tmp_path, KEY, MB)))
+    keep(store, text(32))
+    for seed in (1, 2):
+        keep(store, np.concatenate((text(32), text(32, seed))))
+    until(lambda: store.n_disk_bytes == 3 * 64 and not store.is_writing, store)
+    store.close()
+    assert len(list(tmp_path.rglob("*.kv"))) == 3
+    yield tmp_path
+
+
+def keep(store: HostStore, tokens: np.ndarray[tuple[int], np.dtype[np.int32]]) -> None:
+    """Add what is not stored of a text, as a slot would."""
+    links = store.chain(store._tree.match(tokens), 0)
+    start, parent = (links[-1].end, links[-1].segment) if links else (0, None)
+    assert store.add(tokens, start, parent, blob())
+    store.check()
+
+
+def test_what_is_computed_again_while_the_disk_is_read_keeps_what_goes_on_from_it(written: Path) -> None:
+    """A request may come before a slow disk has said what it holds: its text must not cost others theirs."""
+    folder = SlowFolder(written, KEY, MB)
+    tree = RadixTree()
+    store = HostStore(tree, ram_limit=MB, disk=DiskTier(folder))
+    keep(store, text(32))
+    folder.may_scan = True
+    until(lambda: not store.is_writing, store)
+    store.check()
+    for seed in (1, 2):
+        whole = np.concatenate((text(32), text(32, seed)))
+        assert [link.end for link in store.chain(tree.match(whole), 0)] == [32, 64]
+    assert store.n_disk_bytes == 3 * 64
+    store.close()
+    assert len(list(written.rglob("*.kv"))) == 3
