@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +46,7 @@ class SlowFolder(CacheFolder):
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Iterator[Path]:
+def written(tmp_path: Path) -> Path:
     """A folder with a beginning and two ways on from there."""
     store = HostStore(RadixTree(), ram_limit=MB, disk=DiskTier(CacheFolder(tmp_path, KEY, MB)))
     keep(store, text(32))
@@ -55,7 +55,7 @@ def written(tmp_path: Path) -> Iterator[Path]:
     until(lambda: store.n_disk_bytes == 3 * 64 and not store.is_writing, store)
     store.close()
     assert len(list(tmp_path.rglob("*.kv"))) == 3
-    yield tmp_path
+    return tmp_path
 
 
 def keep(store: HostStore, tokens: np.ndarray[tuple[int], np.dtype[np.int32]]) -> None:
