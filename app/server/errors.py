@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from app.server.body import Body
 from core.errors import BadRequest, EngineUnavailable, LoadFailed, SlipstreamError
 from core.events import Failure, FailureKind
 
@@ -152,11 +153,13 @@ def from_validation(problems: Iterable[Mapping[str, Any]]) -> ApiError:
 
 def _field_name(place: Iterable[Any]) -> str:
     # pydantic puts the names of tried union members into the place; they are no fields of the request.
+    members = {"str", "float", "int", "bool", *(body.__name__ for body in Body.__subclasses__())}
     name = ""
     for part in place:
         if isinstance(part, int):
             name += f"[{part}]"
-        elif part.isidentifier() and part not in ("str", "float", "int", "bool"):
+        elif part.isidentifier() and part not in members:
+            part = "schema" if part == "schema_" else part  # as the clients call it
             name += f".{part}" if name else part
     return name
 

@@ -139,6 +139,21 @@ def test_strict_tools_leave_the_choice_and_bind_the_arguments(server):
             None,
             "'fly', which is not among the tools",
         ),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": 3}}},
+            "response_format.json_schema.schema",
+            "response_format.json_schema.schema: Input should be",
+        ),
+        (
+            {"tool_choice": {"type": "function", "name": "roll_dice"}, "tools": [DICE]},
+            "tool_choice.function",
+            "Missing required field: tool_choice.function.",
+        ),
+        (
+            {"tool_choice": {"type": "allowed_tools"}, "tools": [DICE]},
+            "tool_choice.type",
+            "tool_choice.type: Input should be 'function'.",
+        ),
         ({"tools": [tool("f", strict=True, x={"type": "nope"})]}, "tools", "Invalid type: nope"),
     ],
 )
