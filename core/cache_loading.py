@@ -6,6 +6,7 @@ import logging
 import shutil
 from pathlib import Path
 
+from core.cache.archive import Archive
 from core.cache.cache_folder import FOLDER, CacheFolder
 from core.cache.disk_tier import DiskTier
 from core.cache.host_store import HostStore
@@ -40,22 +41,22 @@ def make_slots(
     cache_folder: Path | None,
 ) -> SlotTable:
     """Return the slots of a context of this shape, with the cache behind them."""
-    tree = RadixTree()
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
     disk = _disk(options, shape.window, n_gpu_layers, cache_folder)
-    store = HostStore(tree, ram_limit=ram_limit, disk=disk) if ram_limit or disk is not None else None
     per_token = max(facts.kv_bytes_per_token(options.cache_type, options.cache_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _PIECE_BYTES // per_token))
+    archive = None
+    if ram_limit or disk is not None:
+        tree = RadixTree()
+        store = HostStore(tree, ram_limit=ram_limit, disk=disk)
+        archive = Archive(tree, store, Mover(context, shape.spare), piece_size=size, is_whole=not shape.can_cut)
     n_wide = min(options.n_ubatch, context.n_batch)
     return SlotTable(
         context,
         options.n_slots,
         can_cut=shape.can_cut,
         window=shape.window,
-        tree=tree,
-        store=store,
-        mover=Mover(context, shape.spare) if store is not None else None,
-        segment_size=size,
+        archive=archive,
         prefill_seconds=lambda n_tokens: cost.time(n_wide) * n_tokens / n_wide,
     )
 

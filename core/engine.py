@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.branches import Branches
+from core.cache.divergence import Divergence
 from core.cache_miss import CacheMiss
 from core.committer import Committer
 from core.cost_model import CostModel
@@ -30,7 +31,7 @@ from core.roster import Roster
 from core.runner import Runner
 from core.sampling_params import SamplingParams
 from core.sequence import Sequence
-from core.slots import Divergence, SlotTable
+from core.slots import SlotTable
 from core.snapshot import LaneCount, Snapshot
 from core.speculative.draft_model import DraftModel
 from core.speculative.drafter import Chain

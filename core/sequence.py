@@ -10,10 +10,11 @@ from core.text_stream import TextStream
 from core.token_buffer import TokenBuffer
 
 if TYPE_CHECKING:
+    from core.cache.divergence import Divergence
     from core.cache.hold import Hold
     from core.cache_miss import CacheMiss
     from core.intake import Prepared
-    from core.slots import Divergence, Slot
+    from core.slot import Slot
 
 
 class Sequence:

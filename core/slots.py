@@ -1,28 +1,25 @@
-"""Sequence ids of the KV cache, the tokens that each of them holds, and where a prompt finds its beginning."""
+"""The slots of a context: which one a request gets, and where its prompt finds its beginning."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-
+from core.cache.archive import LEAST_SAVED, Archive
+from core.cache.divergence import Divergence, divergence
 from core.cache.hold import Following, Hold, Reading
 from core.cache.host_store import HostStore, Link
-from core.cache.mover import Mover
-from core.cache.radix import Match, Node, RadixTree, Tokens
+from core.cache.radix import Match, RadixTree
 from core.cache.rent import Rent
-from core.cache.segment import Blob, Segment
+from core.cache.segment import Blob
 from core.rollback import is_in_sight
+from core.slot import Slot
 from core.token_buffer import TokenBuffer
 
 # A free slot is cut back to the common prefix only if that keeps at least this share of what it holds;
 # otherwise the prefix is copied, and the longer conversation stays for its next turn.
 _KEEP_SHARE = 0.5
-# Fewer tokens are not worth a piece of their own.
-_LEAST_SAVED = 16
 # Where a running state is kept while a prompt is read.
 _FIRST_CHECKPOINT, _BEFORE_END = 512, 8
 # Seconds that a step may spend on saving, and on loading, for a request that waits.
@@ -47,45 +44,6 @@ class CacheMemory(Protocol):
         """Return the lowest position that all layers hold, -1 where there is none."""
 
 
-@dataclass(eq=False)
-class Slot:
-    """One sequence id. ``resident`` are the tokens of which the first ``n_resident`` are in the cache.
-
-    ``start``, ``end`` and ``node`` say where its text is in the tree. ``n_tenants`` counts the requests it has had.
-    At the positions in ``stops`` others wait to share what is there, or a running state is to be saved.
-    """
-
-    id: int
-    resident: TokenBuffer = field(default_factory=lambda: TokenBuffer(np.empty(0, np.int32)))
-    n_resident: int = 0
-    is_free: bool = True
-    last_used: int = 0
-    n_tenants: int = 0
-    start: int = 0
-    end: int = 0
-    node: Node | None = None
-    stops: set[int] = field(default_factory=set)
-
-    @property
-    def next_stop(self) -> int | None:
-        """The position up to which the prompt should be evaluated next, because something is done there."""
-        return min((stop for stop in self.stops if stop > self.n_resident), default=None)
-
-    @property
-    def text(self) -> Tokens:
-        """The tokens that are in the cache."""
-        return self.resident.view[: self.n_resident]
-
-
-@dataclass(frozen=True, slots=True)
-class Divergence:
-    """Where a prompt parts from a stored text: after ``position`` tokens that are alike."""
-
-    position: int
-    stored: tuple[int, ...]
-    prompt: tuple[int, ...]
-
-
 def _checkpoints(n_prompt: int, *, has_end: bool) -> set[int]:
     """Return where to keep the running state of a prompt, or what is in sight from there.
 
@@ -105,7 +63,7 @@ class SlotTable:
     """Gives each running request a slot, with as much of its prompt as is known.
 
     A prefix that another slot holds is shared with it, whether that one is idle or at work: no data is moved. What only
-    the ``store`` holds is loaded. What idle slots hold goes to the store before its room is used for something else.
+    the ``archive`` has is loaded. What idle slots hold goes there before its room is used for something else.
     """
 
     def __init__(
@@ -115,10 +73,7 @@ class SlotTable:
         *,
         can_cut: bool = True,
         window: int = 0,
-        tree: RadixTree | None = None,
-        store: HostStore | None = None,
-        mover: Mover | None = None,
-        segment_size: int = 256,
+        archive: Archive | None = None,
         prefill_seconds: Callable[[int], float] = lambda n_tokens: 0.0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -126,27 +81,22 @@ class SlotTable:
 
         It is also for those with a sliding window of which the cache keeps only what is in sight: ``window`` tokens.
         They can be shortened as far as all that is in sight from there is still held.
-        ``store`` knows its texts by ``tree``, and needs a ``mover``, which moves at most ``segment_size`` tokens at
-        once. ``prefill_seconds`` says how long computing some tokens takes.
+        ``archive`` None keeps nothing outside the device. ``prefill_seconds`` says how long computing some tokens
+        takes.
         """
         self._memory = memory
         self._slots = tuple(Slot(index) for index in range(n_slots))
         self.can_cut = can_cut
         self._window = window
         self.n_hits = 0
-        self._tree = tree or RadixTree()
-        self._store = store
-        self._mover = mover
-        self._segment_size = segment_size
+        self._tree = archive.tree if archive is not None else RadixTree()
+        self._archive = archive
         self._prefill_seconds = prefill_seconds
         self._ticks = 0
         self._n_idle: int | None = 0  # None: to be counted again
         self._is_at_work = False
         self._clock = clock
         self._rent = Rent()
-        self._reading: list[Reading] = []
-        if store is not None:
-            store.on_read = self._on_read
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -154,7 +104,7 @@ class SlotTable:
     @property
     def store(self) -> HostStore | None:
         """Where texts go that leave the device; None where there is no such place."""
-        return self._store
+        return self._archive.store if self._archive is not None else None
 
     @property
     def has_free(self) -> bool:
@@ -180,8 +130,8 @@ class SlotTable:
 
         ``earlier`` is what it has waited for: the disk is asked once.
         """
-        if self._store is not None:
-            self._store.poll()
+        if self.store is not None:
+            self.store.poll()
         match = self._match(tokens)
         _, n_held = self._best_slot(match)
         links = self._links(match, n_held)
@@ -193,12 +143,9 @@ class SlotTable:
         missing = [link.segment for link in links if link.segment.blob is None]
         if not missing or isinstance(earlier, Reading) or n_known - n_held < _LEAST_AWAITED:
             return None
-        assert self._store is not None
-        reading = Reading(missing, self._clock() + self._prefill_seconds(n_known - n_held), self._clock)
-        self._reading = [one for one in self._reading if not one.is_over] + [reading]
-        for segment in missing:
-            self._store.read(segment)
-        return reading
+        assert self._archive is not None
+        # By then computing would have been as fast.
+        return self._archive.read(missing, self._clock() + self._prefill_seconds(n_known - n_held))
 
     def make_way(self, tokens: TokenBuffer) -> bool:
         """Save some of what is in the slot that ``tokens`` would take; True where nothing is left to be saved.
@@ -207,7 +154,7 @@ class SlotTable:
         """
         source, n_shared = self._best_slot(self._match(tokens))
         target = self._target(source, n_shared)
-        if target.n_resident - (n_shared if target is source else 0) < _LEAST_SAVED:
+        if target.n_resident - (n_shared if target is source else 0) < LEAST_SAVED:
             return True
         until = self._clock() + _LONGEST_MOVE
         while self._save_piece(target):
@@ -220,10 +167,10 @@ class SlotTable:
 
         Like ``make_way``, for as long as others are at work: a long text takes as long to load as several steps.
         """
-        if not self.can_cut or self._mover is None:
+        if not self.can_cut or self._archive is None:
             return True  # a running state comes as a whole
         source, n_shared, loads = self._found(tokens, hold)
-        if not loads or (loads[-1][0].end - n_shared) * self._mover.load_seconds <= _LONGEST_MOVE:
+        if not loads or self._archive.seconds_to_load(loads[-1][0].end - n_shared) <= _LONGEST_MOVE:
             return True
         target = self._prepare(source, n_shared, tokens)
         until = self._clock() + _LONGEST_MOVE
@@ -242,7 +189,7 @@ class SlotTable:
         target = self._prepare(source, n_shared, tokens)
         self._load_all(loads, target)
         target.n_tenants += 1
-        target.stops = set() if self.can_cut or self._store is None else self._stops(target, tokens.size)
+        target.stops = set() if self.can_cut or self._archive is None else self._stops(target, tokens.size)
         self.n_hits += target.n_resident
         self._tree.put(target, tokens.view)
         return target, target.n_resident
@@ -258,13 +205,13 @@ class SlotTable:
         match = self._match(tokens)
         source, n_shared = self._best_slot(match)
         read = hold.blobs if isinstance(hold, Reading) else {}
-        loads = self._loads(self._links(match, n_shared), read)
+        loads = self._archive.loads(self._links(match, n_shared), read) if self._archive is not None else []
         return (None, 0, loads) if loads and not self.can_cut else (source, n_shared, loads)
 
     def _prepare(self, source: Slot | None, n_shared: int, tokens: TokenBuffer) -> Slot:
         """Occupy a slot that holds the shared part of ``tokens`` and nothing else."""
         target = self._target(source, n_shared)
-        if target.n_resident - (n_shared if target is source else 0) >= _LEAST_SAVED:
+        if target.n_resident - (n_shared if target is source else 0) >= LEAST_SAVED:
             self.save(target)
         self._forget_place(target)
         n_kept = self._share(source, target, n_shared) if source is not None else self._cut(target, 0)
@@ -283,17 +230,9 @@ class SlotTable:
                 return link is loads[-1][0]
         return True
 
-    def divergence(self, tokens: TokenBuffer, n_most: int = 8) -> Divergence | None:
-        """Return where ``tokens`` first differ from what is stored, with up to ``n_most`` tokens of each.
-
-        None where nothing begins alike, or where they just go on from what is stored.
-        """
-        match = self._match(tokens)
-        other = match.other_way(n_most)
-        if other is None or match.size >= len(tokens) - 1:
-            return None
-        own = tokens.view[match.size : match.size + n_most]
-        return Divergence(match.size, tuple(other.tolist()), tuple(own.tolist()))
+    def divergence(self, tokens: TokenBuffer) -> Divergence | None:
+        """Return where ``tokens`` first differ from what is stored, None where they do not."""
+        return divergence(self._match(tokens), tokens.view)
 
     def release(self, slot: Slot) -> None:
         """Let the slot be taken again; what it holds stays until the room is needed."""
@@ -330,9 +269,9 @@ class SlotTable:
         for slot in self._slots:
             if slot.is_free and slot.n_resident:
                 self._drop(slot)
-        if self._store is not None:
-            self._store.poll()
-            self._store.clear()
+        if self.store is not None:
+            self.store.poll()
+            self.store.clear()
 
     def after_step(self, rent: float) -> None:
         """A step took ``rent`` seconds longer because of idle texts: where that adds up, they leave, the oldest first.
@@ -341,8 +280,8 @@ class SlotTable:
         """
         if not self._is_at_work:
             self._is_at_work = True
-            if self._store is not None:
-                self._store.hush(True)
+            if self.store is not None:
+                self.store.hush(True)
         if not self.can_cut:
             self._save_states()
         if not self.n_idle:
@@ -366,31 +305,31 @@ class SlotTable:
 
     def tidy(self) -> bool:
         """Nobody needs the device: copy a piece of what only it holds; return whether something was done."""
-        if self._store is None:
+        if self.store is None:
             return False
         self._is_at_work = False
-        self._store.hush(False)
-        self._store.poll()
+        self.store.hush(False)
+        self.store.poll()
         for slot in sorted(self._slots, key=lambda one: -one.last_used):
             if slot.is_free and slot.n_resident and self._save_piece(slot):
                 return True
-        return self._store.write_behind()
+        return self.store.write_behind()
 
     @property
     def is_writing(self) -> bool:
         """True while the disk has something to do or to say."""
-        return self._store is not None and self._store.is_writing
+        return self.store is not None and self.store.is_writing
 
     def wait_for_reads(self, seconds: float) -> None:
         """Wait until the disk has read something, at most so long."""
-        if self._store is not None:
-            self._store.wait(seconds)
+        if self.store is not None:
+            self.store.wait(seconds)
 
     def _price(self, slot: Slot) -> float:
         """Return the seconds it takes to save what a slot holds, and to get it back."""
-        if self._store is None or self._mover is None:
+        if self._archive is None:
             return self._prefill_seconds(slot.n_resident)
-        return slot.n_resident * (self._mover.save_seconds + self._mover.load_seconds)
+        return self._archive.seconds_to_move(slot.n_resident)
 
     def _oldest_idle(self) -> Slot | None:
         idle = [slot for slot in self._slots if slot.is_free and slot.n_resident]
@@ -439,26 +378,12 @@ class SlotTable:
         return best, n_best
 
     def _links(self, match: Match, start: int) -> list[Link]:
-        return self._store.chain(match, start) if self._store is not None else []
-
-    def _loads(self, links: list[Link], read: dict[Segment, Blob]) -> list[tuple[Link, Blob]]:
-        """Return the links whose bytes are here, up to the first whose are not."""
-        loads = []
-        for link in links:
-            blob = link.segment.blob if link.segment.blob is not None else read.get(link.segment)
-            if blob is None:
-                break
-            loads.append((link, blob))
-        return loads
+        return self._archive.links(match, start) if self._archive is not None else []
 
     def _use(self, links: list[Link]) -> None:
         """Count the use of pieces that are loaded: once for each request, in however many parts they come."""
-        if self._store is not None:
-            self._store.used(links)
-
-    def _on_read(self, segment: Segment, blob: Blob | None) -> None:
-        for reading in self._reading:
-            reading.arrived(segment, blob)
+        if self.store is not None:
+            self.store.used(links)
 
     def _target(self, source: Slot | None, n_shared: int) -> Slot:
         free = [slot for slot in self._slots if slot.is_free]
@@ -471,34 +396,17 @@ class SlotTable:
     # -- moving ---------------------------------------------------------------------------------------------------
 
     def _save_piece(self, slot: Slot) -> bool:
-        """Keep the next piece of what a slot holds in the store; False where all is kept, or nothing more can be."""
-        if self._store is None or self._mover is None or slot.n_resident < _LEAST_SAVED:
-            return False
-        links = self._store.chain(self._tree.match(slot.text), 0)
-        n_saved = links[-1].end if links else 0
-        if slot.n_resident - n_saved < _LEAST_SAVED:
-            return False
-        if not self.can_cut:
-            blob = self._mover.save_whole(slot.id, slot.n_resident)
-            return blob is not None and self._store.add(slot.text, 0, None, blob, is_whole=True)
-        end = min(n_saved + self._segment_size, slot.n_resident)
-        blob = self._mover.save(slot.id, n_saved, end)
-        parent = links[-1].segment if links else None
-        return blob is not None and self._store.add(slot.text[:end], n_saved, parent, blob)
+        """Archive the next piece of what a slot holds; False where all is kept, or nothing more can be."""
+        return self._archive is not None and self._archive.save_piece(slot.id, slot.text)
 
     def _load(self, link: Link, blob: Blob, target: Slot) -> bool:
         """Load a piece behind what a slot holds; idle texts make room for it."""
-        assert self._mover is not None
-        while True:
-            if link.segment.is_whole:
-                is_loaded = self._mover.load_whole(blob, target.id, link.end)
-            else:
-                is_loaded = self._mover.load(blob, target.id, target.n_resident, link.end)
-            if is_loaded:
-                target.n_resident = link.end
-                return True
+        assert self._archive is not None
+        while not self._archive.load(link, blob, target.id, target.n_resident):
             if not self.spill_idle():
                 return False
+        target.n_resident = link.end
+        return True
 
     def _share(self, source: Slot, target: Slot, n_shared: int) -> int:
         if target is source:
@@ -526,8 +434,8 @@ class SlotTable:
 
     def close(self) -> None:
         """End what the store does on threads of its own."""
-        if self._store is not None:
-            self._store.close()
+        if self.store is not None:
+            self.store.close()
 
     def check(self) -> None:
         """Raise AssertionError where tree, slots, store and the cells contradict each other; for tests."""
@@ -546,5 +454,5 @@ class SlotTable:
             match = self._tree.match(slot.resident.view[: slot.end])
             assert match.size == slot.end
             assert match.path[-1] is slot.node, "the tree has another text for a slot"
-        if self._store is not None:
-            self._store.check()
+        if self.store is not None:
+            self.store.check()

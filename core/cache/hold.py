@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from core.cache.segment import Blob, Segment
-
-if TYPE_CHECKING:
-    from core.slots import Slot
+from core.slot import Slot
 
 
 class Hold(Protocol):
