@@ -62,4 +62,6 @@ def plan_deep(now: Conditions) -> DeepPlan:
         return DeepPlan(1, reason="a second draft at once would take about as long as another reply on this machine")
     n_drafts = min(by_context, now.n_free_slots, now.cheap_rows, MOST_DRAFTS)
     longest = min(for_drafts // n_drafts, now.n_cells // n_drafts - (now.n_fixed or 0), _MOST_DRAFT)
-    return DeepPlan(n_drafts, max(min(longest, now.max_tokens or longest), 1), notes)
+    draft = max(min(longest, now.max_tokens or longest), 1)
+    # Notes that are longer than what they are about would be another draft.
+    return DeepPlan(n_drafts, draft, min(notes, max(draft, LEAST_NOTES)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.server.deep_plan import LEAST_ANSWER, LEAST_DRAFT, MOST_DRAFTS, Conditions, plan_deep
+from app.server.deep_plan import LEAST_ANSWER, LEAST_DRAFT, LEAST_NOTES, MOST_DRAFTS, Conditions, plan_deep
 
 ROOMY = Conditions(n_ctx=8192, n_cells=8 * 8192, n_fixed=200, n_free_slots=8, cheap_rows=6)
 
@@ -37,6 +37,12 @@ def test_where_drafts_do_not_pay_the_answer_is_plain_and_says_why(now: Condition
 
 def test_no_draft_is_longer_than_the_answer_may_be() -> None:
     assert plan_deep(replace(ROOMY, max_tokens=40)).draft_tokens == 40
+
+
+def test_notes_are_no_longer_than_a_draft() -> None:
+    assert plan_deep(replace(ROOMY, max_tokens=40)).notes_tokens == 40
+    assert plan_deep(replace(ROOMY, max_tokens=4)).notes_tokens == LEAST_NOTES
+    assert plan_deep(ROOMY).notes_tokens < plan_deep(ROOMY).draft_tokens
 
 
 def test_every_stage_fits_whatever_the_context() -> None:
