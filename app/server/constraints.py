@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -15,6 +16,8 @@ from core.guidance.constraint import ANY_OBJECT, Constraint
 
 JsonSchema = dict[str, Any] | bool
 _ANY_ARGUMENTS: JsonSchema = {"type": "object"}
+# A grammar in Lark may have the sign in a text.
+_GBNF_RULE = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
 
 
 class NamedSchema(Body):
@@ -78,7 +81,7 @@ def written(schema: JsonSchema, field: str) -> str:
 
 def grammar_of(text: str) -> Constraint:
     """Return the constraint of the field ``grammar``: GBNF as llama.cpp's, else llguidance's Lark."""
-    return Constraint("gbnf" if "::=" in text else "lark", text, field="grammar")
+    return Constraint("gbnf" if _GBNF_RULE.search(text) else "lark", text, field="grammar")
 
 
 def tool_calls(tools: Sequence[tuple[str, JsonSchema | None]], *, must_call: bool, at_most_one: bool) -> Constraint:

@@ -64,6 +64,8 @@ def test_a_stream_is_constrained_too(server):
         ({"regex": "(yes|no)"}, "yes|no"),
         ({"grammar": 'root ::= "a" [0-9] | "b"'}, r"a[0-9]|b"),
         ({"grammar": 'start: /[a-c]{3}/ "!"'}, r"[a-c]{3}!"),
+        ({"grammar": 'start: "a ::= " /[a-c]/'}, r"a ::= [a-c]"),
+        ({"grammar": '# a number\nroot ::= ([0-9]{2})? "x"'}, r"([0-9]{2})?x"),
         ({"json_schema": {"type": "integer", "minimum": 1, "maximum": 9}}, r"[1-9]"),
         ({"response_format": {"type": "json_object", "schema": {"const": {"a": 1}}}}, r'\{\s*"a":\s*1\s*\}'),
     ],
