@@ -14,7 +14,7 @@ def cache(
 ) -> None:
     """Show or delete what is kept on disk of prompts and replies, so that they need not be read again.
 
-    A server that runs goes on: it forgets what is gone.
+    A server that runs forgets what is gone and keeps new ones.
     """
     from app.paths import cache_folder
     from app.sizes import size

@@ -35,11 +35,18 @@ class CacheFolder:
 
     def open(self) -> None:
         """Make the folder, and room in it. Raises OSError."""
+        self.make()
+        self.limit -= self._trim_others(int(self.limit * _OTHERS_SHARE))
+
+    def make(self) -> bool:
+        """Make the folder where it is not there; return whether that was so. Raises OSError."""
+        if self._folder.is_dir():
+            return False
         for folder in (self._root, self._folder):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if sys.platform != "win32":
                 folder.chmod(0o700)
-        self.limit -= self._trim_others(int(self.limit * _OTHERS_SHARE))
+        return True
 
     def scan(self) -> Iterator[Piece]:
         """Return the pieces that are there, parents before children; what is no whole piece is removed.

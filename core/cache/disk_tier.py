@@ -13,7 +13,7 @@ from core.cache.cache_folder import CacheFolder
 from core.cache.container import Piece
 from core.cache.segment import Blob
 
-__all__ = ["DiskTier", "Event", "Found", "Lost", "Piece", "Read", "Written"]
+__all__ = ["DiskTier", "Emptied", "Event", "Found", "Lost", "Piece", "Read", "Written"]
 
 _log = logging.getLogger(__name__)
 # What may wait to be written; more is dropped.
@@ -49,7 +49,11 @@ class Read(NamedTuple):
     blob: Blob | None
 
 
-Event = Found | Written | Lost | Read
+class Emptied(NamedTuple):
+    """Somebody has deleted the folder; what was written before is gone."""
+
+
+Event = Found | Written | Lost | Read | Emptied
 
 
 class DiskTier:
@@ -160,6 +164,8 @@ class DiskTier:
         event: Event = Lost(piece.id)
         if self._clock() >= self._ready_at:
             try:
+                if self._folder.make():
+                    self._say(Emptied())
                 self._folder.write(piece, blob)
                 event = Written(piece.id)
             except OSError as error:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.cache.disk_tier import DiskTier, Found, Lost, Piece, Read, Written
+from core.cache.disk_tier import DiskTier, Emptied, Found, Lost, Piece, Read, Written
 from core.cache.greedy_dual import GreedyDual
 from core.cache.radix import Match, RadixTree, Tokens
 from core.cache.segment import Blob, Segment, segment_id
@@ -167,6 +167,9 @@ class HostStore:
                     self._lost(name)
                 case Read(name, blob):
                     self._has_read(name, blob)
+                case Emptied():
+                    for segment in [one for one in self._segments.values() if one.is_on_disk or one.is_pending]:
+                        self._lost(segment.id)
 
     def read(self, segment: Segment) -> None:
         """Ask the disk for a segment; ``on_read`` is told."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from core.cache.cache_folder import CacheFolder
+from core.cache.cache_folder import FOLDER, CacheFolder, clear
 from core.cache.disk_tier import DiskTier
 from core.cache.host_store import HostStore
 from core.cache.radix import RadixTree
@@ -26,12 +25,13 @@ def blob(n_bytes: int = 64) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return np.arange(n_bytes, dtype=np.uint8)
 
 
-def until(is_so: Callable[[], bool], store: HostStore) -> None:
+def settle(store: HostStore) -> None:
+    """Let everything be read and written."""
     deadline = time.monotonic() + 20
-    while not is_so():
+    while store.write_behind() or store.is_writing:
         assert time.monotonic() < deadline
         store.wait(0.01)
-        store.write_behind()
+    store.check()
 
 
 class SlowFolder(CacheFolder):
@@ -48,11 +48,11 @@ class SlowFolder(CacheFolder):
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     """A folder with a beginning and two ways on from there."""
-    store = HostStore(RadixTree(), ram_limit=MB, disk=DiskTier(CacheFolder(tmp_path, KEY, MB)))
+    store = HostStore(RadixTree(), ram_limit=MB, disk=DiskTier(CacheFolder(tmp_path / FOLDER, KEY, MB)))
     keep(store, text(32))
     for seed in (1, 2):
         keep(store, np.concatenate((text(32), text(32, seed))))
-    until(lambda: store.n_disk_bytes == 3 * 64 and not store.is_writing, store)
+    settle(store)
     store.close()
     assert len(list(tmp_path.rglob("*.kv"))) == 3
     return tmp_path
@@ -68,16 +68,37 @@ def keep(store: HostStore, tokens: np.ndarray[tuple[int], np.dtype[np.int32]]) -
 
 def test_what_is_computed_again_while_the_disk_is_read_keeps_what_goes_on_from_it(written: Path) -> None:
     """A request may come before a slow disk has said what it holds: its text must not cost others theirs."""
-    folder = SlowFolder(written, KEY, MB)
+    folder = SlowFolder(written / FOLDER, KEY, MB)
     tree = RadixTree()
     store = HostStore(tree, ram_limit=MB, disk=DiskTier(folder))
     keep(store, text(32))
     folder.may_scan = True
-    until(lambda: not store.is_writing, store)
-    store.check()
+    settle(store)
     for seed in (1, 2):
         whole = np.concatenate((text(32), text(32, seed)))
         assert [link.end for link in store.chain(tree.match(whole), 0)] == [32, 64]
     assert store.n_disk_bytes == 3 * 64
     store.close()
     assert len(list(written.rglob("*.kv"))) == 3
+
+
+def test_texts_are_kept_again_after_somebody_has_deleted_them_all(written: Path) -> None:
+    tree = RadixTree()
+    store = HostStore(tree, ram_limit=MB, disk=DiskTier(CacheFolder(written / FOLDER, KEY, MB)))
+    settle(store)
+    assert clear(written) > 0
+    for seed in (3, 4):
+        keep(store, np.concatenate((text(32), text(32, seed))))
+    settle(store)
+    assert [link.end for link in store.chain(tree.match(np.concatenate((text(32), text(32, 1)))), 0)] == [], (
+        "it is gone"
+    )
+    for seed in (3, 4):
+        keep(store, np.concatenate((text(32), text(32, seed))))
+    settle(store)
+    n_bytes = store.n_disk_bytes
+    store.close()
+    again = HostStore(RadixTree(), ram_limit=MB, disk=DiskTier(CacheFolder(written / FOLDER, KEY, MB)))
+    settle(again)
+    assert again.n_disk_bytes == n_bytes
+    again.close()
