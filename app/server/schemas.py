@@ -358,7 +358,9 @@ class CompletionBody(GenerationBody):
     @classmethod
     def _is_prompt(cls, value: Any) -> Any:
         if not all(_is_prompt(prompt) for prompt in _prompts(value)):
-            raise ValueError("prompt must be text, a list of texts, a list of token ids, or a list of such lists")
+            raise ValueError(
+                "prompt must be text, a list of texts, a list of token ids, or a list of such lists, none of them empty"
+            )
         return value
 
     @property

@@ -109,3 +109,8 @@ def test_what_cannot_be_honoured_is_refused_with_its_field(server, fields, param
     with pytest.raises(openai.BadRequestError) as caught:
         complete(server, prompt, **fields)
     assert caught.value.param == param
+
+
+def test_an_empty_prompt_is_called_empty(server):
+    with pytest.raises(openai.BadRequestError, match="none of them empty"):
+        complete(server, "")
