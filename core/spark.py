@@ -39,6 +39,8 @@ def spark_model(draft: DraftModel, options: EngineOptions, n_ctx: int) -> SparkM
 
 def why_none(options: EngineOptions) -> str:
     """Return why no small model can answer beside a loaded one, as a sentence."""
+    if options.draft_path is None and options.speculation == "off":
+        return "None is loaded, since drafting is switched off."
     if options.draft_path is None:
         return "No small model is paired with this one."
     name = Path(options.draft_path).name

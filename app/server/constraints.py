@@ -15,7 +15,9 @@ from core.errors import BadRequest
 from core.guidance.constraint import ANY_OBJECT, Constraint
 
 JsonSchema = dict[str, Any] | bool
-_ANY_ARGUMENTS: JsonSchema = {"type": "object"}
+ANY_ARGUMENTS: JsonSchema = {"type": "object"}
+# As at OpenAI: a function that lists no parameters takes none.
+NO_ARGUMENTS: JsonSchema = {"type": "object", "properties": {}, "additionalProperties": False}
 # A grammar in Lark may have the sign in a text.
 _GBNF_RULE = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
 
@@ -84,13 +86,13 @@ def grammar_of(text: str) -> Constraint:
     return Constraint("gbnf" if _GBNF_RULE.search(text) else "lark", text, field="grammar")
 
 
-def tool_calls(tools: Sequence[tuple[str, JsonSchema | None]], *, must_call: bool, at_most_one: bool) -> Constraint:
+def tool_calls(tools: Sequence[tuple[str, JsonSchema]], *, must_call: bool, at_most_one: bool) -> Constraint:
     """Return the constraint of replies that call ``tools`` (name and schema of the arguments).
 
     With ``must_call`` the reply is calls and nothing else; without it, text may stand before and between them.
     """
     rules = [
-        f"call_{i}: {_quoted(_opening(name))} %json {_arguments(schema)} {_quoted(_CLOSING)}"
+        f"call_{i}: {_quoted(_opening(name))} %json {written(schema, 'tools')} {_quoted(_CLOSING)}"
         for i, (name, schema) in enumerate(tools)
     ]
     any_call = " | ".join(f"call_{i}" for i in range(len(tools)))
@@ -113,10 +115,6 @@ _CLOSING = f"}}\n{CLOSE}"
 
 def _opening(name: str) -> str:
     return f'\n{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": '
-
-
-def _arguments(schema: JsonSchema | None) -> str:
-    return written(_ANY_ARGUMENTS if schema is None else schema, "tools")
 
 
 def _quoted(text: str) -> str:

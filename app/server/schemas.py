@@ -19,7 +19,15 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from app.server.body import Body
-from app.server.constraints import JsonSchema, ResponseFormat, grammar_of, tool_calls, written
+from app.server.constraints import (
+    ANY_ARGUMENTS,
+    NO_ARGUMENTS,
+    JsonSchema,
+    ResponseFormat,
+    grammar_of,
+    tool_calls,
+    written,
+)
 from app.server.speed import Speed, wanted_speed
 from core.errors import BadRequest
 from core.guidance.constraint import Constraint
@@ -257,6 +265,17 @@ class Function(Body):
     parameters: dict[str, Any] | None = None
     strict: bool | None = None
 
+    def schema_of_arguments(self, is_bound: bool) -> JsonSchema:
+        """Return what a call's arguments must be; any object where they are not bound. Raises BadRequest."""
+        if not is_bound:
+            return ANY_ARGUMENTS
+        if not self.parameters:
+            return NO_ARGUMENTS
+        kind = self.parameters.get("type")
+        if kind not in (None, "object"):
+            raise BadRequest(f"The parameters of the function {self.name} must be of type object.", param="tools")
+        return self.parameters if "$ref" in self.parameters else {"type": "object"} | self.parameters
+
 
 class Tool(Body):
     """A tool that the model may call."""
@@ -311,7 +330,7 @@ class ChatCompletionBody(GenerationBody):
         if isinstance(choice, ChosenTool):
             tools = [tool for tool in tools if tool.name == choice.function.name]
         if must_call or any(tool.strict for tool in tools):
-            calls = [(tool.name, tool.parameters if must_call or tool.strict else None) for tool in tools]
+            calls = [(tool.name, tool.schema_of_arguments(must_call or bool(tool.strict))) for tool in tools]
             at_most_one = self.parallel_tool_calls is False or isinstance(choice, ChosenTool)
             yield tool_calls(calls, must_call=must_call, at_most_one=at_most_one)
 

@@ -39,4 +39,11 @@ class Constraint:
     @property
     def name(self) -> str:
         """What to call it in a sentence."""
+        if self.kind == "lark" and not self.is_as_sent:
+            return f"form of the {self.field}"
         return {"json_schema": "JSON schema", "regex": "regular expression"}.get(self.kind, "grammar")
+
+    @property
+    def is_as_sent(self) -> bool:
+        """True where whoever sent the request has written the text."""
+        return self.field != "tools"

@@ -125,5 +125,5 @@ def _why_endless(constraint: Constraint, grammar: str) -> str | None:
 
 
 def _refused(constraint: Constraint, said: str) -> BadRequest:
-    reason = in_short(said, has_lines=constraint.kind == "lark")
+    reason = in_short(said, has_lines=constraint.kind == "lark" and constraint.is_as_sent)
     return BadRequest(f"The {constraint.name} cannot be followed: {reason}.", param=constraint.field)

@@ -110,6 +110,7 @@ def test_without_a_small_model_the_request_is_refused() -> None:
     [
         ({}, "No small model is paired"),
         ({"draft_path": str(EMBER_DRAFT), "speculation": "off"}, "switched off"),
+        ({"speculation": "off"}, "None is loaded, since drafting is switched off"),
         ({"draft_path": "gone.gguf", "must_draft": False}, "could not be loaded"),
     ],
 )

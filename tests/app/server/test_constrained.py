@@ -93,6 +93,22 @@ def test_a_required_call_is_a_call_of_one_of_the_tools(server, seed):
             assert 1 <= arguments["count"] <= 4
 
 
+def test_a_function_without_parameters_is_called_without_arguments(server):
+    for more in ({}, {"parameters": {}}, {"strict": True}):
+        now = {"type": "function", "function": {"name": "now"} | more}
+        answer = server.chat("What is the weather in Paris?", tools=[now], tool_choice="required", max_tokens=200)
+        (call, *_) = answer.choices[0].message.tool_calls
+        assert (call.function.name, call.function.arguments) == ("now", "{}")
+
+
+@pytest.mark.parametrize("parameters", [{"properties": {"a": {"enum": [1]}}, "required": ["a"]}, {"minProperties": 0}])
+def test_the_arguments_of_a_call_are_an_object_whatever_the_schema_leaves_out(server, parameters):
+    lax = {"type": "function", "function": {"name": "lax", "parameters": parameters}}
+    answer = server.chat("Tell me a number.", tools=[lax], tool_choice="required", max_tokens=300, seed=2)
+    (call, *_) = answer.choices[0].message.tool_calls
+    assert isinstance(json.loads(call.function.arguments), dict)
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_named_tool_is_called_once(server, stream):
     chosen = {"type": "function", "function": {"name": "roll_dice"}}
@@ -156,7 +172,19 @@ def test_strict_tools_leave_the_choice_and_bind_the_arguments(server):
             "tool_choice.type",
             "tool_choice.type: Input should be 'function'.",
         ),
-        ({"tools": [tool("f", strict=True, x={"type": "nope"})]}, "tools", "Invalid type: nope"),
+        (
+            {
+                "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "string"}}}],
+                "tool_choice": "required",
+            },
+            "tools",
+            "The parameters of the function f must be of type object.",
+        ),
+        (
+            {"tools": [tool("f", strict=True, x={"type": "nope"})]},
+            "tools",
+            "The form of the tools cannot be followed: failed to compile JSON schema: Invalid type: nope.",
+        ),
     ],
 )
 def test_what_cannot_be_followed_is_refused_with_its_field(server, fields, param, says):
