@@ -120,7 +120,7 @@ class Roster:
         """Return whether a request should wait for something that saves it computing; others may overtake it."""
         if sequence.hold is not None and not sequence.hold.is_over:
             return True
-        hold = self.slots.hold(sequence.tokens, sequence.hold)
+        hold = self.slots.hold(sequence.tokens, sequence.hold, sequence.lane.rank)
         if hold is None:
             return False  # what it has waited for still says what the disk has read
         sequence.hold = hold
@@ -133,7 +133,7 @@ class Roster:
         self.waiting.serve(sequence, now)
         if not sequence.was_started:
             sequence.divergence = self.slots.divergence(sequence.tokens)
-        sequence.slot, sequence.n_past = self.slots.take(sequence.tokens, sequence.hold)
+        sequence.slot, sequence.n_past = self.slots.take(sequence.tokens, sequence.hold, sequence.lane.rank)
         sequence.hold = None
         sequence.placed_at = now
         if sequence.lane is Lane.BATCH and self._has_higher_waiting:

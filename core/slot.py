@@ -15,7 +15,8 @@ class Slot:
     """``resident`` are the tokens of which the first ``n_resident`` are in the cache.
 
     ``start``, ``end`` and ``node`` say where its text is in the tree. ``n_tenants`` counts the requests it has had.
-    At the positions in ``stops`` others wait to share what is there, or a running state is to be saved.
+    At the positions in ``stops`` others wait to share what is there, or a running state is to be saved. ``rank`` is
+    that of the lane whose request it has.
     """
 
     id: int
@@ -24,6 +25,7 @@ class Slot:
     is_free: bool = True
     last_used: int = 0
     n_tenants: int = 0
+    rank: int = 0
     start: int = 0
     end: int = 0
     node: Node | None = None

@@ -125,10 +125,11 @@ class SlotTable:
 
     # -- requests -----------------------------------------------------------------------------------------------
 
-    def hold(self, tokens: TokenBuffer, earlier: Hold | None = None) -> Hold | None:
+    def hold(self, tokens: TokenBuffer, earlier: Hold | None = None, rank: int = 0) -> Hold | None:
         """Return what a request with ``tokens`` should wait for; None: it can be placed now.
 
-        ``earlier`` is what it has waited for: the disk is asked once.
+        ``earlier`` is what it has waited for: the disk is asked once. ``rank`` is its lane's: it does not wait for
+        requests of lower lanes, which may themselves have to wait.
         """
         if self.store is not None:
             self.store.poll()
@@ -136,7 +137,7 @@ class SlotTable:
         _, n_held = self._best_slot(match)
         links = self._links(match, n_held)
         n_known = max([n_held, *[link.end for link in links]])
-        leader, n_coming = self._leader(match)
+        leader, n_coming = self._leader(match, rank)
         if leader is not None and n_coming - n_known >= _LEAST_AWAITED:
             leader.stops.add(n_coming)
             return Following(leader, n_coming)
@@ -179,16 +180,18 @@ class SlotTable:
         self.release(target)
         return is_done
 
-    def take(self, tokens: TokenBuffer, hold: Hold | None = None) -> tuple[Slot, int]:
+    def take(self, tokens: TokenBuffer, hold: Hold | None = None, rank: int = 0) -> tuple[Slot, int]:
         """Occupy a free slot for ``tokens``; return it and how many of its tokens are in the cache already.
 
-        At least one token is left to evaluate, since its logits are needed. ``hold`` is what the request waited for.
+        At least one token is left to evaluate, since its logits are needed. ``hold`` is what the request waited for,
+        ``rank`` that of its lane.
         """
         source, n_shared, loads = self._found(tokens, hold)
         self._use([link for link, _ in loads])
         target = self._prepare(source, n_shared, tokens)
         self._load_all(loads, target)
         target.n_tenants += 1
+        target.rank = rank
         target.stops = set() if self.can_cut or self._archive is None else self._stops(target, tokens.size)
         self.n_hits += target.n_resident
         self._tree.put(target, tokens.view)
@@ -369,11 +372,14 @@ class SlotTable:
             return True
         return self._window > 0 and is_in_sight(self._memory.first_position(slot.id), size, self._window)
 
-    def _leader(self, match: Match) -> tuple[Slot | None, int]:
-        """Return the request at work that will hold most of a text, and how much; a running state is not shared."""
+    def _leader(self, match: Match, rank: int) -> tuple[Slot | None, int]:
+        """Return the request at work that will hold most of a text, and how much; a running state is not shared.
+
+        It is in no lower lane than the one of ``rank``.
+        """
         best, n_best = None, 0
         for place, end in match.reaches().items() if self.can_cut else ():
-            if isinstance(place, Slot) and not place.is_free and end > n_best:
+            if isinstance(place, Slot) and not place.is_free and place.rank <= rank and end > n_best:
                 best, n_best = place, end
         return best, n_best
 

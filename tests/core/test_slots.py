@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from core.lane import Lane
 from core.slots import SlotTable
 from core.token_buffer import TokenBuffer
 
@@ -79,6 +80,21 @@ def test_only_what_was_evaluated_is_shared() -> None:
     busy.n_resident = 1
     _, n_cached = table.take(tokens(1, 2, 3, 7))
     assert n_cached == 1
+
+
+def test_a_prefix_that_another_computes_is_waited_for_but_not_in_a_lower_lane() -> None:
+    table = SlotTable(Memory(), 3)
+    shared = range(100)
+    batch, _ = table.take(tokens(*shared, 200), rank=Lane.BATCH.rank)
+    other = tokens(*shared, 201)
+    assert table.hold(other, rank=Lane.BATCH.rank) is not None
+    assert table.hold(other, rank=Lane.FAST.rank) is None
+    standard, _ = table.take(tokens(*shared, 202), rank=Lane.STANDARD.rank)
+    hold = table.hold(other, rank=Lane.BATCH.rank)
+    assert hold is not None
+    assert table.hold(other, rank=Lane.FAST.rank) is None
+    batch.n_resident = standard.n_resident = 100
+    assert hold.is_over
 
 
 def test_a_short_common_prefix_does_not_destroy_a_long_conversation() -> None:
