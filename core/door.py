@@ -15,6 +15,8 @@ from core.intake import Prepared
 from core.request import Request
 
 _log = logging.getLogger(__name__)
+# Grammars are compiled by recursion, and not every system gives threads so much of their own accord.
+_STACK_BYTES = 16 << 20
 
 Admitted = tuple[Prepared, float]
 
@@ -42,7 +44,9 @@ class Door:
         self._inside: set[str] = set()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="door", daemon=True)
+        usual = threading.stack_size(_STACK_BYTES)
         self._thread.start()
+        threading.stack_size(usual)
 
     def enter(self, request: Request) -> None:
         """Put a request in."""

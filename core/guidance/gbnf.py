@@ -35,9 +35,10 @@ class _Reader:
         self._text = text
         self._place = 0
         self._names: dict[str, str] = {_ROOT: _START}
+        self._taken = {_START}
         self._tokens: dict[str, str] = {}
         self._bodies: dict[str, str] = {}
-        self._lines_used: dict[str, int] = {_ROOT: 0}
+        self._used_at: dict[str, int] = {}
 
     def lark(self) -> str:
         """Return the whole grammar."""
@@ -52,9 +53,11 @@ class _Reader:
             if self._peek() not in ("", "\r", "\n"):
                 raise self._error("Expected the end of the rule")
             self._skip(_BLANK_LINES)
-        for name, line in self._lines_used.items():
+        if _ROOT not in self._bodies:
+            raise ValueError("No rule is named root")
+        for name, place in self._used_at.items():
             if name not in self._bodies:
-                raise ValueError(f"line {line}: Rule '{name}' not found" if line else "No rule is named root")
+                raise ValueError(f"line {self._line(place)}: Rule '{name}' not found")
         rules = [f"{self._lark_name(name)}: {body}" for name, body in self._bodies.items()]
         return "\n".join([*rules, *(f"{name}: /{source}/" for source, name in self._tokens.items())])
 
@@ -88,9 +91,9 @@ class _Reader:
             return f"({inner})"
         if _NAME.match(self._text, self._place) is None:
             return None
-        line = self._line()
+        place = self._place
         name = self._name()
-        self._lines_used.setdefault(name, line)
+        self._used_at.setdefault(name, place)
         return self._lark_name(name)
 
     def _repeated(self, item: str, blank: re.Pattern[str]) -> str:
@@ -186,9 +189,9 @@ class _Reader:
         if name not in self._names:
             lower = name.lower().replace("-", "_")
             lower = lower if lower[0].isalpha() else f"r{lower}"
-            taken = set(self._names.values())
-            while lower in taken:
-                lower += "_"
+            while lower in self._taken:
+                lower = f"{lower}_{len(self._taken)}"
+            self._taken.add(lower)
             self._names[name] = lower
         return self._names[name]
 
@@ -207,13 +210,13 @@ class _Reader:
         found = blank.match(self._text, self._place)
         self._place = found.end() if found is not None else self._place
 
-    def _line(self) -> int:
-        return self._text.count("\n", 0, self._place) + 1
+    def _line(self, place: int) -> int:
+        return self._text.count("\n", 0, place) + 1
 
     def _error(self, message: str) -> ValueError:
         rest = self._text[self._place :].splitlines()
         found = f"{rest[0][:_SHOWN]!r}" if rest and rest[0] else "the end of the line"
-        return ValueError(f"line {self._line()}: {message}, at {found}")
+        return ValueError(f"line {self._line(self._place)}: {message}, at {found}")
 
 
 def _char(character: str) -> str:

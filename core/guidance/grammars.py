@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -14,10 +15,13 @@ from core.guidance.endless_grammar import why_endless
 from core.guidance.endless_schema import why_endless as why_endless_schema
 from core.guidance.gbnf import to_lark
 from core.guidance.guide import Guide
+from core.guidance.nesting import MOST_LEVELS, grammar_levels, json_levels
 from core.guidance.reason import in_short
 from core.llama.vocab import Vocab
 
 _MOST_KEPT = 32
+# What may be there or not takes llguidance time by the square of how often that is: at this number a second.
+_REPETITION, _MOST_REPETITIONS = re.compile(r"[?*+]|\{\d"), 8_000
 # llguidance's mark of tokens that are no text: a grammar names them as <|name|>, and no string matches them.
 _SPECIAL = b"\xff"
 # As llama.cpp's json-schema-to-grammar: small models would go on with spaces for ever.
@@ -68,6 +72,9 @@ class Grammars:
             grammar = _source(constraint)
         except ValueError as error:
             raise _refused(constraint, str(error)) from error
+        excess = _excess(constraint, grammar)
+        if excess is not None:
+            raise _refused(constraint, excess)
         matcher = LLMatcher(self._tokenizer, grammar, log_level=0, limits=_LIMITS)
         if matcher.is_error():
             raise _refused(constraint, matcher.get_error())
@@ -115,6 +122,20 @@ def _source(constraint: Constraint) -> str:
     if constraint.kind == "gbnf":
         return LLMatcher.grammar_from_lark(to_lark(constraint.text))
     return grammar_from(constraint.kind, constraint.text)
+
+
+def _excess(constraint: Constraint, grammar: str) -> str | None:
+    """Return what llguidance would take too long for, or not survive; None where there is no such thing."""
+    if constraint.kind == "json_schema":
+        levels = json_levels(constraint.text)
+    else:
+        levels = grammar_levels(grammar) if constraint.kind != "regex" else 0
+        n_repetitions = len(_REPETITION.findall(grammar))
+        if n_repetitions > _MOST_REPETITIONS:
+            return f"it has {n_repetitions:,} repetitions, at most {_MOST_REPETITIONS:,} are taken"
+    if levels > MOST_LEVELS:
+        return f"it is {levels:,} levels deep with its references followed, at most {MOST_LEVELS:,} are taken"
+    return None
 
 
 def _why_endless(constraint: Constraint, grammar: str) -> str | None:

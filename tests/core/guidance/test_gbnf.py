@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+
 import pytest
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
+from core.guidance.constraint import MAX_CHARACTERS
 from core.guidance.gbnf import to_lark
 
 _END = 256
@@ -133,3 +137,12 @@ def test_a_grammar_means_what_it_means_to_llama_cpp(source: str, good: list[str]
 def test_what_cannot_be_read_is_refused_with_its_line(source: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         to_lark(source)
+
+
+def test_a_grammar_of_many_rules_takes_no_time_to_speak_of() -> None:
+    """Its rules are as many as the characters allow, and their names differ in capitals only."""
+    names = ["".join(letters) for letters in itertools.product("aA", repeat=12)]
+    rules = [f'{name} ::= "x" {names[index // 2]} | "y"' for index, name in enumerate(names)]
+    source = "\n".join(["root ::= " + " | ".join(names[-200:]), *rules])
+    assert len(source) < MAX_CHARACTERS * 2
+    assert len(set(re.findall(r"^(\w+):", to_lark(source), re.MULTILINE))) == len(names) + 3

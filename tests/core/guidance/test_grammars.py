@@ -15,6 +15,13 @@ from core.guidance.guide import GrammarLost, Guide
 from core.llama.vocab import Vocab
 from tests.support.engines import open_engine
 
+# Each needs the next: compiled by recursion, these would end the process.
+REFERENCES = {
+    "$ref": "#/$defs/d0",
+    "$defs": {f"d{i}": {"anyOf": [{"type": "null"}, {"$ref": f"#/$defs/d{i + 1}"}]} for i in range(1_500)},
+}
+RULES = "\n".join([*(f'r{i}: "x" r{i + 1}' for i in range(5_000)), 'r5000: "y"'])
+
 
 @pytest.fixture(scope="module")
 def vocab() -> Iterator[Vocab]:
@@ -96,6 +103,12 @@ def test_json_has_no_endless_spaces(grammars: Grammars, vocab: Vocab) -> None:
         ("regex", "a" * 500 + "(?!b)", r"cannot be followed: look-around, .* is not supported, at '\(\?!b\)'\.$"),
         ("regex", "(a{1000}){1000}", "The regular expression cannot be followed: it is too large\\.$"),
         ("gbnf", f'root ::= "{70_000 * "x"}"', "The grammar cannot be followed: it is too large\\.$"),
+        ("json_schema", json.dumps(REFERENCES), r"it is 4,\d+ levels deep with its references followed, at most 1,000"),
+        ("lark", "start: r0\n" + RULES, "levels deep"),
+        ("lark", ("start: R0\n" + RULES).replace("r", "R").replace("staRt", "start"), "levels deep"),
+        ("gbnf", "root ::= r0\n" + RULES.replace(":", " ::="), "levels deep"),
+        ("regex", "a?" * 60_000, "it has 60,000 repetitions, at most 8,000"),
+        ("lark", "start: " + '"x"? ' * 20_000, "it has 20,000 repetitions"),
         ("lark", 'start: "a" b', 'line 1, column 8: unknown name: "b"\\.$'),
         ("lark", "start: start", "no text matches it"),
         ("lark", "start: a\na: b\nb: a", "no text matches it"),
