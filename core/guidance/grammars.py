@@ -16,7 +16,7 @@ from core.guidance.endless_schema import why_endless as why_endless_schema
 from core.guidance.gbnf import to_lark
 from core.guidance.guide import Guide
 from core.guidance.nesting import MOST_LEVELS, grammar_levels, json_levels
-from core.guidance.reason import in_short
+from core.guidance.reason import in_short, is_limit
 from core.llama.vocab import Vocab
 
 _MOST_KEPT = 32
@@ -81,7 +81,8 @@ class Grammars:
         begun = matcher.deep_copy()
         begun.compute_bitmask()
         if begun.is_error() or (begun.is_stopped() and not begun.is_accepting()):
-            raise _refused(constraint, "no text matches it")
+            said = begun.get_error()
+            raise _refused(constraint, said if is_limit(said) else "no text matches it")
         # What took all that a lexer may take for the first token fails at the second look.
         again = matcher.deep_copy()
         again.compute_bitmask()

@@ -6,7 +6,7 @@ import re
 
 _LONGEST, _LONGEST_QUOTE = 400, 30
 # Its limits, in its words; where it has forgotten one, an assertion of its own fails.
-_TOO_LARGE = re.compile(r"too many |too complex|fuel|^panic")
+_TOO_LARGE = re.compile(r"too many |too complex|fuel|^panic", re.IGNORECASE)
 # The source once more, with carets below what is meant.
 _EXCERPT = re.compile(r"\n\s*(?:\d+ \| [^\n]*|\^+)(?=\n|$)")
 _PLACE = re.compile(r"(?:at )?(\d+)\((\d+)\): ")
@@ -15,7 +15,7 @@ _BAD_PATTERN = re.compile(r"regex parse error:\n(?P<pattern>[^\n]*)\n(?P<carets>
 
 def in_short(said: str, *, has_lines: bool) -> str:
     """Return the reason alone; ``has_lines`` says that the lines it counts are those of the grammar as it was sent."""
-    if _TOO_LARGE.search(said) is not None:
+    if is_limit(said):
         return "it is too large"
     said = said.partition("\n<")[0]  # what follows is for its developers
     place = _PLACE.match(said)
@@ -25,6 +25,11 @@ def in_short(said: str, *, has_lines: bool) -> str:
         return head + _cut(f"{bad['cause']}, at {quote[:_LONGEST_QUOTE]!r}")
     said = " ".join(_EXCERPT.sub("", said[place.end() if place is not None else 0 :]).split()).rstrip(".")
     return head + _cut(said) if said else "no reason is known"
+
+
+def is_limit(said: str) -> bool:
+    """Return whether what was said is that a limit of llguidance's was reached."""
+    return _TOO_LARGE.search(said) is not None
 
 
 def _cut(text: str) -> str:

@@ -26,6 +26,11 @@ _PATTERN = (
         ("Invalid type: nope", False, "Invalid type: nope"),
         ("Unsatisfiable schema: schema is false.", False, "Unsatisfiable schema: schema is false"),
         ("lexer error: too many expressions constructed\n<non-verbose/>", False, "it is too large"),
+        (
+            "parser error: Too many items (limit 50000; mask); try avoiding single-byte/short lexemes",
+            False,
+            "it is too large",
+        ),
         ("panic: assertion failed: grammar.symbols.len()\n<backtrace>\n 0: unknown", False, "it is too large"),
         ("", False, "no reason is known"),
     ],
