@@ -16,7 +16,7 @@ from core.request import Request
 
 _log = logging.getLogger(__name__)
 # Grammars are compiled by recursion, and not every system gives threads so much of their own accord.
-_STACK_BYTES = 16 << 20
+STACK_BYTES = 16 << 20
 
 Admitted = tuple[Prepared, float]
 
@@ -44,7 +44,7 @@ class Door:
         self._inside: set[str] = set()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="door", daemon=True)
-        usual = threading.stack_size(_STACK_BYTES)
+        usual = threading.stack_size(STACK_BYTES)
         self._thread.start()
         threading.stack_size(usual)
 

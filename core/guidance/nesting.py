@@ -1,7 +1,7 @@
 """How deep a schema or a grammar is with its references followed. Pure.
 
 llguidance compiles by recursion and does not count: what is too deep would end the process (of its stack of 8 MB, a
-level takes up to 4 KB). All that is asked here is an upper bound, and cheap.
+level takes up to 3 KB). All that is asked here is an upper bound, and cheap.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-MOST_LEVELS = 1_000
+MOST_LEVELS = 2_000
 _ROOT = "#"
 _TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/|//[^\n]*')
 _HEAD = re.compile(r"^[ \t]*[?!]*([A-Za-z_][\w-]*)[^\n:]*:", re.MULTILINE)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from core.door import STACK_BYTES
 from core.errors import BadRequest
 from core.guidance.constraint import MAX_CHARACTERS, Constraint, ConstraintKind
 from core.guidance.grammars import Grammars
@@ -103,7 +104,7 @@ def test_json_has_no_endless_spaces(grammars: Grammars, vocab: Vocab) -> None:
         ("regex", "a" * 500 + "(?!b)", r"cannot be followed: look-around, .* is not supported, at '\(\?!b\)'\.$"),
         ("regex", "(a{1000}){1000}", "The regular expression cannot be followed: it is too large\\.$"),
         ("gbnf", f'root ::= "{70_000 * "x"}"', "The grammar cannot be followed: it is too large\\.$"),
-        ("json_schema", json.dumps(REFERENCES), r"it is 4,\d+ levels deep with its references followed, at most 1,000"),
+        ("json_schema", json.dumps(REFERENCES), r"it is 4,\d+ levels deep with its references followed, at most 2,000"),
         ("lark", "start: r0\n" + RULES, "levels deep"),
         ("lark", ("start: R0\n" + RULES).replace("r", "R").replace("staRt", "start"), "levels deep"),
         ("gbnf", "root ::= r0\n" + RULES.replace(":", " ::="), "levels deep"),
@@ -186,6 +187,25 @@ def test_each_guide_begins_anew(grammars: Grammars, vocab: Vocab) -> None:
     first.accept(int(first.allowed().argmax()))
     second = grammars.guide(constraint)
     assert matches(second, vocab, "ab")
+
+
+def test_what_is_as_deep_as_may_be_is_compiled_on_the_doors_thread(grammars: Grammars) -> None:
+    """Were the stack too small, the process would end here."""
+    rules = "\n".join([*(f'r{i}: "x" r{i + 1}' for i in range(1_990)), 'r1990: "y"'])
+    steps = {f"d{i}": {"anyOf": [{"type": "null"}, {"$ref": f"#/$defs/d{i + 1}"}]} for i in range(650)}
+    schema = json.dumps({"$ref": "#/$defs/d0", "$defs": steps | {"d650": {"type": "null"}}})
+    guides: list[Guide] = []
+
+    def compile_both() -> None:
+        guides.append(grammars.guide(Constraint("lark", f"start: r0\n{rules}")))
+        guides.append(grammars.guide(Constraint("json_schema", schema)))
+
+    usual = threading.stack_size(STACK_BYTES)
+    thread = threading.Thread(target=compile_both)
+    thread.start()
+    threading.stack_size(usual)
+    thread.join()
+    assert len(guides) == 2
 
 
 def test_a_grammar_that_one_reply_has_worn_out_is_compiled_anew(grammars: Grammars, vocab: Vocab) -> None:
