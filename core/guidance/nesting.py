@@ -26,7 +26,10 @@ def grammar_levels(text: str) -> int:
     bare = _TEXT.sub("", text)
     heads = list(_HEAD.finditer(bare))
     ends = [head.start() for head in heads[1:]] + [len(bare)]
-    bodies = {head[1]: bare[head.end() : end] for head, end in zip(heads, ends, strict=True)}
+    bodies: dict[str, str] = {}
+    for head, end in zip(heads, ends, strict=True):
+        # A grammar within the grammar has names of its own, which may be the same.
+        bodies[head[1]] = bodies.get(head[1], "") + bare[head.end() : end]
     needs = {name: {other for other in _NAME.findall(body) if other in bodies} for name, body in bodies.items()}
     return embedded + deepest({name: 1 + _groups(body) for name, body in bodies.items()}, needs)
 
@@ -158,10 +161,10 @@ def _groups(body: str) -> int:
     """Return how deep the groups of a rule are."""
     depth = most = 0
     for character in body:
-        if character in "([":
+        if character in "([{":
             depth += 1
             most = max(most, depth)
-        elif character in ")]":
+        elif character in ")]}":
             depth -= 1
     return most
 

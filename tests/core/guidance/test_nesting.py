@@ -59,4 +59,6 @@ def test_a_grammar_is_as_deep_as_its_rules_and_groups() -> None:
     assert grammar_levels(f'start: r0\n{rules}\nr3000: "y"') == 3_002
     assert grammar_levels(f"start: R0\n{rules}\nr3000: 'y'".upper()) > 3_000
     assert grammar_levels(f"start: %json {json.dumps(chain(3_000))}") > MOST_LEVELS
+    inner = "\n".join(f'  r{i}: "y"' for i in range(3_000))
+    assert grammar_levels(f'start: r0 inner\n{rules}\nr3000: "y"\ninner: %lark {{\n  start: r0\n{inner}\n}}') > 3_000
     assert grammar_levels("start: " + " | ".join(f'"w{i}" r{i % 50}' for i in range(5_000))) == 1
