@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFocusEvent, QFont, QKeyEvent, QPainter, QPen
+from PySide6.QtGui import QColor, QFocusEvent, QFont, QKeyEvent, QPainter, QPen, QResizeEvent, QShowEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from ui.theme import LIGHT, Corner, Palette, Space, Type
@@ -76,7 +76,10 @@ class RowModel(QAbstractListModel):
 
 
 class RowList(QListView):
-    """Rows to choose one from; what was chosen stays chosen when the rows change."""
+    """Rows to choose one from; what was chosen stays chosen when the rows change.
+
+    It also stays in sight when the list gets room or loses it, until somebody scrolls.
+    """
 
     chosen = Signal(str)  # the key of the current row, "" for none
     opened = Signal(str)  # by a click or Enter
@@ -94,7 +97,8 @@ class RowList(QListView):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.selectionModel().currentChanged.connect(self._on_current)
         self.clicked.connect(lambda index: self.opened.emit(index.data(ROW).key))
-        self._is_filling = False
+        self.verticalScrollBar().sliderMoved.connect(self._let_go)
+        self._is_filling, self._stays_in_sight = False, True
 
     @property
     def key(self) -> str | None:
@@ -116,7 +120,30 @@ class RowList(QListView):
     def choose(self, key: str | None) -> None:
         """Choose the row with this key, or none."""
         at = next((at for at, row in enumerate(self.rows.rows) if row.key == key), None)
+        self._stays_in_sight = True
         self.setCurrentIndex(QModelIndex() if at is None else self.rows.index(at))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the chosen row in sight: what is below the list comes and goes."""
+        super().resizeEvent(event)
+        self._show_choice()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Show what was chosen while the list could not be seen."""
+        super().showEvent(event)
+        self._show_choice()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll away from the chosen row."""
+        self._let_go()
+        super().wheelEvent(event)
+
+    def _let_go(self) -> None:
+        self._stays_in_sight = False
+
+    def _show_choice(self) -> None:
+        if self._stays_in_sight and self.currentIndex().isValid():
+            self.scrollTo(self.currentIndex())
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Take the keyboard without choosing: Qt would make the first row the current one."""
@@ -140,6 +167,7 @@ class RowList(QListView):
         self.viewport().update()
 
     def _on_current(self, current: QModelIndex, previous: QModelIndex) -> None:
+        self._stays_in_sight = True
         if not self._is_filling:
             self.chosen.emit(current.data(ROW).key if current.isValid() else "")
 

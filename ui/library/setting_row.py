@@ -146,7 +146,7 @@ class SettingRow(QWidget):
         holder.setFixedWidth(RESET_WIDTH)
         place.setContentsMargins(0, 0, 0, 0)
         holder.setLayout(place)
-        row.addWidget(holder, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(holder, 0, Qt.AlignmentFlag.AlignTop if is_tall else Qt.AlignmentFlag.AlignVCenter)
         below = QHBoxLayout()
         below.setContentsMargins(LABEL_WIDTH + Space.S, 0, RESET_WIDTH, 0)
         below.addWidget(self.problem)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fake_openai import FakeServer
 from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog, QMessageBox
 
 from models.catalog import STARTER_FOLDER
@@ -261,3 +262,29 @@ def test_the_pages_are_reached_by_keys_and_new_chats_lead_back(qtbot, window: Ma
     window._on_new_chat()
     assert window.page.isVisible()
     assert window.rail.buttons["chat"].isChecked()
+
+
+def test_the_recommended_row_is_in_sight_in_a_small_window(
+    qtbot, window: MainWindow, page: LibraryPage, hub: HubServer
+) -> None:
+    kinds = ("Q2_K", "Q3_K_S", "Q3_K_M", "Q3_K_L", "Q4_K_S", "Q4_K_M", "Q5_K_S", "Q5_K_M", "Q6_K", "F16", "BF16")
+    hub.add(
+        REPO, {f"fox-{kind}.gguf": SMALL + bytes(1000 * at) for at, kind in enumerate(kinds)} | {"fox-Q8_0.gguf": SMALL}
+    )
+    window.resize(720, 480)
+    opened(qtbot, page)
+    page.finder.panes.show_details(True, by_hand=True)
+    pane = page.finder.pane
+    qtbot.waitUntil(
+        lambda: "Which" not in pane.recommendation.text() and pane.advice.text() != "Reading its header…", **LONG
+    )
+    chosen = pane.list.currentIndex()
+    assert pane.list.key == "fox-Q8_0.gguf"
+    assert pane.list.viewport().rect().contains(pane.list.visualRect(chosen))
+    # Who scrolls away is left alone.
+    QTest.qWait(0)
+    bar = pane.list.verticalScrollBar()
+    bar.setValue(0)
+    bar.sliderMoved.emit(0)
+    window.resize(720, 500)
+    assert bar.value() == 0
