@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def remove(
-    name: Annotated[str, typer.Argument(help="Name of a downloaded model.", show_default=False)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a downloaded model.", show_default=False)],
     delete: Annotated[bool, typer.Option("--delete", help="Delete for good instead of using the trash.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

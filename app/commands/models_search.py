@@ -56,8 +56,8 @@ def search(
             row.repo_id,
             count(row.n_params),
             row.architecture or "",
-            f"{row.downloads:,} downloads",
-            f"{row.likes:,} likes",
+            _many(row.downloads, "download"),
+            _many(row.likes, "like"),
             row.modified.date().isoformat() if row.modified else "",
             "" if row.access == "open" else row.access.value,
             row.licence or "",
@@ -94,7 +94,7 @@ def show_remote(name: str, as_json: bool, n_ctx: int | None = None, draft: Model
     if as_json:
         print(_json({"repository": repository.repo_id, **facts, "judgement": as_fields(judgement)}))
         return
-    rows = [[label.replace("_", " "), str(value)] for label, value in facts.items() if value is not None]
+    rows = [[_LABELS.get(name, name), _shown(name, value)] for name, value in facts.items() if value is not None]
     print(table([*rows, *as_lines(judgement)]))
 
 
@@ -190,6 +190,38 @@ def _facts(model: RemoteModel, facts: ModelFacts) -> dict[str, Any]:
         "licence": facts.licence,
         "problem": facts.problem,
     }
+
+
+_LABELS = {
+    "n_params": "parameters",
+    "n_active_params": "active for a token",
+    "n_bytes": "size",
+    "weight_bytes": "weights",
+    "bytes_per_token": "read for a token",
+    "kv_bytes_per_token": "cached for a token",
+    "n_ctx_train": "context",
+    "n_layers": "layers",
+    "n_experts": "experts",
+    "n_experts_used": "experts of a token",
+    "n_mtp_layers": "prediction heads",
+    "n_vocab": "vocabulary",
+    "has_chat_template": "chat template",
+}
+
+
+def _shown(name: str, value: Any) -> str:
+    """A fact as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if "bytes" in name:
+        return size(value)
+    if name.endswith("params"):
+        return count(value)
+    return f"{value:,} tokens" if name == "n_ctx_train" else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _json(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -93,7 +94,9 @@ def test_show_a_header_before_the_download(models, server):
     shown = models.json("show", f"{REPO}:q8_0")
     assert (shown["architecture"], shown["n_ctx_train"], shown["kv_bytes_per_token"]) == ("llama", 1024, 4608)
     assert server.n_content_bytes <= 1 << 20
-    assert "kv bytes per token" in models("show", f"{REPO}:Q8_0")[1]
+    shown = models("show", f"{REPO}:Q8_0")[1]
+    assert re.search(r"^cached for a token +5 KB$", shown, re.MULTILINE)
+    assert re.search(r"^chat template +yes$", shown, re.MULTILINE)
 
 
 def test_show_says_whether_it_fits_and_what_to_take(models, server):
