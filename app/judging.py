@@ -16,10 +16,12 @@ from app.paths import cache_folder
 if TYPE_CHECKING:
     from core.model_settings import ModelSettings
     from core.options import EngineOptions
+    from models.fit.plan import Plan
     from models.fit.search import Wanted
-    from models.judge import Judgement
+    from models.judge import DraftSpeed, Judgement
     from models.machine import Machine
     from models.model_facts import ModelFacts
+    from models.pairing.gain import Kind
     from models.speed.runs import Run
 
 
@@ -29,6 +31,15 @@ class Here:
 
     machine: Machine
     runs: tuple[Run, ...]
+
+    def why_no_head(self, kind: Kind) -> str | None:
+        """Return why the llama.cpp here cannot run heads of a kind, as a sentence, or None.
+
+        Loads llama.cpp, so it is asked only where there is such a head.
+        """
+        from app.pairing.conditions import why_no_head
+
+        return why_no_head(kind)
 
 
 def machine_now() -> Here:
@@ -52,27 +63,42 @@ def judge_file(
     n_ctx: int | None = None,
     draft: ModelFacts | None = None,
     must_draft: bool = False,
+    uses_heads: bool = True,
+    gain: float | None = None,
     is_quick: bool = False,
 ) -> Judgement:
     """Judge a model of this machine as it would be loaded; what it reached before stands beside what is predicted.
 
     Where it nearly fits or nearly does not, llama.cpp says what it would take (another half a second), unless
-    ``is_quick``. ``must_draft``: it would not be loaded without ``draft``.
+    ``is_quick``. ``must_draft``: it would not be loaded without ``draft``; ``uses_heads``: prediction heads in the file
+    may draft. ``gain`` is what drafting was measured to bring here.
     """
     from app.model_settings import settings_of
     from core.dry_run import compute_bytes
     from core.wanted import planned
     from models.fit.search import is_close
     from models.judge import judge
-    from models.speed.runs import acceptance, measured
+    from models.pairing.forecast import draft_key
+    from models.pairing.gain import Judged
+    from models.speed.runs import judged as judged_tokens
+    from models.speed.runs import measured
 
-    accepted = acceptance(here.runs, path.stem, draft.files[0].stem) if draft is not None and draft.files else None
+    tokens = Judged(*judged_tokens(here.runs, path.stem, facts.weight_bytes, draft_key(draft)))
     reached = measured(here.runs, path.stem, facts.weight_bytes)
-    options = _options(path, draft, must_draft, settings_of(path))
-    wanted = _wanted(facts, options, draft)
+    options = replace(_options(path, draft, must_draft, settings_of(path)), uses_heads=uses_heads)
+    wanted = _wanted(facts, options, draft, here)
 
     def judged(wanted: Wanted) -> Judgement:
-        return judge(facts, here.machine, n_ctx=n_ctx, wanted=wanted, acceptance=accepted, measured=reached)
+        found = judge(
+            facts,
+            here.machine,
+            n_ctx=n_ctx,
+            wanted=wanted,
+            judged=tokens,
+            measured=reached,
+            why_no_head=here.why_no_head,
+        )
+        return _with_gain(found, gain)
 
     judgement = judged(wanted)
     if is_quick or judgement.plan is None or not is_close(judgement.plan):
@@ -87,8 +113,15 @@ def judge_remote(
     """Judge a model of the Hub by its header."""
     from models.judge import judge
 
-    wanted = _wanted(facts, _options(Path(facts.architecture), draft), draft)
-    return judge(facts, here.machine, n_ctx=n_ctx, wanted=wanted)
+    wanted = _wanted(facts, _options(Path(facts.architecture), draft), draft, here)
+    return judge(facts, here.machine, n_ctx=n_ctx, wanted=wanted, why_no_head=here.why_no_head)
+
+
+def _with_gain(found: Judgement, gain: float | None) -> Judgement:
+    """Let a gain that was measured take the place of the predicted one."""
+    if gain is None or found.with_draft is None or found.speed is None:
+        return found
+    return replace(found, with_draft=replace(found.with_draft, rate=gain * found.speed.empty, is_measured=True))
 
 
 def _options(
@@ -102,11 +135,13 @@ def _options(
     return ServerSettings().engine_options(str(path), draft_path, must_draft=must_draft, own=own or ModelSettings())
 
 
-def _wanted(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None) -> Wanted:
+def _wanted(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, here: Here) -> Wanted:
     from core.wanted import wanted_of
+    from models.pairing.gain import Kind
     from models.pairing.heads import why_no_mtp
 
-    return wanted_of(facts, options, draft, uses_heads=why_no_mtp(facts) is None)
+    can_use_heads = why_no_mtp(facts) is None and here.why_no_head(Kind.MTP) is None
+    return wanted_of(facts, options, draft, uses_heads=options.uses_heads and can_use_heads)
 
 
 def as_fields(judgement: Judgement) -> dict[str, Any]:
@@ -117,6 +152,7 @@ def as_fields(judgement: Judgement) -> dict[str, Any]:
         "sentence": judgement.sentence,
         "notes": list(judgement.notes),
         "plan": _plan(plan) if plan is not None else None,
+        "would_fit": _plan(judgement.fitting) if judgement.fitting is not None else None,
         "predicted": {"empty": round(speed.empty, 2), "full": round(speed.full, 2), "n_ctx": speed.n_ctx}
         if speed is not None
         else None,
@@ -126,6 +162,7 @@ def as_fields(judgement: Judgement) -> dict[str, Any]:
             "depth": drafted.depth,
             "acceptance": round(drafted.acceptance, 3),
             "is_acceptance_measured": drafted.is_acceptance_measured,
+            "is_measured": drafted.is_measured,
         }
         if drafted is not None
         else None,
@@ -147,17 +184,16 @@ def as_lines(judgement: Judgement) -> list[list[str]]:
     rows = [["fit", f"{judgement.verdict.value}. {judgement.sentence}"], *(["", note] for note in judgement.notes)]
     plan, speed, drafted, measured = judgement.plan, judgement.speed, judgement.with_draft, judgement.measured
     if plan is not None and judgement.fits:
-        rows += [["plan", _plan_text(judgement)]]
+        rows.append(["plan", _plan_text(plan)])
+    elif judgement.fitting is not None:
+        rows.append(["would fit", _plan_text(judgement.fitting)])
     if speed is not None:
         behind = f"{rate_text(speed.full)} behind {speed.n_ctx:,} tokens"
         rows.append(["predicted", f"{rate_text(speed.empty)} tokens/s at an empty context, {behind}"])
     elif judgement.why_no_speed is not None:
         rows.append(["predicted", judgement.why_no_speed])
     if drafted is not None:
-        known = "measured" if drafted.is_acceptance_measured else "assumed"
-        share = f"{100 * drafted.acceptance:.0f} % of drafted tokens accepted, {known}"
-        gain = f"{rate_text(drafted.rate)} tokens/s ({share})" if drafted.depth else f"drafting does not pay ({share})"
-        rows.append(["with draft", gain])
+        rows.append(["with draft", _draft_text(drafted, speed.empty if speed is not None else 0.0)])
     if measured is not None:
         is_drafted = measured.rate > 1.05 * measured.plain_rate
         plain = f", {rate_text(measured.plain_rate)} without drafts" if is_drafted else ""
@@ -188,9 +224,17 @@ def _plan(plan: Any) -> dict[str, Any]:
     }
 
 
-def _plan_text(judgement: Judgement) -> str:
+def _draft_text(drafted: DraftSpeed, plain: float) -> str:
+    from models.judge import rate_text
+
+    if drafted.is_measured:
+        return f"{rate_text(drafted.rate)} tokens/s, {drafted.rate / plain:.2f}× as measured here"
+    known = "measured" if drafted.is_acceptance_measured else "assumed"
+    share = f"{100 * drafted.acceptance:.0f} % of drafted tokens accepted, {known}"
+    return f"{rate_text(drafted.rate)} tokens/s ({share})" if drafted.depth else f"drafting does not pay ({share})"
+
+
+def _plan_text(plan: Plan) -> str:
     from app.sizes import size
 
-    plan = judgement.plan
-    assert plan is not None
     return ", ".join([*(f"{need.device} {size(need.total)}" for need in plan.needs), plan.setting.text])

@@ -53,4 +53,5 @@ class Endings:
             bytes_per_token=account.bytes_per_token,
             peak_share=None if self._meter.is_in_cache else share,
             speedup=account.speedup,
+            kv_type=self._meter.kv_type,
         )

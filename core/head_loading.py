@@ -55,7 +55,9 @@ def why_no_mtp(facts: ModelFacts) -> str | None:
 
 def wants_mtp(facts: ModelFacts, options: EngineOptions) -> bool:
     """Return whether to load a model's prediction heads; a draft that was asked for alone takes their place."""
-    if options.speculation == "off" or (options.speculation == "draft" and options.draft_path is not None):
+    if options.speculation == "off" or not options.uses_heads:
+        return False
+    if options.speculation == "draft" and options.draft_path is not None:
         return False
     return why_no_mtp(facts) is None
 
@@ -65,7 +67,7 @@ def why_left_out(facts: ModelFacts, options: EngineOptions) -> tuple[str, ...]:
     if options.speculation == "off":
         return ()
     left_out = []
-    if facts.n_mtp_layers and (reason := why_no_mtp(facts)):
+    if facts.n_mtp_layers and options.uses_heads and (reason := why_no_mtp(facts)):
         left_out.append(f"The prediction heads of {options.model_path} are not used. {reason}")
     reason = heads.why_unavailable(HeadKind.EAGLE3)
     if reason and options.draft_path is not None and is_eagle(options.draft_path):
@@ -126,7 +128,7 @@ def eagle_head(target: Target, path: str) -> Eagle3Head:
         context = _context(target, model, borrows=True)
         try:
             cost = _cost(target, context, heads.embedding_width(model), path, model, EAGLE3)
-            reads = ReadCost.of(read_model(Path(path)), _KV_TYPE)
+            reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
             width = heads.embedding_width(target.model)
             return Eagle3Head(
                 model,

@@ -28,6 +28,7 @@ class LoadedModel:
     ``fim`` holds the texts of the fill-in-the-middle prefix, suffix and middle tokens, or None. ``notices`` are
     sentences about what is there and cannot be used. ``spark`` is the small model that answers where that is asked for,
     or None, and then ``why_no_spark`` is a sentence. ``draft_path`` is the file that drafts, "" where none was loaded.
+    ``has_heads``: prediction heads in the model's file draft.
     """
 
     path: str
@@ -54,3 +55,4 @@ class LoadedModel:
     why_no_spark: str = ""
     n_cpu_moe: int = 0
     draft_path: str = ""
+    has_heads: bool = False

@@ -122,6 +122,7 @@ def load_engine(
         spark=spark_model(engine.draft_model, options, size.n_ctx) if engine.draft_model is not None else None,
         why_no_spark=why_none(options) if engine.draft_model is None else "",
         draft_path=draft_path,
+        has_heads=wants_mtp(facts, options),
     )
     return engine, loaded
 
@@ -142,7 +143,8 @@ def _known_peak(cache_folder: Path | None) -> float | None:
 
 def _meter(facts: ModelFacts, cost: CostModel, options: EngineOptions, n_gpu_layers: int) -> Meter:
     cache_bytes = 0 if n_gpu_layers else last_level_cache()
-    return Meter(cost, ReadCost.of(facts, options.cache_type), cache_bytes=cache_bytes)
+    reads = ReadCost.of(facts, options.cache_type)
+    return Meter(cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)
 
 
 def _build(

@@ -10,9 +10,11 @@ from typing import NamedTuple
 from core.account import Account
 from core.cost_model import CostModel
 from core.planner import Plan
+from core.receipt import DEFAULT_KV_TYPE
 from core.snapshot import Bound, LaneCount, Snapshot
 from core.state_snapshots import STATE_BYTES
 from models.model_facts import ModelFacts, WeightBytes
+from models.speed.head_work import head_bytes, reads_of_file
 
 _WINDOW_SECONDS = 1.0
 _SNAPSHOT_SECONDS = 0.1
@@ -49,6 +51,12 @@ class ReadCost:
         """Return the cost of the first prediction head of a model."""
         cell = facts.mtp_kv_bytes_per_token(kv_type, kv_type) // max(facts.n_mtp_layers, 1)
         return cls(facts.mtp_weights, cell)
+
+    @classmethod
+    def of_head_file(cls, head: ModelFacts, target: ModelFacts, kv_type: str) -> ReadCost:
+        """Return the cost of a head in a file of its own, which may read the output of its model."""
+        n_bytes = head_bytes(reads_of_file(head, target), head)
+        return cls(WeightBytes(n_bytes, 0, 1, 0), head.kv_bytes_per_token(kv_type, kv_type))
 
     def step(self, n_rows: int, n_cells: int, n_sequences: int = 1) -> int:
         """Return the bytes of a step; ``n_cells`` counts the cells of each sequence once, however many rows it has."""
@@ -111,9 +119,20 @@ class Occupancy:
 class Meter:
     """Takes a reading of each step and makes a snapshot of the last second ten times a second."""
 
-    def __init__(self, cost: CostModel, reads: ReadCost, *, peak: float | None = None, cache_bytes: int = 0) -> None:
-        """``peak`` is the measured bandwidth in bytes per second, ``cache_bytes`` the size of the last-level cache."""
-        self.peak = peak
+    def __init__(
+        self,
+        cost: CostModel,
+        reads: ReadCost,
+        *,
+        peak: float | None = None,
+        cache_bytes: int = 0,
+        kv_type: str = DEFAULT_KV_TYPE,
+    ) -> None:
+        """``peak`` is the measured bandwidth in bytes per second, ``cache_bytes`` the size of the last-level cache.
+
+        ``kv_type`` is the type of the KV cache.
+        """
+        self.peak, self.kv_type = peak, kv_type
         self.is_in_cache = reads.step(1, 0) < cache_bytes
         self._cost = cost
         self._reads = reads

@@ -31,6 +31,7 @@ class EngineOptions:
     named); off never. ``draft_depth`` switches the judgement off: always so many tokens (to compare with).
     ``draft_width`` is the most choices that are drafted for one place: 1 drafts chains, more draft trees. With a
     ``draft_depth`` it is always so many.
+    ``uses_heads`` false leaves the prediction heads in the model's file alone.
     A draft that cannot be loaded is an error; with ``must_draft`` false the model is loaded without it, and says so.
     ``cache_ram`` bounds the bytes of host memory that keep texts which the KV cache has no room for; None takes a share
     of what is free, 0 keeps none. ``cache_disk`` bounds those on disk, where texts survive a restart; None takes a
@@ -55,6 +56,7 @@ class EngineOptions:
     speculation: Speculation = "auto"
     draft_path: str | None = None
     must_draft: bool = True
+    uses_heads: bool = True
     draft_depth: int | None = None
     draft_width: int | None = None
     cache_ram: int | None = None

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from core.cache_miss import CacheMiss
 
+DEFAULT_KV_TYPE = "f16"
+
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
@@ -15,7 +17,9 @@ class Receipt:
     to the first token; ``decode`` the time from the first token to the last. ``bytes_per_token`` is what was read for
     each decoded token (0 where it is not known), ``peak_share`` that rate as a share of the measured bandwidth, with
     all requests that ran beside it. ``speedup`` compares with plain decoding by the cost model. ``cache_miss`` is None
-    where the prompt goes on from what is stored, or begins like nothing that is.
+    where the prompt goes on from what is stored, or begins like nothing that is. Of what draft models and heads
+    proposed, ``n_judged`` tokens could be compared with the target's own, and ``n_right`` of them were those.
+    ``kv_type`` is the type of the KV cache.
     """
 
     n_prompt: int = 0
@@ -23,6 +27,8 @@ class Receipt:
     n_generated: int = 0
     n_drafted: int = 0
     n_accepted: int = 0
+    n_judged: int = 0
+    n_right: int = 0
     queued: float = 0.0
     ttft: float = 0.0
     prefill: float = 0.0
@@ -33,6 +39,7 @@ class Receipt:
     peak_share: float | None = None
     speedup: float = 1.0
     cache_miss: CacheMiss | None = None
+    kv_type: str = DEFAULT_KV_TYPE
 
     @property
     def prefill_rate(self) -> float:

@@ -42,6 +42,8 @@ class Sequence:
         self.n_generated = 0
         self.n_drafted = 0
         self.n_accepted = 0
+        self.n_judged = 0
+        self.n_right = 0
         self.account = Account()
         self.sampler = prepared.sampler
         self.text = TextStream(request.stop)
@@ -91,6 +93,8 @@ class Sequence:
             n_generated=self.n_generated,
             n_drafted=self.n_drafted,
             n_accepted=self.n_accepted,
+            n_judged=self.n_judged,
+            n_right=self.n_right,
             queued=started - self.submitted_at,
             ttft=first - self.submitted_at if first else 0.0,
             prefill=(first or now) - started,

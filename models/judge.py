@@ -5,22 +5,24 @@ Commands and the window's library page show the same: they call ``judge`` with t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from models.fit.plan import Plan, shortage
-from models.fit.search import Wanted, best_plan, least_plan, seconds_of, usual_ctx
+from models.fit.search import Wanted, best_plan, least_plan, longest_plan, seconds_of, usual_ctx
 from models.machine import Machine
 from models.model_facts import ModelFacts
-from models.speed.drafting import DraftPrediction, with_draft
+from models.pairing import heads
+from models.pairing.forecast import forecast, kind_of
+from models.pairing.gain import NOTHING_JUDGED, Judged, Kind
+from models.pairing.price import Pace, row_cost
 from models.speed.runs import Measured
-from models.speed.work import Placement, work
 
 LONGEST_CTX = 1 << 31
 # Of its free memory, the fullest device must have so much left for a model to fit well.
 _TIGHT = 0.85
-_USUAL_ROW = {True: 0.4, False: 0.03}
-UNKNOWN_SPEED = "not known yet: ./slipstream doctor measures this machine in a few seconds"
+UNKNOWN_SPEED = "not known yet: slipstream doctor measures it"
 
 
 class Verdict(StrEnum):
@@ -42,12 +44,28 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftSpeed:
+    """Tokens per second with ``depth`` tokens drafted each step, 0 where drafting does not pay.
+
+    ``is_measured``: this pair was tested here, and the rate is the predicted one of the model times what that gained.
+    """
+
+    rate: float
+    depth: int
+    acceptance: float
+    is_acceptance_measured: bool
+    is_measured: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """What to say of a model before it is loaded.
 
     ``sentence`` gives the verdict with its numbers, ``notes`` what else to know. ``plan`` is the best way to load it
     (where it does not fit, the one that lacks least), None for a model that cannot be used. ``speed`` is None where
-    ``why_no_speed`` says why. ``with_draft`` is the speed at an empty context with the draft model that was given.
+    ``why_no_speed`` says why. ``with_draft`` is the speed at an empty context with the draft model that was given, or
+    with the heads that draft. ``fitting`` is the plan with the longest context that fits, where the one that was asked
+    for does not.
     """
 
     verdict: Verdict
@@ -55,9 +73,10 @@ class Judgement:
     plan: Plan | None = None
     speed: Prediction | None = None
     why_no_speed: str | None = None
-    with_draft: DraftPrediction | None = None
+    with_draft: DraftSpeed | None = None
     measured: Measured | None = None
     notes: tuple[str, ...] = ()
+    fitting: Plan | None = None
 
     @property
     def fits(self) -> bool:
@@ -71,25 +90,29 @@ def judge(
     *,
     n_ctx: int | None = None,
     wanted: Wanted | None = None,
-    acceptance: float | None = None,
+    judged: Judged = NOTHING_JUDGED,
     measured: Measured | None = None,
+    why_no_head: Callable[[Kind], str | None] = lambda kind: None,
 ) -> Judgement:
-    """Judge a model; ``n_ctx`` None takes that of ``wanted``.
+    """Judge a model; ``n_ctx`` None takes that of ``wanted``, and another one fits or does not: it is not shortened.
 
-    ``wanted`` is what a load would ask for (None: the usual context, and all else as is best). Of the tokens that its
-    draft drafts the share ``acceptance`` was accepted (None: not known yet).
+    ``wanted`` is what a load would ask for (None: the usual context, and all else as is best). ``judged`` says what
+    came of the tokens of its draft here, and ``why_no_head`` of a kind of head why this build of llama.cpp cannot run
+    it, or None.
     """
     problem = _problem(facts, n_ctx)
     if problem is not None:
         return Judgement(Verdict.UNUSABLE, problem)
     wanted = wanted or Wanted(usual_ctx(facts))
     if n_ctx is not None:
-        wanted = replace(wanted, n_ctx=min(n_ctx, facts.n_ctx_train or n_ctx), may_shorten=True)
+        wanted = replace(wanted, n_ctx=min(n_ctx, facts.n_ctx_train or n_ctx), may_shorten=False)
     plan = best_plan(facts, machine, wanted)
-    notes = _notes(facts, n_ctx, wanted, plan)
+    notes = (*_notes(facts, n_ctx, wanted, plan), *_head_notes(facts, wanted, why_no_head))
     if plan is None:
         least = least_plan(facts, machine, wanted)
-        return Judgement(Verdict.NO, _too_large(least), least, measured=measured, notes=notes)
+        fitting = None if wanted.may_shorten else longest_plan(facts, machine, wanted)
+        sentence = _too_large(least) if wanted.may_shorten else _too_long(least, fitting)
+        return Judgement(Verdict.NO, sentence, least, measured=measured, notes=notes, fitting=fitting)
     verdict = _verdict(plan, wanted)
     empty, full = (seconds_of(facts, machine, plan, n_past) for n_past in (0, plan.setting.n_ctx))
     speed = Prediction(1.0 / empty, 1.0 / full, plan.setting.n_ctx) if empty and full else None
@@ -99,7 +122,7 @@ def judge(
         plan,
         speed,
         UNKNOWN_SPEED if speed is None else None,
-        _drafted(machine, plan, empty, wanted.draft if plan.has_draft else None, acceptance),
+        _drafted(facts, machine, plan, empty, wanted, judged, why_no_head),
         measured,
         notes,
     )
@@ -123,6 +146,16 @@ def _notes(facts: ModelFacts, n_ctx: int | None, wanted: Wanted, plan: Plan | No
         notes.append(f"There is no room for {wanted.n_ctx:,} tokens of context: {plan.setting.n_ctx:,} fit.")
     if plan is not None and wanted.draft is not None and not plan.has_draft:
         notes.append("There is no room for its draft model, so it is loaded without.")
+    return tuple(notes)
+
+
+def _head_notes(facts: ModelFacts, wanted: Wanted, why_no_head: Callable[[Kind], str | None]) -> tuple[str, ...]:
+    """Why heads that are there cannot draft: by the file, or by the build of llama.cpp."""
+    notes = []
+    if facts.n_mtp_layers and (reason := heads.why_no_mtp(facts) or why_no_head(Kind.MTP)):
+        notes.append(f"Its prediction heads cannot draft here. {reason}")
+    if wanted.draft is not None and wanted.draft.is_head and (reason := why_no_head(Kind.EAGLE3)):
+        notes.append(f"Its EAGLE-3 head cannot draft here. {reason}")
     return tuple(notes)
 
 
@@ -151,19 +184,38 @@ def _too_large(least: Plan) -> str:
     )
 
 
+def _too_long(least: Plan, fitting: Plan | None) -> str:
+    """Say that a context that was asked for has no room, and which would have."""
+    need = (shortage(least) or [max(least.needs, key=lambda need: need.total / max(need.free, 1))])[0]
+    setting = least.setting
+    asked = f"It does not fit with {setting.n_ctx:,} tokens of context"
+    numbers = f"it needs {_size(need.total)} on {need.device} even with a {setting.kv_type} cache"
+    if fitting is None:
+        return f"{asked}, nor with fewer: {numbers}, and {_size(need.free)} is free. Choose a smaller model."
+    would = f"{fitting.setting.n_ctx:,} tokens fit, with a {fitting.setting.kv_type} cache"
+    return f"{asked}: {numbers}, and {_size(need.free)} is free. {would}."
+
+
 def _drafted(
-    machine: Machine, plan: Plan, target: float | None, draft: ModelFacts | None, acceptance: float | None
-) -> DraftPrediction | None:
-    if draft is None or target is None or not draft.n_layers:
+    facts: ModelFacts,
+    machine: Machine,
+    plan: Plan,
+    seconds: float | None,
+    wanted: Wanted,
+    judged: Judged,
+    why_no_head: Callable[[Kind], str | None],
+) -> DraftSpeed | None:
+    """The speed with the draft model or head that is given, else with the heads in the file, where they draft."""
+    draft = wanted.draft if plan.has_draft else None
+    uses_heads = wanted.shape.uses_heads and facts.n_mtp_layers > 0 and heads.why_no_mtp(facts) is None
+    if not seconds or (draft is None and not uses_heads) or (draft is not None and not draft.n_layers):
         return None
-    where = plan.placement.layers[-1]
-    amounts = work(draft, Placement.all_on(where, draft.n_layers), machine.traits, n_past=0)
-    alone = machine.efficiency.seconds(amounts)
-    if alone is None:
+    kind = kind_of(draft)
+    if kind is not Kind.MODEL and why_no_head(kind) is not None:
         return None
-    device = machine.devices[where]
-    row = device.probe.row if device.probe is not None else _USUAL_ROW[device.is_cpu]
-    return with_draft(target, alone, row, acceptance)
+    device = plan.placement.layers[-1]
+    found = forecast(facts, draft, Pace(machine, device, seconds), row_cost(machine, device), judged)
+    return DraftSpeed(found.gain / seconds, found.depth, found.acceptance, found.is_measured)
 
 
 def rate_text(per_second: float) -> str:
@@ -172,4 +224,4 @@ def rate_text(per_second: float) -> str:
 
 
 def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:.0f} MB"
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"

@@ -12,7 +12,7 @@ from models.gguf import TensorInfo
 _BLOCK = re.compile(r"blk\.(\d+)\.")
 _EXPERTS = re.compile(r"_(ch)?exps\.")
 # Looked up by token or position: one row of these is read per token.
-LOOKED_UP = ("token_embd.weight", "per_layer_token_embd.weight", "position_embd.weight", "token_types.weight")
+LOOKED_UP = ("token_embd.weight", "per_layer_token_embd.weight", "position_embd.weight", "token_types.weight", "d2t")
 
 BytesByType = tuple[tuple[str, int], ...]
 """(name of the tensor type, bytes), by name."""
@@ -34,6 +34,13 @@ class LayerWeights:
     def expert_bytes(self) -> int:
         """Bytes of all experts."""
         return sum(n_bytes for _, n_bytes in self.experts)
+
+    def with_shared(self, *others: LayerWeights) -> LayerWeights:
+        """These weights with the shared ones of others."""
+        shared = Counter(dict(self.shared))
+        for other in others:
+            shared.update(dict(other.shared))
+        return LayerWeights(_sorted(shared), self.experts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +67,11 @@ def is_of_experts(name: str) -> bool:
     return _EXPERTS.search(name) is not None
 
 
-def weight_map(tensors: Iterable[TensorInfo], n_layers: int) -> WeightMap:
-    """Sort tensors by layer and type; those of prediction heads, behind the ``n_layers``, are left out."""
-    tensors = tuple(tensors)
-    tied = not any(tensor.name == "output.weight" for tensor in tensors)
+def weight_map(tensors: Iterable[TensorInfo], n_layers: int, *, is_tied: bool) -> WeightMap:
+    """Sort tensors by layer and type; those of prediction heads, behind the ``n_layers``, are left out.
+
+    ``is_tied``: the table of embeddings is the output too.
+    """
     shared: list[Counter[str]] = [Counter() for _ in range(n_layers)]
     experts: list[Counter[str]] = [Counter() for _ in range(n_layers)]
     output: Counter[str] = Counter()
@@ -73,12 +81,30 @@ def weight_map(tensors: Iterable[TensorInfo], n_layers: int) -> WeightMap:
         if block is None:
             is_table = tensor.name in LOOKED_UP
             tables += tensor.n_bytes if is_table else 0
-            if not is_table or (tied and tensor.name == "token_embd.weight"):
+            if not is_table or (is_tied and tensor.name == "token_embd.weight"):
                 output[tensor.type.name] += tensor.n_bytes
         elif block < n_layers:
             (experts if is_of_experts(tensor.name) else shared)[block][tensor.type.name] += tensor.n_bytes
     layers = tuple(LayerWeights(_sorted(s), _sorted(e)) for s, e in zip(shared, experts, strict=True))
     return WeightMap(layers, LayerWeights(_sorted(output)), tables)
+
+
+def head_weights(tensors: Iterable[TensorInfo], block: int) -> LayerWeights:
+    """What the prediction head in layer ``block`` reads for a token: that layer, and its output or the model's.
+
+    Its own table of embeddings is left out: a token reads one row of it.
+    """
+    by_name = {tensor.name: tensor for tensor in tensors}
+    prefix = f"blk.{block}.nextn."
+    used = [one for one in by_name.values() if block_of(one) == block and one.name != f"{prefix}embed_tokens.weight"]
+    if f"{prefix}shared_head_head.weight" not in by_name:
+        output = by_name.get("output.weight") or by_name.get("token_embd.weight")
+        used += [output] if output is not None else []
+    shared: Counter[str] = Counter()
+    experts: Counter[str] = Counter()
+    for tensor in used:
+        (experts if is_of_experts(tensor.name) else shared)[tensor.type.name] += tensor.n_bytes
+    return LayerWeights(_sorted(shared), _sorted(experts))
 
 
 def _sorted(bytes_by_type: Counter[str]) -> BytesByType:

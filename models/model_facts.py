@@ -10,7 +10,7 @@ from pathlib import Path
 from models import architectures
 from models.ggml_types import BY_NAME, file_type_name
 from models.gguf import BadGguf, GgufError, GgufHeader, TensorInfo, read_header
-from models.layer_weights import LOOKED_UP, WeightMap, block_of, is_of_experts, weight_map
+from models.layer_weights import LOOKED_UP, LayerWeights, WeightMap, block_of, head_weights, is_of_experts, weight_map
 from models.split_files import parts
 
 MAX_LAYERS = 512
@@ -97,8 +97,8 @@ class ModelFacts:
 
     ``n_layers`` counts the layers that answer (no multi-token prediction heads). ``caches`` has one item per layer
     that keeps keys and values, those of prediction heads last; ``state_elements`` counts the recurrent state of one
-    sequence (F32). ``n_mtp_layers`` counts the prediction heads whose weights are in the file, and ``mtp_weights`` is
-    what one of them reads.
+    sequence (F32). ``n_mtp_layers`` counts the prediction heads whose weights are in the file, and ``mtp_head`` is
+    what the first of them reads. ``has_output`` is False for a head that uses the output of its model.
     ``problem`` says why the model cannot be used here, or is None.
     """
 
@@ -112,7 +112,7 @@ class ModelFacts:
     n_bytes: int
     weight_bytes: int
     active_weights: WeightBytes
-    mtp_weights: WeightBytes
+    mtp_head: LayerWeights
     n_ctx_train: int
     n_layers: int
     n_mtp_layers: int
@@ -133,6 +133,14 @@ class ModelFacts:
     has_chat_template: bool
     problem: str | None
     weight_map: WeightMap
+    has_output: bool = True
+
+    @property
+    def mtp_weights(self) -> WeightBytes:
+        """Bytes that the first prediction head reads."""
+        head = self.mtp_head
+        n_shared = head.n_bytes - head.expert_bytes
+        return WeightBytes(n_shared, head.expert_bytes, max(1, self.n_experts), self.n_experts_used)
 
     @property
     def active_bytes_per_token(self) -> int:
@@ -235,7 +243,7 @@ class _Facts:
             n_bytes=sum(part.file_bytes for part in headers),
             weight_bytes=sum(tensor.n_bytes for tensor in self.tensors),
             active_weights=self._active(lambda tensor: tensor.n_bytes),
-            mtp_weights=self._active_in_first_head(),
+            mtp_head=head_weights(self.tensors, self.n_layers) if self._n_mtp_layers() else LayerWeights(),
             n_ctx_train=self.number("context_length"),
             n_layers=self.n_layers,
             n_mtp_layers=self._n_mtp_layers(),
@@ -255,7 +263,8 @@ class _Facts:
             tokenizer=tokenizer,
             has_chat_template="tokenizer.chat_template" in header.metadata,
             problem=self._problem(tokenizer),
-            weight_map=weight_map(self.tensors, self.n_layers),
+            weight_map=weight_map(self.tensors, self.n_layers, is_tied=self._is_tied),
+            has_output=self._has_output or self._is_tied,
         )
 
     def number(self, key: str, limit: int = _MAX_LENGTH) -> int:
@@ -311,7 +320,7 @@ class _Facts:
 
     def _active(self, measure: Callable[[TensorInfo], int]) -> WeightBytes:
         """Sum ``measure`` over the tensors a token uses: blocks, head, one row of each table."""
-        tied = not any(tensor.name == "output.weight" for tensor in self.tensors)
+        tied = self._is_tied
         shared = experts = 0
         for tensor in self.tensors:
             block = block_of(tensor)
@@ -332,23 +341,14 @@ class _Facts:
         heads = range(self.n_layers, self.n_blocks)
         return len(heads) if all(f"blk.{block}.nextn.eh_proj.weight" in names for block in heads) else 0
 
-    def _active_in_first_head(self) -> WeightBytes:
-        """Bytes that the first prediction head reads for a token: its block and the output."""
-        shared = experts = 0
-        sizes = {tensor.name: tensor.n_bytes for tensor in self.tensors}
-        if not self._n_mtp_layers():
-            return WeightBytes(0, 0, 1, 0)
-        prefix = f"blk.{self.n_layers}."
-        for name, size in sizes.items():
-            if not name.startswith(prefix) or name.endswith("nextn.embed_tokens.weight"):
-                continue
-            if self.n_experts and is_of_experts(name):
-                experts += size
-            else:
-                shared += size
-        if f"{prefix}nextn.shared_head_head.weight" not in sizes:
-            shared += sizes.get("output.weight", sizes.get("token_embd.weight", 0))
-        return WeightBytes(shared, experts, max(1, self.n_experts), self.n_experts_used)
+    @property
+    def _has_output(self) -> bool:
+        return any(tensor.name == "output.weight" for tensor in self.tensors)
+
+    @property
+    def _is_tied(self) -> bool:
+        """Whether the table of embeddings is the output too. A head in a file of its own uses its model's instead."""
+        return not self._has_output and self.architecture not in architectures.DRAFT_HEADS
 
     def _active_params(self) -> int:
         """Parameters that take part in one token: all but the experts that are not chosen and unused blocks."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from app.client import Finished, Named, Progress, ReplyEvent, TextDelta, Usage
+from core.receipt import DEFAULT_KV_TYPE
 
 
 class Reply:
@@ -60,7 +61,10 @@ class Reply:
         }
 
     def receipt(self) -> str:
-        """Return one line: tokens and their speed, time to first token, prompt, and drafts if there were any."""
+        """Return one line: tokens and their speed, time to first token, prompt, drafts if there were any.
+
+        The KV cache is named where it is not of the usual type.
+        """
         timings = self.timings
         if not timings:
             return f"{self.usage.get('completion_tokens', '?')} tokens"
@@ -73,6 +77,8 @@ class Reply:
         if drafted := int(timings.get("drafted_tokens") or 0):
             parts.append(f"{int(timings.get('accepted_tokens') or 0):,} of {drafted:,} drafts accepted")
             parts.append(f"{timings.get('speedup') or 1.0:.1f}× plain")
+        if (kv_type := timings.get("kv_type") or DEFAULT_KV_TYPE) != DEFAULT_KV_TYPE:
+            parts.append(f"{kv_type} cache")
         if deep := timings.get("deep"):
             n_drafts = int(deep.get("drafts") or 0)
             parts.append(f"from {n_drafts} drafts" if n_drafts > 1 else f"no drafts: {deep.get('reason')}")

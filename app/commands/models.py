@@ -22,7 +22,9 @@ from app.commands import (
 from app.sizes import table
 
 if TYPE_CHECKING:
+    from app.pairing.service import Pairing
     from models.catalog import Catalog, ModelEntry
+    from models.pairing.partner import Partner
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -50,6 +52,7 @@ def _list(as_json: _Json = False) -> None:
     """List the models of this machine, the bundled ones first."""
     from app.library import folders_file
     from app.model_choice import catalog
+    from app.pairing.service import pairing
     from app.paths import models_folder
     from models.imported import read_folders
 
@@ -57,7 +60,7 @@ def _list(as_json: _Json = False) -> None:
     entries = models.entries()
     if as_json:
         known = models_keep.known()
-        found = [models_keep.facts(entry, known) | _partners(entry, models) for entry in entries]
+        found = [models_keep.facts(entry, known) | _partners(pairing(entry, models)) for entry in entries]
         print(json.dumps(found, ensure_ascii=False))
         return
     print(models_keep.listing(entries))
@@ -77,9 +80,14 @@ def _show(
         ),
     ],
     context: Annotated[
-        int | None, typer.Option(help="Judge with a context of so many tokens.", show_default=False)
+        int | None, typer.Option(metavar="N", min=1, help="Judge with a context of N tokens.", show_default=False)
     ] = None,
-    draft: Annotated[str | None, typer.Option(help="Judge with this model as its draft.", show_default=False)] = None,
+    draft: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Judge with this draft model or head (mtp: those in the file).", show_default=False
+        ),
+    ] = None,
     as_json: _Json = False,
 ) -> None:
     """Describe one model of this machine, or what a repository of the Hub has: will it run here, and how fast.
@@ -89,22 +97,33 @@ def _show(
     """
     from app.judging import as_fields, as_lines, judge_file, machine_now
     from app.model_choice import UnknownModel, catalog, find_draft, find_model
+    from app.pairing.service import pairing, uses_heads
+    from models.pairing.gain import Kind
 
     models = catalog()
-    drafting = find_draft(draft, models).facts if draft is not None else None
     try:
         entry = find_model(name, models)
     except UnknownModel:
         if not _may_be_repository(name):
             raise
-        models_search.show_remote(name, as_json, context, drafting)
+        beside = find_draft(draft, models).facts if draft is not None else None
+        models_search.show_remote(name, as_json, context, beside)
         return
-    facts, known, partners = _facts(entry), entry.facts, _partners(entry, models)
-    if drafting is None and partners["draft"] is not None and (partner := models.find(partners["draft"])) is not None:
-        drafting = partner.facts
-    must_draft = draft is not None
+    found = pairing(entry, models)
+    used = found.used if draft is None else _named(entry, draft, models)
+    facts, known, partners = _facts(entry), entry.facts, _partners(found)
+    drafting = models.find(str(used.path)) if used is not None and used.path is not None else None
     judgement = (
-        judge_file(known, entry.path, machine_now(), n_ctx=context, draft=drafting, must_draft=must_draft)
+        judge_file(
+            known,
+            entry.path,
+            machine_now(),
+            n_ctx=context,
+            draft=drafting.facts if drafting is not None else None,
+            must_draft=draft is not None,
+            uses_heads=uses_heads(found) if draft is None else used is not None and used.kind is Kind.MTP,
+            gain=used.measured.gain if used is not None and used.measured is not None else None,
+        )
         if known
         else None
     )
@@ -113,9 +132,19 @@ def _show(
         print(json.dumps(facts | partners | {"judgement": judged}, ensure_ascii=False))
         return
     rows = models_keep.described(facts)
-    if partners["draft"] is not None:
-        rows.append(["drafts", partners["draft"]])
+    if used is not None:
+        rows.append(["drafts", used.name])
     print(table(rows + (as_lines(judgement) if judgement else [])))
+
+
+def _named(entry: ModelEntry, draft: str, models: Catalog) -> Partner:
+    """The draft to judge with; raises UnknownModel, and CannotPair for one that another model would need."""
+    from app.pairing.service import CannotPair, partner_named
+
+    partner = partner_named(entry, draft, models)
+    if partner.problem is not None and not partner.has_vocabulary:
+        raise CannotPair(f"{partner.name} cannot draft for {entry.name}. {partner.problem}")
+    return partner
 
 
 def _may_be_repository(name: str) -> bool:
@@ -124,11 +153,8 @@ def _may_be_repository(name: str) -> bool:
     return bool(slash and maker and repository) and "/" not in repository and not maker.startswith((".", "~"))
 
 
-def _partners(entry: ModelEntry, models: Catalog) -> dict[str, Any]:
+def _partners(found: Pairing) -> dict[str, Any]:
     """Who drafts for a model, and all that could."""
-    from app.pairing.service import pairing
-
-    found = pairing(entry, models)
     listed = [partner.as_dict() for partner in found.partners if partner.is_usable]
     kept = ("name", "kind", "predicted", "measured")
     return {

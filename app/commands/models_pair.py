@@ -36,7 +36,7 @@ def pair(
     use: Annotated[
         str | None, typer.Option(metavar="DRAFT", help="Let this one draft (mtp: the heads in the file).")
     ] = None,
-    none: Annotated[bool, typer.Option("--none", help="Let none draft.")] = False,
+    none: Annotated[bool, typer.Option("--none", help="Let none draft, not even heads in the file.")] = False,
     auto: Annotated[bool, typer.Option("--auto", help="Choose automatically again.")] = False,
     ask_hub: Annotated[
         bool, typer.Option("--hub", help="Look for small siblings on the Hub even where there is one here.")
@@ -83,7 +83,7 @@ def _changed(entry: ModelEntry, models: Catalog, use: str | None, none: bool, au
         return f"{partner.name} drafts for {entry.name} from now on ({gain_words(partner)}).{reset}"
     if none:
         choose(entry, None, models)
-        return f"No model drafts for {entry.name} from now on.{reset}"
+        return f"Nothing drafts for {entry.name} from now on, neither a small model nor heads.{reset}"
     if auto:
         was_chosen = choose_automatically(entry)
         return f"Chosen automatically again.{reset}" if was_chosen else "It was chosen automatically already."

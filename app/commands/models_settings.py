@@ -35,6 +35,7 @@ def settings(
     from app.library import LibraryError
     from app.model_choice import find_draft, find_model
     from app.model_settings import ModelSettingsStore
+    from app.pairing.own_draft import names_no_model
     from app.paths import model_settings_file
     from core.model_settings import BadSetting
     from models.json_store import StoreRefused
@@ -44,7 +45,7 @@ def settings(
     try:
         if changes or resets:
             texts = _pairs(changes or [])
-            if texts.get("draft", "none").casefold() != "none":
+            if "draft" in texts and not names_no_model(entry, texts["draft"]):
                 draft = find_draft(texts["draft"])
                 # A file outside of the folders is not found by its name.
                 texts["draft"] = str(draft.path) if texts["draft"].lower().endswith(".gguf") else draft.name

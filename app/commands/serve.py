@@ -54,7 +54,7 @@ class EngineChoice:
             help="Small model of the same vocabulary or EAGLE-3 head that drafts for it; found by itself if left out.",
         ),
     ] = None
-    no_draft: Annotated[bool, _option("--no-draft", help="Load no draft model, whatever fits.")] = False
+    no_draft: Annotated[bool, _option("--no-draft", help="Let no small model and no heads draft.")] = False
     speculation: Annotated[
         Speculation, _option("--speculation", help="Draft where it pays; off never drafts, draft: without lookups.")
     ] = "auto"

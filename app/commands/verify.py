@@ -94,6 +94,7 @@ def verify(
         n_slots=1,
         n_threads=threads,
         draft_path=str(pair.draft.path) if pair.draft is not None else None,
+        uses_heads=pair.uses_heads,
         draft_depth=depth,
     )
     line = LoadingLine(sys.stderr)

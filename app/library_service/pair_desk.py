@@ -15,7 +15,7 @@ from app.library_service.machine_watch import MachineWatch
 from app.library_service.model_shelf import ModelShelf
 from app.pairing.downloads import offers
 from app.pairing.pair_test import PairTest, PairTestResult, Trial
-from app.pairing.service import Pairing, choose, choose_automatically, pairing
+from app.pairing.service import Pairing, choose, choose_automatically, pairing, uses_heads
 from models.catalog import ModelEntry
 from models.judge import Judgement
 from models.library.values import Choosing, ModelJudgement, OfferRow, Offers, PairStep, PartnerRow, Partners
@@ -39,10 +39,12 @@ class PairDesk:
         entry = self._shelf.entry(name)
         if entry.facts is None or entry.problem is not None:
             return ModelJudgement(name, None, entry.problem or "The model cannot be read.")
-        used = pairing(entry, self._shelf.listed).used
+        found = pairing(entry, self._shelf.listed)
+        used = found.used
         drafting = self._shelf.find(used.path) if used is not None and used.path is not None else None
         draft = drafting.facts if drafting is not None else None
-        judged = judge_file(entry.facts, entry.path, self._machine.now(), draft=draft)
+        heads = uses_heads(found)
+        judged = judge_file(entry.facts, entry.path, self._machine.now(), draft=draft, uses_heads=heads)
         return _judgement(name, judged, used)
 
     def partners(self, name: str) -> Partners:

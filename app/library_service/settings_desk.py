@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from app.library_service.model_shelf import ModelShelf
 from app.model_choice import UnusableModel, find_draft
 from app.model_settings import ModelSettingsStore
+from app.pairing.own_draft import names_no_model
 from app.pairing.service import partners
 from app.paths import model_settings_file
 from core.errors import SlipstreamError
@@ -16,7 +17,6 @@ from models.library.values import Setting, SettingsSheet, SettingText
 
 # With these a request begins; the others are the engine's, which has them from when a model is loaded.
 AT_ONCE = frozenset({"speed", "system", *SAMPLING})
-_NO_DRAFT = "none"
 
 
 class SettingsDesk:
@@ -38,7 +38,7 @@ class SettingsDesk:
         """
         entry = self._usable(name)
         texts = {setting_name(change.name): change.text for change in changes}
-        problems = {key: problem for key, text in texts.items() if (problem := self._why_not(key, text)) is not None}
+        problems = {key: problem for key, text in texts.items() if (problem := self._why_not(entry, key, text))}
         if problems:
             return self._sheet(entry, self._store.of(entry.path), texts, problems)
         resets = tuple(key for key, text in texts.items() if text is None)
@@ -52,12 +52,12 @@ class SettingsDesk:
             raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
         return entry
 
-    def _why_not(self, name: str, text: str | None) -> str | None:
+    def _why_not(self, entry: ModelEntry, name: str, text: str | None) -> str | None:
         if text is None:
             return None
         try:
             ModelSettings().with_texts({name: text})
-            if name == "draft" and text.casefold() != _NO_DRAFT:
+            if name == "draft" and not names_no_model(entry, text):
                 find_draft(text, self._shelf.catalog)
         except BadSetting as error:
             return error.message
@@ -77,9 +77,7 @@ class SettingsDesk:
             Setting(name, texts.get(name), recommended(name), name in AT_ONCE, (problems or {}).get(name))
             for name in NAMES
         )
-        drafts = tuple(
-            found.name for found in partners(entry, self._shelf.catalog) if found.is_usable and found.path is not None
-        )
+        drafts = tuple(found.name for found in partners(entry, self._shelf.catalog) if found.is_usable)
         return SettingsSheet(entry.name, listed, drafts)
 
 

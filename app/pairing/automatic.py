@@ -12,7 +12,7 @@ from typing import Protocol
 
 from app.pairing.conditions import conditions_of
 from app.pairing.draft import Draft
-from app.pairing.service import pairing, toys
+from app.pairing.service import pairing, toys, uses_heads
 from app.server.settings import ServerSettings
 from core.errors import SlipstreamError
 from models.catalog import Catalog, ModelEntry
@@ -35,7 +35,7 @@ class Named(Protocol):
 def draft_for(entry: Named, models: Catalog, settings: ServerSettings) -> Draft:
     """Return who drafts for a model that a server loads with these settings; never raises: the model must load."""
     if not settings.uses_draft or settings.speculation == "off":
-        return Draft(why="No draft model is asked for.")
+        return Draft(why="No draft is asked for.", uses_heads=False)
     try:
         model = entry if isinstance(entry, ModelEntry) else toys().find(str(entry.path))
         if model is None or model.facts is None or model.problem is not None:
@@ -46,6 +46,7 @@ def draft_for(entry: Named, models: Catalog, settings: ServerSettings) -> Draft:
         return Draft(notices=(f"No partner was looked for: {error}",))
     decision = found_here.decision
     notices = found_here.problems + decision.notices
+    heads = uses_heads(found_here)
     if decision.used is None:
-        return Draft(None, None, decision.why, notices)
-    return Draft(decision.used.path, decision.used.name, decision.why, notices)
+        return Draft(None, None, decision.why, notices, heads)
+    return Draft(decision.used.path, decision.used.name, decision.why, notices, heads)

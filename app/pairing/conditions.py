@@ -1,19 +1,31 @@
-"""What a pair would find on this machine: memory beside the model, the cost of a row, heads that llama.cpp can run."""
+"""What a pair would find on this machine: memory beside the model, the cost of drafting, heads that llama.cpp runs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+
+from app.paths import cache_folder
 from app.server.settings import ServerSettings
+from core import bandwidth, machine_probe
+from core.known_machine import known_machine, known_runs
 from core.llama.backends import gpu_backends
+from core.machine import this_machine
 from core.wanted import wanted_of
 from models.fit.search import best_plan, least_plan
-from models.machine import DeviceKind, MachineDevice, machine_of
+from models.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.memory import USABLE_SHARE, free_memory
 from models.model_facts import ModelFacts
-from models.pairing.gain import CPU_ROW, GPU_ROW, Kind
+from models.pairing.gain import Judged, Kind
 from models.pairing.heads import why_no_mtp
 from models.pairing.partner import Conditions
+from models.pairing.price import GPU_ROW, pace_of, row_cost
+from models.speed import runs
+from models.speed.runs import Run
 
 USUAL = ServerSettings()
+_MEASURED = (bandwidth.FILE_NAME, machine_probe.FILE_NAME, runs.FILE_NAME)
 
 
 def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Conditions:
@@ -26,13 +38,48 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Condit
     machine = machine_of([MachineDevice("CPU", DeviceKind.CPU, free, free)])
     wanted = wanted_of(facts, settings.engine_options("any"), None, uses_heads=why_no_mtp(facts) is None)
     plan = best_plan(facts, machine, wanted) or least_plan(facts, machine, wanted)
+    measured, known = _measured(cache_folder(), _stamps(cache_folder()))
+    # Of several GPUs the first one that was measured stands for all.
+    device = next(iter(measured.gpus), None) if has_gpu else 0
     return Conditions(
         n_cells=plan.setting.n_ctx,
         n_slots=settings.n_slots,
         room=None if has_gpu else int(free * USABLE_SHARE) - plan.total,
-        row_cost=GPU_ROW if has_gpu else CPU_ROW,
+        row_cost=row_cost(measured, device) if device is not None else GPU_ROW,
+        pace=pace_of(facts, measured, device) if device is not None else None,
         why_no_head=why_no_head,
+        judged=partial(_judged, known, facts),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Probed:
+    """A GPU that was measured; whether there is room on it is nothing that its speed depends on."""
+
+    name: str
+    kind: str = "gpu"
+    free: int = 0
+    total: int = 0
+
+
+def _stamps(folder: Path) -> tuple[float, ...]:
+    """When what is known of this machine was measured."""
+    paths = (folder / name for name in _MEASURED)
+    return tuple(path.stat().st_mtime if path.exists() else 0.0 for path in paths)
+
+
+@lru_cache(maxsize=2)
+def _measured(folder: Path, _stamps: object) -> tuple[Machine, tuple[Run, ...]]:
+    """This machine by what was measured here before, and what models did on it."""
+    probe = machine_probe.remembered(folder, this_machine())
+    names = probe.devices if probe is not None else {}
+    known = known_runs(folder)
+    return known_machine([_Probed(name) for name in names if name != machine_probe.CPU], 0, folder, known), known
+
+
+def _judged(known: tuple[Run, ...], facts: ModelFacts, draft: str) -> Judged:
+    """What came of a draft's tokens for the model in this file."""
+    return Judged(*runs.judged(known, facts.files[0].stem, facts.weight_bytes, draft)) if facts.files else Judged(0, 0)
 
 
 def machine_key() -> str:

@@ -9,12 +9,19 @@ from app.library import LibraryError
 from app.model_settings import settings_of, user_settings
 from models.catalog import ModelEntry
 from models.json_store import StoreRefused
+from models.pairing.forecast import MTP
 
 NONE = "none"
 
 
+def names_no_model(entry: ModelEntry, text: str) -> bool:
+    """Return whether a draft that is set is none of the models: "none", or "mtp" for the heads in the model's file."""
+    has_heads = entry.facts is not None and entry.facts.n_mtp_layers > 0
+    return text.casefold() == NONE or (text.casefold() == MTP and has_heads)
+
+
 def own_draft(model: Path) -> str | None:
-    """Return the name or path that is set for the model in this file, "none", or None where nothing is set."""
+    """Return what is set for the model in this file: a name or path, "none", "mtp", or None where nothing is."""
     return settings_of(model).draft
 
 

@@ -18,6 +18,7 @@ from app.paths import data_folder
 from models.catalog import Catalog, ModelEntry
 from models.gguf_errors import GgufError
 from models.json_store import StoreRefused
+from models.pairing.forecast import MTP
 from models.pairing.gain import Kind
 from models.pairing.identity import file_id
 from models.pairing.partner import Conditions, Partner
@@ -107,6 +108,9 @@ def pairing(
         return Pairing(found, by_settings(None, decision), choice, problems)
     # A list of names may lack a title or a path that the catalogue knows.
     draft = models.find(own) or catalog().find(own)
+    heads = next((partner for partner in found if partner.kind is Kind.MTP), None)
+    if draft is None and own.casefold() == MTP and heads is not None:
+        return Pairing(found, by_settings(heads, decision), choice, problems)
     if draft is None:
         notice = f"The draft in the model's settings cannot be used: there is no model called {own!r}."
         return Pairing(found, replace(decision, notices=(notice, *decision.notices)), choice, problems)
@@ -114,6 +118,18 @@ def pairing(
         found = (*find_partners(entry, (draft,), kept, conditions), *found)
     named = next(partner for partner in found if partner.path == draft.path)
     return Pairing(found, by_settings(named, decision), choice, problems)
+
+
+def uses_heads(found: Pairing) -> bool:
+    """Return whether the prediction heads in the model's file draft when it is loaded.
+
+    They do where they were chosen, by whatever way, and beside another partner where nobody chose: then the engine
+    decides step by step. Where nobody drafts, they do not.
+    """
+    if found.used is None:
+        return False
+    was_chosen = found.decision.by_settings or (found.choice is not None and found.choice.draft == found.used.id)
+    return found.used.kind is Kind.MTP or not was_chosen
 
 
 def choose(entry: ModelEntry, draft: str | None, models: Models | None = None) -> Partner | None:

@@ -137,21 +137,23 @@ class ModelHost:
 
     def _options(self, entry: Entry, named: Path | None, must_draft: bool) -> EngineOptions:
         """Return the engine's options. A draft that was found and not named must not cost the model."""
-        own = self._keeper.settings_of(entry.path)
+        own, uses_heads = self._keeper.settings_of(entry.path), True
         if named is None:
             draft = self._draft_for(entry)
             for notice in draft.notices:
                 _log.warning("%s", notice)
             if self._entry is entry:
                 self._draft = draft
-            named, must_draft = draft.path, False
+            named, must_draft, uses_heads = draft.path, False, draft.uses_heads
         path, draft_path = str(entry.path), str(named) if named is not None else None
         try:
-            return self._settings.engine_options(path, draft_path, must_draft=must_draft, own=own)
+            return self._settings.engine_options(
+                path, draft_path, must_draft=must_draft, uses_heads=uses_heads, own=own
+            )
         except BadOption as error:
             # The server's own options have been looked at when it started: together with the model's they are wrong.
             _log.warning("The settings of %s are not used with this server's options: %s", entry.name, error.message)
-            return self._settings.engine_options(path, draft_path, must_draft=must_draft)
+            return self._settings.engine_options(path, draft_path, must_draft=must_draft, uses_heads=uses_heads)
 
     def end(self) -> None:
         """Stop the engine for good, after whatever load has begun."""

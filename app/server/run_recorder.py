@@ -19,6 +19,7 @@ from models.fit.plan import Setting, place
 from models.gguf_errors import GgufError
 from models.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.model_facts import ModelFacts, read_model
+from models.pairing.forecast import MTP
 from models.speed.runs import Run, add_runs
 from models.speed.work import work
 
@@ -100,6 +101,7 @@ class RunRecorder:
         facts = self._facts[model.path]
         setting = Setting(model.n_gpu_layers, model.n_cpu_moe, model.kv_type, model.n_ctx)
         n_past = receipt.n_prompt + receipt.n_generated // 2
+        draft = _draft(model)
         placement = place(facts.n_layers, machine, setting)
         return Run(
             model=Path(model.path).stem,
@@ -108,16 +110,23 @@ class RunRecorder:
                 f"{model.kv_type} cache, {model.n_gpu_layers} layers on GPUs, {model.n_cpu_moe} without experts, "
                 f"{model.n_threads} threads"
             ),
-            draft=model.spark.name if model.spark is not None else "",
+            draft=draft,
             amounts=work(facts, placement, machine.traits, n_past=n_past, kv_type=model.kv_type),
             seconds=receipt.speedup / receipt.decode_rate,
             rate=receipt.decode_rate,
             n_past=n_past,
             n_tokens=receipt.n_generated,
-            n_drafted=receipt.n_drafted,
-            n_accepted=receipt.n_accepted,
+            n_drafted=receipt.n_judged if draft else 0,
+            n_accepted=receipt.n_right if draft else 0,
             at=reply.at,
         )
+
+
+def _draft(model: LoadedModel) -> str:
+    """Who drafts, as runs name it; "" where nobody does, and where two do: their tokens are counted together."""
+    if model.draft_path and model.has_heads:
+        return ""
+    return Path(model.draft_path).stem if model.draft_path else MTP if model.has_heads else ""
 
 
 def _tells(receipt: Receipt) -> bool:

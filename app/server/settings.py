@@ -20,8 +20,9 @@ class ServerSettings:
 
     ``port`` 0 takes any free port. ``model`` is a catalogued name, a title or a path of a GGUF file; None is the
     bundled starter model. ``draft`` names the model that drafts for it, in the same way; without one, a partner is
-    found for each model that is loaded, unless ``uses_draft`` is False. ``announce`` prints one line with the address
-    once connections are accepted. ``exit_with_stdin`` ends the server when its standard input reaches its end.
+    found for each model that is loaded, unless ``uses_draft`` is False, and then no heads draft either. ``announce``
+    prints one line with the address once connections are accepted. ``exit_with_stdin`` ends the server when its
+    standard input reaches its end.
     """
 
     host: str = DEFAULT_HOST
@@ -78,6 +79,7 @@ class ServerSettings:
         draft_path: str | None = None,
         *,
         must_draft: bool = True,
+        uses_heads: bool = True,
         own: ModelSettings = _RECOMMENDED,
     ) -> EngineOptions:
         """Return the engine's options for a model file and its draft model; raises BadOption.
@@ -98,6 +100,7 @@ class ServerSettings:
             devices=self.devices,
             draft_path=draft_path,
             must_draft=must_draft,
+            uses_heads=uses_heads and self.uses_draft,
             speculation=self.speculation,
             cache_ram=self.cache_ram,
             cache_disk=self.cache_disk,

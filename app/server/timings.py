@@ -34,8 +34,9 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
     Several choices run side by side: the first token of any, the longest times, and the tokens of all.
     ``bytes_per_token`` is what was read for each decoded token, ``peak_share`` the rate of reading as a share of this
     machine's measured bandwidth (null where that is not known or does not matter), ``speedup`` is over plain decoding
-    by the cost model. ``cache_miss`` says after how many tokens a stored text and the prompt first differ, and how each
-    goes on; null where the prompt goes on from what is stored or nothing like it is known.
+    by the cost model, ``kv_type`` the type of the KV cache. ``cache_miss`` says after how many tokens a stored text and
+    the prompt first differ, and how each goes on; null where the prompt goes on from what is stored or nothing like it
+    is known.
     """
     prefill = max(receipt.prefill for receipt in receipts)
     decode = max(receipt.decode for receipt in receipts)
@@ -59,6 +60,7 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
         "bytes_per_token": round(_mean(receipts, [receipt.bytes_per_token for receipt in receipts])),
         "peak_share": _highest([receipt.peak_share for receipt in receipts]),
         "speedup": round(_mean(receipts, [receipt.speedup for receipt in receipts]) or 1.0, 3),
+        "kv_type": receipts[0].kv_type,
         "seed": receipts[0].seed,
     }
 

@@ -19,10 +19,11 @@ STARTER = "ember-q8_0.gguf"
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A model and its draft model; without one, texts are looked up."""
+    """A model and its draft model; without one and with no heads, texts are looked up."""
 
     model: ModelEntry
     draft: ModelEntry | None
+    uses_heads: bool = True
 
 
 def choose_pair(model: str | None, draft: str | None, *, is_lookup_only: bool) -> Pair:
@@ -35,8 +36,9 @@ def choose_pair(model: str | None, draft: str | None, *, is_lookup_only: bool) -
     models = catalog()
     target = find_model(model if model is not None else str(starter_folder() / STARTER), models)
     if is_lookup_only:
-        return Pair(target, None)
+        return Pair(target, None, uses_heads=False)
     if draft is not None:
         return Pair(target, find_draft(draft, models))
     found = draft_for(target, models, ServerSettings())
-    return Pair(target, find_draft(str(found.path), models) if found.path is not None else None)
+    draft_entry = find_draft(str(found.path), models) if found.path is not None else None
+    return Pair(target, draft_entry, found.uses_heads)

@@ -144,5 +144,5 @@ def _device_array(names: tuple[str, ...]) -> Any:
     handles = [device_handle(name) for name in names]
     for name, handle in zip(names, handles, strict=True):
         if handle is None:
-            raise BadOption(f"There is no device called {name!r}. ./slipstream doctor lists the devices.")
+            raise BadOption(f"There is no device called {name!r}. slipstream doctor lists the devices.")
     return (ctypes.c_void_p * (len(handles) + 1))(*handles, None)

@@ -348,6 +348,9 @@ class Speculator:
             chain.learn(tokens, n_accepted)
             self.stats.count(chain.kept_depths, n_accepted)
             own_lookup = min(n_accepted + 1, len(chain.tokens)) if chain.drafter is self._lookup else 0
+            if chain.drafter in self._paid and chain.kept_depths:
+                sequence.n_judged += min(n_accepted, max(chain.kept_depths)) + 1
+                sequence.n_right += n_accepted
         record.n_verified += len(tokens)
         trial = record.trials.get(chain.drafter.name) if chain is not None else None
         if trial is not None:
@@ -372,6 +375,9 @@ class Speculator:
         rate = chain.drafter.table.rate(chain.next.evidence)
         chain.drafter.table.learn(chain.next.evidence, was_right)
         chain.acceptance.learn(chain.next.evidence, rate, was_right)
+        if chain.drafter in self._paid:
+            chain.sequence.n_judged += 1
+            chain.sequence.n_right += was_right
 
     def branched(self, seconds: float) -> None:
         """Book what the branches of a step's trees have taken beside its decode, before ``step_done``."""

@@ -24,6 +24,7 @@ from models.speed.work import work
 KV_TYPES = ("f16", "q8_0", "q4_0")
 USUAL_CTX = 8192
 SHORTEST_CTX = 2048
+CTX_STEP = 256
 # What a coarser KV type must gain.
 _WORTH_COARSER = 1.25
 # With experts, about so many numbers of layers are tried.
@@ -96,6 +97,16 @@ def least_plan(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan:
     n_ctx = list(_contexts(wanted))[-1]
     plans = _plans(facts, machine, wanted, _kv_types(facts, wanted)[-1], n_ctx)
     return min(plans, key=lambda plan: plan.use())
+
+
+def longest_plan(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan | None:
+    """Return the plan with the longest context, up to the wanted one, that fits; None where none does."""
+
+    def plan(n_steps: int) -> Plan | None:
+        return best_plan(facts, machine, replace(wanted, n_ctx=n_steps * CTX_STEP, may_shorten=False))
+
+    most = most_possible(wanted.n_ctx // CTX_STEP, lambda n_steps: plan(n_steps) is not None)
+    return plan(most) if most else None
 
 
 def fits(plan: Plan) -> bool:

@@ -1,9 +1,22 @@
-"""What drafting is expected to gain before it has run: acceptance by the kind of draft, cost by bytes per token. Pure.
+"""What drafting is expected to gain: acceptance by the kind of draft, and what drafting and verifying cost. Pure.
 
 The formula is that of Leviathan et al., Fast Inference from Transformers via Speculative Decoding (arXiv 2211.17192),
 theorem 3.8: with acceptance rate a, depth g and a draft that costs the share c of a step of the model, one step brings
 (1 - a^(g+1)) / (1 - a) tokens in the time of 1 + g*c steps. Verifying is not free here: a further row costs the share
 that more experts read, and the compute of a row.
+
+How much is accepted is only assumed until a draft has run on this machine (``learnt``). Published, as the constant rate
+a that explains the mean number of tokens L = (1 - a^(g+1)) / (1 - a) that came from a step of depth g:
+
+- Small models: table 3 of that paper has T5-XXL (11B) and LaMDA (137B), greedy: 0.61 at a size of 1:1370, 0.71 at 1:68,
+  0.77 at 1:44 and 0.78 at 1:14. They lie near a line over the logarithm of the ratio.
+- Prediction heads in the model's file: 0.85 to 0.90 of the first token (DeepSeek-V3, arXiv 2412.19437, 5.4.3); behind
+  it they guess from guesses: L 2.98 at depth 3 with GLM-5.2 (llama.cpp, pull request 25980) and 3.57 at depth 4 with
+  Qwen3.6-35B-A3B (22673) make 0.81 and 0.83, L 3.20 at depth 7 with DeepSeek-V3 (model card of
+  nebius/MTP-DeepSeek-V3-0324) 0.71.
+- EAGLE-3 heads: L 3.53 at depth 7 with Llama-3.1-8B on MT-Bench (vLLM, 26191) makes 0.74, as L 2.7 at depth 3 with
+  Qwen3-8B does (speculators, 563); 2.47 at depth 6 with MiniCPM3 (vLLM, 24243) makes 0.61 and 2.36 at depth 5 with
+  gpt-oss (42764) 0.60. The paper's own lengths (arXiv 2503.01840) are of trees, which accept more.
 """
 
 from __future__ import annotations
@@ -18,18 +31,11 @@ from models.model_facts import WeightBytes
 MAX_DEPTH = 8
 # A partner that brings less is not worth its memory.
 WORTH = 1.05
-# What one more row of a step costs, as a share of the step. On a CPU computing shows: 0.28 by the speed of a perfect
-# draft at depth 12 in benchmarks/results/draft.json (two cores). On a GPU a few rows hide behind reading the weights.
-CPU_ROW, GPU_ROW = 0.28, 0.02
-# Acceptance rates measured in the paper (T5-XXL and LaMDA, greedy) are near this line over the ratio of sizes: 0.61 at
-# 1:1370, 0.71 at 1:68, 0.77 at 1:44, 0.78 at 1:14.
 _AT_EQUAL_SIZE, _PER_DECADE = 0.87, 0.083
 _LEAST_ACCEPTANCE = 0.4
-# DeepSeek-V3's report (arXiv 2412.19437, 5.4.3) has 0.85 to 0.90 for the first token of its prediction head, and later
-# ones are guessed from guesses. EAGLE-3 (arXiv 2503.01840, figure 7) stays near 0.75 at every depth.
-_OF_HEADS = {"mtp": 0.80, "eagle3": 0.75}
-
-
+_OF_HEADS = {"mtp": 0.80, "eagle3": 0.70}
+# What is published counts like so many tokens seen here.
+_PRIOR_TOKENS = 16.0
 _TRUST = 2
 
 
@@ -42,26 +48,45 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """Drafted tokens of one pair that the model has judged on this machine, and how many of them it accepted."""
+
+    n_tokens: int
+    n_accepted: int
+
+
+NOTHING_JUDGED = Judged(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
-    """``gain`` is the expected speed over plain decoding, 1.0 where drafting does not pay; ``depth`` drafts for it."""
+    """``gain`` is the expected speed over plain decoding, 1.0 where drafting does not pay; ``depth`` drafts for it.
+
+    ``is_measured`` says that ``acceptance`` is what this pair reached here.
+    """
 
     acceptance: float
     depth: int
     gain: float
+    is_measured: bool = False
 
 
 def expected_acceptance(kind: Kind, n_params: int, n_target_params: int) -> float:
-    """The share of drafted tokens that are accepted, by the active parameters of both."""
+    """The chance that a drafted token is accepted if those before it were, by the active parameters of both."""
     if kind in _OF_HEADS:
         return _OF_HEADS[kind]
     ratio = max(n_params, 1) / max(n_target_params, 1)
     return min(_AT_EQUAL_SIZE, max(_LEAST_ACCEPTANCE, _AT_EQUAL_SIZE + _PER_DECADE * math.log10(ratio)))
 
 
-def predict(target: WeightBytes, draft_bytes: int, acceptance: float, row_cost: float = CPU_ROW) -> Prediction:
-    """The best depth and its gain; ``draft_bytes`` is what the draft reads for a token."""
+def learnt(expected: float, judged: Judged) -> float:
+    """The acceptance that was expected, replaced by what was measured here as far as that is enough to go by."""
+    return (judged.n_accepted + _PRIOR_TOKENS * expected) / (judged.n_tokens + _PRIOR_TOKENS)
+
+
+def predict(target: WeightBytes, share: float, acceptance: float, row_cost: float) -> Prediction:
+    """The best depth and its gain; a drafted token costs ``share`` of a token of the model (``price.cost_share``)."""
     one = max(target.read_by(1), 1)
-    share = draft_bytes / one
     best = Prediction(acceptance, 0, 1.0)
     for depth in range(1, MAX_DEPTH + 1):
         n_tokens = sum(acceptance**accepted for accepted in range(depth + 1))

@@ -15,7 +15,8 @@ from models.hub.remote_source import RemoteSource
 from models.hub.repository import Access, FoundRepository, RemoteModel, Repository, Role
 from models.model_facts import ModelFacts, facts_from
 from models.pairing.family import family, n_params_in
-from models.pairing.gain import CPU_ROW, WORTH, Kind, expected_acceptance, predict
+from models.pairing.gain import WORTH, Kind, expected_acceptance, predict
+from models.pairing.price import CPU_ROW
 from models.pairing.vocabulary import FileVocabulary, why_not
 
 # Siblings larger than this share of the model gain little.
@@ -159,7 +160,7 @@ def _quantisation(repository: Repository) -> RemoteModel | None:
 
 def _of_params(facts: ModelFacts, n_params: int, n_bytes: float, row_cost: float) -> float:
     acceptance = expected_acceptance(Kind.MODEL, n_params, facts.n_active_params)
-    return predict(facts.active_weights, round(n_bytes), acceptance, row_cost).gain
+    return predict(facts.active_weights, n_bytes / max(facts.active_bytes_per_token, 1), acceptance, row_cost).gain
 
 
 def _has_room(offer: Offer, room: int | None) -> bool:

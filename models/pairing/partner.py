@@ -12,28 +12,32 @@ from models.gguf_errors import GgufError
 from models.memory import estimate
 from models.model_facts import ModelFacts
 from models.pairing import heads
-from models.pairing.gain import CPU_ROW, WORTH, Kind, Prediction, corrected, expected_acceptance, predict
+from models.pairing.forecast import MTP, draft_key, forecast
+from models.pairing.gain import NOTHING_JUDGED, WORTH, Judged, Kind, Prediction, corrected
 from models.pairing.identity import file_id
+from models.pairing.price import CPU_ROW, Pace, draft_bytes
 from models.pairing.store import Gain, PairStore
 from models.pairing.vocabulary import why_not_files
-
-MTP = "mtp"
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
     """Where a pair would run: ``n_cells`` KV cells for ``n_slots`` requests, ``room`` bytes of memory beside the model.
 
-    ``room`` None is unknown. ``row_cost`` is what a further row of a step costs as a share of it; ``machine`` names
-    the machine to the store. ``why_no_head`` says of a kind of head why this build cannot run it, or None.
+    ``room`` None is unknown. ``row_cost`` is what a further row of a step costs as a share of it, ``pace`` the machine
+    with the model on it, None where it was not measured; ``machine`` names the machine to the store. ``why_no_head``
+    says of a kind of head why this build cannot run it, or None. ``judged`` says of a draft, by the name of its file,
+    what came of its tokens here.
     """
 
     n_cells: int
     n_slots: int
     room: int | None = None
     row_cost: float = CPU_ROW
+    pace: Pace | None = None
     machine: str = ""
     why_no_head: Callable[[Kind], str | None] = lambda kind: None
+    judged: Callable[[str], Judged] = lambda name: NOTHING_JUDGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class Partner:
             "n_bytes": self.n_bytes,
             "memory": self.memory,
             "acceptance": round(prediction.acceptance, 3) if prediction else None,
+            "is_acceptance_measured": prediction.is_measured if prediction else None,
             "depth": prediction.depth if prediction else None,
             "predicted": round(prediction.gain, 3) if prediction else None,
             "measured": round(measured.gain, 3) if measured else None,
@@ -157,16 +162,13 @@ def _why_not(target: ModelEntry, facts: ModelFacts, entry: ModelEntry) -> str | 
 
 def _priced(partner: Partner, facts: ModelFacts, draft: ModelFacts, conditions: Conditions) -> Partner:
     """What it would gain and take; the same tokens alone do not make a good partner."""
-    n_bytes = draft.active_bytes_per_token
-    acceptance = expected_acceptance(partner.kind, draft.n_active_params, facts.n_active_params)
-    prediction = predict(facts.active_weights, n_bytes, acceptance, conditions.row_cost)
+    prediction = _predicted(facts, draft, conditions)
     memory = estimate(draft, conditions.n_cells, n_slots=conditions.n_slots).total
     priced = replace(partner, memory=memory, prediction=prediction, gain=prediction.gain)
-    if prediction.depth == 0:
-        model = facts.active_bytes_per_token
-        reason = (
-            f"It is too large to gain anything: it reads {_size(n_bytes)} for a token, and the model {_size(model)}."
-        )
+    # One whose guesses turned out bad is no worse a choice than before: whoever wants it may have it.
+    if prediction.depth == 0 and not prediction.is_measured:
+        its, model = _size(draft_bytes(facts, draft)), _size(facts.active_bytes_per_token)
+        reason = f"It is too large to gain anything: it reads {its} for a token, and the model {model}."
         return replace(priced, problem=reason)
     if conditions.room is not None and memory > conditions.room:
         left = max(conditions.room, 0)
@@ -175,14 +177,18 @@ def _priced(partner: Partner, facts: ModelFacts, draft: ModelFacts, conditions: 
     return priced
 
 
+def _predicted(facts: ModelFacts, draft: ModelFacts | None, conditions: Conditions) -> Prediction:
+    judged = conditions.judged(draft_key(draft))
+    return forecast(facts, draft, conditions.pace, conditions.row_cost, judged)
+
+
 def _own_heads(facts: ModelFacts, conditions: Conditions) -> Partner:
     """The prediction heads in the model's own file."""
     partner = Partner(MTP, None, Kind.MTP, has_vocabulary=True, id=MTP)
     reason = heads.why_no_mtp(facts) or conditions.why_no_head(Kind.MTP)
     if reason:
-        return replace(partner, problem=reason)
-    acceptance = expected_acceptance(Kind.MTP, 0, facts.n_active_params)
-    prediction = predict(facts.active_weights, facts.mtp_weights.read_by(1), acceptance, conditions.row_cost)
+        return replace(partner, problem=reason, has_vocabulary=False)
+    prediction = _predicted(facts, None, conditions)
     return replace(partner, memory=0, prediction=prediction, gain=prediction.gain)
 
 

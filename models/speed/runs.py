@@ -28,7 +28,8 @@ _LONGEST = 3600.0
 class Run:
     """One reply of a model that had the machine for itself.
 
-    ``model`` and ``n_bytes`` name the file, ``options`` what it was loaded with, ``draft`` the file that drafted or "".
+    ``model`` and ``n_bytes`` name the file, ``options`` what it was loaded with, ``draft`` the file that drafted, "mtp"
+    for prediction heads, or "": of ``n_drafted`` of its tokens that the model judged, ``n_accepted`` were right.
     ``seconds`` is what a token takes without drafts, ``rate`` the tokens per second that came; ``n_past`` tokens were
     attended to in the middle of the ``n_tokens``. ``at`` is the time of day in seconds since 1970.
     """
@@ -101,11 +102,10 @@ def measured(runs: Iterable[Run], model: str, n_bytes: int) -> Measured | None:
     return Measured(median(run.rate for run in same), plain, _middle(same).n_past, len(same), latest.at)
 
 
-def acceptance(runs: Iterable[Run], model: str, draft: str) -> float | None:
-    """Share of drafted tokens that were accepted when ``draft`` drafted for ``model``; None where it never did."""
-    mine = [run for run in runs if (run.model, run.draft) == (model, draft) and run.n_drafted]
-    n_drafted = sum(run.n_drafted for run in mine)
-    return sum(run.n_accepted for run in mine) / n_drafted if n_drafted else None
+def judged(runs: Iterable[Run], model: str, n_bytes: int, draft: str) -> tuple[int, int]:
+    """How many tokens of ``draft`` this file judged, and how many of them were right."""
+    mine = [run for run in runs if (run.model, run.n_bytes, run.draft) == (model, n_bytes, draft)]
+    return sum(run.n_drafted for run in mine), sum(run.n_accepted for run in mine)
 
 
 def _middle(runs: Sequence[Run]) -> Run:

@@ -336,3 +336,13 @@ def test_progress_of_a_deep_reply_is_a_line_that_goes_away() -> None:
     assert "from 4 drafts" in reply.receipt()
     reply.collect([Finished("stop", TIMINGS | {"deep": {"drafts": 1, "reason": "no slot"}})], lambda _: None)
     assert "no drafts: no slot" in reply.receipt()
+
+
+def test_a_receipt_names_a_cache_that_is_not_the_usual_one():
+    from app.chat.reply import Reply
+
+    reply = Reply()
+    reply.timings = {"decode_tokens": 3, "kv_type": "f16"}
+    assert "cache" not in reply.receipt()
+    reply.timings["kv_type"] = "q8_0"
+    assert "q8_0 cache" in reply.receipt()

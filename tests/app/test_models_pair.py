@@ -83,7 +83,7 @@ def test_the_partners_are_listed_with_what_they_gain(pair, library, server):
 def test_a_partner_is_chosen_by_hand_and_automatically_again(pair, library):
     assert "ember-q8_0 drafts for deep from now on" in pair("deep", "--use", "ember-q8_0")[1]
     assert (read(pair, "deep")["used"], read(pair, "deep")["chosen_by"]) == ("ember-q8_0", "user")
-    assert "No model drafts" in pair("deep", "--none")[1]
+    assert "Nothing drafts for deep from now on, neither a small model nor heads." in pair("deep", "--none")[1]
     assert read(pair, "deep")["used"] is None
     assert "Chosen automatically again." in pair("deep", "--auto")[1]
     assert "automatically already" in pair("deep", "--auto")[1]

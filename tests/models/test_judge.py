@@ -10,10 +10,12 @@ from models.fit.plan import Setting, place, plan_of
 from models.fit.search import Wanted, best_plan, fits, seconds_of
 from models.judge import UNKNOWN_SPEED, Verdict, judge
 from models.machine import DeviceKind, Machine, MachineDevice, machine_of
-from models.memory import estimate
+from models.memory import EngineShape, estimate
 from models.model_facts import read_model
+from models.pairing.gain import Judged
 from models.speed.probe import Probe
 from models.speed.work import DeviceTraits, Placement, work
+from tests.support import head_factory
 from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 from tests.support.made_up_machines import larger
 
@@ -111,10 +113,31 @@ def test_the_best_plan_is_as_fast_as_any():
 
 def test_little_memory_shortens_the_context_and_says_so():
     long = replace(FACTS, n_ctx_train=1 << 20)
-    judgement = judge(long, machine(host=300_000_000), n_ctx=1 << 18)
+    judgement = judge(long, machine(host=300_000_000), wanted=Wanted(1 << 18))
     assert judgement.verdict is Verdict.TIGHT
     assert judgement.plan.setting.n_ctx < 1 << 18
     assert "There is no room for 262,144 tokens" in judgement.notes[0]
+
+
+def test_a_context_that_is_asked_for_and_has_no_room_does_not_fit():
+    long, here = replace(FACTS, n_ctx_train=1 << 20), machine(host=300_000_000)
+    judgement = judge(long, here, n_ctx=1 << 18)
+    assert (judgement.verdict, judgement.fits, judgement.speed) == (Verdict.NO, False, None)
+    fitting = judgement.fitting
+    assert fitting is not None
+    assert "It does not fit with 262,144 tokens of context: it needs" in judgement.sentence
+    assert "on CPU even with a q4_0 cache, and 300 MB is free" in judgement.sentence
+    assert f"{fitting.setting.n_ctx:,} tokens fit" in judgement.sentence
+    longest = fitting.setting.n_ctx
+    assert judge(long, here, n_ctx=longest).fits
+    assert not judge(long, here, n_ctx=longest + 256).fits
+    assert judge(long, here, wanted=Wanted(1 << 18, may_shorten=False)).fitting == fitting
+
+
+def test_where_no_context_fits_none_is_offered():
+    judgement = judge(FACTS, machine(host=8_000_000), n_ctx=1024)
+    assert (judgement.verdict, judgement.fitting) == (Verdict.NO, None)
+    assert "nor with fewer" in judgement.sentence
 
 
 def test_no_memory_is_said_with_both_numbers():
@@ -128,11 +151,31 @@ def test_a_draft_takes_memory_and_may_bring_speed():
     draft, deep = read_model(EMBER_DRAFT), larger(FACTS, 50)
     quiet = machine_of([MachineDevice("CPU", DeviceKind.CPU, GB, GB, 25e9)])
     with_draft = Wanted(1024, draft=draft)
-    alone, drafted = judge(deep, quiet), judge(deep, quiet, wanted=with_draft, acceptance=0.9)
+    alone, drafted = judge(deep, quiet), judge(deep, quiet, wanted=with_draft, judged=Judged(1_000, 900))
     assert drafted.plan.total > alone.plan.total + draft.weight_bytes
     assert drafted.with_draft.rate > alone.speed.empty
     assert drafted.with_draft.is_acceptance_measured
-    assert judge(deep, quiet, wanted=with_draft, acceptance=0.0).with_draft.depth == 0
+    assert judge(deep, quiet, wanted=with_draft, judged=Judged(1_000, 0)).with_draft.depth == 0
+
+
+def test_heads_are_judged_like_small_models_and_only_where_the_library_runs_them(tmp_path):
+    facts = read_model(head_factory.mtp_counter(tmp_path / "counter.gguf", 16))
+    wanted = Wanted(1024, shape=EngineShape(uses_heads=True))
+    found = judge(facts, machine(), wanted=wanted, judged=Judged(1_000, 950))
+    assert found.with_draft.rate > 1.1 * found.speed.empty
+    assert found.with_draft.is_acceptance_measured
+    assert judge(facts, machine(), wanted=Wanted(1024)).with_draft is None
+    lacking = judge(facts, machine(), wanted=wanted, why_no_head=lambda kind: f"It lacks what {kind} needs.")
+    assert lacking.with_draft is None
+    assert "Its prediction heads cannot draft here. It lacks what mtp needs." in lacking.notes
+    eagle = read_model(head_factory.eagle_head(tmp_path / "head.gguf"))
+    beside = Wanted(1024, draft=eagle)
+    assert judge(larger(FACTS, 50), machine(), wanted=beside).with_draft.depth > 0
+    lacking = judge(FACTS, machine(), wanted=beside, why_no_head=lambda kind: f"It lacks what {kind} needs.")
+    assert (lacking.with_draft, lacking.notes[-1]) == (
+        None,
+        "Its EAGLE-3 head cannot draft here. It lacks what eagle3 needs.",
+    )
 
 
 def test_a_draft_that_need_not_be_costs_neither_context_nor_precision():

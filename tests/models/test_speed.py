@@ -11,11 +11,10 @@ import pytest
 
 from models.machine import DeviceKind, MachineDevice, machine_of
 from models.model_facts import read_model
-from models.speed.drafting import with_draft
 from models.speed.efficiency import Observation, prior
 from models.speed.learning import learn
 from models.speed.probe import Probe, probe_of
-from models.speed.runs import FILE_NAME, Run, acceptance, add_runs, measured, observations, read_runs
+from models.speed.runs import FILE_NAME, Run, add_runs, judged, measured, observations, read_runs
 from models.speed.work import DeviceTraits, Placement, work
 from tests.support.gguf_factory import EMBER, Recipe, cached
 
@@ -101,14 +100,6 @@ def test_two_memories_add_their_times():
     assert given["CPU: layer"] == given["GPU: layer"] == 3
 
 
-def test_a_draft_pays_where_rows_are_cheap_and_guesses_good():
-    cheap = with_draft(10e-3, 0.5e-3, 0.02, 0.8)
-    assert cheap.rate > 200
-    assert with_draft(10e-3, 0.5e-3, 0.5, 0.3).depth == 0
-    assert with_draft(10e-3, 0.5e-3, 0.02, 0.8).depth > with_draft(10e-3, 0.5e-3, 0.02, 0.3).depth
-    assert not with_draft(1.0, 1.0, 0.1, None).is_acceptance_measured
-
-
 RUN = Run("model", 100, "f16 cache", "", {"CPU: layer": 6.0}, 0.01, 100.0, 50, 64, 0, 0, 1_000.0)
 
 
@@ -117,7 +108,8 @@ def test_runs_are_kept_and_read_again(tmp_path):
     add_runs(tmp_path, "here", [replace(RUN, model="other", draft="small", n_drafted=10, n_accepted=7)])
     runs = read_runs(tmp_path, "here")
     assert runs[0] == RUN
-    assert (acceptance(runs, "other", "small"), acceptance(runs, "model", "small")) == (0.7, None)
+    assert judged(runs, "other", 100, "small") == (10, 7)
+    assert judged(runs, "model", 100, "small") == judged(runs, "other", 101, "small") == (0, 0)
     assert read_runs(tmp_path, "elsewhere") == ()
     assert [path.name for path in tmp_path.iterdir()] == [FILE_NAME]
 

@@ -49,6 +49,7 @@ def receipt(message: Message) -> str:
         parts.append(f"{count(timings.decode_tokens)} tokens")
         parts.append(_prompt(timings))
         parts.append(_drafts(timings))
+        parts.append(f"{timings.kv_type} cache" if timings.kv_type not in ("", _USUAL_KV_TYPE) else "")
     return "  ·  ".join(part for part in parts if part)
 
 
@@ -70,6 +71,8 @@ def receipt_details(timings: Timings) -> str:
         )
     if timings.bytes_per_token > 0:
         lines.append(f"Read for each token: {timings.bytes_per_token / 1e6:,.0f} MB{_peak(timings)}")
+    if timings.kv_type:
+        lines.append(f"KV cache: {timings.kv_type}")
     if timings.seed is not None:
         lines.append(f"Seed: {timings.seed}")
     if timings.deep is not None:
@@ -81,6 +84,7 @@ def receipt_details(timings: Timings) -> str:
     return "\n".join(lines)
 
 
+_USUAL_KV_TYPE = "f16"
 _SPEEDS = {Speed.FAST: "Fast", Speed.BATCH: "Batch"}
 
 

@@ -99,6 +99,7 @@ class Timings:
     peak_share: float | None = None
     speedup: float = 1.0
     seed: int | None = None
+    kv_type: str = ""
     deep: DeepReceipt | None = None
 
     @classmethod
@@ -108,6 +109,8 @@ class Timings:
             return None
         names = {f.name for f in fields(cls)}
         known: dict[str, Any] = {k: v for k, v in found.items() if k in names and isinstance(v, int | float)}
+        kv_type = found.get("kv_type")
+        known["kv_type"] = kv_type if isinstance(kv_type, str) else ""
         return cls(**known, deep=DeepReceipt.from_object(found.get("deep")))
 
 

@@ -15,8 +15,14 @@ from app.pairing.service import CannotPair, choose, choose_automatically, forget
 from app.paths import model_settings_file
 from app.server.model_host import GivenModel
 from app.server.settings import ServerSettings
+from core import machine_probe
 from core.errors import BadOption
+from core.known_machine import identity
+from core.machine import this_machine
+from core.machine_probe import MachineProbe
 from models.catalog import ModelEntry
+from models.speed.probe import Probe
+from models.speed.runs import Run, add_runs
 from tests.support import gguf_factory, head_factory
 from tests.support.gguf_factory import EMBER, EMBER_DRAFT
 from tests.support.pair_files import other_words
@@ -195,7 +201,40 @@ def test_heads_in_the_file_need_no_file_of_their_own(home, library):
     shutil.copyfile(head_factory.cached_mtp_counter(16), library / "counter.gguf")
     choose(find_model("counter"), "mtp")
     found = drafts(find_model("counter"))
-    assert (found.path, found.name) == (None, "mtp")
+    assert (found.path, found.name, found.uses_heads) == (None, "mtp", True)
+
+
+def test_none_is_none_also_for_heads_in_the_file(home, library):
+    head_factory.mtp_counter(library / "counter.gguf", 16)
+    counter = find_model("counter")
+    assert drafts(counter).uses_heads
+    assert not drafts(counter, ServerSettings(uses_draft=False)).uses_heads
+    choose(counter, None)
+    assert (drafts(counter).path, drafts(counter).uses_heads) == (None, False)
+    assert "You chose that none drafts." in drafts(counter).why
+    choose_automatically(counter)
+    set_draft(counter, "none")
+    assert not drafts(counter).uses_heads
+    set_draft(counter, "mtp")
+    found = drafts(counter)
+    assert (found.name, found.uses_heads) == ("mtp", True)
+    assert "mtp drafts: the model's settings name it" in found.why
+
+
+def test_heads_may_draft_beside_a_partner_that_nobody_chose(home, library):
+    head_factory.mtp_counter(library / "counter.gguf", 16)
+    head_factory.counter(library / "small.gguf", 1)
+    counter = find_model("counter")
+    choose(counter, "small")
+    assert (drafts(counter).name, drafts(counter).uses_heads) == ("small", False)
+    choose_automatically(counter)
+    assert drafts(counter).uses_heads
+
+
+def test_a_setting_that_names_heads_of_a_file_without_any_is_said(library):
+    set_draft(deep(), "mtp")
+    assert "there is no model called 'mtp'" in drafts(deep()).notices[0]
+    assert drafts(deep()).path == EMBER_DRAFT
 
 
 @pytest.mark.parametrize(
@@ -226,3 +265,29 @@ def test_the_partners_of_a_model_of_the_library_are_values(library):
     found = partners(deep())
     assert next(one.name for one in found if one.is_usable) == "ember-draft-q8_0"
     assert Path(str(found[0].as_dict()["path"])) == EMBER_DRAFT
+
+
+def test_what_a_draft_reached_in_replies_replaces_what_was_published(home, library):
+    facts = deep().facts
+    assert facts is not None
+    before = partners(deep())[0]
+    assert before.prediction is not None
+    assert not before.prediction.is_measured
+    run = Run("deep", facts.weight_bytes, "", before.name, {"CPU: layer": 1.0}, 0.01, 90.0, 9, 64, 2_000, 1_000, 1.0)
+    add_runs(home / "cache", identity(), [run])
+    after = next(one for one in partners(deep()) if one.name == before.name)
+    assert after.prediction is not None
+    assert after.prediction.is_measured
+    assert after.prediction.acceptance == pytest.approx(0.5, abs=0.01)
+    assert after.prediction.acceptance < before.prediction.acceptance
+
+
+def test_what_was_measured_of_the_machine_decides_what_a_draft_costs(home, library):
+    before = partners(deep())[0].prediction
+    here = this_machine()
+    device = Probe({"Q8_0": 20e9, "F32": 20e9}, {"F16": 1e9}, 1e-6, 0.01)
+    machine_probe.remember(home / "cache", MachineProbe(here.cpu, here.ram, {"CPU": device}, ()))
+    after = partners(deep())[0].prediction
+    assert before is not None
+    assert after is not None
+    assert after.gain > before.gain, "a row costs a hundredth of a step here"

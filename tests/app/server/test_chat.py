@@ -41,7 +41,7 @@ def test_a_chat_is_answered_with_text_usage_and_timings(server):
     assert set(timings) == {
         "ttft_ms", "prefill_ms", "decode_ms", "total_ms", "queued_ms", "prefill_tokens", "prefill_per_second",
         "decode_tokens", "decode_per_second", "cached_tokens", "cache_miss", "drafted_tokens", "accepted_tokens",
-        "bytes_per_token", "peak_share", "speedup", "seed",
+        "bytes_per_token", "peak_share", "speedup", "seed", "kv_type",
     }  # fmt: skip
     assert timings["decode_tokens"] == 24
     assert timings["seed"] == 1

@@ -248,7 +248,7 @@ def test_when_the_server_leaves_everybody_in_the_line_is_told():
 
 def test_each_model_has_the_partner_that_is_found_for_it(caplog):
     async def scenario(stage):
-        drafts = {"a": Draft(Path("small.gguf"), "small", "It is best.", ("Another is gone.",))}
+        drafts = {"a": Draft(Path("small.gguf"), "small", "It is best.", ("Another is gone.",), uses_heads=False)}
         stage.host._draft_for = lambda entry: drafts.get(entry.name, Draft())
         for entry in (A, B):
             stage.host.load(entry)
@@ -256,6 +256,7 @@ def test_each_model_has_the_partner_that_is_found_for_it(caplog):
         first, second = stage.engine.options[-2:]
         assert (first.draft_path, first.must_draft) == ("small.gguf", False)
         assert (second.draft_path, stage.host.draft) == (None, Draft())
+        assert (first.uses_heads, second.uses_heads) == (False, True)
 
     play(scenario)
     assert "Another is gone." in caplog.text

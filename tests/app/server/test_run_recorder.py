@@ -12,19 +12,28 @@ from app.judging import judge_file, machine_now
 from app.server.run_recorder import RunRecorder
 from core.events import Ended, FinishReason
 from core.known_machine import identity
-from core.loaded_model import LoadedModel, SparkModel
+from core.loaded_model import LoadedModel
 from core.receipt import Receipt
 from core.request import Request
 from models.model_facts import read_model
 from models.speed.runs import FILE_NAME, read_runs
 from tests.support.gguf_factory import EMBER
 
-RECEIPT = Receipt(n_prompt=20, n_generated=101, n_drafted=40, n_accepted=30, decode=0.5, speedup=2.0)
+RECEIPT = Receipt(
+    n_prompt=20, n_generated=101, n_drafted=60, n_accepted=35, n_judged=40, n_right=30, decode=0.5, speedup=2.0
+)
 
 
 def loaded(**changes: object) -> LoadedModel:
     fields: dict[str, object] = dict.fromkeys(LoadedModel.__dataclass_fields__, 0)
-    fields |= {"path": str(EMBER), "kv_type": "f16", "devices": ("CPU",), "n_threads": 2, "spark": None}
+    fields |= {
+        "path": str(EMBER),
+        "kv_type": "f16",
+        "devices": ("CPU",),
+        "n_threads": 2,
+        "spark": None,
+        "draft_path": "",
+    }
     return LoadedModel(**(fields | changes))  # type: ignore[arg-type]
 
 
@@ -42,17 +51,31 @@ def reply(recorder: RunRecorder, receipt: Receipt = RECEIPT, **request: object) 
 
 
 def test_a_reply_alone_is_kept_with_what_plain_decoding_takes(tmp_path: Path) -> None:
-    pair = SparkModel("small", "", 1, 1, 1, None, None)
-    recording = recorder(tmp_path, loaded(spark=pair))
+    recording = recorder(tmp_path, loaded(draft_path="folder/small.gguf"))
     reply(recording)
     assert read_runs(tmp_path, identity()) == ()
     recording.save()
     (run,) = read_runs(tmp_path, identity())
-    assert (run.model, run.draft, run.n_past, run.n_accepted) == ("ember-q8_0", "small", 70, 30)
+    assert (run.model, run.draft, run.n_past) == ("ember-q8_0", "small", 70)
+    assert (run.n_drafted, run.n_accepted) == (40, 30), "what a lookup found tells nothing of the draft"
     assert run.rate == pytest.approx(200)
     assert 1 / run.seconds == pytest.approx(100)
     assert run.amounts["CPU: layer"] == 6
     assert run.amounts["CPU: weights Q8_0"] == pytest.approx(read_model(EMBER).active_bytes_per_token, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("draft_path", "has_heads", "draft", "n_judged"),
+    [("", True, "mtp", 40), ("a/head.gguf", False, "head", 40), ("a/b.gguf", True, "", 0), ("", False, "", 0)],
+)
+def test_what_was_judged_is_booked_to_the_one_that_drafted(
+    tmp_path: Path, draft_path: str, has_heads: bool, draft: str, n_judged: int
+) -> None:
+    recording = recorder(tmp_path, loaded(draft_path=draft_path, has_heads=has_heads))
+    reply(recording)
+    recording.save()
+    (run,) = read_runs(tmp_path, identity())
+    assert (run.draft, run.n_drafted) == (draft, n_judged)
 
 
 def test_replies_side_by_side_short_ones_and_those_of_the_small_model_are_not(tmp_path: Path) -> None:

@@ -17,4 +17,8 @@ def test_choices_of_one_call_are_added_up() -> None:
 def test_a_call_without_tokens_claims_nothing() -> None:
     found = timings([Receipt()])
     assert (found["drafted_tokens"], found["bytes_per_token"]) == (0, 0)
-    assert (found["peak_share"], found["speedup"]) == (None, 1.0)
+    assert (found["peak_share"], found["speedup"], found["kv_type"]) == (None, 1.0, "f16")
+
+
+def test_the_type_of_the_cache_is_named() -> None:
+    assert timings([Receipt(kv_type="q8_0")])["kv_type"] == "q8_0"

@@ -417,6 +417,34 @@ def test_a_library_with_the_functions_has_nothing_to_say() -> None:
     assert why_left_out(several, EngineOptions("several.gguf", speculation="off")) == ()
 
 
+def test_heads_that_nobody_wants_are_left_alone() -> None:
+    path, _ = counting("mtp")
+    engine, loaded = load(EngineOptions(str(path), n_ctx=512, n_threads=1, uses_heads=False))
+    try:
+        assert (loaded.has_heads, loaded.notices) == (False, ())
+        speculator = engine._speculator
+        assert speculator is not None
+        assert [drafter.name for drafter in speculator._drafters] == ["forced", "lookup"]
+    finally:
+        engine.close()
+    several = replace(read_model(path), n_mtp_layers=3)
+    assert why_left_out(several, EngineOptions("several.gguf", uses_heads=False)) == ()
+
+
+@pytest.mark.parametrize("kind", ["mtp", "eagle3"])
+def test_what_became_of_a_heads_guesses_is_counted(kind: str) -> None:
+    path, extra = counting(kind)
+    engine, loaded = load(EngineOptions(str(path), n_ctx=512, n_threads=1, draft_depth=1, **extra))
+    try:
+        assert loaded.has_heads == (kind == "mtp")
+        _, ended, _ = complete(engine, COUNTING, max_tokens=30, sampling=ENDLESS)
+        receipt = ended.receipt
+        assert receipt.n_judged >= receipt.n_drafted > 5
+        assert receipt.n_right == receipt.n_judged, "the head is always right with its first token"
+    finally:
+        engine.close()
+
+
 def test_off_means_off() -> None:
     with use(counting("mtp"), speculation="off") as engine:
         assert engine._speculator is None

@@ -5,25 +5,26 @@ from __future__ import annotations
 import pytest
 
 from models.model_facts import WeightBytes
-from models.pairing.gain import GPU_ROW, Kind, corrected, expected_acceptance, predict
+from models.pairing.gain import Judged, Kind, corrected, expected_acceptance, learnt, predict
+from models.pairing.price import CPU_ROW, GPU_ROW
 
 DENSE = WeightBytes(8_000, 0, 1, 0)
 
 
 def test_the_formula_is_that_of_the_paper():
-    found = predict(DENSE, 400, 0.8, row_cost=0.0)
+    found = predict(DENSE, 0.05, 0.8, row_cost=0.0)
     by_paper = {g: (1 - 0.8 ** (g + 1)) / ((1 - 0.8) * (1 + g * 0.05)) for g in range(1, 9)}
     assert found.gain == pytest.approx(max(by_paper.values()))
     assert by_paper[found.depth] == pytest.approx(found.gain)
 
 
 def test_a_draft_as_large_as_the_model_gains_nothing():
-    found = predict(DENSE, 8_000, 0.87)
+    found = predict(DENSE, 1.0, 0.87, CPU_ROW)
     assert (found.depth, found.gain) == (0, 1.0)
 
 
 def test_a_smaller_draft_that_guesses_as_well_gains_more():
-    gains = [predict(DENSE, n_bytes, 0.75).gain for n_bytes in (4_000, 2_000, 1_000, 200)]
+    gains = [predict(DENSE, share, 0.75, CPU_ROW).gain for share in (0.5, 0.25, 0.125, 0.025)]
     assert gains == sorted(gains)
     assert gains[-1] > gains[0]
 
@@ -31,11 +32,11 @@ def test_a_smaller_draft_that_guesses_as_well_gains_more():
 def test_verifying_costs_a_mixture_of_experts_more():
     experts = WeightBytes(2_000, 48_000, 8, 1)
     assert experts.read_by(1) == DENSE.read_by(1)
-    assert predict(experts, 400, 0.8).gain < predict(DENSE, 400, 0.8).gain
+    assert predict(experts, 0.05, 0.8, CPU_ROW).gain < predict(DENSE, 0.05, 0.8, CPU_ROW).gain
 
 
 def test_rows_are_cheaper_on_a_gpu():
-    assert predict(DENSE, 400, 0.8, GPU_ROW).gain > predict(DENSE, 400, 0.8).gain
+    assert predict(DENSE, 0.05, 0.8, GPU_ROW).gain > predict(DENSE, 0.05, 0.8, CPU_ROW).gain
 
 
 def test_acceptance_follows_what_was_published():
@@ -44,6 +45,13 @@ def test_acceptance_follows_what_was_published():
     assert expected_acceptance(Kind.MODEL, 1, 10**12) == 0.4
     assert expected_acceptance(Kind.MODEL, 0, 0) <= 0.87
     assert 0.5 < expected_acceptance(Kind.EAGLE3, 0, 10**9) < expected_acceptance(Kind.MTP, 0, 10**9) < 1
+
+
+def test_what_was_judged_here_takes_the_place_of_what_was_published():
+    assert learnt(0.8, Judged(0, 0)) == 0.8
+    once, often = learnt(0.8, Judged(8, 0)), learnt(0.8, Judged(2_000, 600))
+    assert 0.3 < once < 0.8
+    assert often == pytest.approx(0.3, abs=0.01)
 
 
 def test_predictions_learn_slowly_from_what_was_measured():

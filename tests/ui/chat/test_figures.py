@@ -36,3 +36,11 @@ def test_the_receipt_tells_how_a_reply_went() -> None:
     assert figures.receipt(ended(status=Status.STOPPED)) == "Stopped"
     assert figures.receipt(ended(timings=Timings(decode_tokens=1))) == "first token 0 ms  ·  1 tokens  ·  prompt 0"
     assert "Seed" not in figures.receipt_details(timings)
+
+
+def test_a_cache_that_is_not_the_usual_one_is_named():
+    usual, coarse = (Timings.from_object({"kv_type": kv_type}) for kv_type in ("f16", "q8_0"))
+    assert "cache" not in figures.receipt(ended(timings=usual))
+    assert figures.receipt(ended(timings=coarse)).endswith("q8_0 cache")
+    assert "KV cache: f16" in figures.receipt_details(usual)
+    assert "KV cache" not in figures.receipt_details(Timings.from_object({"kv_type": 8}))

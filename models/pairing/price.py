@@ -1,0 +1,69 @@
+"""What a drafted token costs, as a share of a token of the model it drafts for. Pure.
+
+Where the machine was measured it is a share of seconds: bytes of each tensor type over the rate at which this machine
+reads them, and the time of layers and steps, which weighs on a small draft. Else it is a share of bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from models.machine import Machine
+from models.model_facts import ModelFacts
+from models.pairing.heads import EAGLE3
+from models.speed.head_work import head_bytes, head_work, reads_of_file
+from models.speed.work import Amounts, Placement, work
+
+# What one more row of a step costs, as a share of the step. On a CPU computing shows: 0.28 by the speed of a perfect
+# draft at depth 12 in benchmarks/results/draft.json (two cores). On a GPU a few rows hide behind reading the weights.
+CPU_ROW, GPU_ROW = 0.28, 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """A machine that was measured, the number of the device that drafts there, and the model's seconds for a token."""
+
+    machine: Machine
+    device: int
+    seconds: float
+
+
+def pace_of(target: ModelFacts, machine: Machine, device: int = 0) -> Pace | None:
+    """The pace of a model that is on one device; None where the machine is not known well enough."""
+    amounts = work(target, Placement.all_on(device, target.n_layers), machine.traits, n_past=0)
+    seconds = machine.efficiency.seconds(amounts)
+    return Pace(machine, device, seconds) if seconds else None
+
+
+def row_cost(machine: Machine, device: int = 0) -> float:
+    """What one more row adds to a step there, as a share of a step of one row: measured, else what is usual."""
+    found = machine.devices[device]
+    if found.probe is not None:
+        return found.probe.row
+    return CPU_ROW if found.is_cpu else GPU_ROW
+
+
+def draft_bytes(target: ModelFacts, draft: ModelFacts | None) -> int:
+    """Bytes that a drafted token reads; ``draft`` None is the prediction head in the model's file."""
+    if draft is None:
+        return head_bytes(target.mtp_head, target)
+    if draft.architecture == EAGLE3:
+        return head_bytes(reads_of_file(draft, target), draft)
+    return draft.active_bytes_per_token
+
+
+def cost_share(target: ModelFacts, draft: ModelFacts | None, pace: Pace | None) -> float:
+    """What a drafted token costs as a share of one of the model; ``draft`` None is the head in the model's file."""
+    seconds = pace.machine.efficiency.seconds(_amounts(target, draft, pace)) if pace is not None else None
+    if pace is None or seconds is None:
+        return draft_bytes(target, draft) / max(target.active_bytes_per_token, 1)
+    return seconds / pace.seconds
+
+
+def _amounts(target: ModelFacts, draft: ModelFacts | None, pace: Pace) -> Amounts:
+    traits = pace.machine.traits
+    if draft is None:
+        return head_work(target.mtp_head, target, traits[pace.device])
+    if draft.architecture == EAGLE3:
+        return head_work(reads_of_file(draft, target), draft, traits[pace.device])
+    return work(draft, Placement.all_on(pace.device, draft.n_layers), traits, n_past=0)

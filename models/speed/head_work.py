@@ -1,0 +1,38 @@
+"""What one token of a drafting head makes a device do, counted from the headers of the head and its model. Pure.
+
+A head is one layer and an output. Beside its own weights it may read its model's output.
+"""
+
+from __future__ import annotations
+
+from models.layer_weights import LayerWeights
+from models.model_facts import ModelFacts, WeightBytes
+from models.speed.work import EXPERT_LAYER, LAYER, STEP, Amounts, DeviceTraits, experts, weights
+
+
+def reads_of_file(head: ModelFacts, target: ModelFacts) -> LayerWeights:
+    """What a head in a file of its own reads for a token, beside the model ``target``.
+
+    The map from the model's hidden states counts with it: it is read for what is accepted, not for each drafted token.
+    """
+    borrowed = () if head.has_output else (target.weight_map.output,)
+    layers = head.weight_map.layers
+    return LayerWeights().with_shared(*layers, head.weight_map.output, *borrowed)
+
+
+def head_bytes(reads: LayerWeights, model: ModelFacts) -> int:
+    """Bytes of a token, of experts those that are chosen; ``model`` says how many are."""
+    shared = reads.n_bytes - reads.expert_bytes
+    return WeightBytes(shared, reads.expert_bytes, max(1, model.n_experts), model.n_experts_used).read_by(1)
+
+
+def head_work(reads: LayerWeights, model: ModelFacts, device: DeviceTraits) -> Amounts:
+    """Amounts of one drafted token on a device; ``model`` says how many of the experts are chosen."""
+    share = model.n_experts_used / model.n_experts if model.n_experts else 0.0
+    done = {STEP: 1.0, LAYER: 1.0}
+    for type_name, n_bytes in reads.shared:
+        done[weights(type_name)] = float(n_bytes)
+    for type_name, n_bytes in reads.experts:
+        done[experts(type_name)] = n_bytes * share
+        done[EXPERT_LAYER] = 1.0
+    return {f"{device.key}: {name}": amount for name, amount in done.items()}

@@ -1,0 +1,108 @@
+"""What a drafted token costs: small models, heads in the file and heads beside it, measured and not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from models.gguf import read_header
+from models.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.model_facts import ModelFacts, read_model
+from models.pairing.forecast import forecast
+from models.pairing.gain import NOTHING_JUDGED, Judged
+from models.pairing.price import CPU_ROW, GPU_ROW, Pace, cost_share, draft_bytes, pace_of, row_cost
+from models.speed.probe import Probe
+from tests.support import gguf_factory, head_factory
+from tests.support.gguf_factory import EMBER_DRAFT, Recipe
+
+GB = 10**9
+
+
+def machine(bandwidth: float | None = 25e9, probe: Probe | None = None) -> Machine:
+    return machine_of([MachineDevice("CPU", DeviceKind.CPU, 20 * GB, 20 * GB, bandwidth, probe)])
+
+
+def pace(facts: ModelFacts, here: Machine | None = None) -> Pace:
+    found = pace_of(facts, here or machine())
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def deep() -> ModelFacts:
+    return read_model(gguf_factory.cached(Recipe(n_layers=30)))
+
+
+@pytest.fixture
+def counter(tmp_path: Path) -> ModelFacts:
+    """A model with a prediction head in its file."""
+    return read_model(head_factory.mtp_counter(tmp_path / "counter.gguf", 16))
+
+
+def sizes(path: Path) -> dict[str, int]:
+    return {tensor.name: tensor.n_bytes for tensor in read_header(path).tensors}
+
+
+def test_a_head_in_the_file_reads_its_layer_and_the_output(counter):
+    known = sizes(counter.files[0])
+    experts = sum(size for name, size in known.items() if name.startswith("blk.16.") and "_exps." in name)
+    layer = sum(size for name, size in known.items() if name.startswith("blk.16."))
+    assert draft_bytes(counter, None) == layer - experts // 2 + known["output.weight"]
+    assert counter.mtp_weights.read_by(1) == draft_bytes(counter, None)
+
+
+@pytest.mark.parametrize("has_tables", [True, False])
+def test_a_head_beside_the_model_reads_its_layer_and_an_output(deep, tmp_path, has_tables):
+    path = head_factory.eagle_head(tmp_path / "head.gguf", has_tables=has_tables)
+    head, own = read_model(path), sizes(path)
+    inside = sum(size for name, size in own.items() if name not in ("token_embd.weight", "output.weight"))
+    output = own["output.weight"] if has_tables else sum(size for _, size in deep.weight_map.output.shared)
+    assert head.has_output is has_tables
+    assert draft_bytes(deep, head) == inside + output
+
+
+def test_a_table_of_ids_is_looked_up(deep, tmp_path):
+    path = head_factory.eagle_head(tmp_path / "head.gguf", has_tables=True, ids=range(1000), n_vocab=1000)
+    whole = read_model(head_factory.eagle_head(tmp_path / "whole.gguf", has_tables=True))
+    # With a type that no matrix has, it would have no price by seconds, and fall back to bytes.
+    assert cost_share(deep, read_model(path), pace(deep)) < cost_share(deep, whole, pace(deep))
+
+
+def test_the_share_is_one_of_seconds_where_the_machine_was_measured(deep):
+    draft = read_model(EMBER_DRAFT)
+    by_bytes, by_seconds = cost_share(deep, draft, None), cost_share(deep, draft, pace(deep))
+    assert by_bytes == pytest.approx(draft.active_bytes_per_token / deep.active_bytes_per_token)
+    # A step and its layers cost time whatever they read, which weighs on what reads little.
+    assert by_seconds > by_bytes
+    assert pace_of(deep, machine(None)) is None
+
+
+def test_a_type_that_the_machine_reads_slowly_makes_a_draft_dear(deep, tmp_path):
+    head = read_model(head_factory.eagle_head(tmp_path / "head.gguf", has_tables=True))
+    quick, slow = (machine(probe=Probe({"Q8_0": 20e9, "F32": rate}, {"F16": 1e9})) for rate in (20e9, 1e9))
+    assert cost_share(deep, head, pace(deep, slow)) > cost_share(deep, head, pace(deep, quick))
+
+
+def test_a_row_costs_what_was_measured(deep):
+    probe = Probe({"Q8_0": 20e9}, {"F16": 1e9}, 1e-6, 0.1)
+    gpu = MachineDevice("GPU", DeviceKind.GPU, GB, GB, 1e12)
+    assert (row_cost(machine()), row_cost(machine(probe=probe))) == (CPU_ROW, 0.1)
+    assert row_cost(machine_of([*machine().devices, gpu]), 1) == GPU_ROW
+
+
+def test_heads_and_small_models_are_predicted_alike(deep, counter, tmp_path):
+    head = read_model(head_factory.eagle_head(tmp_path / "head.gguf"))
+    for target, draft in ((deep, read_model(EMBER_DRAFT)), (deep, head), (counter, None)):
+        assumed = forecast(target, draft, pace(target), GPU_ROW, NOTHING_JUDGED)
+        bad = forecast(target, draft, pace(target), GPU_ROW, Judged(1_000, 10))
+        good = forecast(target, draft, pace(target), GPU_ROW, Judged(1_000, 990))
+        assert 1.0 <= bad.gain < assumed.gain < good.gain
+        assert (assumed.is_measured, bad.is_measured) == (False, True)
+        assert forecast(target, draft, pace(target), 0.5, NOTHING_JUDGED).gain < assumed.gain
+    faster = replace(pace(deep), seconds=pace(deep).seconds / 4)
+    assert (
+        forecast(deep, head, faster, GPU_ROW, NOTHING_JUDGED).gain
+        < forecast(deep, head, pace(deep), GPU_ROW, NOTHING_JUDGED).gain
+    )
