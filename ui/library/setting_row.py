@@ -9,7 +9,7 @@ from core.model_settings import BadSetting, ModelSettings
 from models.library.values import Setting
 from ui.choice_field import ChoiceField
 from ui.icon_button import TextButton
-from ui.library.setting_words import CHOICES, SettingWords
+from ui.library.setting_words import CHOICES, HEADS, SettingWords
 from ui.theme import Space
 
 LABEL_WIDTH = 150
@@ -90,7 +90,7 @@ class OneOf(ChoiceField):
 
     def put(self, setting: Setting, others: tuple[str, ...] = ()) -> None:
         """Show a setting; ``others`` can be chosen besides. What is set can be, even where it is none of them."""
-        words = dict(self._choices) | {other: other for other in others}
+        words = dict(self._choices) | {other: dict([HEADS]).get(other, other) for other in others}
         self.clear()
         self.addItem(self._automatic or f"{words.get(setting.recommended, setting.recommended)} (recommended)", None)
         if setting.text is not None and setting.text not in words:

@@ -22,7 +22,7 @@ LOADING = {
     "kv_type": SettingWords("KV cache", "q8_0 halves the memory of the context at hardly any loss; q4_0 costs some."),
     "gpu_layers": SettingWords("GPU layers", "How many layers are on the GPU; 0 uses the processor alone."),
     "threads": SettingWords("Threads", "Threads of the processor."),
-    "draft": SettingWords("Draft model", "A small model that guesses ahead: replies stay the same and come sooner."),
+    "draft": SettingWords("Draft", "A small model or head that guesses ahead: replies stay the same and come sooner."),
 }
 REPLIES = {
     "speed": SettingWords("Speed", "How soon replies are wanted where a chat does not say."),
@@ -46,3 +46,4 @@ CHOICES: dict[str, tuple[tuple[str, str], ...]] = {
     "speed": tuple((speed, speed.capitalize()) for speed in SPEEDS),
     "draft": (("none", "None"),),
 }
+HEADS = ("mtp", "Heads in its file")

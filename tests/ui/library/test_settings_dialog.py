@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication
 from app.model_settings import ModelSettingsStore
 from core.model_settings import NAMES, ModelSettings
 from models.catalog import STARTER_FOLDER
+from tests.support import head_factory
 from ui.library.library_page import LibraryPage
 from ui.library.setting_row import OneOf, PromptField, TextField
 from ui.library.setting_words import LOADING, REPLIES
@@ -26,9 +27,9 @@ def store(tmp_path: Path) -> ModelSettingsStore:
     return ModelSettingsStore(tmp_path / "slipstream" / "config" / "models.json")
 
 
-def opened(qtbot, page: LibraryPage) -> SettingsDialog:
-    qtbot.waitUntil(lambda: page.models.list.rows.rowCount() > 0, **LONG)
-    page.models.list.choose("ember-q8_0")
+def opened(qtbot, page: LibraryPage, name: str = "ember-q8_0") -> SettingsDialog:
+    qtbot.waitUntil(lambda: name in [row.key for row in page.models.list.rows.rows], **LONG)
+    page.models.list.choose(name)
     page.models.details.settings.click()
     dialog = page.window().findChildren(SettingsDialog)[-1]
     qtbot.waitUntil(dialog.form.isEnabled, **LONG)
@@ -64,6 +65,21 @@ def test_every_setting_is_there_with_what_is_recommended(qtbot, page: LibraryPag
     ]
     assert not dialog.reset_all.isEnabled()
     assert dialog.changes == ()
+
+
+def test_heads_in_the_file_can_be_chosen(
+    qtbot, page: LibraryPage, models_folder: Path, store: ModelSettingsStore
+) -> None:
+    path = head_factory.mtp_counter(models_folder / "counter.gguf")
+    page.models.look()
+    dialog = opened(qtbot, page, "counter")
+    draft = dialog.rows["draft"].field
+    assert isinstance(draft, OneOf)
+    draft.setCurrentIndex(draft.findText("Heads in its file"))
+    draft.activated.emit(draft.currentIndex())
+    dialog.save.click()
+    closed(qtbot, page)
+    assert store.of(path).draft == "mtp"
 
 
 def test_what_is_changed_is_kept_and_said(qtbot, page: LibraryPage, store: ModelSettingsStore) -> None:
