@@ -62,10 +62,16 @@ class _Probed:
     total: int = 0
 
 
-def _stamps(folder: Path) -> tuple[float, ...]:
+def _stamps(folder: Path) -> tuple[int, ...]:
     """When what is known of this machine was measured."""
-    paths = (folder / name for name in _MEASURED)
-    return tuple(path.stat().st_mtime if path.exists() else 0.0 for path in paths)
+    return tuple(_stamp(folder / name) for name in _MEASURED)
+
+
+def _stamp(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 @lru_cache(maxsize=2)

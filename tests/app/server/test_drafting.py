@@ -14,8 +14,10 @@ import pytest
 
 from app.exit_codes import ExitCode
 from app.model_choice import find_model
-from app.pairing.service import choose
+from app.pairing.service import choose, partners
 from app.server_process import ServerProcess
+from core.known_machine import identity
+from models.speed.runs import read_runs
 from tests.support import gguf_factory, head_factory
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -101,6 +103,29 @@ def test_a_chosen_draft_that_llama_cpp_cannot_load_does_not_cost_the_model(
         found = ready(server)
         assert found["draft"]["name"] is None
         assert any("could not load" in notice and "head.gguf" in notice for notice in found["notices"])
+
+
+def test_heads_draft_unless_none_is_chosen_and_what_they_reach_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
+    path = head_factory.mtp_counter(tmp_path / "counter.gguf", 16)
+    counter = find_model(str(path))
+    choose(counter, "mtp")
+    with ServerProcess(["--model", str(path)]) as server:
+        counted, timings = ask(server)
+        assert (state(server)["draft"]["name"], timings["drafted_tokens"] > 0) == ("mtp", True)
+    (run,) = read_runs(tmp_path / "cache", identity())
+    assert run.draft == "mtp"
+    assert run.n_drafted >= run.n_accepted > 0
+    heads = next(one for one in partners(counter) if one.name == "mtp")
+    assert heads.prediction is not None
+    assert heads.prediction.is_measured
+    choose(counter, None)
+    with ServerProcess(["--model", str(path)]) as server:
+        text, timings = ask(server)
+        assert (state(server)["draft"]["name"], timings["drafted_tokens"]) == (None, 0)
+    assert text == counted
 
 
 def test_a_draft_of_another_vocabulary_is_refused_with_the_reason() -> None:
