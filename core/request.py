@@ -37,10 +37,10 @@ class Request:
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.max_tokens < 0:
-            raise BadRequest(f"max_tokens must be 0 or more, not {self.max_tokens}", param="max_tokens")
+            raise BadRequest(f"max_tokens must be 0 or more, not {self.max_tokens}.", param="max_tokens")
         if len(self.stop) > MAX_STOP_STRINGS:
-            raise BadRequest(f"stop takes at most {MAX_STOP_STRINGS} strings, not {len(self.stop)}", param="stop")
+            raise BadRequest(f"stop takes at most {MAX_STOP_STRINGS} strings, not {len(self.stop)}.", param="stop")
         if any(not text or len(text) > MAX_STOP_LENGTH for text in self.stop):
-            raise BadRequest(f"each stop string must have 1 to {MAX_STOP_LENGTH} characters", param="stop")
+            raise BadRequest(f"Each stop string must have 1 to {MAX_STOP_LENGTH} characters.", param="stop")
         if not self.prompt:
-            raise BadRequest("the prompt is empty: send at least one token of text", param="prompt")
+            raise BadRequest("The prompt is empty: send at least one token of text.", param="prompt")

@@ -50,7 +50,7 @@ class SamplingParams:
         for rule in fields(self):
             value = getattr(self, rule.name)
             if isinstance(value, float) and not math.isfinite(value):
-                raise BadRequest(f"{rule.name} must be a finite number, not {value}", param=rule.name)
+                raise BadRequest(f"{rule.name} must be a finite number, not {value}.", param=rule.name)
         _between(self, "temperature", 0.0, 100.0)
         _between(self, "top_k", -(2**31), 2**31 - 1)
         _between(self, "top_p", 0.0, 1.0)
@@ -70,16 +70,16 @@ class SamplingParams:
         _between(self, "mirostat_eta", 0.0, 1.0)
         _between(self, "top_logprobs", 0, MAX_TOP_LOGPROBS)
         if self.mirostat not in (0, 2):
-            raise BadRequest(f"mirostat must be 0 (off) or 2, not {self.mirostat}", param="mirostat")
+            raise BadRequest(f"mirostat must be 0 (off) or 2, not {self.mirostat}.", param="mirostat")
         if self.seed is not None:
             _between(self, "seed", -(2**63), 2**64 - 1)
         if self.top_logprobs and not self.logprobs:
-            raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
+            raise BadRequest("top_logprobs needs logprobs to be true.", param="top_logprobs")
         _check_breakers(self.dry_sequence_breakers)
         for token, bias in self.logit_bias:
             if token < 0 or math.isnan(bias):
                 raise BadRequest(
-                    f"logit_bias maps token ids (0 or more) to numbers, not {token} to {bias}", param="logit_bias"
+                    f"logit_bias maps token ids (0 or more) to numbers, not {token} to {bias}.", param="logit_bias"
                 )
 
     @property
@@ -91,12 +91,12 @@ class SamplingParams:
 def _between(params: SamplingParams, name: str, low: float, high: float) -> None:
     value = getattr(params, name)
     if not low <= value <= high:
-        raise BadRequest(f"{name} must be between {low} and {high}, not {value}", param=name)
+        raise BadRequest(f"{name} must be between {low} and {high}, not {value}.", param=name)
 
 
 def _check_breakers(breakers: tuple[str, ...]) -> None:
     field = "dry_sequence_breakers"
     if len(breakers) > MAX_BREAKERS:
-        raise BadRequest(f"{field} takes at most {MAX_BREAKERS} texts, not {len(breakers)}", param=field)
+        raise BadRequest(f"{field} takes at most {MAX_BREAKERS} texts, not {len(breakers)}.", param=field)
     if any("\0" in text or text != text.encode(errors="replace").decode() for text in breakers):
-        raise BadRequest(f"{field} must be texts without NUL characters and halves of surrogate pairs", param=field)
+        raise BadRequest(f"{field} must be texts without NUL characters and halves of surrogate pairs.", param=field)

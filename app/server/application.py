@@ -19,9 +19,10 @@ from app.server.chat import chat_completions
 from app.server.chat_template import TemplateRenderer
 from app.server.completions import completions
 from app.server.connection import ClientGone
-from app.server.errors import STATUSES, Answer, ApiError, from_exception, from_validation, refuse
+from app.server.errors import ApiError, from_exception, from_validation
 from app.server.limits import BodyLimit, HostCheck, JsonOnly, OriginCheck
 from app.server.model_host import ModelHost
+from app.server.refused_route import from_http_exception
 from app.server.settings import ServerSettings
 from app.server.status import get_model, health, list_models, load, state
 from core.errors import SlipstreamError
@@ -35,6 +36,7 @@ ROUTES = (
     ("GET", "/slipstream/state", state),
     ("POST", "/slipstream/load", load),
 )
+OFFERS = tuple((method, path.replace("{model_id:path}", "NAME")) for method, path, _ in ROUTES)
 
 
 def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
@@ -60,6 +62,8 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
     application.state.renderer = TemplateRenderer()
     for method, path, handler in ROUTES:
         application.add_api_route(path, handler, methods=[method], response_model=None)
+        if method == "GET":  # as health checks ask
+            application.add_api_route(path, handler, methods=["HEAD"], response_model=None, include_in_schema=False)
     return application
 
 
@@ -95,19 +99,7 @@ async def _on_error(_http: HttpRequest, error: Exception) -> Response:
 
 async def _on_http_exception(http: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    message = str(error.detail)
-    code: str | None = None
-    if error.status_code == 404:
-        message = f"There is nothing at {http.url.path}."
-    elif error.status_code == 405:
-        message = f"{http.url.path} does not take {http.method}."
-    elif isinstance(error.__cause__, UnicodeDecodeError):
-        message, code = "The body is not valid UTF-8.", "invalid_json"
-    elif isinstance(error.__cause__, RecursionError):
-        message, code = "The body's JSON is nested too deep.", "invalid_json"
-    if error.status_code not in STATUSES:
-        return _response(ApiError(Answer(error.status_code, "invalid_request_error", None), message), error.headers)
-    return _response(refuse(error.status_code, message, code=code), error.headers)
+    return _response(from_http_exception(error, http.method, http.url.path, OFFERS), error.headers)
 
 
 async def _on_invalid(_http: HttpRequest, error: Exception) -> Response:

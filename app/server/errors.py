@@ -130,6 +130,9 @@ _RULES: Mapping[str, tuple[str, str]] = {
 }
 
 
+_SHOULD_BE = "Input should be "
+
+
 def from_validation(problems: Iterable[Mapping[str, Any]]) -> ApiError:
     """Return the 400 for the first of pydantic's problems, naming its field."""
     listed = list(problems)
@@ -144,11 +147,20 @@ def from_validation(problems: Iterable[Mapping[str, Any]]) -> ApiError:
     if not place and kind == "missing":
         return refuse(400, "The body is empty: send a JSON object.", code="invalid_json")
     code, sentence = _RULES.get(kind, ("invalid_value", "{field}: {message}."))
-    if kind == "value_error" and field in str(problem["msg"]):
+    message = _plain(str(problem["msg"]))
+    if kind == "value_error" and field in message:
         sentence = "{message}."
-    facts = {"field": field or "the body", "message": _plain(str(problem["msg"])), "input": repr(problem.get("input"))}
+    elif message.startswith(_SHOULD_BE):
+        sentence, message = "{field} must be {message}.", _must_be(message)
+    facts = {"field": field or "The body", "message": message, "input": repr(problem.get("input"))}
     facts |= {name: str(value) for name, value in problem.get("ctx", {}).items()}
     return refuse(400, sentence.format(**facts), param=field or None, code=code)
+
+
+def _must_be(message: str) -> str:
+    """Return what pydantic's "Input should be …" asks for."""
+    wanted = message.removeprefix(_SHOULD_BE)
+    return "a JSON object" if "dictionary" in wanted else wanted.replace("a valid list", "a list")
 
 
 def _field_name(place: Iterable[Any]) -> str:

@@ -125,14 +125,46 @@ def post(server, body: bytes, **headers: str):
         (b'{"messages": [', "not valid JSON"),
         (b"", "empty"),
         (b"[" * 100_000, "nested too deep"),
-        (b"7", "object"),
+        (b"7", "The body must be a JSON object."),
+        (b'{"messages": [], "seed": ' + b"9" * 5_000 + b"}", "too many digits"),
     ],
-    ids=["utf-8", "json", "empty", "deep", "number"],
+    ids=["utf-8", "json", "empty", "deep", "number", "digits"],
 )
 def test_a_body_that_is_no_json_object_is_refused(server, body, sentence):
     answer = post(server, body)
     assert answer.status_code == 400
     assert sentence in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "/v1/embeddings"), ("POST", "/tokenize"), ("POST", "/infill"), ("GET", "/props"), ("GET", "/")],
+)
+def test_a_route_that_is_not_there_is_answered_with_those_that_are(server, method, path):
+    answer = server.http.request(method, path, json={})
+    assert answer.status_code == 404
+    error = answer.json()["error"]
+    assert error["code"] == "not_found"
+    assert f"{method} {path}" in error["message"]
+    assert "POST /v1/chat/completions, POST /v1/completions" in error["message"]
+    assert "meant" not in error["message"]
+
+
+@pytest.mark.parametrize("path", ["/chat/completions", "/v1/v1/chat/completions"])
+def test_a_base_url_without_its_prefix_or_with_two_is_put_right(server, path):
+    message = server.http.post(path, json={}).json()["error"]["message"]
+    assert "Is /v1/chat/completions meant? The base URL ends with /v1." in message
+
+
+def test_another_method_is_refused_with_the_right_one(server):
+    answer = server.http.get("/v1/chat/completions")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+    assert answer.json()["error"]["message"] == "/v1/chat/completions does not take GET, but POST."
+
+
+def test_a_check_of_health_may_ask_for_the_head_alone(server):
+    answer = server.http.head("/health")
+    assert (answer.status_code, answer.content) == (200, b"")
 
 
 def test_a_body_of_another_type_is_refused(server):
