@@ -14,6 +14,13 @@ from app.exit_codes import ExitCode
 from core.errors import SlipstreamError
 
 _SHORT_SECONDS = 10.0
+_UNUSABLE_INPUT = (400, 413)
+
+
+def _exit_code(status: int | None, code: str | None) -> ExitCode:
+    if code in ("model_not_found", "model_load_failed"):
+        return ExitCode.MODEL
+    return ExitCode.USAGE if status in _UNUSABLE_INPUT else ExitCode.ERROR
 
 
 class ServerUnreachable(SlipstreamError):
@@ -23,11 +30,15 @@ class ServerUnreachable(SlipstreamError):
 
 
 class ServerRefused(SlipstreamError):
-    """The server answered with an error; ``status`` is HTTP's (None inside a stream), ``code`` OpenAI's."""
+    """The server answered with an error; ``status`` is HTTP's (None inside a stream), ``code`` OpenAI's.
+
+    ``exit_code`` is what that means to a script.
+    """
 
     def __init__(self, message: str, status: int | None = None, code: str | None = None) -> None:
         super().__init__(message)
         self.status, self.code = status, code
+        self.exit_code = _exit_code(status, code)
 
 
 class StreamBroken(SlipstreamError):

@@ -33,7 +33,7 @@ def chat(
     server: ServerChoice,
     system: Annotated[str | None, typer.Option("--system", "-s", metavar="TEXT", help="System prompt.")] = None,
     max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", "-n", min=0, metavar="N", help="Longest reply in tokens.")
+        int | None, typer.Option("--max-tokens", "-n", min=1, metavar="N", help="Longest reply in tokens.")
     ] = None,
     stop: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="Text that ends the reply; may be given more than once.")

@@ -8,6 +8,7 @@ import pytest
 from app.chat.reply import Reply
 from app.client import Client, Finished, Named, ServerRefused, ServerUnreachable, StreamBroken, TextDelta, Usage
 from app.client import _chunk_events as chunk_events
+from app.exit_codes import ExitCode
 from tests.support.fake_openai import TIMINGS, FakeServer
 
 BODY = {"messages": [{"role": "user", "content": "hi"}]}
@@ -64,6 +65,20 @@ def test_an_error_that_is_no_json_gives_the_status(fake: FakeServer) -> None:
     fake.error = (502, b"<html>")
     with pytest.raises(ServerRefused, match="502"):
         list(Client(fake.url).stream_chat(BODY))
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "exit_code"),
+    [
+        (400, "context_length_exceeded", ExitCode.USAGE),
+        (404, "model_not_found", ExitCode.MODEL),
+        (503, "model_load_failed", ExitCode.MODEL),
+        (404, "not_found", ExitCode.ERROR),
+        (503, "engine_died", ExitCode.ERROR),
+    ],
+)
+def test_a_refusal_has_the_exit_code_of_its_cause(status: int, code: str, exit_code: ExitCode) -> None:
+    assert ServerRefused("No.", status, code).exit_code is exit_code
 
 
 def test_an_error_inside_the_stream_is_raised_after_the_text(fake: FakeServer) -> None:
