@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -48,7 +49,18 @@ def build(*, is_pretty: bool) -> typer.Typer:
     app.command(context_settings=_PASS_ON)(bench.bench)
     app.command()(desktop.desktop)
     app.command(context_settings=_PASS_ON)(test.test)
+    _list_whole_sentences(app)
     return app
+
+
+def _list_whole_sentences(app: typer.Typer) -> None:
+    """Let lists of commands show the first sentence of each in full: click cuts what is not given as a short help."""
+    for command in app.registered_commands:
+        first, _, _ = inspect.cleandoc(command.callback.__doc__ or "").partition("\n\n")
+        command.short_help = " ".join(first.split())
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            _list_whole_sentences(group.typer_instance)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -22,7 +22,10 @@ def hub(
     ] = None,
     as_json: _Json = False,
 ) -> None:
-    """Show or change how the Hub is reached. HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE go before what is set here."""
+    """Show or change how the Hub is reached.
+
+    The variables HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE go before what is set here.
+    """
     from app.library import change_hub, hub_settings, told
 
     with told():

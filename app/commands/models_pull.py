@@ -23,9 +23,10 @@ def pull(
         typer.Argument(metavar="REPO[:QUANT or FILE]", help="As in Qwen/Qwen3-8B-GGUF:Q4_K_M.", show_default=False),
     ],
     revision: Annotated[
-        str | None, typer.Option(help="Branch, tag or commit instead of the newest.", show_default=False)
+        str | None,
+        typer.Option(metavar="REVISION", help="Branch, tag or commit instead of the newest.", show_default=False),
     ] = None,
-    connections: Annotated[int, typer.Option(help="Connections per file.", min=1, max=16)] = 4,
+    connections: Annotated[int, typer.Option(metavar="N", help="Connections per file.", min=1, max=16)] = 4,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
 ) -> None:
     """Download a model from the Hugging Face Hub.

@@ -32,8 +32,8 @@ def search(
         list[str] | None, typer.Argument(metavar="[WORDS]...", help="Words of the name.", show_default=False)
     ] = None,
     sort: Annotated[Order, typer.Option(help="What comes first.")] = Order.DOWNLOADS,
-    limit: Annotated[int, typer.Option(help="Rows at most.", min=1, max=200)] = 20,
-    author: Annotated[str | None, typer.Option(help="Only of this maker.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option(metavar="N", help="Rows at most.", min=1, max=200)] = 20,
+    author: Annotated[str | None, typer.Option(metavar="MAKER", help="Only of this maker.", show_default=False)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Search the Hugging Face Hub for models; without words, list models to begin with.

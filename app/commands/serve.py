@@ -97,7 +97,7 @@ def serve(
 ) -> None:
     """Serve an OpenAI-style endpoint for editors and scripts.
 
-    Clients use the address with /v1 behind it, as http://127.0.0.1:8642/v1, and any model name that models lists.
+    Clients use the address with /v1 behind it, as http://127.0.0.1:8642/v1, and any name that `models list` shows.
     """
     from app.byte_size import parse_size
     from app.server.settings import ServerSettings

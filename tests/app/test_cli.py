@@ -38,6 +38,14 @@ def test_the_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixtur
         assert f"{code.value:>3}  {code.meaning}" in text
 
 
+@pytest.mark.parametrize("words", [["--help"], ["models", "--help"]])
+def test_lists_of_commands_hold_whole_sentences(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words) == ExitCode.OK
+    commands = capsys.readouterr().out.partition("Commands:")[2].partition("./slipstream setup")[0]
+    assert commands.rstrip().endswith(".")
+    assert "..." not in commands
+
+
 @pytest.mark.parametrize(
     "command", ["chat", "serve", "batch", "models", "models list", "models show", "doctor", "verify", "bench", "test"]
 )
@@ -72,6 +80,7 @@ def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "sentence"),
     [
         ("nonsense", "No such command 'nonsense'"),
+        ("chat hi --max-tokens 0", "0 is not in the range"),
         ("chat hi --max-tokens -1", "-1 is not in the range"),
         ("chat hi --max-tokens many", "'many' is not a valid int"),
         ("chat hi --top-k 1.5", "'1.5' is not a valid int"),
