@@ -8,6 +8,9 @@ import sys
 
 from core.pipe import Pipe
 
+# For the start of such a process: until it ignores signals, a Ctrl-C in the terminal must not reach it.
+OWN_GROUP = None if sys.platform == "win32" else 0
+
 
 def own_streams() -> Pipe:
     """Keep stdin and stdout for the pipe alone: whatever C code prints goes to stderr."""

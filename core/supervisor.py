@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from core.child_process import OWN_GROUP
 from core.commands import Cancel, Command, Load, Submit
 from core.errors import EngineUnavailable, LoadFailed
 from core.events import Ended, EngineState, Event, Failure, FailureKind, FinishReason, Phase, Started, Token
@@ -34,6 +35,7 @@ It is called under the supervisor's lock, which keeps the order: it must hand th
 _BACK_OFF = (0.0, 1.0, 2.0)
 # An engine that lived this long with its model loaded is trusted again.
 _HEALTHY_SECONDS = 60.0
+_KILLED = "was killed (by the system when memory ran out, or by hand)"
 _LEAVE_SECONDS = 3.0
 # Windows would open a console for the engine.
 _NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
@@ -68,6 +70,7 @@ class EngineProcess:
                 stderr=stderr if stderr else subprocess.DEVNULL,
                 env=worker_environment(),
                 creationflags=_NO_WINDOW,
+                process_group=OWN_GROUP,
             )
         finally:
             if stderr:
@@ -372,7 +375,8 @@ class Supervisor:
         """The process ended by itself: end what it was doing and start another, or give up."""
         cause = _cause_of_death(code)
         words = process.last_words()
-        _log.error("The engine process ended: %s\n%s", cause, words)
+        # Killed from outside, it was not about to say anything: its last lines are of earlier work.
+        _log.error("The engine %s.%s", cause, "" if cause == _KILLED else f"\n{words}")
         was_loading = self._state.phase in (Phase.LOADING, Phase.RESTARTING)
         if process.seconds_in_use > _HEALTHY_SECONDS:
             self._n_deaths = 0
@@ -404,7 +408,7 @@ def _cause_of_death(code: int) -> str:
     import signal
 
     names = {
-        "SIGKILL": "was killed (by the system when memory ran out, or by hand)",
+        "SIGKILL": _KILLED,
         "SIGSEGV": "crashed (SIGSEGV)",
         "SIGABRT": "aborted (SIGABRT)",
         "SIGILL": "met an instruction that this CPU does not have (SIGILL)",

@@ -25,6 +25,7 @@ from app.server.run_recorder import RunRecorder
 from app.server.settings import ServerSettings
 from app.server_process import READY_PREFIX
 from core.errors import SlipstreamError
+from core.events import Phase
 from core.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -120,7 +121,13 @@ def _announce(settings: ServerSettings, host: ModelHost, port: int) -> None:
         if settings.announce:
             print(f"{READY_PREFIX}{url}", flush=True)
         else:
-            print(f"Slipstream serves {host.name} at {url}/v1. Ctrl-C stops it.", file=sys.stderr, flush=True)
+            print(f"{_served(host)} at {url}/v1. Ctrl-C stops it.", file=sys.stderr, flush=True)
+
+
+def _served(host: ModelHost) -> str:
+    if host.state.phase is Phase.FAILED:
+        return "Slipstream waits for a request that names another model"
+    return f"Slipstream serves {host.name}"
 
 
 def _forget_interrupt() -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from core.child_process import OWN_GROUP
 from core.machine import this_machine
 from core.pipe import Pipe, PipeClosed
 from core.quantise.messages import Failed, Go, News, Order, Sized, Stepped, Verified, Written
@@ -146,6 +147,7 @@ class QuantiseJob:
             stderr=words,
             env=worker_environment(),
             creationflags=_NO_WINDOW,
+            process_group=OWN_GROUP,
         )
         assert process.stdin is not None
         assert process.stdout is not None

@@ -97,7 +97,9 @@ def test_snapshots_come_while_it_works_and_one_when_it_is_done(office: Office) -
     assert last.n_active == 0
 
 
-def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(office: Office) -> None:
+def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(
+    office: Office, caplog: pytest.LogCaptureFixture
+) -> None:
     office.supervisor.load(options())
     for name in "abcd":
         office.supervisor.submit(Request(name, FOX, sampling=ENDLESS))
@@ -112,6 +114,8 @@ def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(o
         assert failure is not None
         assert failure.kind is FailureKind.ENGINE_DIED
         assert "was killed" in failure.message
+    assert [record.message.partition("(")[0] for record in caplog.records] == ["The engine was killed "]
+    assert "\n" not in caplog.text.rstrip("\n")
     office.supervisor.submit(Request("next", FOX, 3))
     office.wait_ended("next")
     assert office.ledger.ended["next"].reason is FinishReason.LENGTH

@@ -11,15 +11,18 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import psutil
 import pytest
 
 from app.exit_codes import ExitCode
+from app.server import main
 from app.server.listening_socket import PortTaken, listen
 from app.server.settings import ServerSettings
 from core.errors import BadOption
+from core.events import EngineState, Phase
 from tests.support import measured
 from tests.support.broken_gguf import giant
 from tests.support.gguf_factory import EMBER, metadata_of
@@ -91,13 +94,16 @@ def test_ctrl_c_while_the_model_loads_ends_at_once(start):
     assert process.stderr.read() == ""
 
 
-def test_ctrl_c_as_soon_as_the_engine_starts_ends_without_a_traceback(start):
+@pytest.mark.parametrize("interrupt", [os.kill, os.killpg], ids=["server", "terminal"])
+def test_ctrl_c_as_soon_as_the_engine_starts_ends_without_a_traceback(start, interrupt):
     process = start()
     deadline = time.monotonic() + 10
     while not psutil.Process(process.pid).children():
         assert time.monotonic() < deadline
         time.sleep(0.005)
-    process.send_signal(signal.SIGINT)
+    engine = psutil.Process(process.pid).children()[0]
+    assert os.getpgid(engine.pid) != os.getpgid(process.pid)
+    interrupt(process.pid, signal.SIGINT)
     assert process.wait(10) == ExitCode.OK
     assert process.stderr.read() == ""
 
@@ -178,6 +184,16 @@ def test_a_person_is_told_the_address(start):
     line = process.stderr.readline()
     assert "ember-q8_0" in line
     assert "http://127.0.0.1:" in line
+
+
+@pytest.mark.parametrize(
+    ("phase", "words"),
+    [(Phase.LOADING, "Slipstream serves giant at http://127.0.0.1:8642/v1."), (Phase.FAILED, "names another model at")],
+)
+def test_a_person_is_told_what_is_served(phase, words, monkeypatch, capsys):
+    monkeypatch.setenv("SLIPSTREAM_UNLISTED", "1")
+    main._announce(ServerSettings(), SimpleNamespace(name="giant", state=EngineState(phase)), 8642)
+    assert words in capsys.readouterr().err
 
 
 def test_other_machines_need_a_key():
