@@ -24,7 +24,7 @@ QToolTip { background: $raised; color: $text; border: 1px solid $border; padding
 #speedBar { background: $panel; border-top: 1px solid $border; }
 #topBar { background: $canvas; border-bottom: 1px solid $border; }
 #panelHead { background: $panel; border-bottom: 1px solid $border; }
-#canvas, #transcript, #transcriptBody { background: $canvas; border: 0; }
+#canvas, #welcome, #transcript, #transcriptBody { background: $canvas; border: 0; }
 
 QLabel { background: transparent; }
 QLabel[tone="muted"] { color: $muted; }

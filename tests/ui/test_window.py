@@ -51,6 +51,23 @@ def titles(window: MainWindow) -> list[str]:
     return [index.data() for index in rows if index.data(CHAT_ID) is not None]
 
 
+@pytest.mark.parametrize("size", [(1180, 780), (720, 480), (640, 480), (480, 360)])
+def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWindow, size: tuple[int, int]) -> None:
+    window.watch.start()
+    window.resize(*size)
+    welcome = window.page.welcome
+    qtbot.waitUntil(lambda: "Ember" in welcome.note.text())
+    qtbot.wait(20)
+    boxes = [example.geometry() for example in welcome.examples]
+    assert all(box.height() == 66 for box in boxes)
+    assert not any(one.intersects(other) for one in boxes for other in boxes if one is not other)
+    note = welcome.note.geometry()
+    assert note.height() >= welcome.note.heightForWidth(note.width())
+    assert note.bottom() < min(box.top() for box in boxes)
+    welcome.ensureWidgetVisible(welcome.examples[-1])
+    assert welcome.examples[-1].visibleRegion().boundingRect().height() == 66
+
+
 def test_a_message_is_answered_with_a_receipt_and_kept(qtbot, window: MainWindow, tmp_path: Path) -> None:
     assert window.page.stack.currentWidget() is window.page.welcome
     message = ask(qtbot, window, "Tell me a story.")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
 from ui.chat.growing_edit import GrowingEdit
 from ui.chat.speed_picker import SpeedPicker
 from ui.icon_button import IconButton
 from ui.theme import Palette, Space
+
+PLACEHOLDER, SHORT_PLACEHOLDER = "Write a message", "Message"
+NARROW = 300
 
 
 class Composer(QFrame):
@@ -23,7 +27,7 @@ class Composer(QFrame):
         self.setProperty("focused", False)
         self._is_running = False
         self.field = GrowingEdit(lambda text: self._on_enter())
-        self.field.setPlaceholderText("Write a message")
+        self.field.setPlaceholderText(PLACEHOLDER)
         self.field.setAccessibleName("Message")
         self.field.textChanged.connect(self._show_button)
         self.field.installEventFilter(self)
@@ -62,6 +66,11 @@ class Composer(QFrame):
         self.button.set_palette(palette)
         self.speed.set_palette(palette)
         self._show_button()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Say what belongs here in as many words as there is room for."""
+        super().resizeEvent(event)
+        self.field.setPlaceholderText(SHORT_PLACEHOLDER if self.width() < NARROW else PLACEHOLDER)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Show on the whole card that the field has the keyboard."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from ui.elided_label import ElidedLabel
 from ui.icons import pixmap
@@ -17,8 +17,8 @@ TOY_EXAMPLES = (
     ("Write a Python function that reverses a string.", "Some code"),
 )
 EXAMPLES = (
-    ("Explain how a local language model works, in five sentences.", "Explain"),
-    ("Write a Python script that finds duplicate files in a folder.", "Code"),
+    ("Explain in three sentences how you work.", "Explain"),
+    ("Write a Python script that finds duplicate files.", "Code"),
     ("Summarise the text that I paste next in three points.", "Summarise"),
     ("Draft a friendly reply that declines an invitation.", "Write"),
 )
@@ -29,16 +29,22 @@ TOY_TEXT = (
 )
 TEXT = "Everything you write stays on this computer."
 TWO_COLUMNS = 560
+LOW = 380  # below this height the greeting is all there is room for above the examples
 
 
-class Welcome(QWidget):
+class Welcome(QScrollArea):
     """Greets, and offers examples that can be sent with one click."""
 
     tried = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("canvas")
+        self.setObjectName("welcome")
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._body = QWidget()
+        self._body.setObjectName("canvas")
+        self.setWidget(self._body)
         self.mark = QLabel()
         self.mark.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         title = QLabel("What shall we try?")
@@ -53,7 +59,7 @@ class Welcome(QWidget):
         self.grid = QGridLayout()
         self.grid.setSpacing(Space.S)
         self.examples: list[_Example] = []
-        column = QVBoxLayout(self)
+        column = QVBoxLayout(self._body)
         column.addStretch(2)
         column.addWidget(self.mark)
         column.addSpacing(Space.S)
@@ -83,7 +89,7 @@ class Welcome(QWidget):
         for button in self.examples:
             button.tried.connect(self.tried)
         self._n_columns = 0
-        self._arrange()
+        self._fit()
 
     def set_palette(self, palette: Palette) -> None:
         """Draw for another palette."""
@@ -92,9 +98,15 @@ class Welcome(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the examples in a readable column."""
         super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
         side = max(Space.XL, (self.width() - COLUMN) // 2)
         self._column.setContentsMargins(side, Space.L, side, Space.L)
+        self.mark.setVisible(self.height() >= LOW)
         self._arrange()
+        # A scroll area asks for the least height at any width, where the note would have one line.
+        self._body.setMinimumHeight(self._column.heightForWidth(self.viewport().width()))
 
     def _arrange(self) -> None:
         n_columns = 2 if self.width() >= TWO_COLUMNS else 1
