@@ -107,6 +107,7 @@ def test_a_model_can_be_loaded_by_name(own_server):
 def test_models_are_listed_and_told(server):
     listed = server.client.models.list().data
     assert [model.id for model in listed][:2] == ["ember-q8_0", "ember-draft-q8_0"]
+    assert server.http.get("/v1/models/").json() == server.http.get("/v1/models").json()
     assert server.client.models.retrieve("ember-q8_0").owned_by == "slipstream"
     assert server.http.get("/health").json() == {
         "status": "ok", "model": "ember-q8_0", "progress": 1.0, "problem": None,
