@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +23,7 @@ from app.server.engine_bridge import Engine, EngineBridge
 from app.server.errors import UnknownModel
 from app.server.model_keeper import ModelKeeper, NoKeeper
 from app.server.settings import ServerSettings
+from app.server.side_thread import SideThread
 from core.errors import BadOption, EngineUnavailable, LoadFailed
 from core.events import EngineState, Phase
 from core.loaded_model import LoadedModel
@@ -30,6 +32,7 @@ from core.options import EngineOptions
 
 _log = logging.getLogger("slipstream.server")
 _NOTE_SECONDS = 60.0
+_LEAVE_SECONDS = 1.0
 LEAVING = "The server is shutting down."
 
 
@@ -105,8 +108,10 @@ class ModelHost:
         self._line: deque[tuple[Entry, asyncio.Future[None]]] = deque()
         self._n_leases = 0
         self._state_waiters: list[asyncio.Future[None]] = []
-        self._loader = ThreadPoolExecutor(1, "model-loader")
+        self._loader = SideThread("model-loader")
         self._is_closing = False
+        # A load that is late must not start an engine after the last one was stopped.
+        self._starting = threading.Lock()
         self._note_next = 0.0
 
     def load(self, entry: Entry) -> None:
@@ -116,7 +121,8 @@ class ModelHost:
         self._state, self._awaits_loading = EngineState(Phase.LOADING), True
         self._draft = Draft()
         # Not on the event loop: it reads headers, and waits until the memory of the model before is free.
-        self._loader.submit(self._load, entry, self._drafts.get(entry.path), entry.path not in self._drafted)
+        named, must_draft = self._drafts.get(entry.path), entry.path not in self._drafted
+        self._loader.submit(partial(self._load, entry, named, must_draft))
 
     def pair(self, entry: Entry, draft: Entry) -> None:
         """Let ``draft`` draft for a model whenever that is loaded from now on."""
@@ -129,7 +135,10 @@ class ModelHost:
 
     def _load(self, entry: Entry, named: Path | None, must_draft: bool) -> None:
         try:
-            self.engine.load(self._options(entry, named, must_draft))
+            options = self._options(entry, named, must_draft)
+            with self._starting:
+                if not self._is_closing:
+                    self.engine.load(options)
         except Exception as error:  # those who wait for the model must hear of it
             _log.exception("%s could not be loaded", entry.path)
             problem = f"The engine could not be started: {error}"
@@ -156,10 +165,11 @@ class ModelHost:
             return self._settings.engine_options(path, draft_path, must_draft=must_draft, uses_heads=uses_heads)
 
     def end(self) -> None:
-        """Stop the engine for good, after whatever load has begun."""
+        """Stop the engine for good. A load that still reads files, maybe of a slow disk, is not waited for."""
         self._is_closing = True
-        self._loader.shutdown(cancel_futures=True)
-        self.engine.close()
+        self._loader.end(_LEAVE_SECONDS)
+        with self._starting:
+            self.engine.close()
 
     def close(self) -> None:
         """Let nobody in any more, and end every call: the server is leaving."""
@@ -339,7 +349,7 @@ class ModelHost:
         now = time.monotonic()
         if self._entry is not None and now >= self._note_next and not self._is_closing:
             self._note_next = now + _NOTE_SECONDS
-            self._loader.submit(self._keeper.note_use, self._entry.path)
+            self._loader.submit(partial(self._keeper.note_use, self._entry.path))
 
     def _wake(self) -> None:
         waiters, self._state_waiters = self._state_waiters, []

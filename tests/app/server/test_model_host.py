@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from app.server.engine_bridge import EngineBridge
 from app.server.errors import UnknownModel
 from app.server.model_host import GivenModel, ModelHost
 from app.server.settings import ServerSettings
+from app.server.side_thread import SideThread
 from core.errors import EngineUnavailable, LoadFailed
 from core.events import EngineState, Phase
 from tests.support.scripted_engine import ScriptedEngine, loaded
@@ -81,6 +83,37 @@ def test_calls_wait_until_the_model_is_loaded_and_then_run_side_by_side():
         await asyncio.gather(*calls)
 
     play(scenario)
+
+
+def test_a_load_that_hangs_keeps_the_server_from_nothing():
+    has_begun, goes_on, is_over = threading.Event(), threading.Event(), threading.Event()
+
+    def draft_for(entry):
+        has_begun.set()
+        goes_on.wait(5)
+        is_over.set()
+        return Draft()
+
+    engine, bridge = ScriptedEngine(), EngineBridge()
+    host = ModelHost(engine, bridge, Shelf(), ServerSettings(), draft_for=draft_for)
+    host.load(A)
+    assert has_begun.wait(5)
+    host.end()
+    assert not is_over.is_set()
+    assert not engine.is_available
+    goes_on.set()
+    assert is_over.wait(5)
+    host._loader._thread.join(5)
+    assert engine.loads == []
+
+
+def test_what_failed_beside_does_not_cost_what_comes_after_it(caplog):
+    side, is_done = SideThread("beside"), threading.Event()
+    side.submit(lambda: 1 / 0)
+    side.submit(is_done.set)
+    assert is_done.wait(5)
+    side.end(5)
+    assert caplog.messages == ["beside failed"]
 
 
 def test_what_a_loaded_model_cannot_use_is_said_once(caplog):
