@@ -167,9 +167,7 @@ class Client:
                 connection.request(method, path, data, self.headers)
                 response = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
-                raise ServerUnreachable(
-                    f"No server answers at {self.url} ({error or type(error).__name__})."
-                ) from error
+                raise ServerUnreachable(f"No server answers at {self.url} ({_reason(error)}).") from error
             with closing(response):
                 if response.status >= 400:
                     raise _refusal(response)
@@ -185,6 +183,11 @@ def _port(parts: SplitResult) -> int | None:
         return parts.port
     except ValueError as error:
         raise ServerUnreachable(f"{parts.netloc} is not an address of a server: {error}.") from error
+
+
+def _reason(error: Exception) -> str:
+    """Return what went wrong without the number that the system has for it."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
 def _refusal(response: http.client.HTTPResponse) -> ServerRefused:

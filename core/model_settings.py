@@ -78,7 +78,7 @@ class ModelSettings:
         except BadOption as error:
             raise BadSetting(error.message) from error
         except BadRequest as error:
-            raise BadSetting(f"{error.message[:1].upper()}{error.message[1:]}.") from error
+            raise BadSetting(f"{error.message[:1].upper()}{error.message[1:]}") from error
         if self.speed is not None and self.speed not in SPEEDS:
             raise BadSetting(f"The speed must be one of {', '.join(SPEEDS)}, not {self.speed!r}.")
         if self.draft is not None and not self.draft.strip():

@@ -43,7 +43,7 @@ def bench(
 def benches() -> dict[str, str]:
     """Return the benchmarks' names with a line about each, without importing them."""
     trees = {path.stem: ast.parse(path.read_bytes()) for path in sorted((_ROOT / "benchmarks").glob("*.py"))}
-    return {name: _first_line(tree) for name, tree in trees.items() if _is_program(tree)}
+    return {name: _first_line(tree) for name, tree in trees.items() if _is_program(tree) and _reports(tree)}
 
 
 def _run(name: str, options: list[str]) -> int:
@@ -61,6 +61,11 @@ def _table(known: dict[str, str]) -> str:
 
 def _is_program(tree: ast.Module) -> bool:
     return any(isinstance(node, ast.If) and "__main__" in ast.unparse(node.test) for node in tree.body)
+
+
+def _reports(tree: ast.Module) -> bool:
+    """Whether it prints a report, as all benchmarks do; the others are programs that one of them starts."""
+    return any(isinstance(node, ast.ImportFrom) and node.module == "benchmarks.report" for node in tree.body)
 
 
 def _first_line(tree: ast.Module) -> str:

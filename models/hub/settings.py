@@ -82,7 +82,7 @@ def saved_settings(file: Path) -> dict[str, Any]:
     """What was saved in ``file``, the environment left aside; raises BadHubSetting."""
     try:
         saved = json.loads(file.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
         raise BadHubSetting(f"The Hub's settings in {file} cannot be read. Correct or delete the file.") from error

@@ -304,6 +304,7 @@ def test_errors_have_exit_codes(error: SlipstreamError, code: ExitCode) -> None:
 def test_benchmarks_are_listed_and_run(capfd: pytest.CaptureFixture[str]) -> None:
     known = benches()
     assert "engine" in known
+    assert "token_source" not in known  # a program that a benchmark starts
     assert all(known.values())
     assert cli.main(["bench"]) == ExitCode.OK
     assert "engine  " in capfd.readouterr().out

@@ -67,8 +67,9 @@ def test_texts_become_values():
     ],
 )
 def test_what_cannot_be_is_said(name, text, says):
-    with pytest.raises(BadSetting, match=says):
+    with pytest.raises(BadSetting, match=says) as caught:
         NOTHING.with_texts({name: text})
+    assert not caught.value.message.endswith("..")
 
 
 def test_saved_settings_that_cannot_be_used_do_not_cost_the_others():

@@ -10,7 +10,7 @@ from keyring.backend import KeyringBackend
 from keyring.errors import NoKeyringError, PasswordDeleteError
 
 from models.hub.errors import BadHubSetting
-from models.hub.settings import DEFAULT_ADDRESS, HubSettings, read_settings, save_settings
+from models.hub.settings import DEFAULT_ADDRESS, HubSettings, read_settings, save_settings, saved_settings
 from models.hub.token import find_token, forget_token, keep_token
 
 
@@ -57,6 +57,11 @@ def ring():
 
 def test_without_anything_the_defaults_hold(tmp_path, ring):
     assert read_settings(tmp_path / "hub.json") == HubSettings(DEFAULT_ADDRESS)
+
+
+def test_a_folder_that_cannot_be_is_as_one_that_is_not_there(tmp_path):
+    (tmp_path / "file").touch()
+    assert saved_settings(tmp_path / "file" / "config" / "hub.json") == {}
 
 
 def test_the_environment_goes_before_what_was_saved(tmp_path, ring, monkeypatch):
