@@ -22,7 +22,7 @@ from models.speed.runs import Measured
 LONGEST_CTX = 1 << 31
 # Of its free memory, the fullest device must have so much left for a model to fit well.
 _TIGHT = 0.85
-UNKNOWN_SPEED = "not known yet: slipstream doctor measures it"
+UNKNOWN_SPEED = "not known yet: ./slipstream doctor measures it"
 
 
 class Verdict(StrEnum):

@@ -105,7 +105,7 @@ def machine_facts(judged: ModelJudgement) -> Facts:
     """Return how fast a model is here: expected, with drafts, and measured."""
     facts = [
         ("Memory", FITS[judged.fit][0] if judged.fit is not None else ""),
-        ("Expected", rate(judged.empty_rate) if judged.empty_rate else judged.why_no_rate or ""),
+        ("Expected", rate(judged.empty_rate) if judged.empty_rate else "not known yet"),
     ]
     if judged.full_rate:
         facts.append(("At full context", f"{rate(judged.full_rate)} behind {count(judged.n_ctx)} tokens"))

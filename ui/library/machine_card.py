@@ -31,8 +31,10 @@ class MachineCard(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(Space.XS)
-        for part in (title, self.sentence, self.facts):
-            column.addWidget(part)
+        column.addWidget(title)
+        column.addWidget(self.sentence)
+        column.addSpacing(Space.XS)
+        column.addWidget(self.facts)
 
     def show_model(self, row: ModelRow) -> None:
         """Judge a model; one that cannot be used is not."""
@@ -54,7 +56,8 @@ class MachineCard(QWidget):
             self._asked = self._link.ask(ask.JudgeModel(self._name), self._on_judged, self._on_trouble)
 
     def _on_judged(self, judged: ModelJudgement) -> None:
-        self._say(" ".join((judged.sentence, *judged.notes)), TONES[judged.fit] if judged.fit else "problem")
+        why = [f"The speed is {judged.why_no_rate}."] if judged.why_no_rate else []
+        self._say(" ".join((judged.sentence, *judged.notes, *why)), TONES[judged.fit] if judged.fit else "problem")
         self.facts.show_facts(machine_facts(judged))
         self.facts.show()
 

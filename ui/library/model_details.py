@@ -76,6 +76,7 @@ class ModelDetailsPane(QScrollArea):
         column.setSpacing(Space.XS)
         column.addWidget(self.title)
         column.addWidget(self.name)
+        column.addSpacing(Space.XS)
         column.addWidget(self.note)
         column.addSpacing(Space.S)
         column.addWidget(self.mending)

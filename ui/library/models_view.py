@@ -52,7 +52,7 @@ class ModelsView(QWidget):
         self._rows: tuple[ModelRow, ...] = ()
         self._coming: list[ModelRow] = []
         self._last = ModelRows(())
-        self._is_asking, self._was_asked = False, False
+        self._is_asking, self._was_asked, self._was_listed = False, False, False
         self._used: str | None = None
         self._to_show: str | None = None
         self._palette = LIGHT
@@ -171,7 +171,7 @@ class ModelsView(QWidget):
         self._last = part
 
     def _on_listed(self, nothing: None) -> None:
-        self._is_asking = False
+        self._is_asking, self._was_listed = False, True
         rows = tuple(self._coming)
         if rows != self._rows or self.state.isVisible():
             self._rows = rows
@@ -236,7 +236,7 @@ class ModelsView(QWidget):
         elif words and self._rows:
             self.state.say("search", "No model like that here", "", ("Find it on the Hub", self.find_wanted.emit))
             self.stack.setCurrentWidget(self.state)
-        elif self._rows or not self._is_asking:
+        elif self._was_listed:
             text = "Download one from the Hub, or import a folder that has GGUF files."
             self.state.say("library", "No models yet", text, ("Find models", self.find_wanted.emit))
             self.stack.setCurrentWidget(self.state)

@@ -86,6 +86,7 @@ class RepositoryPane(QWidget):
         head.addLayout(row)
         head.addWidget(self.line)
         head.addWidget(self.note)
+        head.addSpacing(Space.XS)
         head.addWidget(self.recommendation)
         column.addLayout(head)
         column.addWidget(self.list, 1)

@@ -43,6 +43,12 @@ def opened(qtbot, page: LibraryPage) -> None:
     qtbot.waitUntil(lambda: page.finder.pane.repository is not None, **LONG)
 
 
+def test_before_the_first_list_came_nobody_is_told_that_there_are_no_models(qtbot, page: LibraryPage) -> None:
+    page.models.set_used("ember-q8_0")
+    assert page.models.state.title.text() == "Looking for models…"
+    listed(qtbot, page, "ember-q8_0")
+
+
 @pytest.mark.parametrize("library", ["started"], indirect=True)
 def test_models_of_this_machine_are_listed_and_described(qtbot, page: LibraryPage) -> None:
     listed(qtbot, page, "ember-q8_0")
@@ -54,6 +60,9 @@ def test_models_of_this_machine_are_listed_and_described(qtbot, page: LibraryPag
     qtbot.waitUntil(details.header.isVisible, **LONG)
     assert details.header.facts["Chat template"] == "yes"
     assert not details.remove.isVisible()
+    qtbot.waitUntil(details.machine.facts.isVisible, **LONG)
+    assert details.machine.facts.facts["Expected"] == "not known yet"
+    assert "The speed is not known yet: ./slipstream doctor measures" in details.machine.sentence.text()
 
 
 def test_a_broken_file_says_why_and_cannot_be_used(qtbot, page: LibraryPage, models_folder: Path) -> None:
