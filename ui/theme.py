@@ -141,6 +141,7 @@ class Corner:
     L = 16
 
 
+TAB_WIDTH = 32  # four letters of code
 COLUMN = 760  # widest line of the chat, for reading
 SIDEBAR = 268
 PANEL = 300

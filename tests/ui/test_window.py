@@ -19,7 +19,7 @@ from ui.chat.records import Chat, ChatSettings, Message, Role, Status
 from ui.chat.store import ChatStore
 from ui.chat.user_message import UserMessage
 from ui.main_window import MainWindow
-from ui.theme import DARK
+from ui.theme import DARK, TAB_WIDTH
 
 
 def say(qtbot, window: MainWindow, text: str) -> None:
@@ -66,6 +66,25 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWin
     assert note.bottom() < min(box.top() for box in boxes)
     welcome.ensureWidgetVisible(welcome.examples[-1])
     assert welcome.examples[-1].visibleRegion().boundingRect().height() == 66
+
+
+@pytest.mark.parametrize(
+    ("text", "is_from_right"), [("Hello", False), ("שלום", True), ("مرحبا\nHello", True), ("", False)]
+)
+def test_writing_begins_at_the_side_of_its_script(window: MainWindow, text: str, is_from_right: bool) -> None:
+    field = window.page.composer.field
+    field.setPlainText("שלום" if not is_from_right else "Hello")
+    field.setPlainText(text)
+    line = field.document().firstBlock().layout().lineAt(0)
+    begin = line.cursorToX(0)
+    begin = begin[0] if isinstance(begin, tuple) else begin
+    assert (begin > line.width() / 2) is is_from_right
+
+
+def test_a_tab_is_as_wide_as_four_letters_of_code(qtbot, window: MainWindow) -> None:
+    ask(qtbot, window, "\tHi")
+    for view in (asked_view(window).view, window.page.composer.field):
+        assert view.tabStopDistance() == TAB_WIDTH
 
 
 def test_a_message_is_answered_with_a_receipt_and_kept(qtbot, window: MainWindow, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextOption
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
+from ui.theme import TAB_WIDTH
+
 
 class GrowingEdit(QPlainTextEdit):
     """Grows from one line to ``max_lines``, then scrolls."""
@@ -22,7 +24,9 @@ class GrowingEdit(QPlainTextEdit):
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.document().setDocumentMargin(2)
+        self.setTabStopDistance(TAB_WIDTH)
         self.document().documentLayout().documentSizeChanged.connect(lambda size: self._fit())
+        self.textChanged.connect(self._align)
         self._fit()
 
     def set_max_lines(self, max_lines: int) -> None:
@@ -50,6 +54,15 @@ class GrowingEdit(QPlainTextEdit):
         """Lines wrap elsewhere now."""
         super().resizeEvent(event)
         self._fit()
+
+    def _align(self) -> None:
+        """Begin at the side where the script does: a field of plain text has one alignment, at the left by itself."""
+        is_from_right = self.document().firstBlock().textDirection() == Qt.LayoutDirection.RightToLeft
+        side = Qt.AlignmentFlag.AlignRight if is_from_right else Qt.AlignmentFlag.AlignLeft
+        option = self.document().defaultTextOption()
+        if option.alignment() != side:
+            option.setAlignment(side)
+            self.document().setDefaultTextOption(option)
 
     def _fit(self) -> None:
         n_lines = max(1, int(self.document().size().height()))

@@ -8,6 +8,8 @@ from PySide6.QtCore import QSizeF, Qt, QUrl, Signal
 from PySide6.QtGui import QTextOption, QWheelEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
 
+from ui.theme import TAB_WIDTH
+
 
 class TextView(QTextBrowser):
     """Read-only text sized to its content. Loads nothing from disk or network; a link is only reported."""
@@ -21,6 +23,7 @@ class TextView(QTextBrowser):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self.setTabStopDistance(TAB_WIDTH)
         self.setUndoRedoEnabled(False)
         self.setOpenLinks(False)
         self.setTextInteractionFlags(
