@@ -29,6 +29,7 @@ QToolTip { background: $raised; color: $text; border: 1px solid $border; padding
 QLabel { background: transparent; }
 QLabel[tone="muted"] { color: $muted; }
 QLabel[tone="strong"] { color: $text; font-weight: 600; }
+QLabel[tone="strong"]:disabled { color: $muted; }
 QLabel[tone="caption"] { color: $muted; font-size: ${caption}px; }
 QLabel[tone="section"] { color: $muted; font-size: ${caption}px; font-weight: 600; }
 QLabel[tone="title"] { font-size: ${title}px; font-weight: 600; }
@@ -75,7 +76,6 @@ QPushButton[kind="new"]:focus { padding: 6px 9px; }
 QPushButton[kind="choice"] { text-align: left; border: 2px solid transparent; background: transparent; padding: 0; }
 QPushButton[kind="choice"]:hover, QPushButton[kind="choice"]:focus { background: $hover; }
 QPushButton[kind="choice"]:focus { border-color: $focus; padding: 0; }
-QPushButton[kind="choice"]:disabled QLabel { color: $muted; }
 QPushButton[kind="tab"] { background: transparent; border: 2px solid transparent; color: $muted; padding: 5px 10px; }
 QPushButton[kind="tab"]:hover { background: $hover; color: $text; }
 QPushButton[kind="tab"]:checked { color: $text; background: $pressed; font-weight: 600; }

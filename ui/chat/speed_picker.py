@@ -56,8 +56,7 @@ class SpeedPicker(QToolButton):
         """Show the choices above the button."""
         self.card.fill(self.speed, self._no_spark, self._palette, self.devicePixelRatioF())
         window = self.window()
-        self.card.setFixedWidth(min(CARD_WIDTH, window.width() - 2 * Space.S))
-        self.card.adjustSize()
+        self.card.fit(min(CARD_WIDTH, window.width() - 2 * Space.S))
         corner = self.mapTo(window, QPoint(self.width() - self.card.width(), -self.card.height() - Space.S))
         left = min(max(corner.x(), Space.S), window.width() - self.card.width() - Space.S)
         self.card.move(window.mapToGlobal(QPoint(left, corner.y())))
@@ -79,7 +78,7 @@ class SpeedCard(QFrame):
         super().__init__(parent, Qt.WindowType.Popup)
         self.setObjectName("speedCard")
         self.rows = {choice.speed: _Row(choice) for choice in CHOICES}
-        column = QVBoxLayout(self)
+        self._column = column = QVBoxLayout(self)
         column.setContentsMargins(Space.XS + 2, Space.XS + 2, Space.XS + 2, Space.XS + 2)
         column.setSpacing(0)
         for speed, row in self.rows.items():
@@ -91,6 +90,16 @@ class SpeedCard(QFrame):
         for speed, row in self.rows.items():
             row.set_mark(pixmap("check", palette.accent, 16, ratio) if speed is shown else None)
         self.rows[Speed.SPARK].set_problem(no_spark)
+
+    def fit(self, width: int) -> None:
+        """Be so wide, and give each choice the height that its lines take there."""
+        self.setFixedWidth(width)
+        self.ensurePolished()
+        for margins in (self.contentsMargins(), self._column.contentsMargins()):
+            width -= margins.left() + margins.right()
+        for row in self.rows.values():
+            row.setFixedHeight(row.heightForWidth(width))
+        self.adjustSize()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move with the arrows."""
@@ -153,18 +162,6 @@ class _Row(QPushButton):
         self.setEnabled(not problem)
         self._line.setText(problem or self._choice.line)
         self.setAccessibleDescription(self._line.text())
-
-    def sizeHint(self) -> QSize:
-        """Have room for the lines, also where they wrap."""
-        return self._grid.sizeHint()
-
-    def minimumSizeHint(self) -> QSize:
-        """Be no narrower than the words allow."""
-        return self._grid.minimumSize()
-
-    def hasHeightForWidth(self) -> bool:
-        """Long reasons wrap."""
-        return True
 
     def heightForWidth(self, width: int) -> int:
         """Return the height that the wrapped lines take."""

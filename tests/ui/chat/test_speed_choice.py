@@ -14,6 +14,7 @@ from ui.chat.records import Chat, ChatSettings, Message, Role, Status, Timings
 from ui.chat.speeds import DeepProgress, DeepReceipt, DeepStage, Speed
 from ui.chat.store import MIGRATIONS, ChatStore
 from ui.main_window import MainWindow
+from ui.theme import LIGHT
 
 
 def ask(qtbot, window: MainWindow, text: str) -> Message:
@@ -51,6 +52,19 @@ def test_the_speed_goes_with_the_request_and_stays_with_the_chat(qtbot, window: 
     window.desk.open(first)
     qtbot.waitUntil(lambda: window.desk.current.chat.id == first)
     assert window.page.composer.speed.speed is Speed.FAST
+
+
+def test_a_choice_that_cannot_be_looks_it_and_each_is_as_tall_as_its_lines(qtbot, window: MainWindow) -> None:
+    picker = window.page.composer.speed
+    picker.set_no_spark("No small model.")
+    picker.open()
+    rows = picker.card.rows
+    named = {speed: row._name.palette().windowText().color().name() for speed, row in rows.items()}
+    assert named.pop(Speed.SPARK) == LIGHT.muted
+    assert set(named.values()) == {LIGHT.text}
+    assert all(row.height() == row.heightForWidth(row.width()) for row in rows.values())
+    assert rows[Speed.SPARK].height() < rows[Speed.DEEP].height()
+    picker.card.hide()
 
 
 def test_resetting_the_sampling_leaves_the_speed(qtbot, window: MainWindow) -> None:
