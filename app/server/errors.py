@@ -124,13 +124,20 @@ _RULES: Mapping[str, tuple[str, str]] = {
     "extra_forbidden": ("unknown_parameter", "The field {field} is not known or not supported here: leave it out."),
     "greater_than_equal": ("integer_below_min_value", "{field} must be {ge} or more, not {input}."),
     "less_than_equal": ("integer_above_max_value", "{field} must be {le} or less, not {input}."),
-    "too_short": ("array_below_min_length", "{field} must have at least {min_length} entries, not {actual_length}."),
-    "too_long": ("array_above_max_length", "{field} can have at most {max_length} entries, not {actual_length}."),
+    "too_short": ("array_below_min_length", "{field} must have {min_length} or more entries, not {actual_length}."),
+    "too_long": ("array_above_max_length", "{field} must have {max_length} or fewer entries, not {actual_length}."),
     "json_invalid": ("invalid_json", "The body is not valid JSON: {error}."),
 }
 
 
 _SHOULD_BE = "Input should be "
+_JSON_WORDS = (
+    ("a valid dictionary or object to extract fields from", "a JSON object"),
+    ("a valid dictionary", "a JSON object"),
+    ("a valid list", "a list"),
+    ("True", "true"),
+    ("False", "false"),
+)
 
 
 def from_validation(problems: Iterable[Mapping[str, Any]]) -> ApiError:
@@ -159,8 +166,10 @@ def from_validation(problems: Iterable[Mapping[str, Any]]) -> ApiError:
 
 def _must_be(message: str) -> str:
     """Return what pydantic's "Input should be …" asks for."""
-    wanted = message.removeprefix(_SHOULD_BE)
-    return "a JSON object" if "dictionary" in wanted else wanted.replace("a valid list", "a list")
+    wanted, _, _ = message.removeprefix(_SHOULD_BE).partition(" or instance of")
+    for pythons, jsons in _JSON_WORDS:
+        wanted = wanted.replace(pythons, jsons)
+    return wanted
 
 
 def _field_name(place: Iterable[Any]) -> str:

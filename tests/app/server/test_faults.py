@@ -168,6 +168,24 @@ def test_a_check_of_health_may_ask_for_the_head_alone(server):
     assert (answer.status_code, answer.content) == (200, b"")
 
 
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"messages": "Hi"}, "messages must be a list."),
+        ({"messages": []}, "messages must have 1 or more entries, not 0."),
+        ({"messages": ["Hi"]}, "messages[0] must be a JSON object."),
+        ({"messages": USER, "store": True}, "store must be false."),
+        ({"messages": USER, "metadata": 1}, "metadata must be a JSON object."),
+        ({"messages": USER, "seed": 1.5}, "seed must be a valid integer."),
+        ({"messages": USER, "top_p": 7}, "top_p must be between 0.0 and 1.0, not 7.0."),
+    ],
+)
+def test_what_a_field_must_be_is_said_in_words_of_json(server, fields, sentence):
+    answer = server.http.post("/v1/chat/completions", json=fields)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"] == sentence
+
+
 def test_a_body_of_another_type_is_refused(server):
     assert post(server, b"{}", Content_Type="text/plain").status_code == 415
 
