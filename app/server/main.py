@@ -49,7 +49,7 @@ def run_server(settings: ServerSettings) -> int:
     try:
         listening = listen(settings.host, settings.port)
     except SlipstreamError as error:
-        print(error.message, file=sys.stderr)
+        _say(error, settings)
         return ExitCode.PORT_TAKEN if isinstance(error, PortTaken) else ExitCode.USAGE
     with listening:
         return _run(settings, listening)
@@ -61,7 +61,7 @@ def _run(settings: ServerSettings, listening: socket.socket) -> int:
         entry = _entry(settings.model, models)
         draft = find_draft(settings.draft, models) if settings.draft is not None else None
     except SlipstreamError as error:
-        print(error.message, file=sys.stderr)
+        _say(error, settings)
         return ExitCode.MODEL
     bridge = EngineBridge()
     supervisor = Supervisor(bridge.deliver, log_folder=log_folder(), cache_folder=cache_folder())
@@ -88,6 +88,11 @@ def _run(settings: ServerSettings, listening: socket.socket) -> int:
         host.end()
         recorder.save()
     return ExitCode.OK
+
+
+def _say(error: SlipstreamError, settings: ServerSettings) -> None:
+    # To a person as all commands say it; a program that waits for the announcement says it in its own way.
+    print(error.message if settings.announce else f"Error: {error.message}", file=sys.stderr)
 
 
 def _serve(settings: ServerSettings, host: ModelHost, listening: socket.socket) -> None:

@@ -125,10 +125,13 @@ def test_a_taken_port_is_named_with_its_holder_and_a_free_one(start):
     assert "--port" in message
 
 
-def test_a_model_that_is_not_there_ends_with_the_names_there_are(start):
-    process = start("--model", "nothing")
+@pytest.mark.parametrize(("announce", "begin"), [(False, "Error: There is"), (True, "There is")])
+def test_a_model_that_is_not_there_ends_with_the_names_there_are(start, announce, begin):
+    process = start("--model", "nothing", announce=announce)
     assert process.wait(10) == ExitCode.MODEL
-    assert "ember-q8_0" in process.stderr.read()
+    message = process.stderr.read()
+    assert message.startswith(begin)
+    assert "ember-q8_0" in message
 
 
 def test_a_model_that_does_not_load_leaves_a_server_that_can_load_another(start, tmp_path):
