@@ -64,6 +64,7 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWin
     note = welcome.note.geometry()
     assert note.height() >= welcome.note.heightForWidth(note.width())
     assert note.bottom() < min(box.top() for box in boxes)
+    assert welcome.focusPolicy() == Qt.FocusPolicy.NoFocus
     welcome.ensureWidgetVisible(welcome.examples[-1])
     assert welcome.examples[-1].visibleRegion().boundingRect().height() == 66
 

@@ -41,6 +41,7 @@ class Welcome(QScrollArea):
         super().__init__(parent)
         self.setObjectName("welcome")
         self.setWidgetResizable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # a click beside the examples leaves the field the keyboard
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._body = QWidget()
         self._body.setObjectName("canvas")
