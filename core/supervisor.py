@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import logging
-import os
-import queue
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from core.child_process import OWN_GROUP
-from core.commands import Cancel, Command, Load, Submit
+from core.commands import Cancel, Load, Submit
+from core.engine_process import EngineProcess
 from core.errors import EngineUnavailable, LoadFailed
 from core.events import Ended, EngineState, Event, Failure, FailureKind, FinishReason, Phase, Started, Token
 from core.loaded_model import LoadedModel
-from core.openmp import WAITING
 from core.options import EngineOptions
-from core.pipe import Pipe, PipeClosed
+from core.pipe import PipeClosed
 from core.request import Request
 from core.snapshot import Snapshot
 
@@ -36,114 +31,6 @@ _BACK_OFF = (0.0, 1.0, 2.0)
 # An engine that lived this long with its model loaded is trusted again.
 _HEALTHY_SECONDS = 60.0
 _KILLED = "was killed (by the system when memory ran out, or by hand)"
-_LEAVE_SECONDS = 3.0
-# Windows would open a console for the engine.
-_NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
-_LOG_TAIL = 6
-
-
-def worker_command() -> list[str]:
-    """Return the command that starts an engine process. -P: what lies in the user's folder is not to be imported."""
-    return [sys.executable, "-P", "-m", "core.worker"]
-
-
-def worker_environment() -> dict[str, str]:
-    """Return the engine's environment; what the user has set about threads stays."""
-    root = str(Path(__file__).resolve().parent.parent)
-    path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part)
-    return {**WAITING, **os.environ, "PYTHONPATH": path, "GGML_NO_BACKTRACE": "1"}
-
-
-class EngineProcess:
-    """One run of the engine process, from its start to its end."""
-
-    def __init__(self, options: EngineOptions, *, log_path: Path | None, cache_folder: Path) -> None:
-        """Start the process and tell it to load. Its stderr goes to ``log_path``."""
-        self.log_path = log_path
-        self.ready_at: float | None = None
-        stderr = open(log_path, "ab") if log_path else None  # noqa: SIM115 - closed below, after the start
-        try:
-            self._process = subprocess.Popen(
-                worker_command(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr if stderr else subprocess.DEVNULL,
-                env=worker_environment(),
-                creationflags=_NO_WINDOW,
-                process_group=OWN_GROUP,
-            )
-        finally:
-            if stderr:
-                stderr.close()
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        # The descriptors stay owned by the Popen object, which closes them in ``close``.
-        self.pipe = Pipe(self._process.stdout.fileno(), self._process.stdin.fileno())
-        self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
-        self._sender = threading.Thread(target=self._send_all, name="engine-sender", daemon=True)
-        self._sender.start()
-        self.send(Load(options, cache_folder))
-
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        return self._process.pid
-
-    def send(self, command: Command) -> None:
-        """Send a command and return at once, even where the engine is slow to read.
-
-        One that a dead engine does not get is not missed: its requests are ended anyway.
-        """
-        self._commands.put(command)
-
-    def _send_all(self) -> None:
-        while (command := self._commands.get()) is not None:
-            try:
-                self.pipe.send(command)
-            except PipeClosed:
-                _log.info("The engine process %d is gone", self.pid)
-                return
-
-    def kill(self) -> None:
-        """End the process at once and wait until its memory is free again: it keeps nothing that could be lost."""
-        self._process.kill()
-        try:
-            self._process.wait(_LEAVE_SECONDS)
-        except subprocess.TimeoutExpired:
-            _log.warning("The engine process %d does not end", self.pid)
-
-    @property
-    def seconds_in_use(self) -> float:
-        """How long the model was loaded; 0 where it never was."""
-        return 0.0 if self.ready_at is None else time.monotonic() - self.ready_at
-
-    def wait(self) -> int:
-        """Wait for the process to end and return its exit code (negative: the signal)."""
-        return self._process.wait()
-
-    def close(self) -> None:
-        """Close the pipes of a process that has ended."""
-        # Not under a send: the system gives the descriptors to the next file or socket that is opened.
-        self._commands.put(None)
-        self._sender.join()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                try:
-                    stream.close()
-                except OSError:
-                    continue
-
-    def last_words(self) -> str:
-        """Return the last lines of the log."""
-        if self.log_path is None:
-            return ""
-        try:
-            with open(self.log_path, "rb") as log:
-                log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
-                lines = log.read().decode("utf-8", "replace").splitlines()
-        except OSError:
-            return ""
-        return "\n".join(line for line in lines[-_LOG_TAIL:] if line.strip())
 
 
 class Supervisor:
@@ -164,12 +51,23 @@ class Supervisor:
         self._state = EngineState(Phase.EMPTY)
         self._options: EngineOptions | None = None
         self._process: EngineProcess | None = None
+        # One that waits to be told what to load.
+        self._spare: EngineProcess | None = None
         self._live: dict[str, Request] = {}
         self._queued: dict[str, Request] = {}
         self._n_deaths = 0
         self._generation = 0
 
     # -- the model ----------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Start a process ahead of the next ``load``, where none runs: its imports take half a second."""
+        with self._lock:
+            if self._process is None and self._spare is None:
+                try:
+                    self._spare = EngineProcess(self._log_path())
+                except OSError as error:
+                    _log.warning("An engine process could not be started ahead of its model: %s", error)
 
     def load(self, options: EngineOptions) -> None:
         """Start loading a model and return at once; the listener hears how it goes.
@@ -263,12 +161,17 @@ class Supervisor:
         """Start a process for the current options; a thread follows it to its end."""
         assert self._options is not None
         self._generation += 1
+        process, self._spare = self._spare, None
+        if process is not None and not process.is_running:
+            process.close()
+            process = None
         try:
-            log_path = self._log_path()
-            self._process = EngineProcess(self._options, log_path=log_path, cache_folder=self._cache_folder)
+            process = process or EngineProcess(self._log_path())
         except OSError as error:
             self._give_up(f"The engine process could not be started: {error}")
             return
+        self._process = process
+        process.send(Load(self._options, self._cache_folder))
         arguments = (self._process, self._generation)
         threading.Thread(target=self._follow, args=arguments, name="engine-follower", daemon=True).start()
 
@@ -289,10 +192,14 @@ class Supervisor:
         with self._change:
             with self._lock:
                 before = self._stop(reason)
+                spare, self._spare = self._spare, None
                 self._options = None
                 self._publish(EngineState(Phase.EMPTY))
             if before is not None:
                 before.kill()
+            if spare is not None:
+                spare.kill()
+                spare.close()
 
     def _stop(self, reason: str) -> EngineProcess | None:
         """End all requests and hear no more of the process, if any; return it: the caller kills it."""

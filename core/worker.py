@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
+import gc
 import logging
 import os
 import queue
@@ -130,6 +132,7 @@ def main() -> int:
     sys.setswitchinterval(_SWITCH_SECONDS)
     pipe = own_streams()
     die_with_parent()
+    _import_ahead()
     try:
         command = pipe.receive()
     except PipeClosed:
@@ -141,6 +144,7 @@ def main() -> int:
     if engines is None:
         outbox.close()
         return _EXIT_NOT_LOADED
+    gc.freeze()  # what was imported stays for good: looking through it again and again would hold up steps
     try:
         Worker(engines, pipe, outbox).run()
     except Exception:
@@ -160,6 +164,14 @@ def _in_steps(report: Callable[[float], None]) -> Callable[[float], None]:
             report(share)
 
     return step
+
+
+def _import_ahead() -> None:
+    """Import what loading needs, while the server still decides what to load."""
+    with contextlib.suppress(Exception):  # it is said when a model is to be loaded
+        import core.loading
+        import core.peak_finder
+        import core.spark  # noqa: F401
 
 
 def _load(command: Load, outbox: Outbox) -> Engines | None:

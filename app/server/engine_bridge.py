@@ -23,6 +23,9 @@ MAX_REQUESTS = 2_048
 class Engine(Protocol):
     """What the server asks of a supervisor."""
 
+    def prepare(self) -> None:
+        """Get ready for a load whose options are not known yet."""
+
     def load(self, options: EngineOptions) -> None:
         """Load a model in place of the one there is."""
 

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from app.server.body import Body
 from core.errors import BadRequest, EngineUnavailable, LoadFailed, SlipstreamError
 from core.events import Failure, FailureKind
 
@@ -173,6 +172,8 @@ def _must_be(message: str) -> str:
 
 
 def _field_name(place: Iterable[Any]) -> str:
+    from app.server.body import Body  # not before there is a request: pydantic takes its time
+
     # pydantic puts the names of tried union members into the place; they are no fields of the request.
     members = {"str", "float", "int", "bool", *(body.__name__ for body in Body.__subclasses__())}
     name = ""

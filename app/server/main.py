@@ -21,7 +21,6 @@ from app.server.engine_bridge import EngineBridge
 from app.server.listening_socket import PortTaken, listen
 from app.server.model_host import Entry, GivenModel, ModelHost
 from app.server.model_keeper import UserKeeper
-from app.server.run_recorder import RunRecorder
 from app.server.settings import ServerSettings
 from app.server_process import READY_PREFIX
 from core.errors import SlipstreamError
@@ -72,13 +71,11 @@ def _run(settings: ServerSettings, listening: socket.socket) -> int:
         return draft_for(entry, models, settings)
 
     host = ModelHost(supervisor, bridge, models, settings, UserKeeper(), draft_of)
-    recorder = RunRecorder(cache_folder(), lambda: host.model)
-    bridge.recorder = recorder
     try:
         if draft is not None:
             host.pair(entry, draft)
         host.load(entry)
-        _serve(settings, host, listening)
+        _serve(settings, host, bridge, listening)
     except KeyboardInterrupt:
         # Ctrl-C before the event loop ran: nobody was served yet.
         _forget_interrupt()
@@ -86,7 +83,6 @@ def _run(settings: ServerSettings, listening: socket.socket) -> int:
     finally:
         discovery.withdraw()
         host.end()
-        recorder.save()
     return ExitCode.OK
 
 
@@ -95,10 +91,11 @@ def _say(error: SlipstreamError, settings: ServerSettings) -> None:
     print(error.message if settings.announce else f"Error: {error.message}", file=sys.stderr)
 
 
-def _serve(settings: ServerSettings, host: ModelHost, listening: socket.socket) -> None:
+def _serve(settings: ServerSettings, host: ModelHost, bridge: EngineBridge, listening: socket.socket) -> None:
     # These take most of the start; the engine loads meanwhile.
     from app.server.application import create_application
     from app.server.http_server import HttpServer
+    from app.server.run_recorder import RunRecorder
 
     port: int = listening.getsockname()[1]
 
@@ -106,8 +103,12 @@ def _serve(settings: ServerSettings, host: ModelHost, listening: socket.socket) 
         gc.freeze()  # what was imported stays for good: looking through it again and again would stall the streams
         _announce(settings, host, port)
 
+    recorder = bridge.recorder = RunRecorder(cache_folder(), lambda: host.model)
     application = create_application(settings, host)
-    HttpServer(application, on_started, on_stop=host.close).serve_until_stopped(listening)
+    try:
+        HttpServer(application, on_started, on_stop=host.close).serve_until_stopped(listening)
+    finally:
+        recorder.save()
 
 
 def _entry(model: str | None, models: Catalog) -> Entry:

@@ -135,6 +135,9 @@ class ModelHost:
 
     def _load(self, entry: Entry, named: Path | None, must_draft: bool) -> None:
         try:
+            with self._starting:
+                if not self._is_closing:
+                    self.engine.prepare()
             options = self._options(entry, named, must_draft)
             with self._starting:
                 if not self._is_closing:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import IO
 
 from core.child_process import OWN_GROUP
+from core.engine_process import worker_environment
 from core.machine import this_machine
 from core.pipe import Pipe, PipeClosed
 from core.quantise.messages import Failed, Go, News, Order, Sized, Stepped, Verified, Written
-from core.supervisor import worker_environment
 from models.download.disk_space import check_space
 from models.download.errors import DownloadError, Stopped, told
 from models.download.lock import only_one

@@ -83,6 +83,36 @@ def test_a_request_runs_in_another_process(office: Office) -> None:
     assert model.chat_template is not None
 
 
+def test_a_process_that_was_started_ahead_loads_the_model(office: Office) -> None:
+    office.supervisor.prepare()
+    office.supervisor.prepare()
+    assert office.supervisor._spare is not None
+    ahead = office.supervisor._spare.pid
+    office.supervisor.load(options())
+    office.supervisor.wait_ready(20)
+    assert office.supervisor.engine_pid == ahead
+    office.supervisor.prepare()
+    assert office.supervisor._spare is None, "one that runs is not doubled"
+
+
+def test_a_process_that_was_started_ahead_and_is_gone_is_replaced(office: Office) -> None:
+    office.supervisor.prepare()
+    assert office.supervisor._spare is not None
+    office.supervisor._spare.kill()
+    office.supervisor.load(options())
+    office.supervisor.wait_ready(20)
+    assert office.phases == [Phase.LOADING, Phase.READY]
+
+
+def test_a_process_that_was_started_ahead_leaves_with_the_supervisor(office: Office) -> None:
+    office.supervisor.prepare()
+    spare = office.supervisor._spare
+    assert spare is not None
+    office.supervisor.close()
+    assert not spare.is_running
+    assert office.supervisor.engine_pid is None
+
+
 def test_snapshots_come_while_it_works_and_one_when_it_is_done(office: Office) -> None:
     office.supervisor.load(options())
     office.supervisor.submit(Request("a", FOX, 300, sampling=ENDLESS))

@@ -20,6 +20,9 @@ class ScriptedEngine:
         self.cancelled: list[str] = []
         self.is_available = True
 
+    def prepare(self) -> None:
+        pass
+
     def load(self, options: EngineOptions) -> None:
         self.options.append(options)
         self.loads.append(options.model_path)

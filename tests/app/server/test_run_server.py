@@ -86,6 +86,13 @@ def test_a_signal_in_the_middle_of_a_stream_ends_it_with_a_sentence(start, tmp_p
     assert process.stderr.read() == ""
 
 
+def test_the_engine_is_started_before_what_speaks_http_is_imported():
+    slow = {"fastapi", "pydantic", "uvicorn", "jinja2", "numpy", "llama_cpp", "models.speed.work"}
+    code = f"import sys, app.server.main; print(*({slow} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []
+
+
 def test_ctrl_c_while_the_model_loads_ends_at_once(start):
     process = start()
     address(process)
