@@ -7,7 +7,6 @@ import contextlib
 import gc
 import logging
 import os
-import signal
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from app.exit_codes import ExitCode
 from app.model_choice import catalog, find_draft, find_model
 from app.pairing.draft import Draft
 from app.paths import cache_folder, log_folder, starter_folder
+from app.server.early_interrupts import EarlyInterrupts
 from app.server.engine_bridge import EngineBridge
 from app.server.listening_socket import PortTaken, listen
 from app.server.model_host import Entry, GivenModel, ModelHost
@@ -42,8 +42,10 @@ def run_server(settings: ServerSettings) -> int:
 
     A model that cannot be loaded does not end the server: its state says what is wrong, and another can be chosen.
     """
+    interrupts = EarlyInterrupts()
     if settings.exit_with_stdin:
-        _leave_with_stdin()
+        # Leave, as after Ctrl-C, when standard input ends: whoever started us is gone, maybe before we were ready.
+        threading.Thread(target=_follow_stdin, name="stdin", daemon=True).start()
     _log_to_file_and_stderr()
     try:
         listening = listen(settings.host, settings.port)
@@ -51,10 +53,10 @@ def run_server(settings: ServerSettings) -> int:
         _say(error, settings)
         return ExitCode.PORT_TAKEN if isinstance(error, PortTaken) else ExitCode.USAGE
     with listening:
-        return _run(settings, listening)
+        return _run(settings, listening, interrupts)
 
 
-def _run(settings: ServerSettings, listening: socket.socket) -> int:
+def _run(settings: ServerSettings, listening: socket.socket, interrupts: EarlyInterrupts) -> int:
     models = catalog()
     try:
         entry = _entry(settings.model, models)
@@ -75,11 +77,7 @@ def _run(settings: ServerSettings, listening: socket.socket) -> int:
         if draft is not None:
             host.pair(entry, draft)
         host.load(entry)
-        _serve(settings, host, bridge, listening)
-    except KeyboardInterrupt:
-        # Ctrl-C before the event loop ran: nobody was served yet.
-        _forget_interrupt()
-        return ExitCode.OK
+        _serve(settings, host, bridge, listening, interrupts)
     finally:
         discovery.withdraw()
         host.end()
@@ -91,7 +89,13 @@ def _say(error: SlipstreamError, settings: ServerSettings) -> None:
     print(error.message if settings.announce else f"Error: {error.message}", file=sys.stderr)
 
 
-def _serve(settings: ServerSettings, host: ModelHost, bridge: EngineBridge, listening: socket.socket) -> None:
+def _serve(
+    settings: ServerSettings,
+    host: ModelHost,
+    bridge: EngineBridge,
+    listening: socket.socket,
+    interrupts: EarlyInterrupts,
+) -> None:
     # These take most of the start; the engine loads meanwhile.
     from app.server.application import create_application
     from app.server.http_server import HttpServer
@@ -100,11 +104,16 @@ def _serve(settings: ServerSettings, host: ModelHost, bridge: EngineBridge, list
     port: int = listening.getsockname()[1]
 
     def on_started(server: HttpServer) -> None:
+        if interrupts.came:
+            server.stop()
+            return
         gc.freeze()  # what was imported stays for good: looking through it again and again would stall the streams
         _announce(settings, host, port)
 
     recorder = bridge.recorder = RunRecorder(cache_folder(), lambda: host.model)
     application = create_application(settings, host)
+    if interrupts.came:
+        return
     try:
         HttpServer(application, on_started, on_stop=host.close).serve_until_stopped(listening)
     finally:
@@ -134,22 +143,6 @@ def _served(host: ModelHost) -> str:
     if host.state.phase is Phase.FAILED:
         return "Slipstream waits for a request that names another model"
     return f"Slipstream serves {host.name}"
-
-
-def _forget_interrupt() -> None:
-    """Let this process end with its exit code although it was interrupted.
-
-    Where Ctrl-C arrives inside of an ``exec`` (dataclasses are made by one, and imports make many), CPython notes that
-    nobody handled it, and ends the process by SIGINT even if somebody did. Any further ``exec`` withdraws the note.
-    """
-    exec("")
-
-
-def _leave_with_stdin() -> None:
-    """Leave, as after Ctrl-C, when standard input ends: whoever started us is gone, maybe before we were ready."""
-    # A shell lets its background jobs ignore this signal, and they pass that on.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    threading.Thread(target=_follow_stdin, name="stdin", daemon=True).start()
 
 
 def _follow_stdin() -> None:

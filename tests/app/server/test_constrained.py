@@ -148,7 +148,7 @@ def test_strict_tools_leave_the_choice_and_bind_the_arguments(server):
         ({"regex": ""}, "regex", "empty"),
         ({"grammar": "root ::= x"}, "grammar", "Rule 'x' not found"),
         ({"json_schema": {"not": {}}}, "json_schema", "Unimplemented"),
-        ({"json_schema": 3}, "json_schema", "valid"),
+        ({"json_schema": 3}, "json_schema", "json_schema must be a JSON object."),
         ({"regex": "a", "grammar": 'root ::= "a"'}, "grammar", "regex and grammar cannot be followed both"),
         ({"tool_choice": "required"}, None, "needs tools"),
         ({"tool_choice": "sometimes", "tools": [DICE]}, "tool_choice", "required"),
@@ -160,7 +160,7 @@ def test_strict_tools_leave_the_choice_and_bind_the_arguments(server):
         (
             {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": 3}}},
             "response_format.json_schema.schema",
-            "response_format.json_schema.schema: Input should be",
+            "response_format.json_schema.schema must be a JSON object.",
         ),
         (
             {"tool_choice": {"type": "function", "name": "roll_dice"}, "tools": [DICE]},
@@ -170,7 +170,7 @@ def test_strict_tools_leave_the_choice_and_bind_the_arguments(server):
         (
             {"tool_choice": {"type": "allowed_tools"}, "tools": [DICE]},
             "tool_choice.type",
-            "tool_choice.type: Input should be 'function'.",
+            "tool_choice.type must be 'function'.",
         ),
         (
             {

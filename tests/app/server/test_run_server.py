@@ -19,6 +19,7 @@ import pytest
 
 from app.exit_codes import ExitCode
 from app.server import main
+from app.server.early_interrupts import EarlyInterrupts
 from app.server.listening_socket import PortTaken, listen
 from app.server.settings import ServerSettings
 from core.errors import BadOption
@@ -91,6 +92,17 @@ def test_the_engine_is_started_before_what_speaks_http_is_imported():
     code = f"import sys, app.server.main; print(*({slow} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
+
+
+def test_ctrl_c_before_the_server_runs_is_noted_and_not_raised():
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        interrupts = EarlyInterrupts()
+        assert not interrupts.came
+        signal.raise_signal(signal.SIGINT)
+        assert interrupts.came
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_ctrl_c_while_the_model_loads_ends_at_once(start):
