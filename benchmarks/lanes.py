@@ -40,6 +40,8 @@ _FEW, _MANY = 16, 256
 _PLAN_STEPS = 60
 # The pace of a single request is what varies most: the rest takes no more rounds than this.
 _FEW_ROUNDS = 3
+# Rounds of whole batches still differ by several per cent on a machine that is not alone.
+_BATCH_ROUNDS = 7
 # Where in the list of prompts those of the fast lane begin.
 _FAST_PLACES = 1_900
 _FIRST_TOKENS = 4
@@ -177,7 +179,7 @@ def measure_pace(lanes: Lanes, way: str, options: argparse.Namespace) -> Row:
 def measure_batch(lanes: Lanes, way: str, options: argparse.Namespace) -> Row:
     """Return the row of the batch lane alone against plain concurrent requests."""
     pairs = []
-    for turn in range(min(options.rounds, _FEW_ROUNDS)):
+    for turn in range(min(options.rounds, _BATCH_ROUNDS)):
         texts = prompts.mixed(options.slots, turn * options.slots)
         order = (Lane.STANDARD, Lane.BATCH, Lane.BATCH, Lane.STANDARD)
         first, second, third, fourth = [lanes.throughput(lane, texts, options.tokens // 2) for lane in order]
