@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote
 
+from core.guidance.json_pointer import child, escaped, keys, unescaped
 from core.guidance.least_fixed_point import find_cycle, least_fixed_point
 
 Kinds = frozenset[str]
@@ -94,7 +94,7 @@ class _Graph:
         if isinstance(properties, dict) and isinstance(required, list):
             for name in required:
                 if isinstance(name, str) and name in properties:
-                    found[f"{pointer}/properties/{_escaped(name)}"] = properties[name]
+                    found[f"{pointer}/properties/{escaped(name)}"] = properties[name]
         self._parts |= found
         needs = list(found)
         target = self._target(part.get("$ref"))
@@ -108,15 +108,14 @@ class _Graph:
         if not isinstance(reference, str) or not (reference == _ROOT or reference.startswith("#/")):
             return None
         pointer, part = _ROOT, self._root
-        for step in unquote(reference).split("/")[1:]:
-            key = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(part, list) and key.isdigit() and int(key) < len(part):
-                part = part[int(key)]
-            elif isinstance(part, dict) and key in part and not _is_base(part, pointer):
-                part = part[key]
-            else:
+        for key in keys(reference):
+            if isinstance(part, dict) and _is_base(part, pointer):
                 return None
-            pointer = f"{pointer}/{_escaped(key)}"
+            try:
+                part = child(part, key)
+            except LookupError:
+                return None
+            pointer = f"{pointer}/{escaped(key)}"
         self._parts[pointer] = part
         return pointer
 
@@ -151,7 +150,7 @@ class _Graph:
         others = known.get(f"{pointer}/additionalProperties", _ALL) if not part.get("patternProperties") else _ALL
         required = [name for name in _list(part, "required") if isinstance(name, str)]
         for name in required:
-            if not (known[f"{pointer}/properties/{_escaped(name)}"] if name in properties else others):
+            if not (known[f"{pointer}/properties/{escaped(name)}"] if name in properties else others):
                 return False
         return bool(others or properties or not _count(part, "minProperties"))
 
@@ -191,11 +190,7 @@ def _is_base(part: dict[str, Any], pointer: str) -> bool:
     return pointer != _ROOT and ("$id" in part or ("id" in part and isinstance(part["id"], str)))
 
 
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
-
-
 def _name(pointer: str) -> str:
     if pointer == _ROOT:
         return "the schema"
-    return pointer.rsplit("/", 1)[-1].replace("~1", "/").replace("~0", "~")
+    return unescaped(pointer.rsplit("/", 1)[-1])

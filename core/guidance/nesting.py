@@ -10,7 +10,8 @@ import json
 import re
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
-from urllib.parse import unquote
+
+from core.guidance.json_pointer import child, keys
 
 MOST_LEVELS = 2_000
 _ROOT = "#"
@@ -146,14 +147,11 @@ class _Schema:
         part: Any = self._root
         if not pointer.startswith("#/"):
             return part
-        for step in unquote(pointer).split("/")[1:]:
-            key = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(part, list) and key.isdecimal() and int(key) < len(part):
-                part = part[int(key)]
-            elif isinstance(part, dict):
-                part = part.get(key)
-            else:
-                return None
+        try:
+            for key in keys(pointer):
+                part = child(part, key)
+        except LookupError:
+            return None
         return part
 
 
