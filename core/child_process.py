@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 
 from core.pipe import Pipe
 
 # For the start of such a process: until it ignores signals, a Ctrl-C in the terminal must not reach it.
 OWN_GROUP = None if sys.platform == "win32" else 0
+# Windows would open a console for it.
+NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 
 
 def own_streams() -> Pipe:

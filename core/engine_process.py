@@ -11,15 +11,13 @@ import threading
 import time
 from pathlib import Path
 
-from core.child_process import OWN_GROUP
+from core.child_process import NO_WINDOW, OWN_GROUP
 from core.commands import Command
 from core.openmp import WAITING
 from core.pipe import Pipe, PipeClosed
 
 _log = logging.getLogger(__name__)
 _LEAVE_SECONDS = 3.0
-# Windows would open a console for the engine.
-_NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 _LOG_TAIL = 6
 
 
@@ -53,7 +51,7 @@ class EngineProcess:
                 stdout=subprocess.PIPE,
                 stderr=stderr if stderr else subprocess.DEVNULL,
                 env=worker_environment(),
-                creationflags=_NO_WINDOW,
+                creationflags=NO_WINDOW,
                 process_group=OWN_GROUP,
             )
         finally:

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 from core.account import Account
 from core.cost_model import CostModel
+from core.options import DEFAULT_KV_TYPE
 from core.planner import Plan
-from core.receipt import DEFAULT_KV_TYPE
 from core.snapshot import Bound, LaneCount, Snapshot
 from core.state_snapshots import STATE_BYTES
 from models.model_facts import ModelFacts, WeightBytes
-from models.speed.head_work import head_bytes, reads_of_file
+from models.speed.head_work import reads_of_file
 
 _WINDOW_SECONDS = 1.0
 _SNAPSHOT_SECONDS = 0.1
@@ -55,8 +55,7 @@ class ReadCost:
     @classmethod
     def of_head_file(cls, head: ModelFacts, target: ModelFacts, kv_type: str) -> ReadCost:
         """Return the cost of a head in a file of its own, which may read the output of its model."""
-        n_bytes = head_bytes(reads_of_file(head, target), head)
-        return cls(WeightBytes(n_bytes, 0, 1, 0), head.kv_bytes_per_token(kv_type, kv_type))
+        return cls(head.used_of(reads_of_file(head, target)), head.kv_bytes_per_token(kv_type, kv_type))
 
     def step(self, n_rows: int, n_cells: int, n_sequences: int = 1) -> int:
         """Return the bytes of a step; ``n_cells`` counts the cells of each sequence once, however many rows it has."""

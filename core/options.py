@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from core.errors import BadOption
 
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
+DEFAULT_KV_TYPE: KvType = "f16"
 FlashAttention = Literal["auto", "on", "off"]
 Speculation = Literal["auto", "draft", "off"]
 MAX_SLOTS = 64
@@ -102,7 +103,7 @@ class EngineOptions:
     @property
     def cache_type(self) -> KvType:
         """The type of the KV cache, where it is set or has been chosen."""
-        return self.kv_type or "f16"
+        return self.kv_type or DEFAULT_KV_TYPE
 
 
 def _at_least(what: str, value: int | None, low: int) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core.cache_miss import CacheMiss
-
-DEFAULT_KV_TYPE = "f16"
+from core.options import DEFAULT_KV_TYPE
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,9 +138,12 @@ class ModelFacts:
     @property
     def mtp_weights(self) -> WeightBytes:
         """Bytes that the first prediction head reads."""
-        head = self.mtp_head
-        n_shared = head.n_bytes - head.expert_bytes
-        return WeightBytes(n_shared, head.expert_bytes, max(1, self.n_experts), self.n_experts_used)
+        return self.used_of(self.mtp_head)
+
+    def used_of(self, weights: LayerWeights) -> WeightBytes:
+        """How a token uses ``weights``: of the experts among them, as many as it does in all layers."""
+        n_shared = weights.n_bytes - weights.expert_bytes
+        return WeightBytes(n_shared, weights.expert_bytes, max(1, self.n_experts), self.n_experts_used)
 
     @property
     def active_bytes_per_token(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from app.client import Finished, Named, Progress, ReplyEvent, TextDelta, Usage
-from core.receipt import DEFAULT_KV_TYPE
+from core.options import DEFAULT_KV_TYPE
 
 
 class Reply:

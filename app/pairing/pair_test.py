@@ -20,6 +20,7 @@ from app.pairing.decision import Decision
 from app.pairing.other_work import OtherWork, other_work
 from app.pairing.service import CannotPair, Models, forget_choice, keep_choice, pairing, partner_named, saved, store
 from app.pairing.trial_job import Job, Measured
+from core.child_process import NO_WINDOW
 from core.errors import SlipstreamError
 from models.catalog import ModelEntry
 from models.pairing.gain import WORTH
@@ -197,7 +198,7 @@ class PairTest:
                 env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONSAFEPATH": "1"},
                 # Ctrl-C in a terminal reaches every process of the group: this one ends it.
                 start_new_session=sys.platform != "win32",
-                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+                creationflags=NO_WINDOW,
             )
             return self._child
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from core.child_process import OWN_GROUP
+from core.child_process import NO_WINDOW, OWN_GROUP
 from core.engine_process import worker_environment
 from core.machine import this_machine
 from core.pipe import Pipe, PipeClosed
@@ -30,7 +30,6 @@ from models.quantise.plan import FOLDER, QuantisePlan
 from models.quantise.progress import Phase, Quantised, QuantiseProgress, seconds_left
 
 RESERVE_BYTES = 128 << 20
-_NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 _HEADER_SLACK = 1 << 16
 
 Report = Callable[[QuantiseProgress], None]
@@ -146,7 +145,7 @@ class QuantiseJob:
             stdout=subprocess.PIPE,
             stderr=words,
             env=worker_environment(),
-            creationflags=_NO_WINDOW,
+            creationflags=NO_WINDOW,
             process_group=OWN_GROUP,
         )
         assert process.stdin is not None

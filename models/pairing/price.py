@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from models.layer_weights import LayerWeights
 from models.machine import Machine
 from models.model_facts import ModelFacts
 from models.pairing.heads import EAGLE3
-from models.speed.head_work import head_bytes, head_work, reads_of_file
+from models.speed.head_work import head_work, reads_of_file
 from models.speed.work import Amounts, Placement, work
 
 # What one more row of a step costs, as a share of the step. On a CPU computing shows: 0.28 by the speed of a perfect
@@ -45,11 +46,8 @@ def row_cost(machine: Machine, device: int = 0) -> float:
 
 def draft_bytes(target: ModelFacts, draft: ModelFacts | None) -> int:
     """Bytes that a drafted token reads; ``draft`` None is the prediction head in the model's file."""
-    if draft is None:
-        return head_bytes(target.mtp_head, target)
-    if draft.architecture == EAGLE3:
-        return head_bytes(reads_of_file(draft, target), draft)
-    return draft.active_bytes_per_token
+    model, reads = _head(target, draft)
+    return model.used_of(reads).read_by(1) if reads is not None else model.active_bytes_per_token
 
 
 def cost_share(target: ModelFacts, draft: ModelFacts | None, pace: Pace | None) -> float:
@@ -62,8 +60,14 @@ def cost_share(target: ModelFacts, draft: ModelFacts | None, pace: Pace | None) 
 
 def _amounts(target: ModelFacts, draft: ModelFacts | None, pace: Pace) -> Amounts:
     traits = pace.machine.traits
+    model, reads = _head(target, draft)
+    if reads is not None:
+        return head_work(reads, model, traits[pace.device])
+    return work(model, Placement.all_on(pace.device, model.n_layers), traits, n_past=0)
+
+
+def _head(target: ModelFacts, draft: ModelFacts | None) -> tuple[ModelFacts, LayerWeights | None]:
+    """Whose weights a drafted token uses, and for a head which; None for a small model, which uses all of its own."""
     if draft is None:
-        return head_work(target.mtp_head, target, traits[pace.device])
-    if draft.architecture == EAGLE3:
-        return head_work(reads_of_file(draft, target), draft, traits[pace.device])
-    return work(draft, Placement.all_on(pace.device, draft.n_layers), traits, n_past=0)
+        return target, target.mtp_head
+    return draft, reads_of_file(draft, target) if draft.architecture == EAGLE3 else None

@@ -6,7 +6,7 @@ A head is one layer and an output. Beside its own weights it may read its model'
 from __future__ import annotations
 
 from models.layer_weights import LayerWeights
-from models.model_facts import ModelFacts, WeightBytes
+from models.model_facts import ModelFacts
 from models.speed.work import EXPERT_LAYER, LAYER, STEP, Amounts, DeviceTraits, experts, weights
 
 
@@ -18,12 +18,6 @@ def reads_of_file(head: ModelFacts, target: ModelFacts) -> LayerWeights:
     borrowed = () if head.has_output else (target.weight_map.output,)
     layers = head.weight_map.layers
     return LayerWeights().with_shared(*layers, head.weight_map.output, *borrowed)
-
-
-def head_bytes(reads: LayerWeights, model: ModelFacts) -> int:
-    """Bytes of a token, of experts those that are chosen; ``model`` says how many are."""
-    shared = reads.n_bytes - reads.expert_bytes
-    return WeightBytes(shared, reads.expert_bytes, max(1, model.n_experts), model.n_experts_used).read_by(1)
 
 
 def head_work(reads: LayerWeights, model: ModelFacts, device: DeviceTraits) -> Amounts:

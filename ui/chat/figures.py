@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.options import DEFAULT_KV_TYPE
 from ui.chat.records import Message, Status, Timings
 from ui.chat.speeds import DeepProgress, DeepReceipt, Speed
 
@@ -49,7 +50,7 @@ def receipt(message: Message) -> str:
         parts.append(f"{count(timings.decode_tokens)} tokens")
         parts.append(_prompt(timings))
         parts.append(_drafts(timings))
-        parts.append(f"{timings.kv_type} cache" if timings.kv_type not in ("", _USUAL_KV_TYPE) else "")
+        parts.append(f"{timings.kv_type} cache" if timings.kv_type not in ("", DEFAULT_KV_TYPE) else "")
     return "  ·  ".join(part for part in parts if part)
 
 
@@ -84,7 +85,6 @@ def receipt_details(timings: Timings) -> str:
     return "\n".join(lines)
 
 
-_USUAL_KV_TYPE = "f16"
 _SPEEDS = {Speed.FAST: "Fast", Speed.BATCH: "Batch"}
 
 
