@@ -1,4 +1,4 @@
-"""What Ember and its draft measure on this machine: measured once, and given to every process that a test starts.
+"""What a model and its draft measure on this machine: measured once, and given to every process that a test starts.
 
 Processes keep nothing that they measured while other programs use the cores, and other tests always do.
 """
@@ -18,9 +18,11 @@ from tests.support.engines import EMBER, EMBER_DRAFT, Remembered, load
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-def give(cache_folder: Path, *, rows_are_cheap: bool = False) -> None:
+def give(
+    cache_folder: Path, model: Path = EMBER, draft: Path | None = EMBER_DRAFT, *, rows_are_cheap: bool = False
+) -> None:
     """Put the measurements where a process looks for its own; ``rows_are_cheap`` makes wide steps hardly dearer."""
-    entries = json.loads(_measured())
+    entries = json.loads(_measured(model, draft))
     if rows_are_cheap:
         for entry in entries.values():
             if seconds := entry.get("seconds"):
@@ -30,21 +32,21 @@ def give(cache_folder: Path, *, rows_are_cheap: bool = False) -> None:
 
 
 @cache
-def _measured() -> str:
+def _measured(*paths: Path | None) -> str:
     # In a process of its own: who only starts programs need not have llama.cpp loaded.
-    command = [sys.executable, "-m", "tests.support.measured"]
+    command = [sys.executable, "-m", "tests.support.measured", *(str(path) for path in paths if path)]
     return subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def _main() -> None:
+def _main(model: str, draft: str | None = None) -> None:
     log.silence()
     measured = Remembered()
     for n_threads in (None, 1):
-        options = EngineOptions(str(EMBER), n_ctx=512, draft_path=str(EMBER_DRAFT), n_threads=n_threads)
+        options = EngineOptions(model, n_ctx=512, draft_path=draft, n_threads=n_threads)
         engine, _ = load(options, measured=measured)
         engine.close()
     print(json.dumps(measured.entries))
 
 
 if __name__ == "__main__":
-    _main()
+    _main(*sys.argv[1:])
