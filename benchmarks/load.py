@@ -46,7 +46,7 @@ class Contender:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._loop = EngineLoop(engine)
-        control = engine._observe.__self__  # type: ignore[attr-defined]
+        control = engine._books.observe.__self__  # type: ignore[attr-defined]
         assert isinstance(control, ThreadControl)
         self._control = control
         # What trying other counts costs is a share of the governed time: that of the other turns must not count.
@@ -59,7 +59,8 @@ class Contender:
         engine, threads = self._engine, self._control.threads
         counts = (threads.decode, threads.few, threads.many) if n_threads == GOVERNED else (n_threads,) * 3
         engine._context.set_threads(*counts)
-        engine._observe = self._control.observe if n_threads == GOVERNED else _learn_nothing
+        engine._books.close()
+        engine._books.observe = self._control.observe if n_threads == GOVERNED else _learn_nothing
         spent, n_steps = 0.0, 0
         while spent < seconds:
             if self._n_steps >= _SITTING:

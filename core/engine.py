@@ -36,7 +36,8 @@ from core.snapshot import LaneCount, Snapshot
 from core.speculative.draft_model import DraftModel
 from core.speculative.drafter import Chain
 from core.speculative.speculator import Speculator
-from core.step_stats import StepStats, Yield
+from core.step_books import StepBooks
+from core.step_stats import StepStats
 from core.thread_control import ThreadControl
 
 # Seconds that a step waits for the disk where nobody can go on.
@@ -85,7 +86,8 @@ class Engine:
         self._slots = slots
         self._roster = Roster(slots)
         self._branches = Branches(context, len(slots), n_branches, clock)
-        self._observe = threads.observe if threads is not None else cost.observe
+        self._books = StepBooks(cost, threads.observe if threads is not None else cost.observe, meter, slots)
+        self._books.speculator = speculator
         self._n_ubatch = n_ubatch
         self._has_state = model.is_recurrent
         self._rollback = rollback or choose_rollback(context, cost, is_recurrent=model.is_recurrent)
@@ -141,6 +143,7 @@ class Engine:
         if self._speculator is not None:
             self._speculator.close()
         self._speculator = self._endings.speculator = self._committer.speculator = speculator
+        self._books.speculator = speculator
 
     def forget_texts(self) -> None:
         """Drop what cache and drafters keep of earlier texts, on disk too: a text seen before is as new as any."""
@@ -236,7 +239,9 @@ class Engine:
             now = self._clock()
             reading = self._read(done, decode_seconds, draft_seconds)
             gain = self._committer.commit(done, chains, reading, events, now)
-            self._learn(done, reading, gain, began, now)
+            speculates = self._speculator is not None and any(s.sequence.request.speculates for s in done)
+            self._books.enter(reading, gain, began, now, speculates=speculates)
+            self._slots.after_step()
         stats = self.stats
         stats.n_steps += 1
         stats.plan += planned - began - draft_seconds
@@ -248,6 +253,8 @@ class Engine:
             self._pacer.book(done, began, ended, draft_seconds)
         if leaders is running or self.is_idle:
             self._pacer.rest()
+        if self.is_idle:
+            self._books.close()
         return events
 
     def _riding(self, leaders: Plan) -> Plan:
@@ -279,8 +286,11 @@ class Engine:
     def take_snapshot(self) -> Snapshot | None:
         """Return what the last second was like, where it is time to say so again."""
         now = self._clock()
+        if self.is_idle:
+            self._books.close()
         if not self.meter.is_due(now, self.is_idle):
             return None
+        self._books.close()
         slots, store = self._slots, self._slots.store
         occupancy = Occupancy(
             self.n_running,
@@ -388,18 +398,6 @@ class Engine:
     def _read(self, done: Plan, decode_seconds: float, draft_seconds: float) -> Reading:
         draft_bytes = self._speculator.evaluated(done) if self._speculator is not None else 0
         return self.meter.read(done, decode_seconds, draft_seconds, draft_bytes)
-
-    def _learn(self, done: Plan, reading: Reading, gain: Yield, began: float, ended: float) -> None:
-        """Let cost model, speculation, meter and cache learn from a step."""
-        self._observe(reading.n_rows, reading.kv, reading.decode)
-        speculator = self._speculator
-        if speculator is not None and not reading.n_prefill and any(s.sequence.request.speculates for s in done):
-            speculator.step_done(reading.n_sequences, gain.n_sampled, reading.plain, reading.decode)
-        self.meter.record(reading, began, ended, gain.n_sampled, gain.n_drafted, gain.n_accepted)
-        # Rows attend to all cells in use, also to those of texts that are not theirs.
-        rows, idle_kv = reading.n_rows, reading.n_rows * self._slots.n_idle
-        rent = self.cost.time(rows, reading.kv + idle_kv) - self.cost.time(rows, reading.kv) if idle_kv else 0.0
-        self._slots.after_step(rent)
 
     def close(self) -> None:
         """Free samplers, context and model, in this order."""

@@ -276,17 +276,20 @@ class SlotTable:
             self.store.poll()
             self.store.clear()
 
-    def after_step(self, rent: float) -> None:
-        """A step took ``rent`` seconds longer because of idle texts: where that adds up, they leave, the oldest first.
-
-        At most one piece is saved in a step, so that nobody waits for long.
-        """
+    def after_step(self) -> None:
+        """Keep what a step left that only now can be kept."""
         if not self._is_at_work:
             self._is_at_work = True
             if self.store is not None:
                 self.store.hush(True)
         if not self.can_cut:
             self._save_states()
+
+    def charge(self, rent: float) -> None:
+        """Steps took ``rent`` seconds longer because of idle texts: where that adds up, they leave, the oldest first.
+
+        At most one piece is saved at a time, so that nobody waits for long.
+        """
         if not self.n_idle:
             self._rent.reset()
             return

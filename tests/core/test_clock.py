@@ -10,9 +10,9 @@ import pytest
 
 from core.engine import Engine
 from core.runner import Runner
-from tests.support.engines import EMBER_DRAFT, FOX, chat, open_engine, run, submit
+from tests.support.engines import EMBER_DRAFT, SURE, chat, open_engine, run, submit
 
-PROMPTS = (FOX, chat("Count to twenty."), chat("Who are you?"))
+PROMPTS = (SURE, chat("Count to five."), chat("Who are you?"))
 
 
 class JumpyClock:

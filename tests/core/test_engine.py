@@ -16,6 +16,7 @@ from core.sampling_params import SamplingParams
 from tests.support.engines import (
     FOX,
     GREEDY_WITH_LOGPROBS,
+    SURE,
     Ledger,
     assert_same_up_to_a_near_tie,
     chat,
@@ -26,7 +27,7 @@ from tests.support.engines import (
     submit,
 )
 
-STORY_START = "Once upon a time, there was a happy fox named Ella."
+ANSWER_START = "A small draft model guesses the next few tokens"
 PROMPTS = (
     FOX,
     chat("Who are you?"),
@@ -52,13 +53,13 @@ def plain_engine() -> Iterator[Engine]:
         yield made
 
 
-def test_a_story_is_told(engine: Engine) -> None:
-    text, ended, ledger = complete(engine, max_tokens=40)
-    assert text.startswith(STORY_START)
+def test_a_question_is_answered(engine: Engine) -> None:
+    text, ended, ledger = complete(engine, SURE, max_tokens=40)
+    assert text.startswith(ANSWER_START)
     assert ended.reason is FinishReason.LENGTH
     assert ledger.n_tokens["only"] == 40
     assert ended.receipt.n_generated == 40
-    assert ended.receipt.n_prompt == 16
+    assert ended.receipt.n_prompt == 15
     assert 0 < ended.receipt.ttft <= ended.receipt.total
 
 
@@ -93,7 +94,8 @@ def test_requests_join_and_leave_at_any_step(engine: Engine) -> None:
         assert_same_up_to_a_near_tie(greedy_tokens(ledger, str(index)), tokens)
 
 
-def test_the_fast_greedy_path_chooses_what_the_careful_one_chooses(engine: Engine) -> None:
+def test_the_fast_greedy_path_chooses_what_the_careful_one_chooses(plain_engine: Engine) -> None:
+    engine = plain_engine
     for prompt in PROMPTS:
         fast, _, _ = complete(engine, prompt, max_tokens=30)
         careful, _, _ = complete(engine, prompt, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
@@ -113,7 +115,8 @@ def test_a_seed_gives_the_same_text_in_any_company(engine: Engine) -> None:
     assert len(set(texts)) >= 6
 
 
-def test_a_request_without_a_seed_reports_the_one_that_was_drawn(engine: Engine) -> None:
+def test_a_request_without_a_seed_reports_the_one_that_was_drawn(plain_engine: Engine) -> None:
+    engine = plain_engine
     text, ended, _ = complete(engine, max_tokens=30, sampling=SamplingParams())
     seed = ended.receipt.seed
     assert seed is not None
@@ -165,9 +168,9 @@ def test_more_requests_than_slots_all_finish(engine: Engine) -> None:
 
 
 def test_a_stop_string_across_token_borders_ends_the_text(engine: Engine) -> None:
-    text, ended, _ = complete(engine, max_tokens=40, stop=("there was a ha", "never"))
-    assert text == "Once upon a time, "
-    assert (ended.reason, ended.stop) == (FinishReason.STOP, "there was a ha")
+    text, ended, _ = complete(engine, SURE, max_tokens=40, stop=("model gue", "never"))
+    assert text == "A small draft "
+    assert (ended.reason, ended.stop) == (FinishReason.STOP, "model gue")
 
 
 def test_the_model_ends_its_turn_by_itself_unless_told_to_go_on(engine: Engine) -> None:
@@ -293,8 +296,8 @@ def test_long_prompts_that_do_not_fit_together_all_get_their_turn() -> None:
 
 
 def test_an_aborted_decode_is_taken_up_again_where_it_stopped(engine: Engine) -> None:
-    expected, _, _ = complete(engine, max_tokens=20)
-    submit(engine, "a", max_tokens=20)
+    expected, _, _ = complete(engine, SURE, max_tokens=20)
+    submit(engine, "a", SURE, max_tokens=20)
     ledger = Ledger()
     for step in range(6):
         if step in (0, 3):

@@ -16,9 +16,11 @@ from core.options import EngineOptions
 from core.request import Request
 from core.sampling_params import SamplingParams
 from core.spark import open_spark
-from tests.support.engines import EMBER, EMBER_DRAFT, FOX, Ledger, complete, load, open_engine
+from tests.support.engines import EMBER, EMBER_DRAFT, FOX, Ledger, chat, complete, load, open_engine
 
 GREEDY = SamplingParams(temperature=0)
+# Each model has an answer of its own to this, and neither has a near-tie in it.
+PROMPT = chat("What is a bee?")
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 
 
@@ -34,7 +36,7 @@ def engines() -> Iterator[Engines]:
 
 def submit(engines: Engines, name: str, n_tokens: int = 30, **fields: object) -> None:
     fields.setdefault("sampling", GREEDY)
-    request = Request(name, FOX, n_tokens, **fields)  # type: ignore[arg-type]
+    request = Request(name, PROMPT, n_tokens, **fields)  # type: ignore[arg-type]
     engines.submit(engines.prepare(request))
 
 
@@ -48,14 +50,14 @@ def run(engines: Engines, ledger: Ledger) -> Ledger:
 
 def test_the_small_model_says_what_it_says_when_it_is_loaded_alone(engines: Engines) -> None:
     with open_engine(EMBER_DRAFT, n_slots=2, n_ctx=512) as alone:
-        expected, _, _ = complete(alone, FOX, max_tokens=30)
+        expected, _, _ = complete(alone, PROMPT, max_tokens=30)
     with open_engine(EMBER, n_slots=2, n_ctx=512, speculation="off") as alone:
-        other, _, _ = complete(alone, FOX, max_tokens=30)
+        other, _, _ = complete(alone, PROMPT, max_tokens=30)
     submit(engines, "spark", by_draft=True)
     submit(engines, "standard")
     ledger = run(engines, Ledger())
     assert ledger.text["spark"] == expected
-    assert ledger.text["standard"][:40] == other[:40]
+    assert ledger.text["standard"] == other
     assert expected != other
 
 

@@ -17,7 +17,7 @@ from core.measurements import physical_cores
 from core.sampling_params import SamplingParams
 from core.thread_choice import StepKind, ThreadChoice, kind_of
 from core.thread_control import ThreadControl, thread_control
-from tests.support.engines import FOX, complete, open_engine, run, submit
+from tests.support.engines import SURE, complete, open_engine, run, submit
 
 CURVE = Calibration({1: 0.001, 8: 0.002, 64: 0.016, 256: 0.064})
 BUSY = (
@@ -170,13 +170,13 @@ def test_beside_busy_processes_ember_gets_fewer_threads_and_says_the_same() -> N
             set_threads(decode, few, many)
 
         engine._context.set_threads = watched  # type: ignore[method-assign]
-        expected, _, _ = complete(engine, FOX, max_tokens=120, sampling=sampling)
+        expected, _, _ = complete(engine, SURE, max_tokens=120, sampling=sampling)
         used.clear()
         deadline = time.monotonic() + 60.0
         with busy_cores():
             while not used and time.monotonic() < deadline:
-                submit(engine, "beside", FOX, max_tokens=120, sampling=sampling)
+                submit(engine, "beside", SURE, max_tokens=120, sampling=sampling)
                 assert run(engine).text["beside"] == expected
         assert min(used) < physical_cores()
-        text, _, _ = complete(engine, FOX, max_tokens=120, sampling=sampling)
+        text, _, _ = complete(engine, SURE, max_tokens=120, sampling=sampling)
         assert text == expected

@@ -29,6 +29,9 @@ def chat(text: str) -> str:
 
 
 FOX = chat("Tell me a story about a fox.")
+# Stories have near-ties from their first word on, which steps of other widths decide otherwise. Of this answer, each
+# of the first sixty tokens is e^5 times as likely as the next best one: for tests that compare whole texts.
+SURE = chat("What is speculative decoding?")
 
 
 class Remembered(Measurements):

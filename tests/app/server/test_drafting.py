@@ -21,7 +21,7 @@ from models.speed.runs import read_runs
 from tests.support import gguf_factory, head_factory, measured
 
 ROOT = Path(__file__).resolve().parents[3]
-BODY = {"messages": [{"role": "user", "content": "Tell me a story about a fox."}], "max_tokens": 60, "temperature": 0}
+BODY = {"messages": [{"role": "user", "content": "What is speculative decoding?"}], "max_tokens": 60, "temperature": 0}
 
 
 def ask(server: ServerProcess) -> tuple[str, dict[str, Any]]:
@@ -49,7 +49,7 @@ def test_a_draft_model_changes_no_text() -> None:
     with ServerProcess(["--draft", "ember-draft-q8_0"]) as drafting:
         text, timings = ask(drafting)
         snapshot = state(drafting)["snapshot"]
-    assert text[:40] == expected[:40]
+    assert text == expected, "an answer without near-ties"
     assert 0 <= timings["accepted_tokens"] <= timings["drafted_tokens"]
     assert timings["speedup"] > 0
     assert (snapshot["n_active"], snapshot["is_in_cache"]) in ((0, True), (1, True))
