@@ -11,7 +11,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,10 +53,14 @@ def ask(engine: Engine, prompt: tuple[int, ...], n: int = 2) -> int:
     return complete(engine, prompt, max_tokens=n)[1].receipt.n_cached
 
 
-def open_on(folder: Path, **options: object):  # type: ignore[no-untyped-def]
-    return open_engine(
-        cache_folder=folder, **{"n_slots": 2, "n_ctx": 512, "speculation": "off", "cache_disk": GB, **options}
-    )
+@contextmanager
+def open_on(folder: Path, *, is_patient: bool = True, **options: Any) -> Iterator[Engine]:
+    """Open an engine whose disk is waited for; ``is_patient`` False: as long as computing would take."""
+    options = {"n_slots": 2, "n_ctx": 512, "speculation": "off", "cache_disk": GB, **options}
+    with open_engine(cache_folder=folder, **options) as engine:
+        if is_patient:
+            engine._slots._prefill_seconds = lambda n_tokens: 60.0
+        yield engine
 
 
 def files(folder: Path) -> list[Path]:
@@ -257,7 +263,7 @@ def test_a_disk_that_reads_for_longer_than_computing_takes_is_not_waited_for(
         return read(self, name)
 
     monkeypatch.setattr(CacheFolder, "read", slow)
-    with open_on(folder) as engine:
+    with open_on(folder, is_patient=False) as engine:
         try:
             settle(engine)
             assert ask(engine, words(300) + words(60, 1)) == 0
