@@ -1,0 +1,123 @@
+"""Steps are entered one by one and learnt from in groups, in order and each once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.cost_model import Calibration, CostModel
+from core.meter import Meter, Occupancy, ReadCost, Reading
+from core.slots import SlotTable
+from core.step_books import StepBooks
+from core.step_stats import Yield
+from core.token_buffer import TokenBuffer
+from models.model_facts import WeightBytes
+from tests.support.engines import FOX, open_engine, run, submit
+
+STEP = 0.004
+NOBODY = Occupancy(0, 0, 0, 100)
+
+
+class Cells:
+    """A KV cache of which nothing is asked here."""
+
+    def remove(self, sequence: int, start: int, end: int = -1) -> bool:
+        return True
+
+    def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
+        """Nothing is held."""
+
+    def last_position(self, sequence: int) -> int:
+        return -1
+
+
+class Desk:
+    """Books with a real meter, cost model and slots, and what they passed on."""
+
+    def __init__(self, kv_seconds: float = 0.0, seconds: float = STEP) -> None:
+        self.cost = CostModel(Calibration({1: seconds, 64: seconds}, kv_seconds))
+        self.meter = Meter(self.cost, ReadCost(WeightBytes(1_000, 0, 1, 0), cell=0))
+        self.slots = SlotTable(Cells(), 2, prefill_seconds=lambda n_tokens: 1.0)
+        self.seen: list[tuple[int, int, float]] = []
+        self.books = StepBooks(self.cost, lambda *step: self.seen.append(step), self.meter, self.slots)
+        self.now, self.step = 0.0, seconds
+
+    def enter(self, n_rows: int = 1, n_prefill: int = 0, n_sequences: int = 1) -> None:
+        reading = Reading(
+            n_rows, n_prefill, n_sequences, n_rows * (1 + len(self.seen)), 1_000, self.step, self.step, self.step
+        )
+        self.books.enter(reading, Yield(1, 1, 0, 0), self.now, self.now + self.step, speculates=False)
+        self.now += self.step
+
+
+def test_plain_steps_are_learnt_from_together() -> None:
+    desk = Desk()
+    lengths = []
+    for _ in range(40):
+        desk.enter()
+        lengths.append(len(desk.seen))
+    changes = sorted(set(lengths))
+    assert changes[0] == 0
+    assert 2 <= len(changes) <= 6
+    desk.books.close()
+    assert len(desk.seen) == 40
+    assert desk.meter.snapshot(desk.now, False, NOBODY).decode_rate == pytest.approx(1 / STEP, rel=0.01)
+
+
+def test_a_slow_step_is_learnt_from_at_once() -> None:
+    desk = Desk(seconds=0.2)
+    desk.enter()
+    assert len(desk.seen) == 1
+
+
+@pytest.mark.parametrize(("n_rows", "n_prefill", "n_sequences"), [(5, 0, 1), (20, 19, 1), (16, 16, 0)])
+def test_steps_with_drafts_or_prompts_are_learnt_from_at_once_behind_those_before(
+    n_rows: int, n_prefill: int, n_sequences: int
+) -> None:
+    desk = Desk()
+    desk.enter()
+    desk.enter(n_rows, n_prefill, n_sequences)
+    assert [rows for rows, _, _ in desk.seen] == [1, n_rows]
+    desk.books.close()
+    assert len(desk.seen) == 2, "each once"
+
+
+def test_what_idle_texts_cost_is_charged_for_all_steps() -> None:
+    desk = Desk(kv_seconds=1e-7)
+    slot, _ = desk.slots.take(TokenBuffer(np.arange(100, dtype=np.int32)))
+    slot.n_resident = 100
+    desk.slots.release(slot)
+    for _ in range(3):
+        desk.enter()
+    assert desk.slots._rent.paid == 0.0
+    desk.books.close()
+    assert desk.slots._rent.paid == pytest.approx(3 * 100 * 1e-7)
+
+
+def test_an_engine_has_learnt_from_each_step_when_it_is_idle_or_asked() -> None:
+    with open_engine(n_slots=2, n_ctx=256, speculation="off") as engine:
+        n_observed = 0
+        observe = engine._books.observe
+
+        def counting(rows: int, kv: int, seconds: float) -> None:
+            nonlocal n_observed
+            n_observed += 1
+            observe(rows, kv, seconds)
+
+        engine._books.observe = counting
+        submit(engine, "a", FOX, max_tokens=20)
+        for _ in range(4):
+            engine.step()
+        assert engine.take_snapshot() is not None
+        assert n_observed == engine.n_steps == 4
+        run(engine)
+        assert n_observed == engine.n_steps
+        submit(engine, "b", FOX, max_tokens=20)
+        for _ in range(3):
+            engine.step()
+        engine.cancel("b")
+        engine.step()
+        snapshot = engine.take_snapshot()
+        assert snapshot is not None
+        assert snapshot.is_idle
+        assert n_observed == engine.n_steps
