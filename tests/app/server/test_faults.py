@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import openai
 import pytest
 
+from app.server.application import ROUTES
+
 USER = [{"role": "user", "content": "Tell me a story about a fox."}]
 
 
@@ -155,6 +157,25 @@ def test_a_route_that_is_not_there_is_answered_with_those_that_are(server, metho
 def test_a_base_url_without_its_prefix_or_with_two_is_put_right(server, path):
     message = server.http.post(path, json={}).json()["error"]["message"]
     assert "Is /v1/chat/completions meant? The base URL ends with /v1." in message
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [(method, path.replace("{model_id:path}", "ember-q8_0")) for method, path, _ in ROUTES],
+)
+@pytest.mark.parametrize("as_sent", ["{}/", "/{}", "{}//?a=b/"])
+def test_a_path_with_slashes_too_many_is_the_one_that_is_meant(server, method, path, as_sent):
+    # An address of its own: the client would take a path that begins with two slashes for a host.
+    meant, sent = (server.http.request(method, server.url + one, json={}) for one in (path, as_sent.format(path)))
+    assert sent.status_code == meant.status_code
+    assert meant.status_code == (200 if method == "GET" else 400)
+    assert sent.json().keys() == meant.json().keys()
+
+
+@pytest.mark.parametrize("base", ["/v1/", "/v1//", "//v1/"])
+def test_a_client_may_end_its_base_url_with_slashes(server, base):
+    with openai.OpenAI(base_url=server.url + base, api_key=server.process.api_key, max_retries=0) as own:
+        assert own.chat.completions.create(model="ember", messages=USER, max_tokens=1).usage.completion_tokens == 1
 
 
 def test_another_method_is_refused_with_the_right_one(server):
