@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from fake_openai import FakeServer
 from library_child import library_child
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import QPoint, QRect, QSettings, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QLineEdit, QMessageBox
+from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QMessageBox, QWidget
 
 from ui.api import Api
 from ui.appearance import Appearance, Choice
@@ -59,14 +59,17 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWin
     qtbot.waitUntil(lambda: "Ember" in welcome.note.text())
     qtbot.wait(20)
     boxes = [example.geometry() for example in welcome.examples]
-    assert all(box.height() == 66 for box in boxes)
+    assert all(box.height() >= 66 for box in boxes)
+    for label in (label for example in welcome.examples for label in example.findChildren(QLabel)):
+        assert label.width() >= label.minimumSizeHint().width()
+        assert label.height() >= label.heightForWidth(label.width())
     assert not any(one.intersects(other) for one in boxes for other in boxes if one is not other)
     note = welcome.note.geometry()
     assert note.height() >= welcome.note.heightForWidth(note.width())
     assert note.bottom() < min(box.top() for box in boxes)
     assert welcome.focusPolicy() == Qt.FocusPolicy.NoFocus
     welcome.ensureWidgetVisible(welcome.examples[-1])
-    assert welcome.examples[-1].visibleRegion().boundingRect().height() == 66
+    assert welcome.examples[-1].visibleRegion().boundingRect().height() == boxes[-1].height()
 
 
 @pytest.mark.parametrize(
@@ -238,6 +241,22 @@ def test_chats_are_searched_renamed_deleted_and_brought_back(qtbot, window: Main
     qtbot.waitUntil(lambda: len(titles(window)) == 2)
 
 
+@pytest.mark.parametrize("text", ["", "a\n" * 30])
+def test_a_notice_leaves_what_is_being_written_alone(qtbot, window: MainWindow, text: str) -> None:
+    ask(qtbot, window, "Hi")
+    window.history.deleted.emit(window.desk.current.chat.id)
+    qtbot.waitUntil(lambda: window.toast.isVisible())
+    window.page.composer.set_text(text)
+
+    def is_clear() -> bool:
+        toast, composer = (
+            QRect(one.mapTo(window, QPoint()), one.size()) for one in (window.toast, window.page.composer)
+        )
+        return toast.bottom() < composer.top() and composer.top() > 0
+
+    qtbot.waitUntil(is_clear)
+
+
 def test_settings_belong_to_the_chat_and_go_with_its_requests(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.toggle_panel()
     tuning = window.tuning
@@ -391,3 +410,38 @@ def test_everything_that_can_be_used_has_a_name_and_the_keyboard(qtbot, window: 
             assert button.focusPolicy() & Qt.FocusPolicy.TabFocus
     fields = (window.page.composer.field, window.history.search, window.history.list, window.tuning.prompt)
     assert all(field.accessibleName() for field in fields)
+
+
+def test_tab_goes_through_the_window_as_it_is_read(qtbot, window: MainWindow, server: FakeServer) -> None:
+    server.pieces = ["```py\nx = 1\n```\n\nDone."]
+    for text in ("First", "Second"):
+        ask(qtbot, window, text)
+    qtbot.waitUntil(lambda: len(reply_view(window).view.copy_buttons) == 1)
+    page, history, last = window.page, window.history, reply_view(window)
+    messages = [page.transcript.view_of(message.id) for message in window.desk.current.tree.path]
+    read = [
+        page.composer.speed, *window.rail.buttons.values(), window.theme_button, history.new, history.search, history.list,
+        page.sidebar_button, page.picker, page.panel_button, *messages, last.view.copy_buttons[0], last.copy,
+        last.redo, page.composer.field,
+    ]  # fmt: skip
+    seen: list[QWidget] = []
+    while len(seen) < 60 and (not seen or window.focusWidget() is not page.composer.field):
+        qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Tab)
+        seen.append(window.focusWidget())
+    places = [next(i for i, one in enumerate(seen) if part is one or part.isAncestorOf(one)) for part in read]
+    assert places == sorted(places)
+    for widget in (*reversed(seen[:-1]), seen[-1]):
+        qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Backtab)
+        assert window.focusWidget() is widget
+
+
+def test_tab_brings_what_gets_the_keyboard_into_view(qtbot, window: MainWindow, server: FakeServer) -> None:
+    server.pieces = ["line\n\n" * 60]
+    for text in ("First", "Second"):
+        ask(qtbot, window, text)
+    window.page.panel_button.setFocus()
+    qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Tab)
+    first = window.page.transcript.view_of(window.desk.current.tree.path[0].id)
+    assert first is not None
+    assert first.isAncestorOf(window.focusWidget())
+    assert not window.focusWidget().visibleRegion().isEmpty()

@@ -48,7 +48,7 @@ class MarkdownView(TextView):
         self._shown_tail = ""
         self._code: _OpenCode | None = None
         self._head = ""  # what the open part has to be read after
-        self._copy_buttons: list[TextButton] = []
+        self.copy_buttons: list[TextButton] = []
         self._flush_timer = QTimer(self, singleShot=True, interval=FLUSH_MS)
         self._flush_timer.timeout.connect(self.flush)
         self._place_timer = QTimer(self, singleShot=True, interval=0)
@@ -175,11 +175,11 @@ class MarkdownView(TextView):
 
     def _place_buttons(self) -> None:
         frames = self._code_frames()
-        while len(self._copy_buttons) > len(frames):
-            self._copy_buttons.pop().deleteLater()
-        while len(self._copy_buttons) < len(frames):
-            self._copy_buttons.append(self._new_copy_button(len(self._copy_buttons)))
-        for button, frame in zip(self._copy_buttons, frames, strict=True):
+        while len(self.copy_buttons) > len(frames):
+            self.copy_buttons.pop().deleteLater()
+        while len(self.copy_buttons) < len(frames):
+            self.copy_buttons.append(self._new_copy_button(len(self.copy_buttons)))
+        for button, frame in zip(self.copy_buttons, frames, strict=True):
             card = self._card(frame)
             button.move(QPoint(int(card.right()) - button.width() - Space.XS, int(card.top()) + COPY_TOP))
             button.show()
@@ -194,7 +194,7 @@ class MarkdownView(TextView):
         frames = self._code_frames()
         if number < len(frames):
             QGuiApplication.clipboard().setText(_code_cursor(frames[number]).selection().toPlainText())
-            self._copy_buttons[number].say("Copied")
+            self.copy_buttons[number].say("Copied")
 
     def code_of(self, number: int) -> str:
         """Return the text of a code block."""

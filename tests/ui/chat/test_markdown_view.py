@@ -129,12 +129,12 @@ def test_a_link_is_reported_and_not_opened(qtbot, make_view) -> None:
 def test_a_code_block_is_copied_without_its_label(qtbot, make_view) -> None:
     view = make_view()
     view.set_text(TEXT)
-    qtbot.waitUntil(lambda: len(view._copy_buttons) == 3)
+    qtbot.waitUntil(lambda: len(view.copy_buttons) == 3)
     assert view.code_of(0) == "echo hi"
-    view._copy_buttons[1].click()
+    view.copy_buttons[1].click()
     assert QGuiApplication.clipboard().text() == "def f(n: int) -> int:\n    return n  # 🦊"
-    assert view._copy_buttons[1].text() == "Copied"
-    assert view._copy_buttons[1].accessibleName() == "Copy this code"
+    assert view.copy_buttons[1].text() == "Copied"
+    assert view.copy_buttons[1].accessibleName() == "Copy this code"
 
 
 def test_code_is_coloured_and_follows_the_theme(qtbot, make_view, colours: CodeColours) -> None:
