@@ -28,8 +28,8 @@ from ui.library.library_link import LibraryLink
 from ui.library.library_page import LibraryPage
 from ui.rail import Rail
 from ui.server_watch import ServerWatch
-from ui.theme import NARROW, Palette
 from ui.tab_order import move_focus
+from ui.theme import NARROW, Palette
 from ui.toast import Toast
 
 

@@ -8,8 +8,17 @@ import pytest
 from fake_openai import FakeServer
 from library_child import library_child
 from PySide6.QtCore import QPoint, QRect, QSettings, Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QLabel, QLineEdit, QMessageBox, QWidget
+from PySide6.QtGui import QGuiApplication, QPalette
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QLabel,
+    QLineEdit,
+    QMessageBox,
+    QSlider,
+    QStyle,
+    QStyleOptionSlider,
+    QWidget,
+)
 
 from ui.api import Api
 from ui.appearance import Appearance, Choice
@@ -19,7 +28,7 @@ from ui.chat.records import Chat, ChatSettings, Message, Role, Status
 from ui.chat.store import ChatStore
 from ui.chat.user_message import UserMessage
 from ui.main_window import MainWindow
-from ui.theme import DARK, TAB_WIDTH
+from ui.theme import DARK, LIGHT, TAB_WIDTH, contrast
 
 
 def say(qtbot, window: MainWindow, text: str) -> None:
@@ -245,7 +254,7 @@ def test_chats_are_searched_renamed_deleted_and_brought_back(qtbot, window: Main
 def test_a_notice_leaves_what_is_being_written_alone(qtbot, window: MainWindow, text: str) -> None:
     ask(qtbot, window, "Hi")
     window.history.deleted.emit(window.desk.current.chat.id)
-    qtbot.waitUntil(lambda: window.toast.isVisible())
+    qtbot.waitUntil(window.toast.isVisible)
     window.page.composer.set_text(text)
 
     def is_clear() -> bool:
@@ -420,9 +429,9 @@ def test_tab_goes_through_the_window_as_it_is_read(qtbot, window: MainWindow, se
     page, history, last = window.page, window.history, reply_view(window)
     messages = [page.transcript.view_of(message.id) for message in window.desk.current.tree.path]
     read = [
-        page.composer.speed, *window.rail.buttons.values(), window.theme_button, history.new, history.search, history.list,
-        page.sidebar_button, page.picker, page.panel_button, *messages, last.view.copy_buttons[0], last.copy,
-        last.redo, page.composer.field,
+        page.composer.speed, *window.rail.buttons.values(), window.theme_button, history.new, history.search,
+        history.list, page.sidebar_button, page.picker, page.panel_button, *messages, last.view.copy_buttons[0],
+        last.copy, last.redo, page.composer.field,
     ]  # fmt: skip
     seen: list[QWidget] = []
     while len(seen) < 60 and (not seen or window.focusWidget() is not page.composer.field):
@@ -445,3 +454,23 @@ def test_tab_brings_what_gets_the_keyboard_into_view(qtbot, window: MainWindow, 
     assert first is not None
     assert first.isAncestorOf(window.focusWidget())
     assert not window.focusWidget().visibleRegion().isEmpty()
+
+
+@pytest.mark.parametrize("choice", [Choice.LIGHT, Choice.DARK])
+def test_what_a_field_asks_for_can_be_read_before_it_is_filled(window: MainWindow, choice: Choice) -> None:
+    window._choose_theme(choice)
+    window.toggle_panel()
+    for field in (window.page.composer.field, window.history.search, window.tuning.prompt):
+        asked = field.palette().color(QPalette.ColorRole.PlaceholderText)
+        assert asked.alpha() == 255
+        assert contrast(asked.name(), (DARK if choice is Choice.DARK else LIGHT).raised) >= 4.5
+
+
+def test_the_handles_of_sliders_are_round_and_not_cut(window: MainWindow) -> None:
+    window.toggle_panel()
+    for slider in window.tuning.findChildren(QSlider):
+        option = QStyleOptionSlider()
+        slider.initStyleOption(option)
+        part = QStyle.SubControl.SC_SliderHandle
+        handle = slider.style().subControlRect(QStyle.ComplexControl.CC_Slider, option, part, slider)
+        assert slider.rect().adjusted(0, 1, 0, -1).contains(handle)
