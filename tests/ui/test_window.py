@@ -26,7 +26,7 @@ from ui.chat.assistant_message import AssistantMessage
 from ui.chat.history_model import CHAT_ID
 from ui.chat.records import Chat, ChatSettings, Message, Role, Status
 from ui.chat.store import ChatStore
-from ui.chat.user_message import UserMessage
+from ui.chat.user_message import MOST_SHOWN, UserMessage, beginning
 from ui.main_window import MainWindow
 from ui.theme import DARK, LIGHT, TAB_WIDTH, contrast
 
@@ -72,6 +72,7 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWin
     for label in (label for example in welcome.examples for label in example.findChildren(QLabel)):
         assert label.width() >= label.minimumSizeHint().width()
         assert label.height() >= label.heightForWidth(label.width())
+        assert label.wordWrap() or label.width() >= label.sizeHint().width()
     assert not any(one.intersects(other) for one in boxes for other in boxes if one is not other)
     note = welcome.note.geometry()
     assert note.height() >= welcome.note.heightForWidth(note.width())
@@ -175,6 +176,39 @@ def test_a_message_can_be_edited_and_sent_again(qtbot, window: MainWindow, serve
     qtbot.waitUntil(lambda: len(server.requests) == 2 and not window.desk.current.is_running)
     assert server.requests[1]["messages"] == [{"role": "user", "content": "Bye"}]
     assert asked_view(window).versions.label.text() == "2 / 2"
+
+
+def test_of_a_very_long_message_the_beginning_is_shown_and_all_of_it_is_sent(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    text = "\n".join(f"line {number}" for number in range(6_000))
+    ask(qtbot, window, text)
+    assert server.requests[-1]["messages"][-1]["content"] == text
+    view = asked_view(window)
+    assert len(view.view.toPlainText()) <= MOST_SHOWN + 2
+    assert text.startswith(view.view.toPlainText().removesuffix(" …") + "\n")
+    view.copy.click()
+    assert QGuiApplication.clipboard().text() == text
+    assert view.more.text() == f"Show all {len(text):,} characters"
+    view.more.click()
+    assert view.view.toPlainText() == text
+    assert view.more.isHidden()
+    view.restyle()
+    assert view.view.toPlainText() == text
+    ask(qtbot, window, "short")
+    assert asked_view(window).more.isHidden()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("x" * 20_000, "x" * MOST_SHOWN + "…"),
+        ("x" * (MOST_SHOWN - 50) + " " + "y" * 100, "x" * (MOST_SHOWN - 50) + " …"),
+        ("x" * (MOST_SHOWN - 50) + "\n" + "y " * 100, "x" * (MOST_SHOWN - 50) + " …"),
+    ],
+)
+def test_a_long_text_is_cut_where_a_line_or_a_word_ends(text: str, shown: str) -> None:
+    assert beginning(text) == shown
 
 
 def test_escape_leaves_an_edited_message_as_it_was(qtbot, window: MainWindow) -> None:
