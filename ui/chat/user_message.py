@@ -73,9 +73,8 @@ class UserMessage(MessageView):
         form = QTextBlockFormat()
         form.setLineHeight(LINE, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
         cursor.setBlockFormat(form)
-        cursor.insertText(
-            self.message.content if self.more.isHidden() else beginning(self.message.content), self._tools.style.body
-        )
+        text = self.message.content
+        cursor.insertText(text if self.more.isHidden() else beginning(text), self._tools.style.body)
         self._fit()
 
     def _fit(self) -> None:
