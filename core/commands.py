@@ -5,8 +5,10 @@ Closing the pipe tells the engine process to leave.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from core.options import EngineOptions
 from core.request import Request
@@ -14,10 +16,14 @@ from core.request import Request
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The first command: load a model. ``cache_folder`` keeps measurements."""
+    """The first command: load a model. ``cache_folder`` keeps measurements.
+
+    ``measured`` is what an engine with these options has measured before, by the keys of ``Measurements``.
+    """
 
     options: EngineOptions
     cache_folder: Path
+    measured: Mapping[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

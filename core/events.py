@@ -6,9 +6,10 @@ of ``Token``; nothing about the request comes after its ``Ended``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from core.loaded_model import LoadedModel
 from core.receipt import Receipt
@@ -112,5 +113,12 @@ class EngineState:
     problem: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the engine has measured of its model, as ``Load`` takes it; for the supervisor alone."""
+
+    entries: Mapping[str, dict[str, Any]]
+
+
 RequestEvent = Started | Token | Ended
-Event = Started | Token | Ended | EngineState | Snapshot
+Event = Started | Token | Ended | EngineState | Measured | Snapshot

@@ -27,7 +27,7 @@ from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.loaded_model import LoadedModel
 from core.machine import last_level_cache, this_machine
-from core.measurements import Measurements, measurement_key, physical_cores
+from core.measurements import MEASURED_FILE, Measurements, measurement_key, physical_cores
 from core.memory_fit import fit, layers_on_gpu, machine_with, usable_gpus
 from core.meter import Meter, ReadCost
 from core.model_file import read_facts
@@ -83,7 +83,7 @@ def load_engine(
     )
     try:
         if measured is None:
-            measured = Measurements(cache_folder / "measured.json" if cache_folder else None)
+            measured = Measurements(cache_folder / MEASURED_FILE if cache_folder else None)
         try:
             engine, threads = _build(model, facts, options, size, n_gpu_layers, measured, cache_folder)
         except DraftRefused as error:

@@ -1,4 +1,4 @@
-"""What was measured before on this machine, in one small file."""
+"""What was measured before on this machine, in one small file, and what this process has measured."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 import os
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,24 +17,30 @@ from core.machine import cpu_name
 from models.whole_file import write_whole
 
 _log = logging.getLogger(__name__)
+MEASURED_FILE = "measured.json"
 # A file that is larger is none of ours.
 _MOST_CHARACTERS = 4 << 20
 
 
 class Measurements:
-    """JSON objects by key. A file that cannot be read or written only costs a new measurement."""
+    """JSON objects by key. A file that cannot be read or written only costs a new measurement.
 
-    def __init__(self, path: Path | None) -> None:
-        """``path`` need not exist; None keeps nothing."""
+    ``entries`` are those that this process was told or has measured, also where the file has none of them.
+    """
+
+    def __init__(self, path: Path | None, told: Mapping[str, dict[str, Any]] | None = None) -> None:
+        """``path`` need not exist; None keeps nothing. ``told`` counts where the file has nothing."""
         self._path = path
+        self.entries = dict(told or {})
 
     def recall(self, key: str) -> dict[str, Any] | None:
-        """Return what was kept for ``key``."""
+        """Return what was kept for ``key``, or told."""
         entry = self._read().get(key)
-        return entry if isinstance(entry, dict) else None
+        return entry if isinstance(entry, dict) else self.entries.get(key)
 
     def keep(self, key: str, entry: dict[str, Any]) -> None:
-        """Remember an entry, unless other programs use the cores: what is measured then does not hold for later."""
+        """Remember an entry; not in the file while other programs use the cores: that does not hold for later."""
+        self.entries[key] = entry
         if self._path is None or cores_are_shared():
             return
         entries = self._read()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from core.commands import Cancel, Load, Submit
 from core.engine_process import EngineProcess
 from core.errors import EngineUnavailable, LoadFailed
-from core.events import Ended, EngineState, Event, Failure, FailureKind, FinishReason, Phase, Started, Token
+from core.events import Ended, EngineState, Event, Failure, FailureKind, FinishReason, Measured, Phase, Started, Token
 from core.loaded_model import LoadedModel
 from core.options import EngineOptions
 from core.pipe import PipeClosed
@@ -55,6 +56,8 @@ class Supervisor:
         self._spare: EngineProcess | None = None
         self._live: dict[str, Request] = {}
         self._queued: dict[str, Request] = {}
+        # What the engine found out about its model, for the one that follows when it dies.
+        self._measured: Mapping[str, dict[str, Any]] = {}
         self._n_deaths = 0
         self._generation = 0
 
@@ -78,6 +81,7 @@ class Supervisor:
             with self._lock:
                 before = self._stop("Another model was loaded.")
                 self._options = options
+                self._measured = {}
                 self._n_deaths = 0
                 self._publish(EngineState(Phase.LOADING))
             # Not under the lock, which requests and cancels want: a large model takes its time to give memory back.
@@ -171,7 +175,7 @@ class Supervisor:
             self._give_up(f"The engine process could not be started: {error}")
             return
         self._process = process
-        process.send(Load(self._options, self._cache_folder))
+        process.send(Load(self._options, self._cache_folder, self._measured))
         arguments = (self._process, self._generation)
         threading.Thread(target=self._follow, args=arguments, name="engine-follower", daemon=True).start()
 
@@ -247,6 +251,8 @@ class Supervisor:
                     case Ended(request_id):
                         if self._live.pop(request_id, None) is not None:
                             passed_on.append(event)
+                    case Measured(entries):
+                        self._measured = entries
                     case Snapshot():
                         passed_on.append(event)
                     case Started(request_id) | Token(request_id):

@@ -18,7 +18,7 @@ from core.commands import Cancel, Command, Load, Submit
 from core.door import Admitted, Door
 from core.engines import Engines
 from core.errors import SlipstreamError
-from core.events import Ended, EngineState, Event, Failure, FailureKind, FinishReason, Phase
+from core.events import Ended, EngineState, Event, Failure, FailureKind, FinishReason, Measured, Phase
 from core.pipe import Pipe, PipeClosed
 
 _log = logging.getLogger(__name__)
@@ -179,13 +179,16 @@ def _load(command: Load, outbox: Outbox) -> Engines | None:
     try:
         from core.llama import log
         from core.loading import load_engine
+        from core.measurements import MEASURED_FILE, Measurements
         from core.peak_finder import PeakFinder
         from core.spark import open_spark
 
         log.to_stderr()
+        measured = Measurements(command.cache_folder / MEASURED_FILE, command.measured)
         engine, model = load_engine(
             command.options,
             cache_folder=command.cache_folder,
+            measured=measured,
             progress=_in_steps(lambda share: outbox.put((EngineState(Phase.LOADING, progress=share),))),
         )
         log.silence()
@@ -199,7 +202,7 @@ def _load(command: Load, outbox: Outbox) -> Engines | None:
         _log.exception("Loading failed")
         outbox.put((EngineState(Phase.FAILED, problem=f"The model could not be loaded: {error}"),))
         return None
-    outbox.put((EngineState(Phase.READY, model, progress=1.0),))
+    outbox.put((Measured(measured.entries), EngineState(Phase.READY, model, progress=1.0)))
     return Engines(engine, partial(open_spark, engine, model) if model.spark is not None else None)
 
 

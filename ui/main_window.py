@@ -28,6 +28,7 @@ from ui.library.library_link import LibraryLink
 from ui.library.library_page import LibraryPage
 from ui.rail import Rail
 from ui.server_watch import ServerWatch
+from ui.tab_order import move_focus
 from ui.theme import NARROW, Palette
 from ui.toast import Toast
 
@@ -57,7 +58,7 @@ class MainWindow(QMainWindow):
         self.library: LibraryPage | None = None  # made when it is first wanted
         self._chat, self._pages = QWidget(), QStackedWidget()
         self.theme_button = IconButton("theme", "Light or dark")
-        self.toast = Toast(self.page)
+        self.toast = Toast(self.page.stack)  # above what is being written, however tall that is
         self._wants_sidebar, self._is_narrow = True, False
         self._lay_out()
         self._connect_signals()
@@ -130,6 +131,10 @@ class MainWindow(QMainWindow):
         stop.setEnabled(False)
         self.desk.current_running_changed.connect(stop.setEnabled)
         self.desk.current_changed.connect(lambda conversation: stop.setEnabled(conversation.is_running))
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Let Tab go through the window as it is read: views of messages are made last first, and later."""
+        return move_focus(self, forward)
 
     # The pages.
 

@@ -85,6 +85,7 @@ QPushButton[kind="example"] { text-align: left; padding: 12px 14px;
 QPushButton[kind="example"]:hover { border-color: $border_strong; background: $panel; }
 QPushButton[kind="example"]:focus { border: 2px solid $focus; padding: 11px 13px; }
 
+QLineEdit, QPlainTextEdit { placeholder-text-color: $muted; }
 QLineEdit, QPlainTextEdit[kind="field"], QSpinBox, QDoubleSpinBox { background: $raised; color: $text;
     border: 1px solid $border_strong; border-radius: ${corner_s}px; padding: 5px 8px;
     selection-background-color: $selection; selection-color: $text; }
@@ -140,6 +141,7 @@ QMenu::separator { height: 1px; background: $border; margin: 5px 8px; }
 QMenu::indicator { width: 14px; height: 14px; left: 8px; }
 QMenu::item:checked { font-weight: 600; }
 
+QSlider:horizontal { min-height: 20px; }
 QSlider::groove:horizontal { height: 4px; border-radius: 2px; background: $pressed; }
 QSlider::sub-page:horizontal { background: $accent; border-radius: 2px; }
 QSlider::handle:horizontal { width: 14px; height: 14px; margin: -6px 0; border-radius: 8px; background: $raised;

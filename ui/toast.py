@@ -64,7 +64,7 @@ class Toast(QFrame):
 
     def _place(self) -> None:
         self.adjustSize()
-        self.move((self._page.width() - self.width()) // 2, self._page.height() - self.height() - 120)
+        self.move((self._page.width() - self.width()) // 2, self._page.height() - self.height() - Space.L)
 
     def _on_button(self) -> None:
         self.hide()

@@ -22,6 +22,7 @@ from app.server.connection import ClientGone
 from app.server.errors import ApiError, from_exception, from_validation
 from app.server.limits import BodyLimit, HostCheck, JsonOnly, OriginCheck
 from app.server.model_host import ModelHost
+from app.server.plain_path import PlainPath
 from app.server.refused_route import from_http_exception
 from app.server.settings import ServerSettings
 from app.server.status import get_model, health, list_models, load, state
@@ -57,6 +58,7 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
         # The pages load scripts from elsewhere; the schema alone is served.
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
     )
     application.state.host = host
     application.state.renderer = TemplateRenderer()
@@ -70,13 +72,14 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
 def _middleware(settings: ServerSettings) -> list[Middleware]:
     """Return what a request passes through, outermost first."""
     middleware = [
+        Middleware(PlainPath),
         Middleware(HostCheck, is_loopback=settings.is_loopback),
         Middleware(OriginCheck),
         Middleware(JsonOnly),
         Middleware(BodyLimit),
     ]
     if settings.api_key is not None:
-        middleware.insert(2, Middleware(BearerAuth, api_key=settings.api_key))
+        middleware.insert(3, Middleware(BearerAuth, api_key=settings.api_key))
     return middleware
 
 

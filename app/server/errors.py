@@ -19,6 +19,7 @@ logger = logging.getLogger("slipstream.server")
 
 INVALID = "invalid_request_error"
 SERVER = "server_error"
+_LONGEST_NAME = 200
 
 
 class Answer(NamedTuple):
@@ -54,6 +55,10 @@ class ApiError(Exception):
         return headers
 
 
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "…"
+
+
 class UnknownModel(ApiError):
     """No model of this name; the names there are go with it."""
 
@@ -61,7 +66,7 @@ class UnknownModel(ApiError):
         known = ", ".join(names) or "none"
         super().__init__(
             Answer(404, INVALID, "model_not_found"),
-            f"There is no model {name!r} here. The models there are: {known}.",
+            f"There is no model {_short(name)!r} here. The models there are: {known}.",
             param="model",
         )
 
@@ -87,8 +92,10 @@ STATUSES: Mapping[int, Answer] = {
     403: Answer(403, INVALID, "forbidden"),
     404: Answer(404, INVALID, "not_found"),
     405: Answer(405, INVALID, "method_not_allowed"),
+    408: Answer(408, INVALID, "request_timeout", may_retry=True),
     413: Answer(413, INVALID, "request_too_large"),
     415: Answer(415, INVALID, "unsupported_media_type"),
+    431: Answer(431, INVALID, "headers_too_large"),
     503: Answer(503, SERVER, "overloaded", may_retry=True),
 }
 
@@ -134,6 +141,7 @@ _JSON_WORDS = (
     ("a valid dictionary or object to extract fields from", "a JSON object"),
     ("a valid dictionary", "a JSON object"),
     ("a valid list", "a list"),
+    ("a valid boolean", "true or false"),
     ("True", "true"),
     ("False", "false"),
 )
@@ -156,7 +164,7 @@ def from_validation(problems: Iterable[Mapping[str, Any]]) -> ApiError:
     message = _plain(str(problem["msg"]))
     if kind == "value_error" and field in message:
         sentence = "{message}."
-    elif message.startswith(_SHOULD_BE):
+    elif kind not in _RULES and message.startswith(_SHOULD_BE):
         sentence, message = "{field} must be {message}.", _must_be(message)
     facts = {"field": field or "The body", "message": message, "input": repr(problem.get("input"))}
     facts |= {name: str(value) for name, value in problem.get("ctx", {}).items()}

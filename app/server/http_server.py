@@ -11,6 +11,8 @@ from collections.abc import Callable
 import uvicorn
 from starlette.types import ASGIApp
 
+from app.server.http_protocol import HttpProtocol
+
 GRACE_SECONDS = 3
 # Longer than the pools of the usual clients keep a connection, so that it is never closed under a request.
 KEEP_ALIVE_SECONDS = 75
@@ -33,7 +35,7 @@ class HttpServer(uvicorn.Server):
     ) -> None:
         config = uvicorn.Config(
             application,
-            http="httptools",
+            http=HttpProtocol,
             loop="none",
             ws="none",
             lifespan="on",

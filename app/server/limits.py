@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 from collections.abc import Collection, Mapping
@@ -14,6 +15,8 @@ from app.server.errors import ApiError, refuse
 MAX_BODY = 8 * 1024 * 1024
 # A refused body is read up to this many bytes, so that the client sees the answer and not a reset connection.
 MAX_DRAINED = 8 * MAX_BODY
+# A client that sends nothing more of a body for so long has gone without saying so.
+BODY_SECONDS = 60.0
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -109,11 +112,15 @@ def _is_json(content_type: bytes) -> bool:
 
 
 class BodyLimit:
-    """Refuse bodies above ``limit`` bytes, whether the client says their length or sends them in chunks."""
+    """Refuse bodies above ``limit`` bytes, whether the client says their length or sends them in chunks.
 
-    def __init__(self, app: ASGIApp, limit: int = MAX_BODY) -> None:
+    One of which nothing more comes for ``patience`` seconds is given up.
+    """
+
+    def __init__(self, app: ASGIApp, limit: int = MAX_BODY, patience: float = BODY_SECONDS) -> None:
         self._app = app
         self._limit = limit
+        self._patience = patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with a counting ``receive``, or answer 413."""
@@ -123,18 +130,25 @@ class BodyLimit:
         declared = _length(header(scope, b"content-length"))
         if declared > self._limit:
             if declared <= MAX_DRAINED:
-                await _drain(receive, MAX_DRAINED)
+                await _drain(receive, MAX_DRAINED, self._patience)
             await send_error(send, refuse(413, self._message(f"{declared} bytes")), {"connection": "close"})
             return
         n_read = 0
+        is_whole = False
 
         async def counting_receive() -> Message:
-            nonlocal n_read
-            message = await receive()
+            nonlocal n_read, is_whole
+            try:
+                # When the body is here, this waits for the client to leave.
+                async with asyncio.timeout(None if is_whole else self._patience):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, self._too_slow(), {"connection": "close"}) from None
+            is_whole = not message.get("more_body")
             n_read += len(message.get("body", b""))
             if n_read > self._limit:
                 if message.get("more_body"):
-                    await _drain(receive, MAX_DRAINED)
+                    await _drain(receive, MAX_DRAINED, self._patience)
                 raise HTTPException(413, self._message("larger"), {"connection": "close"})
             return message
 
@@ -143,15 +157,22 @@ class BodyLimit:
     def _message(self, size: str) -> str:
         return f"The body may have {self._limit} bytes, and this one is {size}: send a shorter one."
 
+    def _too_slow(self) -> str:
+        return f"Nothing more of the body came for {self._patience:.0f} s: send all of it, and its right length."
+
 
 def _length(value: bytes | None) -> int:
     return int(value) if value is not None and value.isdigit() else 0
 
 
-async def _drain(receive: Receive, limit: int) -> None:
+async def _drain(receive: Receive, limit: int, patience: float) -> None:
     n_read = 0
     while n_read <= limit:
-        message = await receive()
+        try:
+            async with asyncio.timeout(patience):
+                message = await receive()
+        except TimeoutError:
+            return
         n_read += len(message.get("body", b""))
         if message["type"] != "http.request" or not message.get("more_body"):
             return

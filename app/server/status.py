@@ -47,9 +47,7 @@ async def list_models(http: HttpRequest) -> Response:
 
 
 async def get_model(model_id: str, http: HttpRequest) -> Response:
-    """Return one model; 404 with the names there are. Without a name (a slash too many), list them."""
-    if not model_id:
-        return await list_models(http)
+    """Return one model; 404 with the names there are."""
     host: ModelHost = http.app.state.host
     entries = await asyncio.to_thread(host.entries)
     usable = [entry for entry in entries if entry.problem is None]

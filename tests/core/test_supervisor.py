@@ -153,6 +153,31 @@ def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(
     assert Phase.RESTARTING in office.phases
 
 
+def test_an_engine_that_starts_again_does_not_measure_what_the_dead_one_had_measured(
+    office: Office, tmp_path: Path
+) -> None:
+    kept, log = tmp_path / "cache" / "measured.json", tmp_path / "log" / "engine.log"
+
+    def n_measured() -> int:
+        return log.read_text(encoding="utf-8").count("threads: steps of")
+
+    kept.unlink()
+    office.supervisor.load(EngineOptions(str(EMBER)))
+    first = office.supervisor.wait_ready(60)
+    assert n_measured() == 3
+    # On a machine that others use there would be no file.
+    kept.unlink(missing_ok=True)
+    pid = office.supervisor.engine_pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    office.wait(lambda: Phase.RESTARTING in office.phases)
+    assert office.supervisor.wait_ready(60).n_threads == first.n_threads
+    assert n_measured() == 3
+    office.supervisor.load(EngineOptions(str(EMBER), n_ctx=512))
+    office.supervisor.wait_ready(60)
+    assert n_measured() == 6, "what was measured beside other programs does not hold for the next load"
+
+
 def test_an_engine_that_keeps_dying_is_given_up_with_a_reason(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.supervisor._BACK_OFF", (0.0,))
     office.supervisor.load(options())

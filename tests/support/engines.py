@@ -34,23 +34,8 @@ FOX = chat("Tell me a story about a fox.")
 SURE = chat("What is speculative decoding?")
 
 
-class Remembered(Measurements):
-    """What was measured in this process: a model is calibrated once for all tests, not at each load."""
-
-    def __init__(self) -> None:
-        super().__init__(None)
-        self.entries: dict[str, dict[str, Any]] = {}
-
-    def recall(self, key: str) -> dict[str, Any] | None:
-        """Return what was kept for ``key``."""
-        return self.entries.get(key)
-
-    def keep(self, key: str, entry: dict[str, Any]) -> None:
-        """Remember an entry, also while other tests use the cores."""
-        self.entries[key] = entry
-
-
-_REMEMBERED = Remembered()
+# What was measured in this process: a model is calibrated once for all tests, not at each load.
+_REMEMBERED = Measurements(None)
 
 
 def load(

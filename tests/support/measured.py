@@ -12,8 +12,9 @@ from functools import cache
 from pathlib import Path
 
 from core.llama import log
+from core.measurements import Measurements
 from core.options import EngineOptions
-from tests.support.engines import EMBER, EMBER_DRAFT, Remembered, load
+from tests.support.engines import EMBER, EMBER_DRAFT, load
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,7 +41,7 @@ def _measured(*paths: Path | None) -> str:
 
 def _main(model: str, draft: str | None = None) -> None:
     log.silence()
-    measured = Remembered()
+    measured = Measurements(None)
     for n_threads in (None, 1):
         options = EngineOptions(model, n_ctx=512, draft_path=draft, n_threads=n_threads)
         engine, _ = load(options, measured=measured)

@@ -252,6 +252,7 @@ def problem(stage: Stage) -> None:
 def server_gone(stage: Stage) -> None:
     stage.history()
     stage.open_old(REPLY)
+    stage.window.watch.stop(is_gone=True)
     reason = "The server that runs the models cannot start: slipstream: Shared library 'llama' was not found"
     stage.window.page.server_banner.say(reason, "danger", ("Try again", lambda: None), can_close=False)
     stage.window.page.storage_banner.say("Chats cannot be saved in /home/me/.local/share: the folder cannot be "

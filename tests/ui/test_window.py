@@ -7,9 +7,18 @@ from pathlib import Path
 import pytest
 from fake_openai import FakeServer
 from library_child import library_child
-from PySide6.QtCore import QSettings, Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QLineEdit, QMessageBox
+from PySide6.QtCore import QPoint, QRect, QSettings, Qt
+from PySide6.QtGui import QGuiApplication, QPalette
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QLabel,
+    QLineEdit,
+    QMessageBox,
+    QSlider,
+    QStyle,
+    QStyleOptionSlider,
+    QWidget,
+)
 
 from ui.api import Api
 from ui.appearance import Appearance, Choice
@@ -17,9 +26,9 @@ from ui.chat.assistant_message import AssistantMessage
 from ui.chat.history_model import CHAT_ID
 from ui.chat.records import Chat, ChatSettings, Message, Role, Status
 from ui.chat.store import ChatStore
-from ui.chat.user_message import UserMessage
+from ui.chat.user_message import MOST_SHOWN, UserMessage, beginning
 from ui.main_window import MainWindow
-from ui.theme import DARK, TAB_WIDTH
+from ui.theme import DARK, LIGHT, TAB_WIDTH, contrast
 
 
 def say(qtbot, window: MainWindow, text: str) -> None:
@@ -59,14 +68,18 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWin
     qtbot.waitUntil(lambda: "Ember" in welcome.note.text())
     qtbot.wait(20)
     boxes = [example.geometry() for example in welcome.examples]
-    assert all(box.height() == 66 for box in boxes)
+    assert all(box.height() >= 66 for box in boxes)
+    for label in (label for example in welcome.examples for label in example.findChildren(QLabel)):
+        assert label.width() >= label.minimumSizeHint().width()
+        assert label.height() >= label.heightForWidth(label.width())
+        assert label.wordWrap() or label.width() >= label.sizeHint().width()
     assert not any(one.intersects(other) for one in boxes for other in boxes if one is not other)
     note = welcome.note.geometry()
     assert note.height() >= welcome.note.heightForWidth(note.width())
     assert note.bottom() < min(box.top() for box in boxes)
     assert welcome.focusPolicy() == Qt.FocusPolicy.NoFocus
     welcome.ensureWidgetVisible(welcome.examples[-1])
-    assert welcome.examples[-1].visibleRegion().boundingRect().height() == 66
+    assert welcome.examples[-1].visibleRegion().boundingRect().height() == boxes[-1].height()
 
 
 @pytest.mark.parametrize(
@@ -165,6 +178,39 @@ def test_a_message_can_be_edited_and_sent_again(qtbot, window: MainWindow, serve
     assert asked_view(window).versions.label.text() == "2 / 2"
 
 
+def test_of_a_very_long_message_the_beginning_is_shown_and_all_of_it_is_sent(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    text = "\n".join(f"line {number}" for number in range(6_000))
+    ask(qtbot, window, text)
+    assert server.requests[-1]["messages"][-1]["content"] == text
+    view = asked_view(window)
+    assert len(view.view.toPlainText()) <= MOST_SHOWN + 2
+    assert text.startswith(view.view.toPlainText().removesuffix(" …") + "\n")
+    view.copy.click()
+    assert QGuiApplication.clipboard().text() == text
+    assert view.more.text() == f"Show all {len(text):,} characters"
+    view.more.click()
+    assert view.view.toPlainText() == text
+    assert view.more.isHidden()
+    view.restyle()
+    assert view.view.toPlainText() == text
+    ask(qtbot, window, "short")
+    assert asked_view(window).more.isHidden()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("x" * 20_000, "x" * MOST_SHOWN + "…"),
+        ("x" * (MOST_SHOWN - 50) + " " + "y" * 100, "x" * (MOST_SHOWN - 50) + " …"),
+        ("x" * (MOST_SHOWN - 50) + "\n" + "y " * 100, "x" * (MOST_SHOWN - 50) + " …"),
+    ],
+)
+def test_a_long_text_is_cut_where_a_line_or_a_word_ends(text: str, shown: str) -> None:
+    assert beginning(text) == shown
+
+
 def test_escape_leaves_an_edited_message_as_it_was(qtbot, window: MainWindow) -> None:
     ask(qtbot, window, "Hi")
     asked_view(window).edit.click()
@@ -236,6 +282,22 @@ def test_chats_are_searched_renamed_deleted_and_brought_back(qtbot, window: Main
     assert window.toast.text == "Chat deleted"
     window.toast.button.click()
     qtbot.waitUntil(lambda: len(titles(window)) == 2)
+
+
+@pytest.mark.parametrize("text", ["", "a\n" * 30])
+def test_a_notice_leaves_what_is_being_written_alone(qtbot, window: MainWindow, text: str) -> None:
+    ask(qtbot, window, "Hi")
+    window.history.deleted.emit(window.desk.current.chat.id)
+    qtbot.waitUntil(window.toast.isVisible)
+    window.page.composer.set_text(text)
+
+    def is_clear() -> bool:
+        toast, composer = (
+            QRect(one.mapTo(window, QPoint()), one.size()) for one in (window.toast, window.page.composer)
+        )
+        return toast.bottom() < composer.top() and composer.top() > 0
+
+    qtbot.waitUntil(is_clear)
 
 
 def test_settings_belong_to_the_chat_and_go_with_its_requests(qtbot, window: MainWindow, server: FakeServer) -> None:
@@ -391,3 +453,58 @@ def test_everything_that_can_be_used_has_a_name_and_the_keyboard(qtbot, window: 
             assert button.focusPolicy() & Qt.FocusPolicy.TabFocus
     fields = (window.page.composer.field, window.history.search, window.history.list, window.tuning.prompt)
     assert all(field.accessibleName() for field in fields)
+
+
+def test_tab_goes_through_the_window_as_it_is_read(qtbot, window: MainWindow, server: FakeServer) -> None:
+    server.pieces = ["```py\nx = 1\n```\n\nDone."]
+    for text in ("First", "Second"):
+        ask(qtbot, window, text)
+    qtbot.waitUntil(lambda: len(reply_view(window).view.copy_buttons) == 1)
+    page, history, last = window.page, window.history, reply_view(window)
+    messages = [page.transcript.view_of(message.id) for message in window.desk.current.tree.path]
+    read = [
+        page.composer.speed, *window.rail.buttons.values(), window.theme_button, history.new, history.search,
+        history.list, page.sidebar_button, page.picker, page.panel_button, *messages, last.view.copy_buttons[0],
+        last.copy, last.redo, page.composer.field,
+    ]  # fmt: skip
+    seen: list[QWidget] = []
+    while len(seen) < 60 and (not seen or window.focusWidget() is not page.composer.field):
+        qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Tab)
+        seen.append(window.focusWidget())
+    places = [next(i for i, one in enumerate(seen) if part is one or part.isAncestorOf(one)) for part in read]
+    assert places == sorted(places)
+    for widget in (*reversed(seen[:-1]), seen[-1]):
+        qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Backtab)
+        assert window.focusWidget() is widget
+
+
+def test_tab_brings_what_gets_the_keyboard_into_view(qtbot, window: MainWindow, server: FakeServer) -> None:
+    server.pieces = ["line\n\n" * 60]
+    for text in ("First", "Second"):
+        ask(qtbot, window, text)
+    window.page.panel_button.setFocus()
+    qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Tab)
+    first = window.page.transcript.view_of(window.desk.current.tree.path[0].id)
+    assert first is not None
+    assert first.isAncestorOf(window.focusWidget())
+    assert not window.focusWidget().visibleRegion().isEmpty()
+
+
+@pytest.mark.parametrize("choice", [Choice.LIGHT, Choice.DARK])
+def test_what_a_field_asks_for_can_be_read_before_it_is_filled(window: MainWindow, choice: Choice) -> None:
+    window._choose_theme(choice)
+    window.toggle_panel()
+    for field in (window.page.composer.field, window.history.search, window.tuning.prompt):
+        asked = field.palette().color(QPalette.ColorRole.PlaceholderText)
+        assert asked.alpha() == 255
+        assert contrast(asked.name(), (DARK if choice is Choice.DARK else LIGHT).raised) >= 4.5
+
+
+def test_the_handles_of_sliders_are_round_and_not_cut(window: MainWindow) -> None:
+    window.toggle_panel()
+    for slider in window.tuning.findChildren(QSlider):
+        option = QStyleOptionSlider()
+        slider.initStyleOption(option)
+        part = QStyle.SubControl.SC_SliderHandle
+        handle = slider.style().subControlRect(QStyle.ComplexControl.CC_Slider, option, part, slider)
+        assert slider.rect().adjusted(0, 1, 0, -1).contains(handle)

@@ -29,6 +29,7 @@ KIND = QTextFormat.Property.UserProperty.value + 1  # on a frame: what it is
 LANGUAGE = KIND + 1  # on a code frame
 CODE, QUOTE, RULE = "code", "quote", "rule"
 INDENT = 26.0
+WORD_JOINER = "\u2060"  # where a line may not break; nothing to see, and not in what is copied
 _HEADING_SIZES = {1: 21, 2: 18, 3: 16}
 
 
@@ -238,7 +239,7 @@ class DocumentWriter:
             form = _line(130)
             form.setAlignment(align)
             self.cursor.setBlockFormat(form)
-            self._inline(inline, chars)
+            self._inline(inline, chars, keeps_units=True)
             # Each cell is one block. To go on to the next is cheap; to ask the table for a cell after a change is not.
             self.cursor.movePosition(QTextCursor.MoveOperation.NextBlock)
 
@@ -262,18 +263,20 @@ class DocumentWriter:
 
     # Text inside a block.
 
-    def _inline(self, tokens: Sequence[Token], base: QTextCharFormat) -> None:
+    def _inline(self, tokens: Sequence[Token], base: QTextCharFormat, keeps_units: bool = False) -> None:
+        """Write text at the cursor; ``keeps_units`` leaves "tok/s" on one line, which breaks behind the slash else."""
         styles = [base]
         for token in tokens:
+            content = token.content.replace("/", f"/{WORD_JOINER}") if keeps_units else token.content
             match token.type:
                 case "text":
-                    self.cursor.insertText(token.content, styles[-1])
+                    self.cursor.insertText(content, styles[-1])
                 case "softbreak":
                     self.cursor.insertText(" ", styles[-1])
                 case "hardbreak":
                     self.cursor.insertText("\u2028", styles[-1])
                 case "code_inline":
-                    self.cursor.insertText(token.content, self._inline_code(styles[-1]))
+                    self.cursor.insertText(content, self._inline_code(styles[-1]))
                 case "image":
                     self.cursor.insertText(token.content or "image", self._link(styles[-1], token, "src"))
                 case "strong_open" | "em_open" | "s_open" | "link_open":

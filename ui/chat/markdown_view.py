@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from markdown_it.token import Token
-from PySide6.QtCore import QEvent, QPoint, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QPen, QResizeEvent, QTextCursor, QTextFrame
 from PySide6.QtWidgets import QWidget
 
@@ -15,10 +15,12 @@ from ui.chat.document_writer import (
     LANGUAGE,
     QUOTE,
     RULE,
+    WORD_JOINER,
     DocumentWriter,
     TextStyle,
 )
 from ui.chat.markdown import Markdown, Piece, certain_code, is_open, n_certain
+from ui.chat.table_fit import fit_tables
 from ui.chat.text_view import TextView
 from ui.icon_button import TextButton
 from ui.theme import Corner, Space
@@ -46,7 +48,7 @@ class MarkdownView(TextView):
         self._shown_tail = ""
         self._code: _OpenCode | None = None
         self._head = ""  # what the open part has to be read after
-        self._copy_buttons: list[TextButton] = []
+        self.copy_buttons: list[TextButton] = []
         self._flush_timer = QTimer(self, singleShot=True, interval=FLUSH_MS)
         self._flush_timer.timeout.connect(self.flush)
         self._place_timer = QTimer(self, singleShot=True, interval=0)
@@ -92,10 +94,12 @@ class MarkdownView(TextView):
         tail = self._text[self._closed :]
         if tail == self._shown_tail and not is_last:
             return
+        begin = self._tail_at
         cursor = QTextCursor(self.document())
         cursor.beginEditBlock()
         self._write(self._markdown.pieces(tail, self._head), tail, is_last)
         cursor.endEditBlock()
+        fit_tables(self.document(), begin)
         self._shown_tail = self._text[self._closed :]
         self.grown.emit()
 
@@ -171,11 +175,11 @@ class MarkdownView(TextView):
 
     def _place_buttons(self) -> None:
         frames = self._code_frames()
-        while len(self._copy_buttons) > len(frames):
-            self._copy_buttons.pop().deleteLater()
-        while len(self._copy_buttons) < len(frames):
-            self._copy_buttons.append(self._new_copy_button(len(self._copy_buttons)))
-        for button, frame in zip(self._copy_buttons, frames, strict=True):
+        while len(self.copy_buttons) > len(frames):
+            self.copy_buttons.pop().deleteLater()
+        while len(self.copy_buttons) < len(frames):
+            self.copy_buttons.append(self._new_copy_button(len(self.copy_buttons)))
+        for button, frame in zip(self.copy_buttons, frames, strict=True):
             card = self._card(frame)
             button.move(QPoint(int(card.right()) - button.width() - Space.XS, int(card.top()) + COPY_TOP))
             button.show()
@@ -190,17 +194,27 @@ class MarkdownView(TextView):
         frames = self._code_frames()
         if number < len(frames):
             QGuiApplication.clipboard().setText(_code_cursor(frames[number]).selection().toPlainText())
-            self._copy_buttons[number].say("Copied")
+            self.copy_buttons[number].say("Copied")
 
     def code_of(self, number: int) -> str:
         """Return the text of a code block."""
         return _code_cursor(self._code_frames()[number]).selection().toPlainText()
 
+    def createMimeDataFromSelection(self) -> QMimeData:
+        """Return what is selected as it was written."""
+        selection = self.textCursor().selection()
+        copied = QMimeData()
+        copied.setText(selection.toPlainText().replace(WORD_JOINER, ""))
+        copied.setHtml(selection.toHtml().replace(WORD_JOINER, ""))
+        return copied
+
     # Painting what a document cannot: cards, bars and lines.
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the copy buttons in their corners."""
+        """Keep the copy buttons in their corners, and the words of tables whole."""
         super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            fit_tables(self.document())
         self._place_timer.start()
 
     def paintEvent(self, event: QPaintEvent) -> None:

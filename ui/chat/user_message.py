@@ -13,11 +13,13 @@ from ui.chat.message_view import MessageView
 from ui.chat.records import Message
 from ui.chat.text_tools import TextTools
 from ui.chat.text_view import TextView
-from ui.icon_button import IconButton
+from ui.icon_button import IconButton, TextButton
 from ui.theme import Space
 
 WIDEST = 0.8  # of the column
 LINE = 130  # percent
+MOST_SHOWN = 12_000  # characters at once: lines of a pasted megabyte take seconds to lay out, again at each width
+_NEAR = 200  # characters before which a cut looks for the end of a line or a word
 
 
 class UserMessage(MessageView):
@@ -38,6 +40,10 @@ class UserMessage(MessageView):
         inside.setContentsMargins(Space.L, Space.S + 2, Space.L, Space.S - 3)
         self.bubble.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         inside.addWidget(self.view)
+        self.more = TextButton(f"Show all {len(message.content):,} characters")
+        self.more.setVisible(len(message.content) > MOST_SHOWN)
+        self.more.clicked.connect(self._show_all)
+        inside.addWidget(self.more, 0, Qt.AlignmentFlag.AlignLeft)
         self.edit = IconButton("edit", "Edit and send again", size=16)
         self.edit.clicked.connect(self._on_edit)
         self.buttons.insert(0, self.edit)
@@ -67,11 +73,17 @@ class UserMessage(MessageView):
         form = QTextBlockFormat()
         form.setLineHeight(LINE, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
         cursor.setBlockFormat(form)
-        cursor.insertText(self.message.content, self._tools.style.body)
+        text = self.message.content
+        cursor.insertText(text if self.more.isHidden() else beginning(text), self._tools.style.body)
         self._fit()
 
     def _fit(self) -> None:
         self.view.set_widest(int(self.width() * WIDEST) - 2 * Space.L)
+
+    def _show_all(self) -> None:
+        self.more.hide()
+        self.view.setFocus()
+        self._fill()
 
     def _on_edit(self) -> None:
         if self._editor is not None:
@@ -94,6 +106,16 @@ class UserMessage(MessageView):
 
     def _can_show_buttons(self) -> bool:
         return super()._can_show_buttons() and self._editor is None
+
+
+def beginning(text: str) -> str:
+    """Return what is shown first of a long text, cut behind a line or a word where one ends near."""
+    cut = text[:MOST_SHOWN]
+    for end in "\n", " ":
+        at = cut.rfind(end, MOST_SHOWN - _NEAR)
+        if at >= 0:
+            return f"{cut[:at]} …"
+    return f"{cut}…"
 
 
 class _BubbleText(TextView):

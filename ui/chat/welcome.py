@@ -6,7 +6,6 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
-from ui.elided_label import ElidedLabel
 from ui.icons import pixmap
 from ui.theme import COLUMN, Palette, Space
 
@@ -129,9 +128,10 @@ class _Example(QPushButton):
         self.setProperty("kind", "example")
         self.setAccessibleName(f"Try: {prompt}")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setFixedHeight(66)
-        head, text = QLabel(kind), ElidedLabel(prompt)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
+        self.setMinimumHeight(66)
+        head, text = QLabel(kind), QLabel(prompt)
+        text.setWordWrap(True)
         head.setProperty("tone", "caption")
         for label in (head, text):
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)

@@ -6,12 +6,15 @@ import asyncio
 import http.client
 import json
 import signal
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import openai
 import pytest
+
+from app.server.application import ROUTES
 
 USER = [{"role": "user", "content": "Tell me a story about a fox."}]
 
@@ -157,6 +160,25 @@ def test_a_base_url_without_its_prefix_or_with_two_is_put_right(server, path):
     assert "Is /v1/chat/completions meant? The base URL ends with /v1." in message
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [(method, path.replace("{model_id:path}", "ember-q8_0")) for method, path, _ in ROUTES],
+)
+@pytest.mark.parametrize("as_sent", ["{}/", "/{}", "{}//?a=b/"])
+def test_a_path_with_slashes_too_many_is_the_one_that_is_meant(server, method, path, as_sent):
+    # An address of its own: the client would take a path that begins with two slashes for a host.
+    meant, sent = (server.http.request(method, server.url + one, json={}) for one in (path, as_sent.format(path)))
+    assert sent.status_code == meant.status_code
+    assert meant.status_code == (200 if method == "GET" else 400)
+    assert sent.json().keys() == meant.json().keys()
+
+
+@pytest.mark.parametrize("base", ["/v1/", "/v1//", "//v1/"])
+def test_a_client_may_end_its_base_url_with_slashes(server, base):
+    with openai.OpenAI(base_url=server.url + base, api_key=server.process.api_key, max_retries=0) as own:
+        assert own.chat.completions.create(model="ember", messages=USER, max_tokens=1).usage.completion_tokens == 1
+
+
 def test_another_method_is_refused_with_the_right_one(server):
     answer = server.http.get("/v1/chat/completions")
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
@@ -184,6 +206,62 @@ def test_what_a_field_must_be_is_said_in_words_of_json(server, fields, sentence)
     answer = server.http.post("/v1/chat/completions", json=fields)
     assert answer.status_code == 400
     assert answer.json()["error"]["message"] == sentence
+
+
+def test_a_number_that_is_too_small_or_too_large_is_named(server):
+    for field, value, sentence in (
+        ("max_tokens", 0, "max_tokens must be 1 or more, not 0."),
+        ("max_tokens", -1, "max_tokens must be 1 or more, not -1."),
+        ("n", 1000, "n must be 128 or less, not 1000."),
+        ("stream", "yes", "stream must be true or false."),
+    ):
+        answer = server.http.post("/v1/chat/completions", json={"messages": USER, field: value})
+        assert (answer.status_code, answer.json()["error"]["message"]) == (400, sentence)
+
+
+def test_a_name_of_a_model_that_is_endless_is_not_said_back(server):
+    answer = server.http.post("/v1/chat/completions", json={"messages": USER, "model": "x" * 100_000})
+    assert answer.status_code == 404
+    message = answer.json()["error"]["message"]
+    assert len(message) < 1_000
+    assert "ember-q8_0" in message
+
+
+def sent_raw(server, *parts: bytes) -> tuple[int, dict]:
+    """Return the answer to bytes of any kind."""
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        for part in parts:
+            connection.sendall(part)
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+        return answer.status, json.loads(answer.read())["error"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"GARBAGE\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"],
+    ids=["words", "tls", "length"],
+)
+def test_what_is_no_http_is_answered_like_all_errors(server, data):
+    status, error = sent_raw(server, data)
+    assert (status, error["type"]) == (400, "invalid_request_error")
+    assert "HTTP/1.1" in error["message"]
+
+
+def test_headers_without_an_end_are_refused_and_the_server_goes_on(server):
+    begin, read = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ", 1 << 14
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(begin)
+        for _ in range((64 << 20) // read):
+            try:
+                connection.sendall(b"a" * read)
+            except ConnectionError:
+                break
+        else:
+            pytest.fail("64 MB of one header were taken")
+    assert server.chat(max_tokens=1)
 
 
 def test_a_body_of_another_type_is_refused(server):

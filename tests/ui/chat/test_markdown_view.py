@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator
 
 import pytest
-from PySide6.QtGui import QGuiApplication, QTextCursor, QTextTable
+from PySide6.QtGui import QGuiApplication, QTextCursor, QTextFrame, QTextTable
 
 from ui.chat.code_colours import CodeColours
 from ui.chat.document_writer import TextStyle
@@ -128,12 +129,12 @@ def test_a_link_is_reported_and_not_opened(qtbot, make_view) -> None:
 def test_a_code_block_is_copied_without_its_label(qtbot, make_view) -> None:
     view = make_view()
     view.set_text(TEXT)
-    qtbot.waitUntil(lambda: len(view._copy_buttons) == 3)
+    qtbot.waitUntil(lambda: len(view.copy_buttons) == 3)
     assert view.code_of(0) == "echo hi"
-    view._copy_buttons[1].click()
+    view.copy_buttons[1].click()
     assert QGuiApplication.clipboard().text() == "def f(n: int) -> int:\n    return n  # 🦊"
-    assert view._copy_buttons[1].text() == "Copied"
-    assert view._copy_buttons[1].accessibleName() == "Copy this code"
+    assert view.copy_buttons[1].text() == "Copied"
+    assert view.copy_buttons[1].accessibleName() == "Copy this code"
 
 
 def test_code_is_coloured_and_follows_the_theme(qtbot, make_view, colours: CodeColours) -> None:
@@ -152,6 +153,86 @@ def test_each_cell_of_a_table_has_its_own_text(make_view) -> None:
     table = next(f for f in view.document().rootFrame().childFrames() if isinstance(f, QTextTable))
     cells = [[table.cellAt(row, column).firstCursorPosition().block().text() for column in (0, 1)] for row in range(3)]
     assert cells == [["a", "b"], ["1", "2"], ["only", ""]]
+
+
+SPEEDS = """| Machine | Bandwidth | 4 GB model |
+|:--|--:|--:|
+| Laptop, DDR5 | 80 GB/s | 20 `tok/s` |
+| Desktop GPU | 1,000 GB/s | 250 tok/s |
+"""
+
+
+def tables(view: MarkdownView) -> list[QTextTable]:
+    def inside(frame: QTextFrame) -> Iterator[QTextTable]:
+        for child in frame.childFrames():
+            yield from [child] if isinstance(child, QTextTable) else inside(child)
+
+    return list(inside(view.document().rootFrame()))
+
+
+def lines(table: QTextTable) -> list[str]:
+    """Return the lines of all cells as they are on the screen."""
+    found = []
+    for row in range(table.rows()):
+        for column in range(table.columns()):
+            block = table.cellAt(row, column).firstCursorPosition().block()
+            for number in range(block.layout().lineCount()):
+                line = block.layout().lineAt(number)
+                text = block.text()[line.textStart() : line.textStart() + line.textLength()]
+                found.append(text.replace("\u2060", "").strip())
+    return found
+
+
+def right_edge(view: MarkdownView, table: QTextTable) -> float:
+    cell = table.cellAt(0, table.columns() - 1).firstCursorPosition().block()
+    form = table.format().toTableFormat()
+    return view.document().documentLayout().blockBoundingRect(cell).right() + form.cellPadding() + form.border()
+
+
+@pytest.mark.parametrize(("before", "each"), [("", ""), ("", "> "), ("1. a\n\n", "   ")])
+def test_a_table_in_a_narrow_window_breaks_its_lines_between_words(make_view, before: str, each: str) -> None:
+    view = make_view()
+    view.set_text(before + "".join(each + row for row in SPEEDS.splitlines(keepends=True)))
+    (table,) = tables(view)
+    whole = lines(table)
+    narrow = int(right_edge(view, table)) - 30
+    words = {word for line in whole for word in line.split()}
+    view.setFixedWidth(narrow)
+    broken = lines(table)
+    assert len(broken) > len(whole), "it has to break somewhere"
+    assert {word for line in broken for word in line.split()} == words
+    assert right_edge(view, table) <= narrow
+    view.setFixedWidth(600)
+    assert lines(table) == whole
+
+
+def test_a_table_that_grows_in_a_narrow_window_ends_like_one_that_came_at_once(make_view) -> None:
+    whole, grown = make_view(), make_view()
+    for view in (whole, grown):
+        view.setFixedWidth(250)
+    whole.set_text(SPEEDS)
+    grow(grown, SPEEDS, 6, 20)
+    assert lines(tables(grown)[0]) == lines(tables(whole)[0])
+    assert tables(whole)[0].format().toTableFormat().columnWidthConstraints()
+
+
+def test_a_table_that_is_too_narrow_for_its_words_stays_inside(make_view) -> None:
+    view = make_view()
+    view.setFixedWidth(160)
+    view.set_text(f"| a | b c |\n|---|---|\n| {'x' * 200} | two words |\n")
+    (table,) = tables(view)
+    assert right_edge(view, table) <= 160
+    assert {"two", "words"} <= {word for line in lines(table) for word in line.split()}
+
+
+def test_what_is_copied_of_a_table_is_what_was_written(make_view) -> None:
+    view = make_view()
+    view.set_text(SPEEDS)
+    view.selectAll()
+    view.copy()
+    copied = QGuiApplication.clipboard().mimeData()
+    assert "1,000 GB/s" in copied.text()
+    assert "1,000 GB/s" in copied.html()
 
 
 def test_numbers_of_a_list_go_on_after_code_in_it(make_view) -> None:

@@ -1,0 +1,67 @@
+"""The order in which Tab goes through a window: as it is read, also through what was added later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QAbstractItemView, QAbstractSpinBox, QLayout, QLineEdit, QScrollArea, QWidget
+
+# Their parts are theirs alone.
+_WHOLE = (QAbstractItemView, QAbstractSpinBox, QLineEdit)
+
+
+def move_focus(window: QWidget, forward: bool) -> bool:
+    """Give the keyboard to the next widget of ``window``, or the one before; False where there is none."""
+    order = list(in_reading_order(window))
+    if not order:
+        return False
+    now, step = window.focusWidget(), 1 if forward else -1
+    at = order.index(now) + step if now in order else (0 if forward else -1)
+    widget = order[at % len(order)]
+    widget.setFocus(Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason)
+    _scroll_to(widget)
+    return True
+
+
+def in_reading_order(widget: QWidget) -> Iterator[QWidget]:
+    """Yield ``widget`` and what is in it, where Tab can go now."""
+    if widget.isHidden() or not widget.isEnabled():
+        return
+    if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None:
+        yield widget
+    if isinstance(widget, _WHOLE):
+        return
+    for child in _children(widget):
+        yield from in_reading_order(child)
+
+
+def _children(widget: QWidget) -> list[QWidget]:
+    """Return the parts of a widget: those of its layout in its order, then the others by where they are."""
+    layout = widget.layout()
+    placed = list(_placed(layout)) if layout is not None else []
+    others = [
+        child
+        for child in widget.children()
+        if isinstance(child, QWidget) and not child.isWindow() and child not in placed
+    ]
+    return placed + sorted(others, key=lambda child: (child.y(), child.x()))
+
+
+def _placed(layout: QLayout) -> Iterator[QWidget]:
+    for at in range(layout.count()):
+        match layout.itemAt(at):
+            case None:
+                continue
+            case item if (widget := item.widget()) is not None:
+                yield widget
+            case item if (inner := item.layout()) is not None:
+                yield from _placed(inner)
+
+
+def _scroll_to(widget: QWidget) -> None:
+    parent = widget.parentWidget()
+    while parent is not None:
+        if isinstance(parent, QScrollArea):
+            parent.ensureWidgetVisible(widget)
+        parent = parent.parentWidget()
