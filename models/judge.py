@@ -17,12 +17,13 @@ from models.pairing import heads
 from models.pairing.forecast import forecast, kind_of
 from models.pairing.gain import NOTHING_JUDGED, Judged, Kind
 from models.pairing.price import Pace, row_cost
+from models.program import PROGRAM
 from models.speed.runs import Measured
 
 LONGEST_CTX = 1 << 31
 # Of its free memory, the fullest device must have so much left for a model to fit well.
 _TIGHT = 0.85
-UNKNOWN_SPEED = "not known yet: ./slipstream doctor measures it"
+UNKNOWN_SPEED = f"not known yet: {PROGRAM} doctor measures it"
 
 
 class Verdict(StrEnum):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.sizes import table
+from models.program import PROGRAM
 
 if TYPE_CHECKING:
     from models.imported import ImportedFolder
@@ -76,4 +77,4 @@ def _print_places(known: _Folders, found: _Folders, as_json: bool) -> None:
     rows = [[str(place.path), place.kind.value, "imported"] for place in known]
     rows += [[str(place.path), place.kind.value, "not imported"] for place in found]
     print(table(rows) or "No folder was imported, and no other program's models were found.")
-    print("\n`slipstream models import FOLDER` uses the models of a folder where they are.")
+    print(f"\n`{PROGRAM} models import FOLDER` uses the models of a folder where they are.")

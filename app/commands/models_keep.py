@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.chat.plain_text import printable
 from app.sizes import count, size, table
+from models.program import PROGRAM
 
 if TYPE_CHECKING:
     from app.model_settings import LastUsed
@@ -97,7 +98,7 @@ def listing(entries: Sequence[ModelEntry]) -> str:
     read = known()
     rows = [_row(entry, facts(entry, read)) for entry in entries if entry.problem is None]
     broken = [[printable(entry.name), printable(entry.problem)] for entry in entries if entry.problem is not None]
-    blocks = [table([_HEAD, *rows]) if rows else "There are no models yet. `slipstream models search` finds some."]
+    blocks = [table([_HEAD, *rows]) if rows else f"There are no models yet. `{PROGRAM} models search` finds some."]
     if broken:
         blocks.append(f"Cannot be used as models:\n{table(broken)}")
     if read.changes:

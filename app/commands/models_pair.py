@@ -10,6 +10,7 @@ import typer
 
 from app.exit_codes import ExitCode
 from app.sizes import size, table
+from models.program import command
 
 if TYPE_CHECKING:
     from app.pairing.downloads import Offers
@@ -123,7 +124,7 @@ def _lines(entry: ModelEntry, found: Pairing, extra: Offers, has_partner: bool) 
     if not has_partner and notes:
         lines += ["", *notes]
     if any(partner.measured is None for partner in usable):
-        lines += ["", f"`slipstream models pair {entry.name} --test` measures here and keeps the winner."]
+        lines += ["", f"`{command('models pair', entry.name, '--test')}` measures here and keeps the winner."]
     return lines
 
 

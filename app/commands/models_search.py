@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.sizes import count, size, table
+from models.program import PROGRAM
 
 if TYPE_CHECKING:
     from models.hub.client import Hub
@@ -67,7 +68,7 @@ def search(
     print(table(rows) if rows else "Nothing was found. Try fewer or other words.")
     if rows:
         print(
-            "\n`slipstream models show NAME` lists the sizes of one, `slipstream models pull NAME:Q4_K_M` downloads it."
+            f"\n`{PROGRAM} models show NAME` lists the sizes of one, `{PROGRAM} models pull NAME:Q4_K_M` downloads it."
         )
 
 
@@ -133,7 +134,7 @@ def _print_curated(as_json: bool) -> None:
         for model in known.models
     ]
     print(table(rows))
-    print(f"\n{known.source} As of {known.date}. `slipstream models search WORDS` searches the Hub.")
+    print(f"\n{known.source} As of {known.date}. `{PROGRAM} models search WORDS` searches the Hub.")
 
 
 def _describe(repository: Repository) -> str:

@@ -22,6 +22,7 @@ from models.hub.client import Hub
 from models.hub.errors import FileNotFound, RevisionNotFound
 from models.hub.grouping import choose
 from models.hub.repository import RemoteModel, Repository, Role
+from models.program import PROGRAM, command
 
 RESTARTS = 3
 _REPORT_SECONDS = 0.1
@@ -62,15 +63,14 @@ def choose_one(repository: Repository, wanted: str) -> RemoteModel:
         return found[0]
     if not repository.models:
         raise NothingToChoose(
-            f"{repository.repo_id} has no GGUF files. Search for one that has: `slipstream models search NAME`."
+            f"{repository.repo_id} has no GGUF files. Search for one that has: `{PROGRAM} models search NAME`."
         )
     several = found or models or repository.models
     names = ", ".join(f"{item.quantisation or item.name} ({gigabytes(item.n_bytes)})" for item in several[:30])
     problem = f"{wanted!r} is not one of them" if not found else "Say which one"
     example = several[0].quantisation or several[0].files[0].path
-    raise NothingToChoose(
-        f"{repository.repo_id} has {names}. {problem}: `slipstream models pull {repository.repo_id}:{example}`."
-    )
+    pull = command("models pull", f"{repository.repo_id}:{example}")
+    raise NothingToChoose(f"{repository.repo_id} has {names}. {problem}: `{pull}`.")
 
 
 class ModelDownload:

@@ -18,6 +18,7 @@ from models.pairing.family import family, n_params_in
 from models.pairing.gain import WORTH, Kind, expected_acceptance, predict
 from models.pairing.price import CPU_ROW
 from models.pairing.vocabulary import FileVocabulary, why_not
+from models.program import command
 
 # Siblings larger than this share of the model gain little.
 _LARGEST_SHARE = 0.4
@@ -49,7 +50,7 @@ class Offer:
         """What it is, what to do, and what that would bring."""
         size = f"{self.n_bytes / 1e9:.1f} GB" if self.n_bytes >= 1e8 else f"{self.n_bytes / 1e6:.0f} MB"
         doubt = "" if self.is_checked else "; its vocabulary is compared once it is here"
-        return f"`slipstream models pull {self.name}` ({size}) would draft: {self.gain:.1f}× predicted{doubt}."
+        return f"`{command('models pull', self.name)}` ({size}) would draft: {self.gain:.1f}× predicted{doubt}."
 
 
 @dataclass(frozen=True, slots=True)

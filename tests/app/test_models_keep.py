@@ -160,7 +160,7 @@ def test_a_file_of_another_content_fails_to_verify(models, f16):
         file.write(b"\x55")
     code, _, err = models("verify", "ember-Q4_0")
     assert (code, "SHA-256 differs" in err) == (ExitCode.ERROR, True)
-    assert "made here from ember-F16 (F16): remove it with `slipstream models rm ember-Q4_0`" in err
+    assert "made here from ember-F16 (F16): remove it with `./slipstream models rm ember-Q4_0`" in err
     code, out, _ = models("verify", "ember-Q4_0", "--json")
     assert (code, json.loads(out)["verified"]) == (ExitCode.ERROR, "changed since download")
     code, _, err = models("verify", "ember-F16")

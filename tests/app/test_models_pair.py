@@ -139,7 +139,7 @@ def test_without_a_partner_the_hub_is_asked_for_a_small_sibling(pair, home, serv
     code, out, _ = pair("ember-90M")
     assert code == ExitCode.OK
     assert "There is no small model here that fits." in out
-    assert "`slipstream models pull acme/ember-5k-GGUF:Q8_0` (" in out
+    assert "`./slipstream models pull acme/ember-5k-GGUF:Q8_0` (" in out
     assert "acme/ember-2M-GGUF: It has 4,096 tokens and the model 5,000." in out
     (offer,) = read(pair, "ember-90M")["offers"]
     assert (offer["name"], offer["is_checked"]) == ("acme/ember-5k-GGUF:Q8_0", True)
