@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from models.figures import size
 from models.fit.plan import Plan, shortage
 from models.fit.search import Wanted, best_plan, least_plan, longest_plan, seconds_of, usual_ctx
 from models.machine import Machine
@@ -167,7 +168,7 @@ def _verdict(plan: Plan, wanted: Wanted) -> Verdict:
 
 
 def _told(verdict: Verdict, plan: Plan, wanted: Wanted) -> str:
-    numbers = ", ".join(f"{_size(need.total)} of {_size(need.free)} free on {need.device}" for need in plan.needs)
+    numbers = ", ".join(f"{size(need.total)} of {size(need.free)} free on {need.device}" for need in plan.needs)
     context = f"with {plan.setting.n_ctx:,} tokens of context"
     if verdict is Verdict.GREEN:
         return f"It fits {context}: it takes {numbers}."
@@ -180,8 +181,8 @@ def _too_large(least: Plan) -> str:
     lacking = shortage(least) or [max(least.needs, key=lambda need: need.total / max(need.free, 1))]
     need = lacking[0]
     return (
-        f"It needs {_size(need.total)} on {need.device} even with a context of {least.setting.n_ctx:,} tokens, and "
-        f"{_size(need.free)} is free. Choose a smaller quantisation or model."
+        f"It needs {size(need.total)} on {need.device} even with a context of {least.setting.n_ctx:,} tokens, and "
+        f"{size(need.free)} is free. Choose a smaller quantisation or model."
     )
 
 
@@ -190,11 +191,11 @@ def _too_long(least: Plan, fitting: Plan | None) -> str:
     need = (shortage(least) or [max(least.needs, key=lambda need: need.total / max(need.free, 1))])[0]
     setting = least.setting
     asked = f"It does not fit with {setting.n_ctx:,} tokens of context"
-    numbers = f"it needs {_size(need.total)} on {need.device} even with a {setting.kv_type} cache"
+    numbers = f"it needs {size(need.total)} on {need.device} even with a {setting.kv_type} cache"
     if fitting is None:
-        return f"{asked}, nor with fewer: {numbers}, and {_size(need.free)} is free. Choose a smaller model."
+        return f"{asked}, nor with fewer: {numbers}, and {size(need.free)} is free. Choose a smaller model."
     would = f"{fitting.setting.n_ctx:,} tokens fit, with a {fitting.setting.kv_type} cache"
-    return f"{asked}: {numbers}, and {_size(need.free)} is free. {would}."
+    return f"{asked}: {numbers}, and {size(need.free)} is free. {would}."
 
 
 def _drafted(
@@ -217,12 +218,3 @@ def _drafted(
     device = plan.placement.layers[-1]
     found = forecast(facts, draft, Pace(machine, device, seconds), row_cost(machine, device), judged)
     return DraftSpeed(found.gain / seconds, found.depth, found.acceptance, found.is_measured)
-
-
-def rate_text(per_second: float) -> str:
-    """Return tokens per second as they are shown everywhere: with a digit after the point below 10."""
-    return f"{per_second:,.1f}" if per_second < 10 else f"{per_second:,.0f}"
-
-
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"

@@ -437,7 +437,18 @@ class _Facts:
             return reason
         if tokenizer is None:
             return "The file has no tokenizer, so it cannot read text. Get a complete file of this model."
+        if self._is_head_alone:
+            return (
+                "The file holds only the prediction heads of a model, which Slipstream uses from the model's own file. "
+                "Get the model in a file that carries them."
+            )
         return self._missing(("context_length", "embedding_length", "block_count"))
+
+    @property
+    def _is_head_alone(self) -> bool:
+        """Whether of a model's layers only those behind the ones that answer are there."""
+        blocks = {block for tensor in self.tensors if (block := block_of(tensor)) is not None}
+        return bool(blocks) and self._n_mtp_layers() > 0 and min(blocks) >= self.n_layers
 
     def _missing(self, keys: Iterable[str]) -> str | None:
         for key in keys:

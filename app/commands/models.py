@@ -19,7 +19,7 @@ from app.commands import (
     models_settings,
     models_verify,
 )
-from app.sizes import table
+from app.table import table
 
 if TYPE_CHECKING:
     from app.pairing.service import Pairing

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.sizes import table
+from app.table import table
 from models.program import PROGRAM
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.chat.plain_text import printable
-from app.sizes import count, size, table
+from app.table import table
+from models.figures import count, size
 from models.program import PROGRAM
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.exit_codes import ExitCode
-from app.sizes import size, table
+from app.table import table
+from models.figures import size
 from models.program import command
 
 if TYPE_CHECKING:
@@ -154,6 +155,7 @@ def _as_dict(entry: ModelEntry, found: Pairing, extra: Offers) -> dict[str, Any]
         "offers": [
             {
                 "name": offer.name,
+                "kind": offer.kind.value,
                 "n_bytes": offer.n_bytes,
                 "predicted": round(offer.gain, 3),
                 "is_checked": offer.is_checked,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.progress_line import ProgressLine
-from app.sizes import duration, size
+from models.figures import duration, size
 
 if TYPE_CHECKING:
     from models.quantise.plan import QuantisePlan

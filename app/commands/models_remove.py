@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.sizes import size
+from models.figures import size
 
 if TYPE_CHECKING:
     pass

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.sizes import count, size, table
+from app.table import table
+from models.figures import count, size
 from models.program import PROGRAM
 
 if TYPE_CHECKING:

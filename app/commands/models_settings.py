@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.exit_codes import ExitCode
-from app.sizes import table
+from app.table import table
 
 if TYPE_CHECKING:
     from core.model_settings import ModelSettings

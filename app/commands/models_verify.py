@@ -10,7 +10,7 @@ import typer
 
 from app.exit_codes import ExitCode
 from app.progress_line import ProgressLine
-from app.sizes import size
+from models.figures import size
 from models.program import PROGRAM
 
 if TYPE_CHECKING:

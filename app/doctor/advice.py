@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.doctor.report import Report
+from models.figures import size
 from models.program import PROGRAM
 
 _LITTLE_MEMORY = 2e9
@@ -40,9 +41,7 @@ def _speed_advice(report: Report) -> list[str]:
 def _other_advice(report: Report) -> list[str]:
     system, sentences = report.system, []
     if system.ram_free < _LITTLE_MEMORY:
-        sentences.append(
-            f"Only {system.ram_free / 1e9:.1f} GB of memory is free: close other programs for larger models."
-        )
+        sentences.append(f"Only {size(system.ram_free)} of memory is free: close other programs for larger models.")
     if system.qt is None:
         sentences.append(f"PySide6 is missing, so the desktop app cannot open. Run {PROGRAM}, which installs it.")
     sentences += [

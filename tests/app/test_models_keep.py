@@ -18,7 +18,7 @@ from app import cli
 from app.exit_codes import ExitCode
 from app.model_settings import UsageStore
 from app.paths import models_folder, usage_file
-from app.sizes import table, width
+from app.table import table, width
 from models import catalog
 from tests.support.gguf_factory import EMBER_DRAFT, Recipe, cached
 from tests.support.quantised import ember_f16

@@ -200,7 +200,7 @@ class PartnersCard(QWidget):
     def _download(self, offer: OfferRow, button: QPushButton) -> None:
         button.setEnabled(False)
         button.setText("In the queue")
-        self._link.ask(ask.Pull(offer.repo_id, offer.quantisation), failed=self._on_refused)
+        self._link.ask(ask.Pull(offer.repo_id, offer.wanted), failed=self._on_refused)
 
     def _add_note(self, text: str) -> None:
         if text:
