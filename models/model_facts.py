@@ -17,6 +17,7 @@ MAX_LAYERS = 512
 MAX_EXPERTS = 1_024
 _MAX_HEADS = 65_536
 _MAX_LENGTH = 1 << 31
+_LONGEST_SHOWN = 200
 
 _RECURRENT = ("ssm_", "shortconv", "time_mix", "channel_mix")
 _BOTH_IN_ONE_LAYER = ("falcon-h1",)
@@ -238,8 +239,8 @@ class _Facts:
         return ModelFacts(
             files=files,
             architecture=self.architecture,
-            title=header.text("general.name"),
-            licence=header.text("general.license.name") or header.text("general.license"),
+            title=self.short("general.name"),
+            licence=self.short("general.license.name") or self.short("general.license"),
             quantisation=self._quantisation(),
             n_params=sum(tensor.n_elements for tensor in self.tensors),
             n_active_params=self._active_params(),
@@ -269,6 +270,11 @@ class _Facts:
             weight_map=weight_map(self.tensors, self.n_layers, is_tied=self._is_tied),
             has_output=self._has_output or self._is_tied,
         )
+
+    def short(self, key: str) -> str | None:
+        """The text under ``key``, cut where it is too long to be shown."""
+        text = self.header.text(key)
+        return text if text is None or len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
     def number(self, key: str, limit: int = _MAX_LENGTH) -> int:
         """The whole number under the architecture's ``key``; 0 if there is none."""
