@@ -12,6 +12,7 @@ import typer
 from app import __version__
 from app.commands import batch, bench, cache, chat, desktop, doctor, models, serve, test, verify
 from app.exit_codes import ExitCode
+from app.say import say_aside
 from core.errors import BadOption, BadRequest, LoadFailed, SlipstreamError
 from models.program import PROGRAM, as_typed
 
@@ -75,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         build(is_pretty=sys.stdout.isatty())(args=arguments, prog_name=PROGRAM)
     except SlipstreamError as error:
-        print(f"Error: {error.message}", file=sys.stderr)
+        say_aside(f"Error: {error.message}")
         return exit_code(error)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK if end.code is None else ExitCode.ERROR

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 
+from models.shown import one_line
+
 
 def table(rows: list[list[str]]) -> str:
-    """Rows in columns, the last as long as it is."""
+    """Rows in columns, each on one line, the last column as long as it is."""
     if not rows:
         return ""
+    rows = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     lines = ["  ".join([*(_padded(cell, w) for cell, w in zip(row, widths, strict=False)), row[-1]]) for row in rows]
     return "\n".join(line.rstrip() for line in lines)

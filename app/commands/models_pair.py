@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.exit_codes import ExitCode
+from app.say import say
 from app.table import table
 from models.figures import size
 from models.program import command
@@ -103,9 +104,9 @@ def _show(entry: ModelEntry, models: Catalog, ask_hub: bool, as_json: bool, said
         print(json.dumps(_as_dict(entry, found, extra), ensure_ascii=False))
         return
     if said:
-        print(said + "\n")
+        say(said + "\n")
     for line in _lines(entry, found, extra, has_partner):
-        print(line)
+        say(line)
 
 
 def _lines(entry: ModelEntry, found: Pairing, extra: Offers, has_partner: bool) -> list[str]:
@@ -235,10 +236,10 @@ def _print_result(entry: ModelEntry, result: PairTestResult, as_json: bool) -> N
     for trial in result.trials:
         measured = trial.measured
         if measured is None:
-            print(f"{trial.partner.name}: not measured. {trial.problem}")
+            say(f"{trial.partner.name}: not measured. {trial.problem}")
             continue
         accepted = f", {measured.acceptance:.0%} of drafts accepted" if measured.acceptance is not None else ""
         rates = f"{measured.plain_rate:.1f} tok/s plain, {measured.drafted_rate:.1f} with it"
         disturbed = "; a server was at work meanwhile, so test again for a better figure" if trial.was_disturbed else ""
-        print(f"{trial.partner.name}: {measured.gain:.2f}× ({rates}{accepted}{disturbed})")
-    print(decision.why)
+        say(f"{trial.partner.name}: {measured.gain:.2f}× ({rates}{accepted}{disturbed})")
+    say(decision.why)

@@ -11,6 +11,7 @@ import typer
 
 from app.exit_codes import ExitCode
 from app.progress_line import ProgressLine
+from app.say import say, say_aside
 from models.figures import duration, size
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def pull(
     if beside is not None:
         _say(beside)
     elif sentence:
-        print(sentence)
+        say(sentence)
 
 
 def _pull_draft(done: Downloaded, connections: int) -> tuple[Downloaded | None, str]:
@@ -99,7 +100,7 @@ def _download(wish: Wish, connections: int) -> Downloaded:
         finally:
             line.end()
     if done.repository.was_renamed:
-        print(f"{wish.repo_id} has been renamed to {done.repository.repo_id}.", file=sys.stderr)
+        say_aside(f"{wish.repo_id} has been renamed to {done.repository.repo_id}.")
     return done
 
 
@@ -116,7 +117,7 @@ def _facts(done: Downloaded) -> dict[str, Any]:
 
 def _say(done: Downloaded) -> None:
     state = "is there already" if done.was_there else "is there and verified"
-    print(f"{done.model.name} ({size(done.model.n_bytes)}) {state}: {done.files[0]}")
+    say(f"{done.model.name} ({size(done.model.n_bytes)}) {state}: {done.files[0]}")
 
 
 @dataclass(slots=True)

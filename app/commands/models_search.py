@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from app.say import say
 from app.table import table
 from models.figures import count, size
 from models.program import PROGRAM
@@ -87,7 +88,7 @@ def show_remote(name: str, as_json: bool, n_ctx: int | None = None, draft: Model
         if not wanted:
             advice = _advice(client, repository, n_ctx)
             shown = {**_repository(repository), "recommendation": advice}
-            print(_json(shown) if as_json else f"{_describe(repository)}\n\n{advice['sentence']}")
+            print(_json(shown)) if as_json else say(f"{_describe(repository)}\n\n{advice['sentence']}")
             return
         model = choose_one(repository, wanted)
         known = remote_facts(client, repository, model)

@@ -10,6 +10,7 @@ import typer
 
 from app.exit_codes import ExitCode
 from app.progress_line import ProgressLine
+from app.say import say
 from models.figures import size
 from models.program import PROGRAM
 
@@ -56,7 +57,7 @@ def verify(
             ExitCode.USAGE,
         )
     if not as_json:
-        print(f"{entry.name} ({size(entry.n_bytes)}) is what it was: its SHA-256 is the recorded one.")
+        say(f"{entry.name} ({size(entry.n_bytes)}) is what it was: its SHA-256 is the recorded one.")
 
 
 def _verify(folder: Path, file: Path) -> Standing:
