@@ -12,7 +12,9 @@ import typer
 from app import __version__
 from app.commands import batch, bench, cache, chat, desktop, doctor, models, serve, test, verify
 from app.exit_codes import ExitCode
+from app.say import say_aside
 from core.errors import BadOption, BadRequest, LoadFailed, SlipstreamError
+from models.program import PROGRAM, as_typed
 
 _CODES: tuple[tuple[type[SlipstreamError], ExitCode], ...] = (
     (BadOption, ExitCode.USAGE),
@@ -21,7 +23,7 @@ _CODES: tuple[tuple[type[SlipstreamError], ExitCode], ...] = (
 )
 # What these commands do not know goes to the program behind them.
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
-_EPILOG = "./slipstream setup [--fresh] sets Slipstream up again.\n\n\b\nExit codes:\n" + "\n".join(
+_EPILOG = f"{PROGRAM} setup [--fresh] sets Slipstream up again.\n\n\b\nExit codes:\n" + "\n".join(
     f"  {code.value:>3}  {code.meaning}" for code in ExitCode
 )
 
@@ -49,18 +51,22 @@ def build(*, is_pretty: bool) -> typer.Typer:
     app.command(context_settings=_PASS_ON)(bench.bench)
     app.command()(desktop.desktop)
     app.command(context_settings=_PASS_ON)(test.test)
-    _list_whole_sentences(app)
+    _put_into_words(app)
     return app
 
 
-def _list_whole_sentences(app: typer.Typer) -> None:
-    """Let lists of commands show the first sentence of each in full: click cuts what is not given as a short help."""
+def _put_into_words(app: typer.Typer) -> None:
+    """Give each command its help, with the program called as it was typed.
+
+    Lists of commands show the first sentence of each in full: click cuts what is not given as a short help.
+    """
     for command in app.registered_commands:
-        first, _, _ = inspect.cleandoc(command.callback.__doc__ or "").partition("\n\n")
+        command.help = as_typed(inspect.cleandoc(command.callback.__doc__ or ""))
+        first, _, _ = command.help.partition("\n\n")
         command.short_help = " ".join(first.split())
     for group in app.registered_groups:
         if group.typer_instance is not None:
-            _list_whole_sentences(group.typer_instance)
+            _put_into_words(group.typer_instance)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,9 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        build(is_pretty=sys.stdout.isatty())(args=arguments, prog_name="slipstream")
+        build(is_pretty=sys.stdout.isatty())(args=arguments, prog_name=PROGRAM)
     except SlipstreamError as error:
-        print(f"Error: {error.message}", file=sys.stderr)
+        say_aside(f"Error: {error.message}")
         return exit_code(error)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK if end.code is None else ExitCode.ERROR

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.exit_codes import ExitCode
 from app.library import LibraryError, folders_file, told
+from models.program import PROGRAM
 
 if TYPE_CHECKING:
     from models.imported import ImportedFolder
@@ -31,7 +32,7 @@ def forget_folder(folder: Path) -> Path:
     path = Path(folder.expanduser().absolute())
     others = tuple(other for other in known if path not in (other.path, other.path.parent))
     if others == known:
-        raise LibraryError(f"{path} was not imported. `slipstream models import` lists what was.", ExitCode.USAGE)
+        raise LibraryError(f"{path} was not imported. `{PROGRAM} models import` lists what was.", ExitCode.USAGE)
     _save(others)
     return path
 

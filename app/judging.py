@@ -179,7 +179,7 @@ def as_fields(judgement: Judgement) -> dict[str, Any]:
 
 def as_lines(judgement: Judgement) -> list[list[str]]:
     """The judgement as rows of label and text."""
-    from models.judge import rate_text
+    from models.figures import rate
 
     rows = [["fit", f"{judgement.verdict.value}. {judgement.sentence}"], *(["", note] for note in judgement.notes)]
     plan, speed, drafted, measured = judgement.plan, judgement.speed, judgement.with_draft, judgement.measured
@@ -188,17 +188,17 @@ def as_lines(judgement: Judgement) -> list[list[str]]:
     elif judgement.fitting is not None:
         rows.append(["would fit", _plan_text(judgement.fitting)])
     if speed is not None:
-        behind = f"{rate_text(speed.full)} behind {speed.n_ctx:,} tokens"
-        rows.append(["predicted", f"{rate_text(speed.empty)} tokens/s at an empty context, {behind}"])
+        behind = f"{rate(speed.full)} behind {speed.n_ctx:,} tokens"
+        rows.append(["predicted", f"{rate(speed.empty)} tokens/s at an empty context, {behind}"])
     elif judgement.why_no_speed is not None:
         rows.append(["predicted", judgement.why_no_speed])
     if drafted is not None:
         rows.append(["with draft", _draft_text(drafted, speed.empty if speed is not None else 0.0)])
     if measured is not None:
         is_drafted = measured.rate > 1.05 * measured.plain_rate
-        plain = f", {rate_text(measured.plain_rate)} without drafts" if is_drafted else ""
+        plain = f", {rate(measured.plain_rate)} without drafts" if is_drafted else ""
         where = f"behind {measured.n_past:,} tokens (replies: {measured.n_runs})"
-        rows.append(["measured", f"{rate_text(measured.rate)} tokens/s{plain}, {where}"])
+        rows.append(["measured", f"{rate(measured.rate)} tokens/s{plain}, {where}"])
     return rows
 
 
@@ -225,16 +225,16 @@ def _plan(plan: Any) -> dict[str, Any]:
 
 
 def _draft_text(drafted: DraftSpeed, plain: float) -> str:
-    from models.judge import rate_text
+    from models.figures import rate
 
     if drafted.is_measured:
-        return f"{rate_text(drafted.rate)} tokens/s, {drafted.rate / plain:.2f}× as measured here"
+        return f"{rate(drafted.rate)} tokens/s, {drafted.rate / plain:.2f}× as measured here"
     known = "measured" if drafted.is_acceptance_measured else "assumed"
     share = f"{100 * drafted.acceptance:.0f} % of drafted tokens accepted, {known}"
-    return f"{rate_text(drafted.rate)} tokens/s ({share})" if drafted.depth else f"drafting does not pay ({share})"
+    return f"{rate(drafted.rate)} tokens/s ({share})" if drafted.depth else f"drafting does not pay ({share})"
 
 
 def _plan_text(plan: Plan) -> str:
-    from app.sizes import size
+    from models.figures import size
 
     return ", ".join([*(f"{need.device} {size(need.total)}" for need in plan.needs), plan.setting.text])

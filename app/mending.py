@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from models.catalog import ModelEntry
 from models.download.errors import UnsafeName
 from models.download.records import Record, pieces_of, read_record
 from models.download.safe_path import target
+from models.program import PROGRAM, command
 
 if TYPE_CHECKING:
     from models.download.model_download import Wish
@@ -38,8 +38,8 @@ class Mending:
         """The command that mends it or downloads it anew, None where there is none."""
         if self.place is None:
             return None
-        name = shlex.quote(f"{self.record.repo_id}:{self.record.path}")
-        return f"slipstream models pull {name} --revision {self.record.commit}"
+        name = f"{self.record.repo_id}:{self.record.path}"
+        return command("models pull", name, f"--revision {self.record.commit}")
 
     @property
     def _cost(self) -> str:
@@ -49,7 +49,7 @@ class Mending:
     @property
     def for_command(self) -> str:
         """What to type."""
-        remove = f"`slipstream models rm {shlex.quote(self.entry.name)}`"
+        remove = f"`{command('models rm', self.entry.name)}`"
         if self.place == self.entry.path:
             return f"`{self.command}` mends it{self._cost}."
         if self.place is not None:
@@ -57,7 +57,7 @@ class Mending:
         if self.record.made_from:
             return (
                 f"It was made here from {self.record.made_from}: remove it with {remove}, and make it again with "
-                "`slipstream models quantize`."
+                f"`{PROGRAM} models quantize`."
             )
         return f"Where it came from is not known: remove it with {remove}, and get it from where you had it."
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from app.exit_codes import ExitCode
 from app.library import LibraryError
 from app.paths import models_folder
+from models.program import PROGRAM, command
 
 if TYPE_CHECKING:
     from models.catalog import ModelEntry
@@ -29,7 +30,7 @@ def remove_model(entry: ModelEntry, *, for_good: bool = False) -> tuple[Path, ..
         except OSError as error:
             raise LibraryError(
                 f"{file} could not be moved to the trash: {error.strerror or error}. "
-                f"`slipstream models rm {entry.name} --delete` deletes it for good.",
+                f"`{command('models rm', entry.name, '--delete')}` deletes it for good.",
                 ExitCode.ERROR,
             ) from error
         remove_record(folder, file)
@@ -46,7 +47,7 @@ def why_not_ours(entry: ModelEntry) -> str | None:
     owner = f"belongs to {entry.origin}" if entry.origin not in ("", "folder") else "is in a folder of yours"
     return (
         f"{entry.name} {owner} and is only used from there: {entry.path}. Remove it there, or take the folder off "
-        "the list with `slipstream models import FOLDER --forget`."
+        f"the list with `{PROGRAM} models import FOLDER --forget`."
     )
 
 

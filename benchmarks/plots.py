@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import Row
+from models.program import PROGRAM
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +28,7 @@ def _picture(text: str) -> Path:
         import matplotlib  # noqa: F401
     except ImportError:
         raise argparse.ArgumentTypeError(
-            "pictures need matplotlib: install it with ./slipstream setup --dev, or leave --plot out"
+            f"pictures need matplotlib: install it with {PROGRAM} setup --dev, or leave --plot out"
         ) from None
     return path
 

@@ -40,6 +40,7 @@ from core.options import EngineOptions
 from models.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.memory import free_memory
 from models.model_facts import ModelFacts, read_model
+from models.program import PROGRAM
 from models.speed.efficiency import Observation
 from models.speed.work import Amounts, Placement, work
 from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, make
@@ -213,7 +214,7 @@ def measure(options: argparse.Namespace) -> Report:
     rate = bandwidth.measure(here, free_memory()).bytes_per_second
     probe = machine_probe.measure((EMBER, EMBER_DRAFT))
     if probe is None:
-        raise SystemExit("This machine could not be probed: ./slipstream doctor says what is wrong with llama.cpp.")
+        raise SystemExit(f"This machine could not be probed: {PROGRAM} doctor says what is wrong with llama.cpp.")
     members = [Member(kind, type_, n) for kind in KINDS for type_ in TYPES for n in options.layers]
     random.Random(options.seed).shuffle(members)
     samples = measure_family(members, options.seconds, n_threads)

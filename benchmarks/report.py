@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from core.conditions import machine, versions
+from models.program import PROGRAM
 
 Row = dict[str, Any]
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -59,7 +60,7 @@ def say(text: str) -> None:
 
 def run_bench(name: str, measure: Callable[[argparse.Namespace], Report], parser: argparse.ArgumentParser) -> int:
     """Parse the command line, measure, print: a table, or with ``--json`` the whole object."""
-    parser.prog = f"slipstream bench {name}"
+    parser.prog = f"{PROGRAM} bench {name}"
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--output", type=Path, help="write the JSON object to this file too")
     options = parser.parse_args()

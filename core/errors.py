@@ -13,6 +13,8 @@ SlipstreamError
 
 from __future__ import annotations
 
+from models.figures import size
+
 
 class SlipstreamError(Exception):
     """Base of every error that a user is told: its text says what happened and what to do."""
@@ -75,8 +77,8 @@ class ModelDoesNotFit(LoadFailed):
 
     def __init__(self, needed: int, free: int, detail: str = "", device: str = "") -> None:
         super().__init__(
-            f"This model needs {needed / 1e9:.1f} GB of memory{f' on {device}' if device else ''}, "
-            f"and {free / 1e9:.1f} GB is free. "
+            f"This model needs {size(needed)} of memory{f' on {device}' if device else ''}, "
+            f"and {size(free)} is free. "
             + (detail or "Choose a smaller quantisation, a smaller context, or close other programs.")
         )
         self.needed, self.free = needed, free

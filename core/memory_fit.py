@@ -14,6 +14,7 @@ from core.llama.devices import Device, list_devices
 from core.options import EngineOptions
 from core.sizing import CELLS_STEP, ContextSize, pool_cells
 from core.wanted import planned, wanted_of
+from models.figures import size
 from models.fit.plan import Plan, plan_of
 from models.fit.search import KV_TYPES, Wanted, best_plan, fits, is_close, least_plan, most_possible, usual_ctx
 from models.gguf_errors import GgufError
@@ -139,8 +140,8 @@ def _does_not_fit(plan: Plan, advice: str) -> ModelDoesNotFit:
     weights, kv_cache = sum(need.weights for need in plan.needs), sum(need.kv_cache for need in plan.needs)
     drafts = sum(need.draft for need in plan.needs)
     detail = (
-        f"Weights take {weights / 1e9:.1f} GB, the KV cache of {setting.n_ctx:,} tokens in {setting.kv_type} "
-        f"{kv_cache / 1e9:.1f} GB{f', what drafts {drafts / 1e9:.1f} GB' if drafts else ''}. {advice}"
+        f"Weights take {size(weights)}, the KV cache of {setting.n_ctx:,} tokens in {setting.kv_type} "
+        f"{size(kv_cache)}{f', what drafts {size(drafts)}' if drafts else ''}. {advice}"
     )
     return ModelDoesNotFit(needed, int(free * USABLE_SHARE), detail, device if len(plan.needs) > 1 else "")
 

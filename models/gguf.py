@@ -41,6 +41,11 @@ MAX_KEY_BYTES = 65_535
 MAX_TENSOR_NAME_BYTES = 63
 MAX_DIMENSIONS = 4
 MAX_TEXT_BYTES = 1 << 30
+# Chat templates and licences, the longest texts that are read, have some 100 KB.
+MAX_TEXT_BYTES_READ = 4 << 20
+# Tokens are read as texts to compare them; the largest vocabularies have some 260,000 in 5 MB.
+MAX_STRINGS_READ = 1 << 20
+MAX_STRING_BYTES_READ = 24 << 20
 MAX_ARRAY_ITEMS = 1 << 30
 # Real vocabularies have up to about 800,000 strings (tokens and merges) in 20 MB.
 MAX_STRINGS = 1 << 21
@@ -111,9 +116,11 @@ class GgufHeader:
     source: ByteSource
 
     def text(self, key: str) -> str | None:
-        """The text under ``key``, or None if there is none."""
+        """The text under ``key``, or None if there is none; raises BadGguf for one that no real model has."""
         value = self.metadata.get(key)
         if isinstance(value, StoredText):
+            if value.n_bytes > MAX_TEXT_BYTES_READ:
+                raise BadGguf(self.source.name, f"the text {_quoted(key)} in its metadata has {value.n_bytes:,} bytes")
             return _read_range(self.source, value.offset, value.n_bytes).decode("utf-8", "replace")
         return value if isinstance(value, str) else None
 
@@ -140,9 +147,15 @@ class GgufHeader:
         return len(value) if isinstance(value, tuple) else None
 
     def strings(self, key: str) -> tuple[str, ...] | None:
-        """The array of strings under ``key``, or None if there is none; bytes that are no UTF-8 are replaced."""
+        """The array of strings under ``key``, or None if there is none; bytes that are no UTF-8 are replaced.
+
+        Raises BadGguf for more than any real vocabulary has.
+        """
         value = self.metadata.get(key)
         if isinstance(value, StoredArray) and value.item == "s":
+            if value.count > MAX_STRINGS_READ or value.n_bytes > MAX_STRING_BYTES_READ:
+                what = f"the array {_quoted(key)} in its metadata has {value.count:,} texts in {value.n_bytes:,} bytes"
+                raise BadGguf(self.source.name, what)
             raw = _read_range(self.source, value.offset, value.n_bytes)
             return tuple(text.decode("utf-8", "replace") for text in _split_strings(raw, value.count))
         if isinstance(value, tuple) and all(isinstance(item, str) for item in value):
@@ -153,7 +166,10 @@ class GgufHeader:
         """SHA-256 over the array under ``key`` as it is stored: equal digests mean equal arrays."""
         value = self.metadata.get(key)
         if isinstance(value, StoredArray):
-            return hashlib.sha256(_read_range(self.source, value.offset, value.n_bytes)).hexdigest()
+            hashed = hashlib.sha256()
+            for start in range(value.offset, value.offset + value.n_bytes, WINDOW_BYTES):
+                hashed.update(self.source.read_at(start, min(WINDOW_BYTES, value.offset + value.n_bytes - start)))
+            return hashed.hexdigest()
         if isinstance(value, tuple):
             return hashlib.sha256(repr(value).encode()).hexdigest()
         return None

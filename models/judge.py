@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from models.figures import size
 from models.fit.plan import Plan, shortage
 from models.fit.search import Wanted, best_plan, least_plan, longest_plan, seconds_of, usual_ctx
 from models.machine import Machine
@@ -17,12 +18,13 @@ from models.pairing import heads
 from models.pairing.forecast import forecast, kind_of
 from models.pairing.gain import NOTHING_JUDGED, Judged, Kind
 from models.pairing.price import Pace, row_cost
+from models.program import PROGRAM
 from models.speed.runs import Measured
 
 LONGEST_CTX = 1 << 31
 # Of its free memory, the fullest device must have so much left for a model to fit well.
 _TIGHT = 0.85
-UNKNOWN_SPEED = "not known yet: ./slipstream doctor measures it"
+UNKNOWN_SPEED = f"not known yet: {PROGRAM} doctor measures it"
 
 
 class Verdict(StrEnum):
@@ -166,7 +168,7 @@ def _verdict(plan: Plan, wanted: Wanted) -> Verdict:
 
 
 def _told(verdict: Verdict, plan: Plan, wanted: Wanted) -> str:
-    numbers = ", ".join(f"{_size(need.total)} of {_size(need.free)} free on {need.device}" for need in plan.needs)
+    numbers = ", ".join(f"{size(need.total)} of {size(need.free)} free on {need.device}" for need in plan.needs)
     context = f"with {plan.setting.n_ctx:,} tokens of context"
     if verdict is Verdict.GREEN:
         return f"It fits {context}: it takes {numbers}."
@@ -179,8 +181,8 @@ def _too_large(least: Plan) -> str:
     lacking = shortage(least) or [max(least.needs, key=lambda need: need.total / max(need.free, 1))]
     need = lacking[0]
     return (
-        f"It needs {_size(need.total)} on {need.device} even with a context of {least.setting.n_ctx:,} tokens, and "
-        f"{_size(need.free)} is free. Choose a smaller quantisation or model."
+        f"It needs {size(need.total)} on {need.device} even with a context of {least.setting.n_ctx:,} tokens, and "
+        f"{size(need.free)} is free. Choose a smaller quantisation or model."
     )
 
 
@@ -189,11 +191,11 @@ def _too_long(least: Plan, fitting: Plan | None) -> str:
     need = (shortage(least) or [max(least.needs, key=lambda need: need.total / max(need.free, 1))])[0]
     setting = least.setting
     asked = f"It does not fit with {setting.n_ctx:,} tokens of context"
-    numbers = f"it needs {_size(need.total)} on {need.device} even with a {setting.kv_type} cache"
+    numbers = f"it needs {size(need.total)} on {need.device} even with a {setting.kv_type} cache"
     if fitting is None:
-        return f"{asked}, nor with fewer: {numbers}, and {_size(need.free)} is free. Choose a smaller model."
+        return f"{asked}, nor with fewer: {numbers}, and {size(need.free)} is free. Choose a smaller model."
     would = f"{fitting.setting.n_ctx:,} tokens fit, with a {fitting.setting.kv_type} cache"
-    return f"{asked}: {numbers}, and {_size(need.free)} is free. {would}."
+    return f"{asked}: {numbers}, and {size(need.free)} is free. {would}."
 
 
 def _drafted(
@@ -216,12 +218,3 @@ def _drafted(
     device = plan.placement.layers[-1]
     found = forecast(facts, draft, Pace(machine, device, seconds), row_cost(machine, device), judged)
     return DraftSpeed(found.gain / seconds, found.depth, found.acceptance, found.is_measured)
-
-
-def rate_text(per_second: float) -> str:
-    """Return tokens per second as they are shown everywhere: with a digit after the point below 10."""
-    return f"{per_second:,.1f}" if per_second < 10 else f"{per_second:,.0f}"
-
-
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"

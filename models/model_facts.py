@@ -17,6 +17,7 @@ MAX_LAYERS = 512
 MAX_EXPERTS = 1_024
 _MAX_HEADS = 65_536
 _MAX_LENGTH = 1 << 31
+_LONGEST_SHOWN = 200
 
 _RECURRENT = ("ssm_", "shortconv", "time_mix", "channel_mix")
 _BOTH_IN_ONE_LAYER = ("falcon-h1",)
@@ -238,8 +239,8 @@ class _Facts:
         return ModelFacts(
             files=files,
             architecture=self.architecture,
-            title=header.text("general.name"),
-            licence=header.text("general.license.name") or header.text("general.license"),
+            title=self.short("general.name"),
+            licence=self.short("general.license.name") or self.short("general.license"),
             quantisation=self._quantisation(),
             n_params=sum(tensor.n_elements for tensor in self.tensors),
             n_active_params=self._active_params(),
@@ -269,6 +270,11 @@ class _Facts:
             weight_map=weight_map(self.tensors, self.n_layers, is_tied=self._is_tied),
             has_output=self._has_output or self._is_tied,
         )
+
+    def short(self, key: str) -> str | None:
+        """The text under ``key``, cut where it is too long to be shown."""
+        text = self.header.text(key)
+        return text if text is None or len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
     def number(self, key: str, limit: int = _MAX_LENGTH) -> int:
         """The whole number under the architecture's ``key``; 0 if there is none."""
@@ -437,7 +443,18 @@ class _Facts:
             return reason
         if tokenizer is None:
             return "The file has no tokenizer, so it cannot read text. Get a complete file of this model."
+        if self._is_head_alone:
+            return (
+                "The file holds only the prediction heads of a model, which Slipstream uses from the model's own file. "
+                "Get the model in a file that carries them."
+            )
         return self._missing(("context_length", "embedding_length", "block_count"))
+
+    @property
+    def _is_head_alone(self) -> bool:
+        """Whether of a model's layers only those behind the ones that answer are there."""
+        blocks = {block for tensor in self.tensors if (block := block_of(tensor)) is not None}
+        return bool(blocks) and self._n_mtp_layers() > 0 and min(blocks) >= self.n_layers
 
     def _missing(self, keys: Iterable[str]) -> str | None:
         for key in keys:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from models.figures import rate
 from models.ggml_types import BY_NAME
-from models.judge import Judgement, Verdict, rate_text
+from models.judge import Judgement, Verdict
 from models.layer_weights import BytesByType, LayerWeights
 from models.model_facts import ModelFacts, WeightBytes
 from models.quality import is_needless, main_type, rank
@@ -79,7 +80,7 @@ def _pace(one: Candidate) -> str:
     speed = one.judgement.speed
     if speed is None:
         return "how fast it is here is not known"
-    empty, full = rate_text(speed.empty), rate_text(speed.full)
+    empty, full = rate(speed.empty), rate(speed.full)
     behind = f", {full} behind {speed.n_ctx:,} tokens" if full != empty else ""
     return f"{empty} tokens/s here{behind}"
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+# Sentences call the program as it was typed, which is whatever started the tests.
+os.environ.pop("SLIPSTREAM_PROGRAM", None)
 # A shell ignores Ctrl-C in what it starts in the background, and so would every program that a test starts and stops.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -8,10 +8,12 @@ import os
 import sys
 from pathlib import Path
 
+from models.program import PROGRAM
+
 WITHOUT_WINDOW = (
     "Without a window, everything else works:\n"
-    "  ./slipstream chat     talk to a model here in the terminal\n"
-    "  ./slipstream serve    an OpenAI-style endpoint for editors and scripts"
+    f"  {PROGRAM} chat     talk to a model here in the terminal\n"
+    f"  {PROGRAM} serve    an OpenAI-style endpoint for editors and scripts"
 )
 
 
@@ -30,7 +32,7 @@ def _why_no_qt() -> str | None:
     try:
         import PySide6.QtWidgets  # noqa: F401
     except ImportError as error:
-        return f"Qt cannot be loaded: {error}. Run ./slipstream setup to install what is missing."
+        return f"Qt cannot be loaded: {error}. Run {PROGRAM} setup to install what is missing."
     return None
 
 
@@ -44,7 +46,7 @@ def _why_no_xcb() -> str | None:
             ctypes.CDLL(str(plugin))
         xcb = ctypes.CDLL("libxcb.so.1")
     except OSError as error:
-        return f"A library that windows need is missing: {error}. Run ./slipstream setup to install it."
+        return f"A library that windows need is missing: {error}. Run {PROGRAM} setup to install it."
     xcb.xcb_connect.restype = ctypes.c_void_p
     connection = ctypes.c_void_p(xcb.xcb_connect(None, None))
     is_refused = bool(xcb.xcb_connection_has_error(connection))

@@ -6,14 +6,20 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption, QWidget
 
+from models.shown import one_line
+
 
 class ElidedLabel(QLabel):
     """Plain text on one line, as wide as it is allowed to be."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(text, parent)
+        super().__init__(one_line(text), parent)
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+
+    def setText(self, text: str) -> None:
+        """Show other words."""
+        super().setText(one_line(text))
 
     def minimumSizeHint(self) -> QSize:
         """Ask for no width at all."""

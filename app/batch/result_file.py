@@ -145,7 +145,7 @@ class ResultFile:
         assert match is not None
         if history.digest(number):
             raise BadRequest(
-                f"{self.path} answers line {number} of the input twice, which slipstream batch never does. "
+                f"{self.path} answers line {number} of the input twice, which a batch never does. "
                 "Choose another output file."
             )
         history.note(number, int(match[2], 16))
@@ -153,7 +153,7 @@ class ResultFile:
 
     def _foreign(self, index: int) -> BadRequest:
         return BadRequest(
-            f"{self.path} is not the output of slipstream batch (line {index}), so it is left as it is. "
+            f"{self.path} is not the output of a batch (line {index}), so it is left as it is. "
             "Choose another output file."
         )
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from core.errors import BadRequest
+from models.program import PROGRAM
 
 STDIN_WORD = "-"
 
@@ -28,7 +29,7 @@ def join_prompt(words: Sequence[str], read_stdin: Callable[[], str]) -> str:
     piped = read_stdin() if not words or STDIN_WORD in words else ""
     prompt = "\n\n".join(part for part in (typed, piped) if part.strip())
     if not prompt:
-        raise BadRequest('The prompt is empty. Type one: slipstream chat "Tell me a story about a fox."')
+        raise BadRequest(f'The prompt is empty. Type one: {PROGRAM} chat "Tell me a story about a fox."')
     return prompt
 
 

@@ -26,9 +26,9 @@ def bench(
 ) -> None:
     """Measure this machine.
 
-    Other options go to the benchmark, as in: slipstream bench engine --rounds 3
+    Other options go to the benchmark, as in: ./slipstream bench engine --rounds 3
 
-    It shows its own options with: slipstream bench NAME -- --help
+    It shows its own options with: ./slipstream bench NAME -- --help
     """
     known = benches()
     if name is None:

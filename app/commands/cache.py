@@ -17,9 +17,9 @@ def cache(
     A server that runs forgets what is gone and keeps new ones.
     """
     from app.paths import cache_folder
-    from app.sizes import size
     from core.cache import cache_folder as prefixes
     from core.errors import SlipstreamError
+    from models.figures import size
 
     folder = cache_folder() / prefixes.FOLDER
     try:

@@ -51,7 +51,7 @@ def chat(
     """Chat with a model in the terminal.
 
     With a PROMPT, the reply streams to stdout and a one-line receipt follows on stderr. Text that is piped in is the
-    prompt; to put it below a PROMPT, end with a dash: git diff | slipstream chat "Write a commit message:" -
+    prompt; to put it below a PROMPT, end with a dash: git diff | ./slipstream chat "Write a commit message:" -
 
     Without either, the chat is interactive; /help there lists what it understands.
 

@@ -19,7 +19,8 @@ from app.commands import (
     models_settings,
     models_verify,
 )
-from app.sizes import table
+from app.say import say
+from app.table import table
 
 if TYPE_CHECKING:
     from app.pairing.service import Pairing
@@ -49,9 +50,13 @@ def build() -> typer.Typer:
 
 
 def _list(as_json: _Json = False) -> None:
-    """List the models of this machine, the bundled ones first."""
+    """List the models of this machine, the bundled ones first.
+
+    Among more than 200, --json leaves out who drafts for each (null): ask for it with show.
+    """
     from app.library import folders_file
     from app.model_choice import catalog
+    from app.pairing.listed import MOST_PAIRED, Listed
     from app.pairing.service import pairing
     from app.paths import models_folder
     from models.imported import read_folders
@@ -59,15 +64,19 @@ def _list(as_json: _Json = False) -> None:
     models = catalog()
     entries = models.entries()
     if as_json:
-        known = models_keep.known()
-        found = [models_keep.facts(entry, known) | _partners(pairing(entry, models)) for entry in entries]
+        known, listed = models_keep.known(), Listed(entries)
+        finds_partners = len(entries) <= MOST_PAIRED
+        found = [
+            models_keep.facts(entry, known) | (_partners(pairing(entry, listed)) if finds_partners else _NOT_LOOKED_FOR)
+            for entry in entries
+        ]
         print(json.dumps(found, ensure_ascii=False))
         return
-    print(models_keep.listing(entries))
+    say(models_keep.listing(entries))
     for problem in models.folder_problems:
-        print(f"{problem.folder}: {problem.sentence}")
+        say(f"{problem.folder}: {problem.sentence}")
     folders = [models_folder(), *(folder.path for folder in read_folders(folders_file()))]
-    print(f"\nModels are looked for in {', '.join(map(str, folders))}.")
+    say(f"\nModels are looked for in {', '.join(map(str, folders))}.")
 
 
 def _show(
@@ -151,6 +160,9 @@ def _may_be_repository(name: str) -> bool:
     """Whether a name that no model here has is one of the Hub: maker/repository, with or without a choice."""
     maker, slash, repository = name.partition(":")[0].partition("/")
     return bool(slash and maker and repository) and "/" not in repository and not maker.startswith((".", "~"))
+
+
+_NOT_LOOKED_FOR = {"draft": None, "partners": None}
 
 
 def _partners(found: Pairing) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from app.sizes import table
+from app.table import table
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.sizes import table
+from app.say import say
+from app.table import table
+from models.program import PROGRAM
+from models.shown import one_line
 
 if TYPE_CHECKING:
     from models.imported import ImportedFolder
@@ -52,8 +55,8 @@ def _import(folder: Path, as_json: bool) -> None:
         return
     usable = [entry for entry in entries if entry.problem is None]
     what = "" if chosen.kind.value == "folder" else f" ({chosen.kind.value})"
-    print(f"{chosen.path}{what}: {len(usable)} of {len(entries)} models can be used.")
-    print("\n".join([*(f"  {entry.name}" for entry in usable[:50]), *problems]))
+    say(f"{chosen.path}{what}: {len(usable)} of {len(entries)} models can be used.")
+    say("\n".join([*(f"  {one_line(entry.name)}" for entry in usable[:50]), *problems]))
 
 
 def _forget(folder: Path, as_json: bool) -> None:
@@ -76,4 +79,4 @@ def _print_places(known: _Folders, found: _Folders, as_json: bool) -> None:
     rows = [[str(place.path), place.kind.value, "imported"] for place in known]
     rows += [[str(place.path), place.kind.value, "not imported"] for place in found]
     print(table(rows) or "No folder was imported, and no other program's models were found.")
-    print("\n`slipstream models import FOLDER` uses the models of a folder where they are.")
+    print(f"\n`{PROGRAM} models import FOLDER` uses the models of a folder where they are.")

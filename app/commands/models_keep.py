@@ -9,8 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.chat.plain_text import printable
-from app.sizes import count, size, table
+from app.table import table
+from models.figures import count, size
+from models.program import PROGRAM
+from models.shown import one_line
 
 if TYPE_CHECKING:
     from app.model_settings import LastUsed
@@ -89,19 +91,19 @@ def described(facts: dict[str, Any]) -> list[list[str]]:
         ("last used", _local_time(facts["last_used"])),
         ("problem", facts["problem"]),
     ]
-    return [[label, printable(text).replace("\n", " ")] for label, text in rows if text]
+    return [[label, text] for label, text in rows if text]
 
 
 def listing(entries: Sequence[ModelEntry]) -> str:
     """All models as a table, below it those that cannot be used and why, and what happened behind the app's back."""
     read = known()
     rows = [_row(entry, facts(entry, read)) for entry in entries if entry.problem is None]
-    broken = [[printable(entry.name), printable(entry.problem)] for entry in entries if entry.problem is not None]
-    blocks = [table([_HEAD, *rows]) if rows else "There are no models yet. `slipstream models search` finds some."]
+    broken = [[entry.name, entry.problem] for entry in entries if entry.problem is not None]
+    blocks = [table([_HEAD, *rows]) if rows else f"There are no models yet. `{PROGRAM} models search` finds some."]
     if broken:
         blocks.append(f"Cannot be used as models:\n{table(broken)}")
     if read.changes:
-        blocks.append("\n".join(printable(change.sentence) for change in read.changes))
+        blocks.append("\n".join(one_line(change.sentence) for change in read.changes))
         _settle(read.changes)  # it is said once
     return "\n\n".join(blocks)
 
@@ -122,7 +124,7 @@ def _row(entry: ModelEntry, known: dict[str, Any]) -> list[str]:
     used = known["last_used"]
     origin = "a toy to try everything with" if entry.is_toy else known["source"] or ""
     checked = "" if known["verified"] == "not downloaded here" else f"{known['verified']}, "
-    row = [
+    return [
         entry.name,
         count(entry.n_params) + (f", {count(active)} active" if is_sparse else ""),
         entry.quantisation,
@@ -133,7 +135,6 @@ def _row(entry: ModelEntry, known: dict[str, Any]) -> list[str]:
         _local_time(used),
         f"{checked}{origin}".rstrip(", "),
     ]
-    return [printable(cell).replace("\n", " ") for cell in row]
 
 
 def _local_time(used: str | None) -> str:

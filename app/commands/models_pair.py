@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.exit_codes import ExitCode
-from app.sizes import size, table
+from app.say import say
+from app.table import table
+from models.figures import size
+from models.program import command
 
 if TYPE_CHECKING:
     from app.pairing.downloads import Offers
@@ -101,9 +104,9 @@ def _show(entry: ModelEntry, models: Catalog, ask_hub: bool, as_json: bool, said
         print(json.dumps(_as_dict(entry, found, extra), ensure_ascii=False))
         return
     if said:
-        print(said + "\n")
+        say(said + "\n")
     for line in _lines(entry, found, extra, has_partner):
-        print(line)
+        say(line)
 
 
 def _lines(entry: ModelEntry, found: Pairing, extra: Offers, has_partner: bool) -> list[str]:
@@ -123,7 +126,7 @@ def _lines(entry: ModelEntry, found: Pairing, extra: Offers, has_partner: bool) 
     if not has_partner and notes:
         lines += ["", *notes]
     if any(partner.measured is None for partner in usable):
-        lines += ["", f"`slipstream models pair {entry.name} --test` measures here and keeps the winner."]
+        lines += ["", f"`{command('models pair', entry.name, '--test')}` measures here and keeps the winner."]
     return lines
 
 
@@ -153,6 +156,7 @@ def _as_dict(entry: ModelEntry, found: Pairing, extra: Offers) -> dict[str, Any]
         "offers": [
             {
                 "name": offer.name,
+                "kind": offer.kind.value,
                 "n_bytes": offer.n_bytes,
                 "predicted": round(offer.gain, 3),
                 "is_checked": offer.is_checked,
@@ -232,10 +236,10 @@ def _print_result(entry: ModelEntry, result: PairTestResult, as_json: bool) -> N
     for trial in result.trials:
         measured = trial.measured
         if measured is None:
-            print(f"{trial.partner.name}: not measured. {trial.problem}")
+            say(f"{trial.partner.name}: not measured. {trial.problem}")
             continue
         accepted = f", {measured.acceptance:.0%} of drafts accepted" if measured.acceptance is not None else ""
         rates = f"{measured.plain_rate:.1f} tok/s plain, {measured.drafted_rate:.1f} with it"
         disturbed = "; a server was at work meanwhile, so test again for a better figure" if trial.was_disturbed else ""
-        print(f"{trial.partner.name}: {measured.gain:.2f}× ({rates}{accepted}{disturbed})")
-    print(decision.why)
+        say(f"{trial.partner.name}: {measured.gain:.2f}× ({rates}{accepted}{disturbed})")
+    say(decision.why)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.progress_line import ProgressLine
-from app.sizes import duration, size
+from app.say import say
+from models.figures import duration, size
 
 if TYPE_CHECKING:
     from models.quantise.plan import QuantisePlan
@@ -65,9 +66,9 @@ def quantise(
             )
         )
         return
-    print(f"{done.name} ({size(done.n_bytes)}) was made in {duration(done.seconds)} and loads: {done.path}")
+    say(f"{done.name} ({size(done.n_bytes)}) was made in {duration(done.seconds)} and loads: {done.path}")
     if done.notice:
-        print(done.notice)
+        say(done.notice)
 
 
 def _plan(name: str, type_name: str, output: str | None, may_requantise: bool) -> QuantisePlan:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.sizes import size
+from app.say import say
+from models.figures import size
 
 if TYPE_CHECKING:
     pass
@@ -29,4 +30,4 @@ def remove(
         print(json.dumps({**done, "is_in_trash": not delete}, ensure_ascii=False))
         return
     where = "deleted" if delete else "in the trash"
-    print(f"{entry.name} ({size(entry.n_bytes)}) is {where}.")
+    say(f"{entry.name} ({size(entry.n_bytes)}) is {where}.")

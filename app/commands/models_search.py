@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.sizes import count, size, table
+from app.say import say
+from app.table import table
+from models.figures import count, size
+from models.program import PROGRAM
 
 if TYPE_CHECKING:
     from models.hub.client import Hub
@@ -67,7 +70,7 @@ def search(
     print(table(rows) if rows else "Nothing was found. Try fewer or other words.")
     if rows:
         print(
-            "\n`slipstream models show NAME` lists the sizes of one, `slipstream models pull NAME:Q4_K_M` downloads it."
+            f"\n`{PROGRAM} models show NAME` lists the sizes of one, `{PROGRAM} models pull NAME:Q4_K_M` downloads it."
         )
 
 
@@ -85,7 +88,7 @@ def show_remote(name: str, as_json: bool, n_ctx: int | None = None, draft: Model
         if not wanted:
             advice = _advice(client, repository, n_ctx)
             shown = {**_repository(repository), "recommendation": advice}
-            print(_json(shown) if as_json else f"{_describe(repository)}\n\n{advice['sentence']}")
+            print(_json(shown)) if as_json else say(f"{_describe(repository)}\n\n{advice['sentence']}")
             return
         model = choose_one(repository, wanted)
         known = remote_facts(client, repository, model)
@@ -133,7 +136,7 @@ def _print_curated(as_json: bool) -> None:
         for model in known.models
     ]
     print(table(rows))
-    print(f"\n{known.source} As of {known.date}. `slipstream models search WORDS` searches the Hub.")
+    print(f"\n{known.source} As of {known.date}. `{PROGRAM} models search WORDS` searches the Hub.")
 
 
 def _describe(repository: Repository) -> str:

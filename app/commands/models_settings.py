@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.exit_codes import ExitCode
-from app.sizes import table
+from app.say import say
+from app.table import table
 
 if TYPE_CHECKING:
     from core.model_settings import ModelSettings
@@ -89,4 +90,4 @@ def _print(name: str, found: ModelSettings, as_json: bool) -> None:
     rows = [
         [key, str(found.given[key]) if key in found.given else "-", f"recommended: {recommended(key)}"] for key in NAMES
     ]
-    print(f"{name}\n\n{table(rows)}")
+    say(f"{name}\n\n{table(rows)}")

@@ -10,7 +10,9 @@ import typer
 
 from app.exit_codes import ExitCode
 from app.progress_line import ProgressLine
-from app.sizes import size
+from app.say import say
+from models.figures import size
+from models.program import PROGRAM
 
 if TYPE_CHECKING:
     from models.download.standing import Standing
@@ -51,11 +53,11 @@ def verify(
     if worst is Standing.UNKNOWN:
         raise LibraryError(
             f"{entry.name} was not downloaded or made here, so there is no checksum to compare it with. If it does not "
-            "work, get it again from where you had it, or look for it with `slipstream models search WORDS`.",
+            f"work, get it again from where you had it, or look for it with `{PROGRAM} models search WORDS`.",
             ExitCode.USAGE,
         )
     if not as_json:
-        print(f"{entry.name} ({size(entry.n_bytes)}) is what it was: its SHA-256 is the recorded one.")
+        say(f"{entry.name} ({size(entry.n_bytes)}) is what it was: its SHA-256 is the recorded one.")
 
 
 def _verify(folder: Path, file: Path) -> Standing:

@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 
 from app.exit_codes import ExitCode
+from models.program import PROGRAM
 
 # As the launcher does: on all cores, each engine with one thread, since threads that wait for each other would crawl.
 _ALL_CORES = ("--numprocesses", "auto", "--dist", "loadfile")
@@ -20,10 +21,10 @@ _ONE_THREAD_EACH = {"OMP_THREAD_LIMIT": "1", "OPENBLAS_NUM_THREADS": "1"}
 def test(context: typer.Context) -> None:
     """Run the tests, all of them on all cores.
 
-    What follows goes to pytest, as in: slipstream test tests/core -k sampler
+    What follows goes to pytest, as in: ./slipstream test tests/core -k sampler
     """
     if importlib.util.find_spec("pytest") is None:
-        print("Error: pytest is not installed here. ./slipstream test installs it and runs the tests.", file=sys.stderr)
+        print(f"Error: pytest is not installed here. {PROGRAM} test installs it and runs the tests.", file=sys.stderr)
         raise typer.Exit(ExitCode.SETUP_MISSING)
     root = Path(__file__).resolve().parents[2]
     arguments = context.args or _ALL_CORES

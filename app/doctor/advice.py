@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from app.doctor.report import Report
+from models.figures import size
+from models.program import PROGRAM
 
 _LITTLE_MEMORY = 2e9
 
@@ -31,7 +33,7 @@ def _speed_advice(report: Report) -> list[str]:
     if system.nvidia_gpu and not llama.problem and not llama.can_offload:
         return [
             f"{system.nvidia_gpu} is not used: llama.cpp was built without CUDA. Install the CUDA toolkit (nvcc), "
-            "delete the folder .venv and run ./slipstream again."
+            f"delete the folder .venv and run {PROGRAM} again."
         ]
     return []
 
@@ -39,11 +41,9 @@ def _speed_advice(report: Report) -> list[str]:
 def _other_advice(report: Report) -> list[str]:
     system, sentences = report.system, []
     if system.ram_free < _LITTLE_MEMORY:
-        sentences.append(
-            f"Only {system.ram_free / 1e9:.1f} GB of memory is free: close other programs for larger models."
-        )
+        sentences.append(f"Only {size(system.ram_free)} of memory is free: close other programs for larger models.")
     if system.qt is None:
-        sentences.append("PySide6 is missing, so the desktop app cannot open. Run ./slipstream, which installs it.")
+        sentences.append(f"PySide6 is missing, so the desktop app cannot open. Run {PROGRAM}, which installs it.")
     sentences += [
         f"The server at {server.url} (process {server.pid}) does not answer. If it hangs, end that process."
         for server in report.servers

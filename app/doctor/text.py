@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from app.doctor.advice import advice
 from app.doctor.report import DeviceFacts, FolderFacts, Report, ServerFacts
-from app.sizes import size
+from models.figures import size
 
 _LABEL_WIDTH = 12
 # One of each kind of tensor type.
@@ -36,7 +36,7 @@ def _system(report: Report) -> Iterator[Line]:
     yield "Slipstream", f"{system.slipstream} on Python {system.python}, Qt {system.qt or 'not installed'}"
     yield "system", system.os
     yield "processor", f"{system.cpu}, {system.n_cores} cores, {system.n_threads} threads"
-    yield "memory", f"{_gigabytes(system.ram_free)} free of {_gigabytes(system.ram_total)}"
+    yield "memory", f"{size(system.ram_free)} free of {size(system.ram_total)}"
     yield "display", system.display or "none (chat and serve work without)"
 
 
@@ -73,7 +73,7 @@ def _llama(report: Report) -> Iterator[Line]:
 
 
 def _device(device: DeviceFacts) -> Line:
-    memory = f"{_gigabytes(device.free)} free of {_gigabytes(device.total)}"
+    memory = f"{size(device.free)} free of {size(device.total)}"
     return "device", f"{device.name}: {device.description} ({device.kind}), {memory}"
 
 
@@ -90,7 +90,3 @@ def _server(server: ServerFacts) -> Line:
 def _advice(report: Report) -> str:
     sentences = advice(report)
     return "\n".join(["To do", *(f"  - {sentence}" for sentence in sentences)]) if sentences else "All is well."
-
-
-def _gigabytes(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.1f} GB"

@@ -11,10 +11,10 @@ from app.exit_codes import ExitCode
 from app.imported_folders import forget_folder, import_folder, places
 from app.library import LibraryError, folders_file
 from app.library_service.file_changes import FileChanges
-from app.library_service.row_judge import Listed
 from app.mending import mending
 from app.model_choice import UnknownModel, catalog
 from app.model_settings import LastUsed, UsageStore
+from app.pairing.listed import Listed
 from app.paths import cache_folder, models_folder, usage_file
 from app.removal import remove_model, why_not_ours
 from core.known_machine import known_runs

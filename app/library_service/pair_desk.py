@@ -19,6 +19,7 @@ from app.pairing.service import Pairing, choose, choose_automatically, pairing, 
 from models.catalog import ModelEntry
 from models.judge import Judgement
 from models.library.values import Choosing, ModelJudgement, OfferRow, Offers, PairStep, PartnerRow, Partners
+from models.pairing.offers import Offer
 from models.pairing.partner import Partner
 
 _KINDS = {"model": "small model", "mtp": "heads in its file", "eagle3": "EAGLE-3 head"}
@@ -54,8 +55,7 @@ class PairDesk:
     def offers(self, name: str) -> Offers:
         """Return what could be downloaded to draft for a model; raises UnknownModel."""
         found = offers(self._shelf.entry(name))
-        rows = (OfferRow(one.repo_id, one.quantisation, one.n_bytes, one.gain, one.is_checked) for one in found.offers)
-        return Offers(name, tuple(rows), found.notes)
+        return Offers(name, tuple(map(_offer, found.offers)), found.notes)
 
     def choose(self, name: str, way: str, partner: str) -> Partners:
         """Choose who drafts, instead of what the settings name; raises UnknownModel, CannotPair and LibraryError."""
@@ -162,6 +162,11 @@ def _partner(partner: Partner) -> PartnerRow:
         partner.measured.gain if partner.measured is not None else None,
         partner.problem,
     )
+
+
+def _offer(offer: Offer) -> OfferRow:
+    kind = _KINDS[offer.kind.value]
+    return OfferRow(offer.repo_id, offer.wanted, offer.n_bytes, offer.gain, offer.is_checked, kind)
 
 
 def _expected(partner: Partner) -> float | None:

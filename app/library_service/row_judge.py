@@ -11,6 +11,7 @@ from pathlib import Path
 
 from app.judging import judge_file
 from app.library_service.machine_watch import MachineWatch
+from app.pairing.listed import MOST_PAIRED, Listed
 from app.pairing.service import pairing
 from models.catalog import ModelEntry
 from models.library.values import RowJudgement
@@ -20,8 +21,6 @@ _log = logging.getLogger("slipstream.library")
 SLICE_SECONDS = 0.25
 REST = 2.0  # after each slice, so many times as long
 FRESH_SECONDS = 600.0
-# Each is compared with all others: among more, partners are looked for where one model is shown.
-MOST_PAIRED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +30,6 @@ class _Judged:
     facts: ModelFacts
     row: RowJudgement
     at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """Models as they were listed, so that nothing is looked for again."""
-
-    models: tuple[ModelEntry, ...]
-
-    def entries(self) -> tuple[ModelEntry, ...]:
-        """Return all of them."""
-        return self.models
-
-    def find(self, name: str) -> ModelEntry | None:
-        """Return the one with this name or path."""
-        return next((entry for entry in self.models if name in (entry.name, str(entry.path))), None)
 
 
 class RowJudge:

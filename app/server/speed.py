@@ -9,6 +9,7 @@ from typing import Any
 from core.errors import BadRequest
 from core.lane import Lane
 from core.loaded_model import LoadedModel
+from models.program import PROGRAM
 
 
 class Speed(StrEnum):
@@ -63,8 +64,8 @@ def answering(model: LoadedModel, speed: Speed) -> LoadedModel:
     if spark is None:
         raise BadRequest(
             f"speed spark is answered by a small model beside the loaded one. {model.why_no_spark} "
-            "Pair a small model of the same vocabulary: `slipstream models pair NAME` lists what fits, "
-            "slipstream serve --draft FILE names one.",
+            f"Pair a small model of the same vocabulary: `{PROGRAM} models pair NAME` lists what fits, "
+            f"`{PROGRAM} serve --draft FILE` names one.",
             param="speed",
         )
     return replace(

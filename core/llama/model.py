@@ -11,6 +11,7 @@ from core.errors import BadOption, LoadFailed
 from core.llama.devices import device_handle
 from core.llama.expert_placement import kept_in_host_memory
 from core.llama.library import L, start_backend
+from models.program import PROGRAM
 
 Progress = Callable[[float], bool]
 """Called with 0 to 1 while loading; returning False stops the load."""
@@ -144,5 +145,5 @@ def _device_array(names: tuple[str, ...]) -> Any:
     handles = [device_handle(name) for name in names]
     for name, handle in zip(names, handles, strict=True):
         if handle is None:
-            raise BadOption(f"There is no device called {name!r}. slipstream doctor lists the devices.")
+            raise BadOption(f"There is no device called {name!r}. {PROGRAM} doctor lists the devices.")
     return (ctypes.c_void_p * (len(handles) + 1))(*handles, None)

@@ -14,6 +14,8 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+from models.program import PROGRAM
+
 _CHILD = "--in-child"
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _STARTER = _ROOT / "models" / "starter" / "ember-q8_0.gguf"
@@ -33,7 +35,7 @@ _SYMBOLS = (
     "llama_vocab_get_suppress_tokens",
     "llama_max_devices",
 )
-_ADVICE = "Delete the folder .venv and run ./slipstream again: it builds llama.cpp anew for this machine."
+_ADVICE = f"Delete the folder .venv and run {PROGRAM} again: it builds llama.cpp anew for this machine."
 
 
 class SelfTestFailed(Exception):

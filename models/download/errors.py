@@ -16,6 +16,8 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
+from models.figures import size
+
 _KEPT = "What has arrived is kept: the same command goes on from there."
 
 
@@ -47,8 +49,8 @@ class NoSpace(DownloadError):
 
     def __init__(self, folder: Path, needed: int, free: int) -> None:
         super().__init__(
-            f"{gigabytes(needed)} are needed in {folder} and {gigabytes(free)} are free: "
-            f"{gigabytes(needed - free)} are missing. Free some space, or choose a smaller quantisation."
+            f"{size(needed)} are needed in {folder} and {size(free)} are free: "
+            f"{size(needed - free)} are missing. Free some space, or choose a smaller quantisation."
         )
         self.needed, self.free = needed, free
 
@@ -58,7 +60,7 @@ class DiskFull(DownloadError):
 
     def __init__(self, folder: Path, missing: int) -> None:
         super().__init__(
-            f"The disk of {folder} is full, and {gigabytes(missing)} are still to come. Free that much. {_KEPT}"
+            f"The disk of {folder} is full, and {size(missing)} are still to come. Free that much. {_KEPT}"
         )
         self.missing = missing
 
@@ -109,10 +111,3 @@ def told(error: OSError, folder: Path, missing: int) -> DownloadError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(folder, missing)
     return FolderRefused(folder, error.strerror or str(error))
-
-
-def gigabytes(n_bytes: int) -> str:
-    """A size for a sentence; never rounded down to nothing."""
-    if n_bytes >= 1e9:
-        return f"{n_bytes / 1e9:.1f} GB"
-    return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e5 else f"{n_bytes:,} bytes"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.download.disk_space import check_space
-from models.download.errors import ChangedOnHub, NothingToChoose, Stopped, gigabytes, told
+from models.download.errors import ChangedOnHub, NothingToChoose, Stopped, told
 from models.download.file_download import FileDownload
 from models.download.lock import only_one
 from models.download.options import DownloadOptions
@@ -18,10 +18,12 @@ from models.download.progress import Phase, Progress, Speed
 from models.download.records import Record, is_verified, read_record, remove_empty, write_record
 from models.download.safe_path import partial, target
 from models.download.standing import Standing, verify
+from models.figures import size
 from models.hub.client import Hub
 from models.hub.errors import FileNotFound, RevisionNotFound
 from models.hub.grouping import choose
 from models.hub.repository import RemoteModel, Repository, Role
+from models.program import PROGRAM, command
 
 RESTARTS = 3
 _REPORT_SECONDS = 0.1
@@ -62,15 +64,14 @@ def choose_one(repository: Repository, wanted: str) -> RemoteModel:
         return found[0]
     if not repository.models:
         raise NothingToChoose(
-            f"{repository.repo_id} has no GGUF files. Search for one that has: `slipstream models search NAME`."
+            f"{repository.repo_id} has no GGUF files. Search for one that has: `{PROGRAM} models search NAME`."
         )
     several = found or models or repository.models
-    names = ", ".join(f"{item.quantisation or item.name} ({gigabytes(item.n_bytes)})" for item in several[:30])
+    names = ", ".join(f"{item.quantisation or item.name} ({size(item.n_bytes)})" for item in several[:30])
     problem = f"{wanted!r} is not one of them" if not found else "Say which one"
     example = several[0].quantisation or several[0].files[0].path
-    raise NothingToChoose(
-        f"{repository.repo_id} has {names}. {problem}: `slipstream models pull {repository.repo_id}:{example}`."
-    )
+    pull = command("models pull", f"{repository.repo_id}:{example}")
+    raise NothingToChoose(f"{repository.repo_id} has {names}. {problem}: `{pull}`.")
 
 
 class ModelDownload:

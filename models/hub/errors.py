@@ -19,7 +19,9 @@ HubError
 
 from __future__ import annotations
 
-LOGIN = "`slipstream models login`"
+from models.program import PROGRAM, command
+
+LOGIN = f"`{PROGRAM} models login`"
 
 
 class HubError(Exception):
@@ -41,7 +43,7 @@ class Offline(HubError):
     def __init__(self) -> None:
         super().__init__(
             "HF_HUB_OFFLINE is set, so the Hub is not asked. Unset it to search and download; "
-            "`slipstream models list` and `slipstream models search` without words work offline."
+            f"`{PROGRAM} models list` and `{PROGRAM} models search` without words work offline."
         )
 
 
@@ -95,7 +97,7 @@ class RepositoryNotFound(NotThere):
     def __init__(self, repo_id: str, *, has_token: bool) -> None:
         how = "your token must be allowed to read it" if has_token else f"log in first: {LOGIN}"
         super().__init__(
-            f"There is no repository {repo_id}, or it is private. Check the name with `slipstream models search`; "
+            f"There is no repository {repo_id}, or it is private. Check the name with `{PROGRAM} models search`; "
             f"if it is private, {how}."
         )
 
@@ -112,7 +114,7 @@ class FileNotFound(NotThere):
 
     def __init__(self, repo_id: str, name: str) -> None:
         super().__init__(
-            f"{repo_id} has no file {name} (any more). `slipstream models show {repo_id}` lists what there is."
+            f"{repo_id} has no file {name} (any more). `{command('models show', repo_id)}` lists what there is."
         )
 
 

@@ -11,7 +11,9 @@ from models.hub.repository import RemoteFile, RemoteModel, Role
 from models.split_files import model_name, parts
 
 _PROJECTOR = re.compile(r"(^|[-._/])mmproj([-._]|$)", re.IGNORECASE)
-_DRAFT = re.compile(r"(^|[-._/])(draft|mtp|eagle-?3?|dflash|medusa)([-._/]|$)", re.IGNORECASE)
+_DRAFT = re.compile(r"(^|[-._/])(draft|eagle-?3?|dflash|medusa)([-._/]|$)", re.IGNORECASE)
+# Prediction heads alone are "mtp-NAME" or lie in a folder of that name; elsewhere it says that a model carries them.
+_HEADS_ALONE = re.compile(r"(^|/)mtp([-._/]|$)", re.IGNORECASE)
 _OTHER = re.compile(r"(^|[-._/])(imatrix|lora|vocab)([-._]|$)", re.IGNORECASE)
 
 
@@ -47,10 +49,18 @@ def choose(models: Iterable[RemoteModel], wanted: str) -> tuple[RemoteModel, ...
 
 def role_of(path: str) -> Role:
     """What a file is for, by its name: a whole name in parts (``draft``, ``mmproj``) decides."""
-    for pattern, role in ((_PROJECTOR, Role.PROJECTOR), (_OTHER, Role.OTHER), (_DRAFT, Role.DRAFT)):
+    for pattern, role in _ROLES:
         if pattern.search(path.removesuffix(".gguf")):
             return role
     return Role.MODEL
+
+
+_ROLES = (
+    (_PROJECTOR, Role.PROJECTOR),
+    (_OTHER, Role.OTHER),
+    (_DRAFT, Role.DRAFT),
+    (_HEADS_ALONE, Role.DRAFT),
+)
 
 
 def _item(path: str, files: tuple[RemoteFile, ...], missing: int) -> RemoteModel:

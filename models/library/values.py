@@ -206,13 +206,17 @@ class Partners:
 
 @dataclass(frozen=True, slots=True)
 class OfferRow:
-    """A model to download that would draft; ``is_checked`` says that its tokens were compared."""
+    """A model or head to download that would draft; ``is_checked`` says that its tokens were compared.
+
+    ``wanted`` is its quantisation or file in the repository, ``kind`` what it is in words.
+    """
 
     repo_id: str
-    quantisation: str
+    wanted: str
     n_bytes: int
     gain: float
     is_checked: bool
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,13 +37,21 @@ def why_not_kind(architecture: str) -> str | None:
     )
 
 
+def why_no_eagle(target: ModelFacts) -> str | None:
+    """Why no EAGLE-3 head at all can draft for ``target``, or None."""
+    if target.architecture in architectures.HAND_OUT_LAYERS:
+        return None
+    return f"llama.cpp hands out no hidden states of layers of the architecture {target.architecture}."
+
+
 def why_not_eagle(header: GgufHeader, target: ModelFacts) -> str | None:
     """Why an EAGLE-3 head does not belong to ``target``, or would make llama.cpp abort beside it; None where it fits.
 
     Vocabularies are not compared. Raises GgufError.
     """
-    if target.architecture not in architectures.HAND_OUT_LAYERS:
-        return f"llama.cpp hands out no hidden states of layers of the architecture {target.architecture}."
+    reason = why_no_eagle(target)
+    if reason is not None:
+        return reason
     made_for = header.integer(f"{EAGLE3}.target_hidden_size")
     if made_for != target.n_embd:
         return f"It was made for a model of width {made_for}, and this one's is {target.n_embd}."

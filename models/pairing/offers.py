@@ -7,49 +7,58 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from models.curated import CuratedModel, curated
+from models.figures import size
 from models.gguf import read_header, read_header_from
 from models.gguf_errors import GgufError
 from models.hub.client import Hub, Search
 from models.hub.errors import HubError
 from models.hub.remote_source import RemoteSource
-from models.hub.repository import Access, FoundRepository, RemoteModel, Repository, Role
+from models.hub.repository import Access, FoundRepository, RemoteModel, Role
 from models.model_facts import ModelFacts, facts_from
 from models.pairing.family import family, n_params_in
 from models.pairing.gain import WORTH, Kind, expected_acceptance, predict
 from models.pairing.price import CPU_ROW
 from models.pairing.vocabulary import FileVocabulary, why_not
+from models.program import command
 
 # Siblings larger than this share of the model gain little.
 _LARGEST_SHARE = 0.4
-_MOST_FOUND, _MOST_LOOKED_AT, _MOST_OFFERS = 50, 3, 3
+MOST_FOUND = 50
+_MOST_LOOKED_AT, _MOST_OFFERS = 3, 3
 # Small models lose more by coarse weights, and are small anyway.
 _PREFERRED = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0", "F16", "BF16")
 # Bits of a weight with its scales, by the digit in the quantisation's name.
 _BITS = {"2": 3.0, "3": 3.9, "4": 4.8, "5": 5.7, "6": 6.6, "8": 8.5, "1": 2.0}
-_SIMILAR = 0.25
+# How far the sizes of models may be apart that are one model.
+SIMILAR = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A model to download. ``n_bytes`` is its size; ``is_checked`` says that its header was read and its tokens fit."""
+    """A model or head to download: ``wanted`` is its quantisation or file in the repository.
+
+    ``n_bytes`` is its size; ``is_checked`` says that its header was read and its tokens fit.
+    """
 
     repo_id: str
-    quantisation: str
+    wanted: str
     n_bytes: int
     gain: float
     is_checked: bool
+    kind: Kind = Kind.MODEL
 
     @property
     def name(self) -> str:
         """What ``models pull`` takes."""
-        return f"{self.repo_id}:{self.quantisation}" if self.quantisation else self.repo_id
+        return f"{self.repo_id}:{self.wanted}" if self.wanted else self.repo_id
 
     @property
     def sentence(self) -> str:
         """What it is, what to do, and what that would bring."""
-        size = f"{self.n_bytes / 1e9:.1f} GB" if self.n_bytes >= 1e8 else f"{self.n_bytes / 1e6:.0f} MB"
         doubt = "" if self.is_checked else "; its vocabulary is compared once it is here"
-        return f"`slipstream models pull {self.name}` ({size}) would draft: {self.gain:.1f}× predicted{doubt}."
+        what = "would draft, an EAGLE-3 head made for this model" if self.kind is Kind.EAGLE3 else "would draft"
+        pull = command("models pull", self.name)
+        return f"`{pull}` ({size(self.n_bytes)}) {what}: {self.gain:.1f}× predicted{doubt}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +75,11 @@ def curated_offers(
     """Offers of this project's list for the model with these names (title, file, repository); no network."""
     known, mine = curated().models, {name for name in map(family, names) if name}
     named = [model for model in known if family(model.title) in mine or family(model.repo_id) in mine]
-    alike = [model for model in named if abs(model.n_params / max(facts.n_params, 1) - 1) <= _SIMILAR]
+    alike = [model for model in named if abs(model.n_params / max(facts.n_params, 1) - 1) <= SIMILAR]
     drafts = {(model.draft.repo_id, model.draft.quantisation) for model in alike or named if model.draft is not None}
     drafts |= {(model.repo_id, model.quantisation) for model in named}
     offers = (_of_list(repo_id, quantisation, known, facts, row_cost) for repo_id, quantisation in sorted(drafts))
-    return _best(offer for offer in offers if offer is not None and _has_room(offer, room))
+    return best(offer for offer in offers if offer is not None and has_room(offer, room))
 
 
 def hub_offers(
@@ -84,7 +93,7 @@ def hub_offers(
     if not words:
         return HubAnswer((), ("The model's name says nothing of its family, so the Hub was not searched.",))
     largest = int(facts.n_params * _LARGEST_SHARE)
-    found = hub.search(Search(words, limit=_MOST_FOUND))
+    found = hub.search(Search(words, limit=MOST_FOUND))
     siblings = [row for row in found if _is_sibling(row, facts, largest)]
     siblings.sort(key=lambda row: -_of_params(facts, row.n_params, row.n_params * 8.5 / 8, row_cost))
     vocabulary = FileVocabulary(read_header(facts.files[0]))
@@ -94,16 +103,16 @@ def hub_offers(
         found_here = _look(hub, row.repo_id, facts, vocabulary, row_cost)
         if isinstance(found_here, str):
             notes.append(f"{row.repo_id}: {found_here}")
-        elif not _has_room(found_here, room):
+        elif not has_room(found_here, room):
             notes.append(f"{row.repo_id}: It is larger than the memory that is left beside the model.")
         else:
             offers.append(found_here)
     if not siblings:
         notes.append(f"The Hub has no small sibling of this model under the name {words!r}.")
-    return HubAnswer(_best(offers), tuple(notes))
+    return HubAnswer(best(offers), tuple(notes))
 
 
-def _best(offers: Iterable[Offer]) -> tuple[Offer, ...]:
+def best(offers: Iterable[Offer]) -> tuple[Offer, ...]:
     """Those that are worth it, each repository once, the best first."""
     by_repository: dict[str, Offer] = {}
     for offer in sorted(offers, key=lambda offer: (-offer.gain, offer.n_bytes)):
@@ -134,7 +143,7 @@ def _look(hub: Hub, repo_id: str, facts: ModelFacts, vocabulary: FileVocabulary,
     """An offer of what is in a repository, or why it is none."""
     try:
         repository = hub.repository(repo_id)
-        model = _quantisation(repository)
+        model = preferred(model for model in repository.with_role(Role.MODEL) if len(model.files) == 1)
         if model is None:
             return "It has no whole file to download."
         with RemoteSource(hub, repository.repo_id, repository.commit, model.files[0]) as source:
@@ -151,9 +160,9 @@ def _look(hub: Hub, repo_id: str, facts: ModelFacts, vocabulary: FileVocabulary,
     return Offer(repository.repo_id, model.quantisation or model.name, model.n_bytes, gain, is_checked=True)
 
 
-def _quantisation(repository: Repository) -> RemoteModel | None:
-    """The file of a small model to take: nearly exact and in one part where there is one."""
-    whole = [model for model in repository.with_role(Role.MODEL) if not model.missing and len(model.files) == 1]
+def preferred(models: Iterable[RemoteModel]) -> RemoteModel | None:
+    """The quantisation to take of something small: nearly exact where there is one."""
+    whole = [model for model in models if not model.missing]
     by_name = {model.quantisation: model for model in reversed(whole)}
     return next((by_name[name] for name in _PREFERRED if name in by_name), whole[0] if whole else None)
 
@@ -163,7 +172,8 @@ def _of_params(facts: ModelFacts, n_params: int, n_bytes: float, row_cost: float
     return predict(facts.active_weights, n_bytes / max(facts.active_bytes_per_token, 1), acceptance, row_cost).gain
 
 
-def _has_room(offer: Offer, room: int | None) -> bool:
+def has_room(offer: Offer, room: int | None) -> bool:
+    """Whether there is memory for it beside the model; ``room`` None is unknown."""
     return room is None or offer.n_bytes <= room
 
 

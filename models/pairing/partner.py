@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from models.catalog import ModelEntry
+from models.figures import size
 from models.gguf import read_header
 from models.gguf_errors import GgufError
 from models.memory import estimate
@@ -152,7 +153,7 @@ def _why_not(target: ModelEntry, facts: ModelFacts, entry: ModelEntry) -> str | 
     if entry.problem is not None:
         return entry.problem
     if draft.weight_bytes > facts.weight_bytes:
-        sizes = f"{_size(draft.weight_bytes)} of weights, and the model has {_size(facts.weight_bytes)}"
+        sizes = f"{size(draft.weight_bytes)} of weights, and the model has {size(facts.weight_bytes)}"
         return f"It is larger than the model: {sizes}."
     mine, its = facts.tokenizer, draft.tokenizer
     if mine is not None and its is not None and mine.model != its.model:
@@ -167,12 +168,12 @@ def _priced(partner: Partner, facts: ModelFacts, draft: ModelFacts, conditions: 
     priced = replace(partner, memory=memory, prediction=prediction, gain=prediction.gain)
     # One whose guesses turned out bad is no worse a choice than before: whoever wants it may have it.
     if prediction.depth == 0 and not prediction.is_measured:
-        its, model = _size(draft_bytes(facts, draft)), _size(facts.active_bytes_per_token)
+        its, model = size(draft_bytes(facts, draft)), size(facts.active_bytes_per_token)
         reason = f"It is too large to gain anything: it reads {its} for a token, and the model {model}."
         return replace(priced, problem=reason)
     if conditions.room is not None and memory > conditions.room:
         left = max(conditions.room, 0)
-        reason = f"It needs {_size(memory)} of memory beside the model, and {_size(left)} is left."
+        reason = f"It needs {size(memory)} of memory beside the model, and {size(left)} is left."
         return replace(priced, problem=reason)
     return priced
 
@@ -209,7 +210,3 @@ def _id(path: Path | None) -> str:
         return file_id(path) if path is not None else ""
     except GgufError:
         return ""
-
-
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.1f} MB"

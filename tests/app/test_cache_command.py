@@ -12,8 +12,8 @@ from app.cli import main
 from app.exit_codes import ExitCode
 from app.paths import HOME_VARIABLE
 from app.server.settings import ServerSettings
-from app.sizes import size
 from core.errors import BadOption
+from models.figures import size
 
 
 @pytest.mark.parametrize(

@@ -309,7 +309,7 @@ def test_benchmarks_are_listed_and_run(capfd: pytest.CaptureFixture[str]) -> Non
     assert cli.main(["bench"]) == ExitCode.OK
     assert "engine  " in capfd.readouterr().out
     assert cli.main(["bench", "start", "--", "--help"]) == ExitCode.OK
-    assert "usage: slipstream bench start" in capfd.readouterr().out
+    assert "usage: ./slipstream bench start" in capfd.readouterr().out
     assert cli.main(["bench", "start", "--nonsense"]) == ExitCode.USAGE
     assert "--nonsense" in capfd.readouterr().err
 

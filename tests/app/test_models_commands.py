@@ -134,7 +134,7 @@ def test_verify_names_the_command_that_mends_a_changed_file(models, server, home
         file.seek(-1, os.SEEK_END)
         file.write(b"\x55")
     code, _, err = models("verify", "fox-Q8_0")
-    command = f"slipstream models pull {REPO}:fox-Q8_0.gguf --revision {server.repos[REPO].commit}"
+    command = f"./slipstream models pull {REPO}:fox-Q8_0.gguf --revision {server.repos[REPO].commit}"
     assert (code, f"`{command}` mends it: only what differs is fetched." in err) == (ExitCode.ERROR, True), err
     code, out, _ = models("verify", "fox-Q8_0", "--json")
     assert json.loads(out)["mended_by"] == command
@@ -146,7 +146,7 @@ def test_verify_names_the_command_that_mends_a_changed_file(models, server, home
     models("list")
     moved.write_bytes(EMBER_DRAFT.read_bytes())
     err = models("verify", "moved")[2]
-    assert f"downloads it again to {path}, `slipstream models rm moved` removes this one." in err
+    assert f"downloads it again to {path}, `./slipstream models rm moved` removes this one." in err
 
 
 def test_pull_list_and_remove(models, home):

@@ -17,8 +17,9 @@ import pytest
 from app import cli
 from app.exit_codes import ExitCode
 from app.model_settings import UsageStore
+from app.pairing.listed import MOST_PAIRED
 from app.paths import models_folder, usage_file
-from app.sizes import table, width
+from app.table import table, width
 from models import catalog
 from tests.support.gguf_factory import EMBER_DRAFT, Recipe, cached
 from tests.support.quantised import ember_f16
@@ -160,7 +161,7 @@ def test_a_file_of_another_content_fails_to_verify(models, f16):
         file.write(b"\x55")
     code, _, err = models("verify", "ember-Q4_0")
     assert (code, "SHA-256 differs" in err) == (ExitCode.ERROR, True)
-    assert "made here from ember-F16 (F16): remove it with `slipstream models rm ember-Q4_0`" in err
+    assert "made here from ember-F16 (F16): remove it with `./slipstream models rm ember-Q4_0`" in err
     code, out, _ = models("verify", "ember-Q4_0", "--json")
     assert (code, json.loads(out)["verified"]) == (ExitCode.ERROR, "changed since download")
     code, _, err = models("verify", "ember-F16")
@@ -187,6 +188,33 @@ def test_thousands_of_models_are_read_once(models, f16, monkeypatch):
     assert len(read) == len(set(read)) == 5_003
 
 
+def test_among_hundreds_of_models_the_list_does_not_compare_each_with_all(models, f16):
+    """It would take minutes and say nothing until then; one model is still compared with all of them."""
+    shutil.copy(EMBER_DRAFT, f16.parent / "0.gguf")
+    for i in range(1, MOST_PAIRED):
+        os.link(f16.parent / "0.gguf", f16.parent / f"{i}.gguf")
+    found = json.loads(models("list", "--json")[1])
+    assert len(found) > MOST_PAIRED
+    assert {(one["draft"], one["partners"]) for one in found} == {(None, None)}
+    assert len(json.loads(models("show", "ember-F16", "--json")[1])["partners"]) >= MOST_PAIRED
+
+
 def test_wide_and_combining_characters_keep_columns():
     assert [width(text) for text in ("abc", "模型", "e\u0301", "🦊", "")] == [3, 4, 1, 2, 0]
     assert table([["模", "x"], ["abc", "y"]]) == "模   x\nabc  y"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="other systems allow such names")
+def test_names_of_files_neither_move_the_cursor_nor_turn_the_text_around(models, f16):
+    folder = f16.parent
+    for name in ("fox\u202effug", "a\nb", "\x1b[2Jgone", "-lead"):
+        shutil.copy(EMBER_DRAFT, folder / f"{name}.gguf")
+    stand_in = "\N{REPLACEMENT CHARACTER}"
+    out = "".join([models("list")[1], models("show", "fox\u202effug")[1], models("pair", "ember-F16")[1]])
+    assert f"fox{stand_in}ffug" in out
+    assert f"{stand_in}[2Jgone" in out
+    assert "\na b " in out
+    code, _, err = models("rm", "fox\u202effog")
+    assert (code, "fox" in err) == (ExitCode.MODEL, True)
+    assert not {"\u202e", "\x1b"} & {*out, *err}
+    assert models("show", "--json", "--", "-lead")[0] == ExitCode.OK

@@ -20,7 +20,7 @@ from app import cli
 from app.discovery import announce
 from app.exit_codes import ExitCode
 from app.pairing import downloads
-from tests.support import gguf_factory
+from tests.support import gguf_factory, head_factory
 from tests.support.gguf_factory import EMBER_DRAFT, Recipe
 from tests.support.hub_server import Fault, HubServer
 from tests.support.pair_files import other_words
@@ -139,7 +139,7 @@ def test_without_a_partner_the_hub_is_asked_for_a_small_sibling(pair, home, serv
     code, out, _ = pair("ember-90M")
     assert code == ExitCode.OK
     assert "There is no small model here that fits." in out
-    assert "`slipstream models pull acme/ember-5k-GGUF:Q8_0` (" in out
+    assert "`./slipstream models pull acme/ember-5k-GGUF:Q8_0` (" in out
     assert "acme/ember-2M-GGUF: It has 4,096 tokens and the model 5,000." in out
     (offer,) = read(pair, "ember-90M")["offers"]
     assert (offer["name"], offer["is_checked"]) == ("acme/ember-5k-GGUF:Q8_0", True)
@@ -237,3 +237,20 @@ def test_a_test_prints_what_it_found_and_waits_for_a_server_that_works(pair, lib
     assert "A running server is writing replies. The test waits" in pair("deep", "--test", "ember-q8_0")[2]
     fake.n_active = 1
     assert "waits" not in pair("deep", "--test", "ember-q8_0", "--now")[2]
+
+
+def test_a_head_on_the_hub_is_downloaded_with_its_model_and_drafts_for_it(pair, home, server, tmp_path, capsys):
+    model = gguf_factory.big_vocab_ember(tmp_path / "m.gguf", 5_000, n_layers=30).read_bytes()
+    head = head_factory.eagle_head(tmp_path / "h.gguf", n_vocab=5_000, has_tables=False).read_bytes()
+    server.add("acme/fox-90M-GGUF", {"fox-90M-Q8_0.gguf": model, "eagle3-fox-90M.gguf": head})
+    assert cli.main(["models", "pull", "acme/fox-90M-GGUF:Q8_0", "--json"]) == ExitCode.OK
+    capsys.readouterr()
+    before = read(pair, "fox-90M-Q8_0")
+    (offer,) = [one for one in before["offers"] if one["kind"] == "eagle3"]
+    assert (before["used"], offer["name"]) == (None, "acme/fox-90M-GGUF:eagle3-fox-90M.gguf")
+    assert cli.main(["models", "pull", "acme/fox-90M-GGUF:Q8_0", "--with-draft", "--json"]) == ExitCode.OK
+    pulled = json.loads(capsys.readouterr().out)
+    assert (pulled["was_there"], pulled["draft"]["name"]) == (True, "eagle3-fox-90M")
+    assert read(pair, "fox-90M-Q8_0")["used"] == "eagle3-fox-90M"
+    assert cli.main(["models", "pull", "acme/fox-90M-GGUF:Q8_0", "--with-draft"]) == ExitCode.OK
+    assert "eagle3-fox-90M drafts: " in capsys.readouterr().out

@@ -58,7 +58,7 @@ def test_a_file_that_is_no_text_model_is_refused_with_its_reason(unusable: Unusa
 
 
 def test_a_model_too_large_for_memory_is_refused_with_both_numbers(tmp_path: Path) -> None:
-    with pytest.raises(ModelDoesNotFit, match=r"needs [\d.]+ GB of memory, and [\d.]+ GB is free") as caught:
+    with pytest.raises(ModelDoesNotFit, match=r"needs [\d.,]+ GB of memory, and [\d.]+ [GM]B is free") as caught:
         load_engine(EngineOptions(str(giant(tmp_path / "giant.gguf"))), cache_folder=None)
     assert caught.value.needed > caught.value.free > 0
 

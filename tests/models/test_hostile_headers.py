@@ -64,6 +64,14 @@ def test_the_corpus_costs_little(tmp_path):
     assert cost.n_bytes < MEGABYTES_100, cost
 
 
+def test_a_name_is_cut_to_what_can_be_shown():
+    named = entry("general.name", 8, string("x" * 100_000))
+    facts = facts_from(
+        [read_header_from(MemorySource(header((entry("general.architecture", 8, string("llama")), named))))]
+    )
+    assert facts.title == "x" * 197 + "..."
+
+
 @pytest.mark.parametrize(("name", "content"), list(nested()), ids=["deep", "wide"])
 def test_arrays_of_arrays_are_refused_at_the_first(name, content):
     source = MemorySource(content)

@@ -34,6 +34,7 @@ python.write_text(
     f'exec 3>>"{root}/calls"\n'
     'printf "%s|" "$PWD" "${PYTHONPATH-unset}" "${PYTHONSAFEPATH-unset}" "${QT_QPA_PLATFORM-unset}" "$@" >&3\n'
     'echo >&3\n'
+    f'printf "%s\\n" "${{SLIPSTREAM_PROGRAM-unset}}" >>"{root}/typed"\n'
     'case "$*" in *"${FAIL-nothing fails}"*) exit 7;; esac\n'
 )
 python.chmod(0o755)
@@ -69,6 +70,11 @@ class Checkout:
         file = self.folder / "set-ups"
         calls = [eval(line) for line in file.read_text().splitlines()] if file.exists() else []
         return [call[:1] + call[2:] for call in calls]
+
+    @property
+    def typed(self) -> list[str]:
+        """What each start of the venv's Python was told was typed."""
+        return (self.folder / "typed").read_text().splitlines()
 
     @property
     def calls(self) -> list[list[str]]:

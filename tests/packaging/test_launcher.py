@@ -86,6 +86,16 @@ def test_a_link_to_the_launcher_finds_the_project(checkout, tmp_path):
     assert checkout.calls[0][4:] == [*APP, "doctor"]
 
 
+def test_the_app_is_told_what_was_typed(checkout, tmp_path):
+    on_path = tmp_path / "bin"
+    on_path.mkdir()
+    (on_path / "slip").symlink_to(checkout.folder / "slipstream")
+    checkout.start("doctor", launcher="./slipstream")
+    checkout.start("doctor", cwd=tmp_path)
+    checkout.start("doctor", launcher=str(on_path / "slip"), PATH=f"{on_path}:{os.environ['PATH']}")
+    assert checkout.typed == ["./slipstream", str(checkout.folder / "slipstream"), "slip"]
+
+
 def test_the_app_keeps_the_folder_it_was_started_in_but_takes_no_modules_from_there(checkout, tmp_path):
     checkout.start("chat", cwd=tmp_path, PYTHONPATH="/somewhere")
     folder, python_path, safe_path, *_ = checkout.calls[0]

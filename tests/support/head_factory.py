@@ -39,6 +39,12 @@ def mtp_ember(path: Path, table: Table | None = None, left_out: str = "") -> Pat
     return write(path, _glm_metadata(N_LAYERS + 1), tensors + head)
 
 
+def mtp_alone(path: Path) -> Path:
+    """The MTP layer and the tables of Ember in a file of its own, without the layers that answer."""
+    tensors = [_as_glm(tensor) for tensor in reader_of(EMBER).tensors if not tensor.name.startswith("blk.")]
+    return write(path, _glm_metadata(N_LAYERS + 1), tensors + _mtp_layer(N_LAYERS, _random_projection(), True))
+
+
 def mtp_counter(path: Path, n_layers: int = 1) -> Path:
     """A model that counts, with an MTP layer that counts as well: always right."""
     identity = np.concatenate([np.eye(WIDTH), np.zeros((WIDTH, WIDTH))], axis=1).astype(np.float32)

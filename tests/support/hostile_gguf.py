@@ -16,6 +16,7 @@ from tests.support.broken_gguf import array, entry, header, number, string, tens
 from tests.support.gguf_factory import EMBER, PROJECT
 
 SEEDS = 300
+LONG_NAME = 120_000_000
 _LLAMA = entry("general.architecture", 8, string("llama"))
 _EDGES = (0, 1, 7, 8, 9, 31, 255, 2**16, 2**31, 2**32 - 1, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
 _LAYERS = (number("llama.block_count", 512), number("llama.nextn_predict_layers", 511))
@@ -31,6 +32,8 @@ def at_the_limits() -> Iterator[tuple[str, bytes]]:
     yield "entries", header((_LLAMA, *entries))
     yield "tensors", header((_LLAMA, *_LAYERS, _EXPERTS), tensors)
     yield "texts", header((_LLAMA, empty))
+    tokens = array("tokenizer.ggml.tokens", 8, 1_000_000, string("x" * 20) * 1_000_000)
+    yield "tokens", header((_LLAMA, entry("tokenizer.ggml.model", 8, string("gpt2")), tokens))
     yield "everything", header((_LLAMA, *entries[:-10], empty, *_LAYERS, _EXPERTS), tensors)
     kept = (array(f"k{i}", 8, 64, string("abc") * 64) for i in range(gguf.MAX_METADATA - 2))
     yield "arrays of texts", header((_LLAMA, *kept))
@@ -40,6 +43,14 @@ def at_the_limits() -> Iterator[tuple[str, bytes]]:
         "a text per layer",
         header((_LLAMA, *_LAYERS, array("llama.attention.head_count", 4, 1 << 20, bytes(4 << 20)))),
     )
+
+
+def long_names() -> Iterator[tuple[str, bytes]]:
+    """Beginnings of headers whose next 120 MB are one text that is no more than a name in real models."""
+    for key in ("general.architecture", "general.name", "general.license", "general.type", "tokenizer.ggml.model"):
+        before = () if key == "general.architecture" else (_LLAMA, array("tokenizer.ggml.tokens", 8, 1, string("a")))
+        whole = header((*before, entry(key, 8, struct.pack("<Q", LONG_NAME))))
+        yield key, whole[: whole.rindex(key.encode()) + len(key) + 12]
 
 
 def nested() -> Iterator[tuple[str, bytes]]:
@@ -80,6 +91,10 @@ def write_corpus(folder: Path) -> None:
     """Write the files; of the mutated ones, some are as large as they say they are, with a hole behind."""
     for name, content in [*at_the_limits(), *nested()]:
         (folder / f"{name}.gguf").write_bytes(content)
+    for key, content in long_names():
+        with open(folder / f"long {key}.gguf", "wb") as file:
+            file.write(content)
+            file.truncate(len(content) + LONG_NAME + 4_096)
     for seed in range(SEEDS):
         path = folder / f"mutated-{seed}.gguf"
         path.write_bytes(mutated(seed))
@@ -107,7 +122,9 @@ import json, resource, sys, time
 from pathlib import Path
 
 from models.gguf import GgufError
+from models.gguf import read_header
 from models.model_facts import read_model
+from models.pairing.vocabulary import FileVocabulary
 
 
 def high_water() -> int:
@@ -128,5 +145,9 @@ for path in files:
     taken = time.process_time() - began
     if taken > seconds:
         slowest, seconds = path.name, taken
+    try:
+        FileVocabulary(read_header(path))  # what pairing reads beyond it
+    except GgufError as error:
+        assert error.message
 print(json.dumps({"n_files": len(files), "slowest": slowest, "seconds": seconds, "n_bytes": high_water() - before}))
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.options import DEFAULT_KV_TYPE
+from models import figures
 from ui.chat.records import Message, Status, Timings
 from ui.chat.speeds import DeepProgress, DeepReceipt, Speed
 
@@ -14,7 +15,7 @@ def count(number: float) -> str:
 
 def rate(per_second: float) -> str:
     """Return tokens per second, with a digit after the point below 10."""
-    return f"{per_second:,.1f} tok/s" if per_second < 10 else f"{per_second:,.0f} tok/s"
+    return f"{figures.rate(per_second)} tok/s"
 
 
 def milliseconds(value: float) -> str:

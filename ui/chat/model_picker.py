@@ -6,10 +6,12 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QWidget
 
+from models.shown import one_line
 from ui.api import ServerState
 from ui.chat import figures
 from ui.elided_label import ElidedLabel
 from ui.icons import icon
+from ui.plain_words import on_button
 from ui.server_watch import ModelChoice
 from ui.theme import Palette, Space
 
@@ -82,7 +84,7 @@ class ModelPicker(QWidget):
 
     def _show(self) -> None:
         name = self.shown_model
-        self.button.setText(name or "No model yet")
+        self.button.setText(on_button(name or "No model yet"))
         self.badge.setVisible(self._is_toy(name))
         self.status.setText(self._status())
         self._fill_menu()
@@ -99,7 +101,7 @@ class ModelPicker(QWidget):
                 return "Starting the engine…"
             case "loading":
                 percent = f" {state.progress:.0%}" if 0 < state.progress < 1 else ""
-                return f"Loading {state.model or 'the model'}…{percent}"
+                return f"Loading {one_line(state.model or 'the model')}…{percent}"
             case "gone":
                 return "No server"
             case "restarting":
@@ -117,7 +119,7 @@ class ModelPicker(QWidget):
         self.menu.clear()
         group = QActionGroup(self.menu)
         for model in self._models:
-            action = QAction(f"{model.name}   (toy)" if model.is_toy else model.name, self.menu)
+            action = QAction(on_button(f"{model.name}   (toy)" if model.is_toy else model.name), self.menu)
             action.setCheckable(True)
             action.setChecked(model.name == self.shown_model)
             action.triggered.connect(lambda checked=False, name=model.name: self.chosen.emit(name))

@@ -9,6 +9,7 @@ from models.library.values import Download
 from ui.elided_label import ElidedLabel
 from ui.icon_button import IconButton
 from ui.library.figures import download_line, share
+from ui.plain_words import in_tip
 from ui.theme import Palette, Space
 
 RESUMABLE = ("paused", "failed")
@@ -69,7 +70,7 @@ class DownloadRow(QFrame):
         self.download = download
         name = f"{download.repo_id}  ·  {download.wanted}" if download.wanted else download.repo_id
         self.title.setText(name)
-        self.title.setToolTip(name)
+        self.title.setToolTip(in_tip(name))
         self.setAccessibleName(name)
         self.line.setText(download_line(download))
         self.bar.setValue(round(share(download) * 1_000))

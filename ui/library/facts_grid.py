@@ -8,6 +8,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from ui.elided_label import ElidedLabel
+from ui.plain_words import in_tip
 from ui.theme import Space
 
 LABELS = 116
@@ -47,7 +48,7 @@ class FactsGrid(QWidget):
             if is_used:
                 label.setText(facts[number][0])
                 value.setText(facts[number][1])
-                value.setToolTip(facts[number][1])
+                value.setToolTip(in_tip(facts[number][1]))
         self._place()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

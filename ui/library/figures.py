@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from models import figures
 from models.library.values import (
     Download,
     Fit,
@@ -34,19 +35,7 @@ def joined(*parts: str) -> str:
 
 def size(n_bytes: float) -> str:
     """Return bytes as 4.9 GB, 12 MB or 4 KB; "" for none."""
-    if n_bytes <= 0:
-        return ""
-    if n_bytes >= 1e9:
-        return f"{n_bytes / 1e9:.1f} GB"
-    return f"{n_bytes / 1e6:.0f} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:.0f} KB"
-
-
-def duration(seconds: float) -> str:
-    """Return seconds as 48 s, 3 min 05 s or 2 h 10 min."""
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes >= 60:
-        return f"{minutes // 60} h {minutes % 60:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+    return figures.size(n_bytes) if n_bytes > 0 else ""
 
 
 def n_parameters(total: int, active: int) -> str:
@@ -134,9 +123,9 @@ def partner_gain(partner: PartnerRow) -> str:
 
 def offer_line(offer: OfferRow) -> str:
     """Return what could be downloaded to draft, and what that would bring."""
-    name = f"{offer.repo_id}:{offer.quantisation}" if offer.quantisation else offer.repo_id
+    name = f"{offer.repo_id}:{offer.wanted}" if offer.wanted else offer.repo_id
     doubt = "" if offer.is_checked else ". Its vocabulary is compared once it is here"
-    return f"{name} ({size(offer.n_bytes)}) would draft: {offer.gain:.1f}× expected{doubt}."
+    return f"{name} ({offer.kind}, {size(offer.n_bytes)}) would draft: {offer.gain:.1f}× expected{doubt}."
 
 
 def header_facts(details: ModelDetails) -> Facts:
@@ -200,7 +189,7 @@ def quantise_line(quantising: Quantising) -> str:
     phase = _QUANTISE_PHASES.get(quantising.phase, quantising.phase)
     is_going = quantising.phase == "quantising"
     done = f"{quantise_share(quantising):.0%} of {size(quantising.n_total)}" if is_going else ""
-    left = f"{duration(max(1.0, quantising.eta))} left" if is_going and quantising.eta is not None else ""
+    left = f"{figures.duration(max(1.0, quantising.eta))} left" if is_going and quantising.eta is not None else ""
     return joined(phase, done, left, "" if is_going else made_of)
 
 
@@ -216,7 +205,7 @@ def download_line(download: Download) -> str:
         return joined(phase, size(download.n_total))
     there = f"{size(download.n_done) or '0 MB'} of {size(download.n_total)}" if download.n_total else ""
     speed = f"{download.bytes_per_second / 1e6:.1f} MB/s" if download.bytes_per_second > 0 else ""
-    left = f"{duration(download.eta)} left" if download.eta is not None and speed else ""
+    left = f"{figures.duration(download.eta)} left" if download.eta is not None and speed else ""
     return joined(phase, there, speed, left)
 
 

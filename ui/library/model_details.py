@@ -9,6 +9,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMessageBox, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from models.library.values import Download, ModelDetails, ModelRow, Trouble
+from models.shown import one_line
 from ui.library.facts_grid import FactsGrid
 from ui.library.figures import header_facts, model_facts
 from ui.library.library_link import LibraryLink
@@ -113,8 +114,8 @@ class ModelDetailsPane(QScrollArea):
         """Show a model; what is in its header follows."""
         is_other = self.row is None or self.row.name != row.name
         self.row = row
-        self.title.setText(row.title)
-        self.name.setText(row.name)
+        self.title.setText(one_line(row.title))
+        self.name.setText(one_line(row.name))
         self.name.setVisible(row.name != row.title)
         self._note(row)
         self._show_mending()
@@ -195,7 +196,7 @@ class ModelDetailsPane(QScrollArea):
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         box.setWindowTitle("Remove model")
         box.setTextFormat(Qt.TextFormat.PlainText)
-        box.setText(f"Move {row.name} to the trash?")
+        box.setText(f"Move {one_line(row.name)} to the trash?")
         box.setInformativeText("All files of this model are moved. Chats that used it stay.")
         removes = box.addButton("Move to trash", QMessageBox.ButtonRole.AcceptRole)
         box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))

@@ -8,10 +8,12 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QProgressBar, QPushBut
 
 from models.library import requests as ask
 from models.library.values import Choosing, ModelRow, OfferRow, Offers, PairStep, PartnerRow, Partners, Trouble
+from models.shown import lines, one_line
 from ui.library.facts_grid import FactsGrid
 from ui.library.figures import joined, offer_line, partner_gain, size
 from ui.library.library_link import LibraryLink
 from ui.library.note_card import CALM, NoteCard
+from ui.plain_words import in_tip, on_button
 from ui.theme import Space
 
 MOST_REFUSED = 4
@@ -117,7 +119,7 @@ class PartnersCard(QWidget):
             return
         self.shown = found
         usable = [partner for partner in found.partners if partner.problem is None]
-        self.why.setText(" ".join((*found.notices, found.why)))
+        self.why.setText(one_line(" ".join((*found.notices, found.why))))
         self.facts.show_facts([(partner.name, _partner_line(partner)) for partner in usable])
         self.facts.setVisible(bool(usable))
         self._show_refused([partner for partner in found.partners if partner.problem is not None])
@@ -140,22 +142,22 @@ class PartnersCard(QWidget):
         lines = [f"{partner.name} cannot draft. {partner.problem}" for partner in refused[:MOST_REFUSED]]
         if len(refused) > MOST_REFUSED:
             lines.append(f"{len(refused) - MOST_REFUSED} more cannot either.")
-        self.refused.setText("\n".join(lines))
-        self.refused.setToolTip("\n".join(f"{one.name}: {one.problem}" for one in refused[:40]))
+        self.refused.setText("\n".join(map(one_line, lines)))
+        self.refused.setToolTip(in_tip("\n".join(f"{one_line(one.name)}: {one.problem}" for one in refused[:40])))
         self.refused.setVisible(bool(lines))
 
     def _show_choice(self, found: Partners, usable: list[PartnerRow]) -> None:
         now = {Choosing.AUTOMATIC: "Automatic", Choosing.NONE: "None"}.get(found.choosing, found.used or "None")
         is_set = found.choosing is Choosing.SETTINGS
         self.choice.setVisible(bool(usable) or is_set)
-        self.choice.setText(f"{now}, by its settings  ▾" if is_set else f"{now}  ▾")
+        self.choice.setText(on_button(f"{now}, by its settings  ▾" if is_set else f"{now}  ▾"))
         self.choice.setToolTip(WHO_BY_SETTINGS if is_set else WHO)
         self.choice.setAccessibleName(f"Who drafts: {now}")
         menu = QMenu(self)
         group = QActionGroup(menu)
         ways = [("Automatic", Choosing.AUTOMATIC, ""), ("None", Choosing.NONE, "")]
         for words, way, partner in [*ways, *((one.name, Choosing.NAMED, one.name) for one in usable)]:
-            action = QAction(words, menu)
+            action = QAction(on_button(words), menu)
             action.setCheckable(True)
             is_now = way is found.choosing and (way is not Choosing.NAMED or partner == found.used)
             action.setChecked(is_now)
@@ -183,7 +185,7 @@ class PartnersCard(QWidget):
 
     def _add_offer(self, offer: OfferRow) -> None:
         words, button = _words(), QPushButton("Download")
-        words.setText(offer_line(offer))
+        words.setText(one_line(offer_line(offer)))
         button.clicked.connect(lambda: self._download(offer, button))
         holder = QWidget()
         line = QHBoxLayout(holder)
@@ -200,7 +202,7 @@ class PartnersCard(QWidget):
     def _download(self, offer: OfferRow, button: QPushButton) -> None:
         button.setEnabled(False)
         button.setText("In the queue")
-        self._link.ask(ask.Pull(offer.repo_id, offer.quantisation), failed=self._on_refused)
+        self._link.ask(ask.Pull(offer.repo_id, offer.wanted), failed=self._on_refused)
 
     def _add_note(self, text: str) -> None:
         if text:
@@ -259,7 +261,7 @@ class PartnersCard(QWidget):
             self._results[self._tested] = "\n".join(step.results[:-1])  # who drafts is said above
             return
         self._waits_for = WAITING.get(step.stage, "")
-        self.stage.setText(STAGES.get(step.stage, "").format(step.partner))
+        self.stage.setText(STAGES.get(step.stage, "").format(one_line(step.partner)))
         self.bar.setValue(round(step.share * 1_000))
         self._show_test()
 
@@ -294,7 +296,7 @@ class PartnersCard(QWidget):
         self.bar.setVisible(is_own and not self._waits_for)
         self.stage.setVisible(is_own and not self._waits_for)
         words = self._results.get(self._name, "")
-        self.result.setText(words)
+        self.result.setText(lines(words))
         self.result.setVisible(bool(words) and not is_own)
 
 

@@ -9,6 +9,7 @@ from models.library.values import Quantising
 from ui.elided_label import ElidedLabel
 from ui.icon_button import IconButton
 from ui.library.figures import quantise_line, quantise_share
+from ui.plain_words import in_tip
 from ui.theme import Palette, Space
 
 
@@ -51,7 +52,7 @@ class QuantiseRow(QFrame):
         """Show where it stands now."""
         self.quantising = quantising
         self.title.setText(quantising.name)
-        self.title.setToolTip(quantising.name)
+        self.title.setToolTip(in_tip(quantising.name))
         self.setAccessibleName(quantising.name)
         self.line.setText(quantise_line(quantising))
         self.bar.setValue(round(quantise_share(quantising) * 1_000))

@@ -10,12 +10,14 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QStacked
 
 from models.hub.repository import Access, RemoteModel, Repository, Role
 from models.library.values import Download, Judgement, Recommended, Trouble, TroubleKind
+from models.shown import one_line
 from ui.chat.figures import count, parameters
 from ui.icon_button import TextButton
 from ui.library.facts_grid import FactsGrid
 from ui.library.figures import FITS, joined, judged_facts, size
 from ui.library.row_list import Row, RowList
 from ui.library.state_pane import StatePane
+from ui.plain_words import on_button
 from ui.theme import Palette, Space
 
 USUAL = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q8_0")  # chosen first where nothing better is known
@@ -108,7 +110,7 @@ class RepositoryPane(QWidget):
         """Show what it has."""
         self.repository = repository
         self._judged.clear()
-        self.title.setText(repository.repo_id)
+        self.title.setText(one_line(repository.repo_id))
         made_from = f"made from {', '.join(repository.base_models)}" if repository.base_models else ""
         facts = (
             repository.architecture or "",
@@ -118,7 +120,7 @@ class RepositoryPane(QWidget):
             f"{count(repository.downloads)} downloads",
             made_from,
         )
-        self.line.setText(joined(*facts))
+        self.line.setText(one_line(joined(*facts)))
         self._show_note(repository)
         self.list.show_rows([self._row(model) for model in repository.models])
         self.card.setVisible(bool(repository.models))
@@ -266,7 +268,7 @@ class RepositoryPane(QWidget):
     def _show_button(self, model: RemoteModel) -> None:
         going = self._download_of(model)
         if going is None:
-            self.download.setText(f"Download  {model.quantisation or model.name}  ({size(model.n_bytes)})")
+            self.download.setText(on_button(f"Download  {model.quantisation or model.name}  ({size(model.n_bytes)})"))
             self.download.setEnabled(not model.missing)
         else:
             words = "Downloaded" if going.phase == "done" else "Show in downloads"

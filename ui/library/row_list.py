@@ -9,6 +9,8 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelInde
 from PySide6.QtGui import QColor, QFocusEvent, QFont, QKeyEvent, QPainter, QPen, QResizeEvent, QShowEvent, QWheelEvent
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
+from models.shown import one_line
+from ui.plain_words import in_tip
 from ui.theme import LIGHT, Corner, Palette, Space, Type
 
 ROW_HEIGHT = 54
@@ -18,7 +20,10 @@ ROW = Qt.ItemDataRole.UserRole
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row. ``line`` is below the title, ``right`` at the end; ``tone`` colours the badge or the line."""
+    """One row. ``line`` is below the title, ``right`` at the end; ``tone`` colours the badge or the line.
+
+    Its words are names from outside too: they are kept on one line and in their direction.
+    """
 
     key: str
     title: str
@@ -27,6 +32,10 @@ class Row:
     badge: str = ""
     tone: str = "warning"
     has_problem: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("title", "line", "right", "badge"):
+            object.__setattr__(self, name, one_line(getattr(self, name)))
 
 
 class RowModel(QAbstractListModel):
@@ -48,7 +57,7 @@ class RowModel(QAbstractListModel):
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return row.title
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleDescriptionRole):
-            return "\n".join(part for part in (row.title, row.badge, row.line, row.right) if part)
+            return in_tip("\n".join(part for part in (row.title, row.badge, row.line, row.right) if part))
         return None
 
     def set_rows(self, rows: Sequence[Row]) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPushButton,
 
 from models.library import requests as ask
 from models.library.values import SettingsSheet, SettingText, Trouble
+from models.shown import one_line
 from ui.icon_button import TextButton
 from ui.library.library_link import LibraryLink
 from ui.library.setting_row import SettingRow
@@ -31,7 +32,7 @@ class SettingsDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(f"Settings of {model}")
         self.resize(min(WIDTH, parent.width() - 2 * Space.L), min(HEIGHT, parent.height() - 2 * Space.L))
-        self.title, self.problem = QLabel(f"Settings of {model}"), QLabel()
+        self.title, self.problem = QLabel(f"Settings of {one_line(model)}"), QLabel()
         self.title.setProperty("tone", "title")
         self.problem.setProperty("tone", "problem")
         for label in (self.title, self.problem):

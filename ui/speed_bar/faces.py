@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core.snapshot import Bound, Snapshot
+from models import figures
 
 NOTHING = "–"
 _BOUNDS = {Bound.BANDWIDTH: "Memory", Bound.COMPUTE: "Compute", Bound.OVERHEAD: "Overhead"}
@@ -97,7 +98,7 @@ def requests(snapshot: Snapshot, n_slots: int) -> Face:
 def _number(rate: float) -> str:
     if rate <= 0:
         return NOTHING
-    return f"{rate:,.1f}" if rate < 10 else f"{rate:,.0f}"
+    return figures.rate(rate)
 
 
 def _giga(n_bytes: float | None) -> str:

@@ -97,7 +97,7 @@ def test_what_is_not_ours_is_refused_and_left_alone(tmp_path: Path, data: bytes,
     data = written(path, range(1, n_before + 1)) + data
     path.write_bytes(data)
     results = ResultFile(path)
-    with pytest.raises(BadRequest, match=rf"not the output of slipstream batch \(line {n_before + 1}\)"):
+    with pytest.raises(BadRequest, match=rf"not the output of a batch \(line {n_before + 1}\)"):
         results.read()
     results.close()
     assert path.read_bytes() == data

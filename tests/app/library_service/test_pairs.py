@@ -9,7 +9,7 @@ from pathlib import Path
 from app.discovery import announce
 from models.catalog import STARTER_FOLDER
 from models.download.records import Record, write_record
-from models.judge import rate_text
+from models.figures import rate
 from models.library import requests as ask
 from models.library.lines import value_of
 from models.library.values import Choosing, Fit, ModelRow, PairStep, RowJudgement, SettingText, Trouble
@@ -137,7 +137,7 @@ def test_a_repository_has_a_recommended_model_with_the_speeds_that_its_card_show
     found = library.get(ask.Recommend(REPO))
     assert found.name == "fox-Q8_0"
     card = library.get(ask.Judge(REPO, "fox-Q8_0.gguf"))
-    empty, full = rate_text(card.predicted_rate), rate_text(card.full_rate)
+    empty, full = rate(card.predicted_rate), rate(card.full_rate)
     speeds = f"{empty} tokens/s here, {full} behind {card.n_ctx:,} tokens."
     assert found.sentence == f"Q8_0, the best quality that fits well and is quick enough: {speeds}"
     hub.repos[REPO].files["fox-Q8_0.gguf"] = SMALL.read_bytes()[:200_000]

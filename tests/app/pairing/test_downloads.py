@@ -29,7 +29,7 @@ def _roomy(monkeypatch):
 def test_offline_the_list_of_this_project_is_offered(library):
     found = offers(qwen())
     assert found.offers[0].name == "Qwen/Qwen3-0.6B-GGUF:Q8_0"
-    assert "(0.6 GB) would draft: " in found.offers[0].sentence
+    assert "(638 MB) would draft: " in found.offers[0].sentence
     assert "HF_HUB_OFFLINE" in found.notes[0]
 
 

@@ -69,7 +69,7 @@ def test_the_list_has_the_tested_partner_of_a_model(deep):
     assert [offer.name for offer in offers] == ["bartowski/Llama-3.2-1B-Instruct-GGUF:Q8_0"]
     assert offers[0].gain > 1.05
     assert not offers[0].is_checked
-    assert "`slipstream models pull bartowski/Llama-3.2-1B-Instruct-GGUF:Q8_0` (1." in offers[0].sentence
+    assert "`./slipstream models pull bartowski/Llama-3.2-1B-Instruct-GGUF:Q8_0` (1." in offers[0].sentence
     coder = curated_offers(huge(deep, 7_600_000_000), ("Qwen2.5 Coder 7B Instruct",))
     assert coder[0].repo_id == "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF"
 

@@ -76,7 +76,7 @@ def test_what_memory_has_no_room_for_is_refused_with_both_numbers(folder):
     found = judged(folder, conditions=replace(HERE, room=16_000_000))
     assert found["ember-draft-q8_0"].is_usable
     problem = found["ember-q8_0"].problem or ""
-    assert "of memory beside the model, and 16.0 MB is left" in problem
+    assert "of memory beside the model, and 16 MB is left" in problem
     assert judged(folder, conditions=replace(HERE, room=-5))["head"].problem is not None
 
 

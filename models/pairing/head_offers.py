@@ -1,0 +1,131 @@
+"""What on the Hub was made to draft for a model: sidecars in its own repository, and heads in others of its family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from models.gguf import GgufHeader, read_header, read_header_from
+from models.gguf_errors import GgufError
+from models.hub.client import Hub, Search
+from models.hub.errors import HubError
+from models.hub.quantisation import without_quantisation
+from models.hub.remote_source import RemoteSource
+from models.hub.repository import Access, FoundRepository, RemoteModel, Repository, Role
+from models.model_facts import ModelFacts, facts_from
+from models.pairing import heads
+from models.pairing.family import family, n_params_in
+from models.pairing.forecast import forecast, kind_of
+from models.pairing.gain import NOTHING_JUDGED, Kind
+from models.pairing.offers import MOST_FOUND, SIMILAR, HubAnswer, Offer, best, has_room, preferred
+from models.pairing.price import CPU_ROW
+from models.pairing.vocabulary import FileVocabulary, why_not
+
+_MOST_REPOSITORIES, _MOST_OF_ONE = 3, 3
+
+
+def hub_heads(
+    hub: Hub,
+    facts: ModelFacts,
+    names: Iterable[str],
+    repo_id: str | None = None,
+    *,
+    row_cost: float = CPU_ROW,
+    room: int | None = None,
+    why_no_head: Callable[[Kind], str | None] = lambda kind: None,
+) -> HubAnswer:
+    """EAGLE-3 heads for the model in ``facts.files``, and what else drafts in ``repo_id``, which it came from.
+
+    A head belongs to one model: its header says what it was made for, and its tokens are compared. What cannot be used
+    is named with the reason. Reads a few MB; raises HubError and GgufError.
+    """
+    offers: list[Offer] = []
+    notes: list[str] = []
+    no_head = heads.why_no_eagle(facts) or why_no_head(Kind.EAGLE3)
+    if no_head is not None:
+        notes.append(f"No EAGLE-3 head was looked for. {no_head}")
+    vocabulary = FileVocabulary(read_header(facts.files[0]))
+    for repository, items in _candidates(hub, facts, tuple(names), repo_id, searches=no_head is None):
+        for item in items[:_MOST_OF_ONE]:
+            found = _look(hub, repository, item, facts, vocabulary, row_cost)
+            if isinstance(found, str):
+                notes.append(f"{repository.repo_id}, {item.name}: {found}")
+            elif found is not None and not has_room(found, room):
+                notes.append(f"{found.name}: It is larger than the memory that is left beside the model.")
+            elif found is not None:
+                offers.append(found)
+    return HubAnswer(best(offers), tuple(notes))
+
+
+def _candidates(
+    hub: Hub, facts: ModelFacts, names: tuple[str, ...], repo_id: str | None, *, searches: bool
+) -> Iterator[tuple[Repository, list[RemoteModel]]]:
+    """Repositories with what may draft in them, the model's own first; ``searches`` for others too."""
+    if repo_id is not None:
+        own = _repository(hub, repo_id)
+        if own is not None:
+            yield own, _each_once(own.with_role(Role.DRAFT))
+    words = next((name for name in map(family, names) if name), "")
+    if not words or not searches:
+        return
+    found = hub.search(Search(f"{words} {heads.EAGLE3}", limit=MOST_FOUND))
+    size = next((n for n in map(n_params_in, names) if n), facts.n_params)
+    rows = [row for row in found if row.repo_id != repo_id and _may_belong(row, size)]
+    # Those that say for which size they are before those that do not.
+    rows.sort(key=lambda row: not n_params_in(row.repo_id))
+    for row in rows[:_MOST_REPOSITORIES]:
+        repository = _repository(hub, row.repo_id)
+        if repository is not None:
+            items = repository.with_role(Role.DRAFT) or repository.with_role(Role.MODEL)
+            yield repository, _each_once(items)
+
+
+def _may_belong(row: FoundRepository, size: int) -> bool:
+    said = n_params_in(row.repo_id)
+    return row.access is Access.OPEN and (not said or abs(said / max(size, 1) - 1) <= SIMILAR)
+
+
+def _repository(hub: Hub, repo_id: str) -> Repository | None:
+    """None for one that is gone or closed: another may have a head."""
+    try:
+        return hub.repository(repo_id)
+    except HubError:
+        return None
+
+
+def _each_once(items: Iterable[RemoteModel]) -> list[RemoteModel]:
+    """Of each head the quantisation to take."""
+    by_name: dict[str, list[RemoteModel]] = {}
+    for item in items:
+        if not item.missing and len(item.files) == 1:
+            by_name.setdefault(without_quantisation(item.name).casefold(), []).append(item)
+    return [taken for same in by_name.values() if (taken := preferred(same)) is not None]
+
+
+def _look(
+    hub: Hub, repository: Repository, item: RemoteModel, facts: ModelFacts, vocabulary: FileVocabulary, row_cost: float
+) -> Offer | str | None:
+    """An offer, or why there is none; None for a model that nothing says is made to draft."""
+    file = item.files[0]
+    try:
+        with RemoteSource(hub, repository.repo_id, repository.commit, file) as source:
+            header = read_header_from(source)
+            draft = facts_from([header])
+            if draft.problem is None and item.role is not Role.DRAFT:
+                return None
+            reason = _why_not(header, draft, facts, vocabulary)
+    except (HubError, GgufError) as error:
+        return error.message
+    if reason is not None:
+        return reason
+    gain = forecast(facts, draft, None, row_cost, NOTHING_JUDGED).gain
+    return Offer(repository.repo_id, file.path, file.n_bytes, gain, is_checked=True, kind=kind_of(draft))
+
+
+def _why_not(header: GgufHeader, draft: ModelFacts, facts: ModelFacts, vocabulary: FileVocabulary) -> str | None:
+    if not draft.is_head:
+        return draft.problem or why_not(vocabulary, FileVocabulary(header))
+    return (
+        heads.why_not_kind(draft.architecture)
+        or heads.why_not_eagle(header, facts)
+        or why_not(vocabulary, FileVocabulary(header))
+    )

@@ -1,0 +1,32 @@
+"""What a user types to start this program, for sentences that name one of its commands."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from typing import Final
+
+_VARIABLE = "SLIPSTREAM_PROGRAM"
+_USUAL = "./slipstream"
+
+
+def program_typed(environment: Mapping[str, str]) -> str:
+    """Return it as it can be typed again; the script that starts the program says it in the environment."""
+    typed = environment.get(_VARIABLE, "")
+    return shlex.quote(typed) if typed and typed.isprintable() else _USUAL
+
+
+PROGRAM: Final = program_typed(os.environ)
+
+
+def as_typed(text: str) -> str:
+    """Return a fixed text, which calls the program as it usually is, with what was typed instead."""
+    return text.replace(_USUAL, PROGRAM)
+
+
+def command(words: str, name: str, options: str = "") -> str:
+    """Return one of its commands about something called ``name``, as it can be typed whatever the name looks like."""
+    quoted = shlex.quote(name)
+    parts = [words, options, "--", quoted] if name.startswith("-") else [words, quoted, options]
+    return " ".join([PROGRAM, *(part for part in parts if part)])

@@ -1,0 +1,29 @@
+"""Names from files and from the Hub as they may be shown: nothing hidden, turned around, or moved to another line."""
+
+from __future__ import annotations
+
+import unicodedata
+
+# They join letters in some scripts, and neither hide nor move anything.
+_JOINERS = "\u200c\u200d"
+_CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_STAND_IN = "\N{REPLACEMENT CHARACTER}"
+
+
+def one_line(text: str) -> str:
+    """Return it with a stand-in for each character that controls; line breaks and tabs become spaces."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(map(_shown, text))
+
+
+def lines(text: str) -> str:
+    """Return it with a stand-in for each character that controls, but for line feeds."""
+    return "\n".join(map(one_line, text.split("\n")))
+
+
+def _shown(character: str) -> str:
+    if character in "\n\t\r":
+        return " "
+    is_control = character not in _JOINERS and unicodedata.category(character) in _CONTROLS
+    return _STAND_IN if is_control else character
