@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
 from core.cost_model import Calibration, CostModel
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
-from core.measurements import Measurements
+from core.llama.devices import list_devices
+from core.llama.model import Model
+from core.llama.system import features
+from core.measurements import Measurements, measurement_key
 
 _log = logging.getLogger(__name__)
 
@@ -20,6 +25,15 @@ _WIDTHS = (1, 4, 2, 8, 16, 3, 6, 12, 64, 5, 9, 32, 24, 128)
 _BUDGET_SECONDS = 0.3
 _REPEATS = 3
 _FILL = 256
+
+
+def steps_key(path: str, model: Model, n_gpu_layers: int, *conditions: object) -> str:
+    """Return the key of what was measured of a model's steps.
+
+    It depends on the file, on what computes and how llama.cpp was compiled for it, and on ``conditions``.
+    """
+    gpus = tuple(device.description for device in list_devices() if device.is_gpu) if n_gpu_layers else ()
+    return measurement_key(Path(path).name, model.n_bytes, n_gpu_layers, gpus, features(), *conditions)
 
 
 def cost_model_of(
@@ -61,7 +75,7 @@ def calibrate(
         seconds[width] = _fastest(context, batch, width, 0, widest, deadline)
     kv_seconds = _kv_slope(context, batch, seconds[1], widest, deadline)
     context.clear()
-    return Calibration(_monotone(seconds), kv_seconds)
+    return Calibration(plausible(seconds), kv_seconds)
 
 
 def _fastest(context: Context, batch: Batch, width: int, position: int, widest: int, deadline: float) -> float:
@@ -101,11 +115,18 @@ def _kv_slope(context: Context, batch: Batch, empty: float, widest: int, deadlin
     return max(full - empty, 0.0) / fill
 
 
-def _monotone(seconds: dict[int, float]) -> dict[int, float]:
-    """More rows never take less time than fewer: what says so was disturbed."""
-    result: dict[int, float] = {}
-    ceiling = float("inf")
+def plausible(seconds: dict[int, float]) -> dict[int, float]:
+    """Return measured times by rows without what cannot be: such steps were disturbed.
+
+    More rows never take less time than fewer, and no longer than as many steps of fewer rows would.
+    """
+    monotone: dict[int, float] = {}
+    ceiling = math.inf
     for width in sorted(seconds, reverse=True):
         ceiling = min(ceiling, seconds[width])
-        result[width] = ceiling
+        monotone[width] = ceiling
+    result: dict[int, float] = {}
+    for width in sorted(monotone):
+        in_parts = [math.ceil(width / narrower) * took for narrower, took in result.items()]
+        result[width] = min([monotone[width], *in_parts])
     return result

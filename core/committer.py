@@ -126,8 +126,9 @@ class Committer:
         draft, shape = share.draft, share.shape
         sampler = sequence.sampler
         logprobs: tuple[TokenLogprob, ...]
-        tokens: list[int] = []
-        n_accepted = n_sampled = row = 0
+        choices: list[int] = []
+        n_before = sequence.n_generated
+        n_accepted = row = 0
         while reason is None:
             if greedy is not None and sampler.is_plain_greedy and (token := greedy[first + row]) not in sampler.banned:
                 logprobs = ()
@@ -135,11 +136,10 @@ class Committer:
                     raise BrokenLogits
             else:
                 token, logprobs = self._choose(sequence, logits[first + row])
-            n_sampled += 1
+            choices.append(token)
             reason = self._take(sequence, token, logprobs, events, now)
             if token in self._end_tokens:
                 break
-            tokens.append(token)
             if shape is not None:
                 following = shape.follow(draft, row, token)
             else:
@@ -160,14 +160,14 @@ class Committer:
         slot.n_resident = sequence.n_past
         sequence.n_drafted += len(draft)
         sequence.n_accepted += n_accepted
-        self._stats.n_sampled += n_sampled
+        self._stats.n_sampled += len(choices)
         self._stats.n_drafted += len(draft)
         self._stats.n_accepted += n_accepted
-        self._stats.n_tokens += len(tokens)
+        self._stats.n_tokens += sequence.n_generated - n_before
         if is_decoding:
-            reading.book(sequence.account, n_sampled)
+            reading.book(sequence.account, len(choices))
         if self.speculator is not None:
-            self.speculator.verified(sequence, chains.get(sequence.id) if draft else None, tokens, n_accepted)
+            self.speculator.verified(sequence, chains.get(sequence.id) if draft else None, choices, n_accepted)
         if reason is not None:
             self._endings.end(sequence, reason, events, now)
 

@@ -13,10 +13,18 @@ _FINE_ROWS = 64
 _ANCHORS = (32, _FINE_ROWS)
 # A single step may be slow for reasons of its own: it moves the estimate by at most this factor's share.
 _OUTLIER = 3.0
-_ENTRY_RATE = 0.08
-# A width that has not been seen for so many steps learns twice as fast from the next one, up to the highest rate.
-_STALE_STEPS, _HIGHEST_RATE = 16, 0.3
-_DRIFT_RATE = 0.03
+# While one width is seen again and again, what changes is the machine and not this width: nearly all of it goes to the
+# factor for all. Else the other widths would be left behind, and rows beside it look free (it got slower) or too dear
+# ever to be tried (it got faster, or everything was measured while others used the cores).
+_DRIFT_RATE = 0.08
+_ENTRY_RATE = 0.01
+# But a width that has not been seen for so many steps learns twice as fast from the next one, and so on up to the
+# highest rate.
+_STALE_STEPS, _HIGHEST_RATE = 2, 0.3
+# Of what a step says about its own width, this factor counts at most: the first one after long may be slow by chance.
+_ENTRY_OUTLIER = math.log(1.5)
+# Widths beyond the fine ones share few entries, which say less about all others.
+_WIDE_RATE, _WIDE_DRIFT_RATE = 0.08, 0.02
 _KV_RATE = 0.02
 # No step takes longer, in seconds.
 _ENDLESS = 3600.0
@@ -94,38 +102,49 @@ class CostModel:
         return rows
 
     def extra(self, rows: int, more: int, kv: int = 0) -> float:
-        """Return the seconds that ``more`` rows add to a step of ``rows`` rows."""
-        return self.time(rows + more, kv) - self.time(rows, kv)
+        """Return the seconds that ``more`` rows add to a step of ``rows`` rows, 0 where the curve falls."""
+        return max(self.time(rows + more, kv) - self.time(rows, kv), 0.0)
 
     def age(self, rows: int) -> int:
         """Return how many steps were observed since one of ``rows`` rows; 0 for widths that are not kept one by one."""
         return self._n_observed - self._seen_at[rows] if rows <= _FINE_ROWS else 0
 
     def observe(self, rows: int, kv: int, seconds: float, own_time: float = 0.0) -> None:
-        """Learn from a step that took ``seconds`` and was not slowed down. ``own_time`` need not be computed again."""
-        if rows <= 0 or seconds <= 0:
+        """Learn from a step that took ``seconds`` and was not slowed down. ``own_time`` need not be computed again.
+
+        What is no time (0, less, or not a number) teaches nothing.
+        """
+        if rows <= 0 or not 0.0 < seconds < math.inf:
             return
         expected = own_time or self.own_time(rows, kv)
         # On a logarithmic scale, twice as slow and twice as fast weigh the same, and one hiccup does little.
         error = math.log(min(max(seconds / expected, 1 / _OUTLIER), _OUTLIER))
-        # The steps are so small that 1 + x is as good as its exponential.
-        self._drift *= 1.0 + _DRIFT_RATE * error
         share = self._kv_seconds * kv * self._drift / expected
+        # The steps are so small that 1 + x is as good as its exponential.
         if share > 0:
             self._kv_seconds *= 1.0 + _KV_RATE * share * error
         self._n_observed += 1
-        if rows <= _FINE_ROWS:
-            rate = _ENTRY_RATE * (1.0 + (self._n_observed - self._seen_at[rows]) / _STALE_STEPS)
-            self._base[rows] *= 1.0 + min(rate, _HIGHEST_RATE) * error
-            self._seen_at[rows] = self._n_observed
-            if rows in _ANCHORS:
-                self._wide[rows] = self._base[rows]
+        if rows > _FINE_ROWS:
+            self._drift *= 1.0 + _WIDE_DRIFT_RATE * error
+            self._learn_wide(rows, kv, seconds, error)
             return
+        self._drift *= 1.0 + _DRIFT_RATE * error
+        rate = _ENTRY_RATE * (1.0 + (self._n_observed - self._seen_at[rows]) / _STALE_STEPS)
+        own_error = min(max(error, -_ENTRY_OUTLIER), _ENTRY_OUTLIER)
+        self._base[rows] *= 1.0 + min(rate, _HIGHEST_RATE) * own_error
+        self._seen_at[rows] = self._n_observed
+        if rows in _ANCHORS:
+            self._wide[rows] = self._base[rows]
+
+    def _learn_wide(self, rows: int, kv: int, seconds: float, error: float) -> None:
         wide = [width for width in self._wide if width > _FINE_ROWS]
         if wide:
-            self._wide[min(wide, key=lambda width: abs(width - rows))] *= 1.0 + _ENTRY_RATE * error
-        else:
-            self._wide[rows] = max(seconds / self._drift - self._kv_seconds * kv, self._base[_FINE_ROWS])
+            self._wide[min(wide, key=lambda width: abs(width - rows))] *= 1.0 + _WIDE_RATE * error
+            return
+        # Nothing was measured there. But the rows could be computed in several narrower steps.
+        narrow = self._base[_FINE_ROWS]
+        most = _OUTLIER * narrow * rows / _FINE_ROWS
+        self._wide[rows] = min(max(seconds / self._drift - self._kv_seconds * kv, narrow), most)
 
     def snapshot(self) -> Calibration:
         """Return the present estimate in the form of a calibration, to be kept for the next start."""
@@ -146,5 +165,8 @@ def _interpolate(known: Mapping[int, float], rows: int) -> float:
     right = widths[max(above, 1)]
     left = widths[max(above, 1) - 1]
     slope = (known[right] - known[left]) / (right - left)
+    if rows > right:
+        # Beyond all that is known, no curve falls.
+        return known[right] + max(slope, 0.0) * (rows - right)
     value = known[left] + slope * (rows - left)
     return max(value, min(known.values()) * 0.5)

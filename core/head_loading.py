@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from core.calibration import cost_model_of
+from core.calibration import cost_model_of, steps_key
 from core.cost_model import CostModel
 from core.errors import LoadFailed
 from core.llama import heads
@@ -14,7 +14,7 @@ from core.llama.context import Context
 from core.llama.heads import HeadKind, StateBatch
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.measurements import Measurements, measurement_key
+from core.measurements import Measurements
 from core.meter import ReadCost
 from core.options import EngineOptions
 from core.sizing import ContextSize
@@ -173,6 +173,6 @@ def _context(target: Target, model: Model, *, is_mtp: bool = False, borrows: boo
 
 def _cost(target: Target, context: Context, width: int, path: str, model: Model, kind: str) -> CostModel:
     options = target.options
-    conditions = (options.devices, options.flash_attention, kind, options.n_ubatch)
-    key = measurement_key(Path(path).name, model.n_bytes, target.n_gpu_layers, target.threads, *conditions)
+    conditions = (kind, options.devices, options.flash_attention, options.n_ubatch)
+    key = steps_key(path, model, target.n_gpu_layers, target.threads, *conditions)
     return cost_model_of(context, options.n_ubatch, target.measured, key, partial(StateBatch, width=width))

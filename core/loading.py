@@ -12,7 +12,7 @@ import numpy as np
 
 from core.bandwidth import remembered
 from core.cache_loading import make_slots
-from core.calibration import cost_model_of
+from core.calibration import cost_model_of, steps_key
 from core.context_shape import MOST_SHADOWED, context_shape, n_branches
 from core.cost_model import CostModel
 from core.dry_run import compute_bytes
@@ -27,7 +27,7 @@ from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.loaded_model import LoadedModel
 from core.machine import last_level_cache, this_machine
-from core.measurements import MEASURED_FILE, Measurements, measurement_key, physical_cores
+from core.measurements import MEASURED_FILE, Measurements, physical_cores
 from core.memory_fit import fit, layers_on_gpu, machine_with, usable_gpus
 from core.meter import Meter, ReadCost
 from core.model_file import read_facts
@@ -165,7 +165,7 @@ def _build(
         threads = _choose_threads(context, model, options, n_gpu_layers, measured)
         context.set_threads(threads.decode, threads.few, threads.many)
         conditions = (options.devices, options.flash_attention, options.cache_type, options.n_ubatch, options.n_cpu_moe)
-        key = _key(options.model_path, model, n_gpu_layers, threads, *conditions)
+        key = steps_key(options.model_path, model, n_gpu_layers, threads, *conditions)
         cost = cost_model_of(context, options.n_ubatch, measured, key)
         rollback = choose_rollback(context, cost, is_recurrent=model.is_recurrent, window=shape.window)
         target = Target(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured)
@@ -257,7 +257,8 @@ def _load_draft(target: Target, path: str) -> DraftModel:
     except BaseException:
         model.close()
         raise
-    key = _key(path, model, n_gpu_layers, threads, "draft", options.n_ubatch)
+    conditions = ("draft", options.devices, options.flash_attention, options.n_ubatch)
+    key = steps_key(path, model, n_gpu_layers, threads, *conditions)
     cost = cost_model_of(context, options.n_ubatch, target.measured, key)
     return DraftModel(
         model,
@@ -275,10 +276,6 @@ def _megabytes(facts: ModelFacts) -> str:
     return f"{facts.weight_bytes / 1e6:,.1f} MB"
 
 
-def _key(path: str, model: Model, *parts: object) -> str:
-    return measurement_key(Path(path).name, model.n_bytes, *parts)
-
-
 def _choose_threads(
     context: Context, model: Model, options: EngineOptions, n_gpu_layers: int, measured: Measurements
 ) -> ThreadChoice:
@@ -286,7 +283,7 @@ def _choose_threads(
     if options.n_threads is not None:
         return ThreadChoice(options.n_threads, options.n_threads, options.n_threads)
     counts = candidates(physical_cores())
-    key = _key(options.model_path, model, n_gpu_layers, options.n_cpu_moe, "threads")
+    key = steps_key(options.model_path, model, n_gpu_layers, options.n_cpu_moe, "threads")
     known = measured.recall(key)
     if known is not None and known.keys() == _THREAD_WIDTHS.keys() and all(n in counts for n in known.values()):
         return ThreadChoice(**known)

@@ -35,16 +35,21 @@ def describe() -> LlamaSystem:
         package = version("llama-cpp-python")
     except PackageNotFoundError:
         package = "unknown"
-    info = L.llama_print_system_info().decode("utf-8", "replace")
-    parts = (part.strip() for part in info.replace(":", "|").split("|"))
     return LlamaSystem(
         package=package,
         version=llama_version(),
-        features=tuple(part.removesuffix(" = 1") for part in parts if part and not part.endswith("= 0")),
+        features=features(),
         can_offload=bool(L.llama_supports_gpu_offload()),
         devices=list_devices(),
         heads={kind.value: why_unavailable(kind) for kind in HeadKind},
     )
+
+
+def features() -> tuple[str, ...]:
+    """Return what this build of llama.cpp was compiled with and uses here: "CPU", "AVX2" and so on."""
+    info = L.llama_print_system_info().decode("utf-8", "replace")
+    parts = (part.strip() for part in info.replace(":", "|").split("|"))
+    return tuple(part.removesuffix(" = 1") for part in parts if part and not part.endswith("= 0"))
 
 
 def llama_version() -> str:

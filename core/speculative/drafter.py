@@ -129,9 +129,9 @@ class Chain:
         """Verify only these nodes, each of them with all that lead up to it."""
         self.truncate(len(nodes))
 
-    def learn(self, tokens: Series[int], n_accepted: int) -> None:
-        """Learn from a step in which ``tokens`` came, of which the first ``n_accepted`` were drafted."""
-        for depth in range(min(n_accepted + 1, len(self.tokens))):
+    def learn(self, choices: Series[int], n_accepted: int) -> None:
+        """Learn from a step in which the target chose ``choices``, of which the first ``n_accepted`` were drafted."""
+        for depth in range(min(len(choices), len(self.tokens))):
             was_accepted = depth < n_accepted
             self.drafter.table.learn(self.evidence[depth], was_accepted)
             self.acceptance.learn(self.evidence[depth], self.rates[depth], was_accepted)

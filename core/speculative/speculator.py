@@ -86,6 +86,7 @@ class Speculator:
         # Where going back is free, it is not asked for what it costs.
         self._checkpoints = rollback if isinstance(rollback, Checkpoints) else None
         self._clock = clock
+        self._end_tokens = frozenset(end_tokens)
         self._growth = Growth(
             n_ctx=n_ctx,
             most=min(MAX_DRAFT, rollback.reach) if rollback is not None else MAX_DRAFT,
@@ -338,20 +339,23 @@ class Speculator:
             return 0  # none has worked
         return sum([drafter.take_bytes_read() for drafter in self._paid])
 
-    def verified(self, sequence: Sequence, chain: Chain | None, tokens: list[int], n_accepted: int) -> None:
-        """Learn from a step: ``tokens`` came, of which the first ``n_accepted`` were the chain's."""
+    def verified(self, sequence: Sequence, chain: Chain | None, choices: list[int], n_accepted: int) -> None:
+        """Learn from a step: the target chose ``choices``, of which the first ``n_accepted`` were the chain's.
+
+        The last choice may be the end of the text. There is none beside the accepted ones where the text ended there.
+        """
         record = self._records.get(sequence.id)
         if record is None:
             return
         own_lookup = 0
         if chain is not None:
-            chain.learn(tokens, n_accepted)
-            self.stats.count(chain.kept_depths, n_accepted)
-            own_lookup = min(n_accepted + 1, len(chain.tokens)) if chain.drafter is self._lookup else 0
+            chain.learn(choices, n_accepted)
+            self.stats.count(chain.kept_depths, n_accepted, len(choices))
+            own_lookup = min(len(choices), len(chain.tokens)) if chain.drafter is self._lookup else 0
             if chain.drafter in self._paid and chain.kept_depths:
-                sequence.n_judged += min(n_accepted, max(chain.kept_depths)) + 1
+                sequence.n_judged += min(len(choices), max(chain.kept_depths) + 1)
                 sequence.n_right += n_accepted
-        record.n_verified += len(tokens)
+        record.n_verified += len(choices)
         trial = record.trials.get(chain.drafter.name) if chain is not None else None
         if trial is not None:
             trial.tried_at, trial.interval = record.n_verified, FIRST_PROBE
@@ -359,19 +363,20 @@ class Speculator:
             began = self._clock()
             self._forker.settle(sequence)
             self.branched(self._clock() - began)
-        self._judge_unverified(chain or self._cut_away.get(sequence.id), tokens, n_accepted)
+        self._judge_unverified(chain or self._cut_away.get(sequence.id), choices, n_accepted)
         if self._lookup is not None:
-            self._lookup.advance(sequence, tokens, own_lookup)
+            has_ended = bool(choices) and choices[-1] in self._end_tokens
+            self._lookup.advance(sequence, choices[:-1] if has_ended else choices, own_lookup)
 
-    def _judge_unverified(self, chain: Chain | None, tokens: list[int], n_accepted: int) -> None:
+    def _judge_unverified(self, chain: Chain | None, choices: list[int], n_accepted: int) -> None:
         """Learn from the first token that was drafted but not verified, where the target's own is known."""
         if isinstance(chain, Tree) and not chain.kept_nodes:
-            chain.learn(tokens, n_accepted)
+            chain.learn(choices, n_accepted)
         if chain is None or chain.next is None or chain.drafter is self._lookup:
             return
-        if n_accepted < len(chain.tokens) or len(tokens) <= n_accepted:
+        if n_accepted < len(chain.tokens) or len(choices) <= n_accepted:
             return
-        was_right = tokens[n_accepted] == chain.next.token
+        was_right = choices[n_accepted] == chain.next.token
         rate = chain.drafter.table.rate(chain.next.evidence)
         chain.drafter.table.learn(chain.next.evidence, was_right)
         chain.acceptance.learn(chain.next.evidence, rate, was_right)

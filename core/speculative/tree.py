@@ -99,10 +99,10 @@ class Tree(Chain):
         """Verify only these nodes, each of them with all that lead up to it."""
         self.kept_nodes = sorted(nodes)
 
-    def learn(self, tokens: Series[int], n_accepted: int) -> None:
+    def learn(self, choices: Series[int], n_accepted: int) -> None:
         """Learn what each drafted token was worth wherever the target's own is known, verified or not."""
         node = PENDING
-        for token in tokens:
+        for token in choices:
             following = None
             for child, parent in enumerate(self.parents):
                 if parent != node:

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from core.cost_model import Calibration, CostModel
+from core.speculative.depth import best_cut
 
 GPU = Calibration({1: 0.0100, 2: 0.0100, 4: 0.0101, 8: 0.0102, 16: 0.0104, 32: 0.0110, 64: 0.0130, 512: 0.0600}, 1e-9)
 CPU = Calibration({1: 0.0108, 2: 0.0177, 3: 0.0235, 4: 0.0262, 8: 0.0473, 16: 0.0978, 64: 0.36, 512: 2.9}, 2e-8)
@@ -51,7 +52,74 @@ def test_a_machine_that_slows_down_is_followed_at_every_width() -> None:
     for _ in range(120):
         model.observe(1, 0, 0.0108 * 1.5)
     assert model.time(1) == pytest.approx(0.0108 * 1.5, rel=0.02)
-    assert model.time(8) > 0.0473 * 1.1, "widths that were not seen follow in part"
+    assert model.time(8) == pytest.approx(0.0473 * 1.5, rel=0.12), "widths that were not seen follow"
+
+
+def rows_that_pay(model: CostModel, chance: float, n_sequences: int = 1) -> int:
+    """Return how many of eight drafted rows for each sequence are worth it, each accepted with ``chance``."""
+    gains = sorted([chance**depth for depth in range(1, 9)] * n_sequences, reverse=True)
+    return best_cut(gains, n_sequences, n_sequences / model.time(n_sequences), model.time)
+
+
+@pytest.mark.parametrize("curve", [GPU, CPU, CLIFF])
+@pytest.mark.parametrize("factor", [0.4, 2.0, 3.0])
+def test_plain_steps_at_another_speed_do_not_change_what_is_worth_drafting(curve: Calibration, factor: float) -> None:
+    """A calibration on a busy machine, or heat: all widths take ``factor`` times as long, and one of them is seen."""
+    model, noise = CostModel(curve), random.Random(3)
+    for _ in range(400):
+        model.observe(1, 0, factor * curve.seconds[1] * noise.uniform(0.95, 1.05))
+    shape = CostModel(curve)
+    assert abs(rows_that_pay(model, 0.9) - rows_that_pay(shape, 0.9)) <= 1
+    if curve is CPU:
+        assert rows_that_pay(model, 0.1) == rows_that_pay(shape, 0.1) == 0
+    assert all(0.7 < model.time(rows) / shape.time(rows) / factor < 1.4 for rows in range(1, 17))
+
+
+def test_a_width_that_was_only_seen_while_others_used_the_cores_does_not_look_dearer_than_wider_ones() -> None:
+    model = CostModel(CPU)
+    for _ in range(300):
+        model.observe(1, 0, CPU.seconds[1])
+    # Of more in a row a governor of threads lets nothing be learnt.
+    for _ in range(4):
+        model.observe(5, 0, 2.5 * CostModel(CPU).time(5))
+    assert rows_that_pay(model, 0.1, 5) == 0
+    assert model.time(5) < model.time(6)
+
+
+def test_what_is_measured_apart_from_all_others_stays_apart() -> None:
+    model = CostModel(CPU)
+    for step in range(600):
+        rows = (1, 2, 1, 4, 1, 8)[step % 6]
+        model.observe(rows, 0, CPU.seconds[rows] * (2.0 if rows == 4 else 1.0))
+    assert model.time(4) == pytest.approx(2.0 * CPU.seconds[4], rel=0.05)
+    for rows in (1, 2, 8):
+        assert model.time(rows) == pytest.approx(CPU.seconds[rows], rel=0.05)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("rows", [1, 300])
+def test_what_is_no_time_teaches_nothing(rows: int, seconds: float) -> None:
+    model = CostModel(CPU)
+    model.observe(rows, 10, seconds)
+    assert model.snapshot() == CostModel(CPU).snapshot()
+
+
+def test_a_first_wide_step_that_a_suspended_machine_has_made_endless_is_not_believed() -> None:
+    model = CostModel(Calibration({1: 0.010, 4: 0.020, 64: 0.200}))
+    model.observe(512, 0, 1000.0)
+    assert model.time(512) < 8 * 3.1 * model.time(64)
+    for _ in range(50):
+        model.observe(512, 0, 1.6)
+    assert model.time(512) == pytest.approx(1.6, rel=0.1)
+
+
+def test_beyond_all_that_is_known_the_curve_does_not_fall() -> None:
+    model = CostModel(Calibration({1: 0.010, 64: 0.200, 128: 0.210}))
+    for _ in range(60):
+        model.observe(128, 0, 0.150)
+    assert model.time(128) < model.time(64)
+    assert model.time(2048) >= model.time(128)
+    assert model.extra(64, 64) == 0.0, "and rows never give time back"
 
 
 def test_it_learns_a_cliff_that_calibration_missed() -> None:

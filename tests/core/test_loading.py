@@ -7,11 +7,12 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from core.calibration import calibrate
+from core.calibration import calibrate, steps_key
 from core.cost_model import Calibration
 from core.errors import BadOption, DraftRefused, LoadFailed, ModelDoesNotFit
 from core.events import EngineState, Phase
@@ -28,6 +29,7 @@ from tests.support.engines import (
     EMBER,
     EMBER_DRAFT,
     GREEDY_WITH_LOGPROBS,
+    Remembered,
     assert_same_up_to_a_near_tie,
     chat,
     complete,
@@ -175,8 +177,34 @@ def test_what_was_measured_is_used_again_and_nonsense_is_measured_anew(
         assert json.loads(path.read_text()).keys() == kept.keys()
         assert nonsense not in json.loads(path.read_text()).values()
     assert load() == 0
-    monkeypatch.setattr("core.measurements.cpu_name", lambda: "the processor of another machine")
+    with monkeypatch.context() as other:
+        other.setattr("core.measurements.cpu_name", lambda: "the processor of another machine")
+        assert load() == 1
+    assert load() == 0
+    monkeypatch.setattr("core.calibration.features", lambda: ("CPU", "compiled for another processor"))
     assert load() == 1
+
+
+def test_what_was_measured_of_a_draft_holds_for_the_options_it_was_measured_with() -> None:
+    measured = Remembered()
+    options = EngineOptions(str(EMBER), n_ctx=256, n_slots=1, n_threads=1, draft_path=str(EMBER_DRAFT))
+    counts = []
+    for flash_attention in ("auto", "off", "auto"):
+        engine, _ = load(replace(options, flash_attention=flash_attention), measured=measured)
+        engine.close()
+        counts.append(len(measured.entries))
+    assert counts == [2, 4, 4]
+
+
+def test_steps_on_a_gpu_are_measured_anew_with_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def key(n_gpu_layers: int, *gpus: str) -> str:
+        found = [SimpleNamespace(description=gpu, is_gpu=True) for gpu in gpus]
+        monkeypatch.setattr("core.calibration.list_devices", lambda: found)
+        return steps_key("m.gguf", model, n_gpu_layers)
+
+    model: Any = SimpleNamespace(n_bytes=100)
+    assert key(8, "small") == key(8, "small") != key(8, "large")
+    assert key(0, "small") == key(0, "large"), "where none computes, none counts"
 
 
 @pytest.mark.parametrize("nonsense", NO_CHOICES)
@@ -277,7 +305,7 @@ def test_a_cache_that_has_no_room_in_f16_is_loaded_in_q8_0_and_told(
         keys.append(parts)
         return measurement_key(*parts)
 
-    monkeypatch.setattr("core.loading.measurement_key", noted)
+    monkeypatch.setattr("core.calibration.measurement_key", noted)
     monkeypatch.setattr("core.cache_loading.model_key", lambda *parts: noted(*parts).encode())
     engine, model = load_engine(options, cache_folder=tmp_path)
     text, _, _ = complete(engine, QUESTION, max_tokens=20)

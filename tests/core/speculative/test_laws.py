@@ -37,6 +37,9 @@ from tests.support.interruptions import cancel_between_steps
 
 PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
 
+# Of the first words of this story, two are nearly as good as each other.
+ONCE = FOX + "Once"
+
 
 @pytest.fixture(scope="module")
 def plain() -> Iterator[Engine]:
@@ -148,6 +151,34 @@ def test_stops_inside_an_accepted_run_end_the_text_there(plain: Engine) -> None:
         answer, ended, _ = complete(engine, chat("Who are you?"), max_tokens=200)
         assert ended.reason is FinishReason.STOP
     assert answer == complete(plain, chat("Who are you?"), max_tokens=200)[0]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "max_tokens", "stop"),
+    [(ONCE, 60, ("happy",)), (ONCE, 60, ("re was",)), (ONCE, 7, ()), (ONCE, 18, ()), (chat("Who are you?"), 200, ())],
+)
+def test_what_is_counted_adds_up_wherever_a_text_ends(prompt: str, max_tokens: int, stop: tuple[str, ...]) -> None:
+    """With a draft that is always right: a text that ends inside a run has no token of the target's own behind it."""
+    with open_engine(n_ctx=512, draft_path=str(EMBER), draft_depth=8, speculation="draft", draft_width=1) as engine:
+        _, ended, _ = complete(engine, prompt, max_tokens=max_tokens, stop=stop)
+        assert engine._speculator is not None
+        stats, receipt = engine._speculator.stats, ended.receipt
+        n_plain_steps = engine.n_steps - stats.drafted_at[0]
+    has_end = ended.reason is FinishReason.STOP and not ended.stop
+    assert stats.n_accepted + stats.n_bonus + n_plain_steps == receipt.n_generated + has_end
+    assert (sum(stats.drafted_at), sum(stats.accepted_at)) == (receipt.n_drafted, receipt.n_accepted)
+    assert receipt.n_right <= receipt.n_judged
+
+
+def test_tokens_behind_the_end_of_a_text_teach_nothing() -> None:
+    """They were neither right nor wrong: nobody has asked the target about them."""
+    with open_engine(n_ctx=512, draft_path=str(EMBER), draft_depth=8, speculation="draft", draft_width=1) as engine:
+        for stop in ("time", "there", "was"):
+            _, ended, _ = complete(engine, ONCE, max_tokens=60, stop=(stop,))
+            receipt = ended.receipt
+            assert ended.reason is FinishReason.STOP
+            assert receipt.n_drafted > receipt.n_accepted, "the run went on behind the end"
+            assert receipt.n_right == receipt.n_judged, "the draft is the model itself: what was judged was right"
 
 
 def test_a_cancel_between_drafted_steps_leaves_the_cache_right(plain: Engine) -> None:
