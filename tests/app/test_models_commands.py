@@ -279,12 +279,12 @@ def test_ctrl_c_leaves_what_the_same_command_goes_on_from(server, home):
     while server.n_content_bytes < 300_000:
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (ExitCode.INTERRUPTED, "")
     assert "The same command goes on from there." in err
     assert "Traceback" not in err
     server.heal()
     n_before = server.n_content_bytes
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert "is there and verified" in done.stdout
     assert server.n_content_bytes - n_before < len(content) - 250_000

@@ -95,7 +95,7 @@ def test_ctrl_c_ends_quantising_and_leaves_nothing(home):
         if "quantising" in line:
             break
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (ExitCode.INTERRUPTED, ""), err
     assert "Nothing of it is left" in err
     assert "Traceback" not in err
@@ -111,9 +111,9 @@ def test_a_killed_command_takes_its_process_along_and_is_begun_anew(home, models
             break
     (child,) = psutil.Process(process.pid).children()
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     with contextlib.suppress(psutil.NoSuchProcess):
-        child.wait(30)
+        child.wait(60)
     assert [entry["is_toy"] for entry in json.loads(models("list", "--json")[1])] == [True, True]
     assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == ExitCode.OK
     (made,) = models_folder().rglob("*.gguf")
