@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # A shell ignores Ctrl-C in what it starts in the background, and so would every program that a test starts and stops.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+# Hundreds of processes are started, and none of them shall compile what another one has, whatever the shell says.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# How long an example takes says what else uses the cores, and nothing of the example.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 _MOST_WORKERS = 4
 _HERE = Path(__file__).resolve().parent
