@@ -178,13 +178,13 @@ def test_last_use_is_shown(models, f16):
 
 def test_thousands_of_models_are_read_once(models, f16, monkeypatch):
     """Listing looks at each file, and reads the header of each only once."""
-    for i in range(5_000):
+    for i in range(2_000):
         (f16.parent / f"{i}.gguf").write_bytes(b"GGUF")
     read: list[Path] = []
     read_model = catalog.read_model
     monkeypatch.setattr(catalog, "read_model", lambda path: read.append(path) or read_model(path))
-    assert len(json.loads(models("list", "--json")[1])) == 5_003
-    assert len(read) == len(set(read)) == 5_003
+    assert len(json.loads(models("list", "--json")[1])) == 2_003
+    assert len(read) == len(set(read)) == 2_003
 
 
 def test_wide_and_combining_characters_keep_columns():
