@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Sentences call the program as it was typed, which is whatever started the tests.
 os.environ.pop("SLIPSTREAM_PROGRAM", None)
@@ -14,6 +16,14 @@ os.environ.pop("SLIPSTREAM_PROGRAM", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+# Hundreds of processes are started, and none of them shall compile what another one has, whatever the shell says.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# How long an example takes says what else uses the cores, and nothing of the example.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 _MOST_WORKERS = 4
 _HERE = Path(__file__).resolve().parent

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import graphlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,13 +71,22 @@ def without_types(source: str) -> ast.AST:
     return tree
 
 
-IMPORTS = [(name, module) for name, source in SOURCES.items() for module in imports_of(ast.parse(source))]
+@cache
+def trees() -> dict[str, ast.Module]:
+    """Return every module as it is written."""
+    return {name: ast.parse(source) for name, source in SOURCES.items()}
+
+
+@cache
+def all_imports() -> list[tuple[str, str]]:
+    """Return each module's file with each module that it imports."""
+    return [(name, module) for name, tree in trees().items() for module in imports_of(tree)]
 
 
 def test_a_module_imports_only_what_its_room_may() -> None:
     wrong = [
         (name, module)
-        for name, module in IMPORTS
+        for name, module in all_imports()
         if (top := module.split(".")[0]) in (*ROOMS, "tests", "benchmarks")
         and top not in MAY_IMPORT[name.split("/")[0]]
     ]
@@ -95,13 +105,13 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 def test_imports_are_absolute() -> None:
-    assert [(name, module) for name, module in IMPORTS if module.startswith(".")] == []
+    assert [(name, module) for name, module in all_imports() if module.startswith(".")] == []
 
 
 def test_a_heavy_library_stays_in_its_room() -> None:
     wrong = [
         (name, module)
-        for name, module in IMPORTS
+        for name, module in all_imports()
         if (places := ONLY_IN.get(module.split(".")[0])) and not name.startswith(places)
     ]
     assert wrong == []
@@ -110,7 +120,7 @@ def test_a_heavy_library_stays_in_its_room() -> None:
 def test_the_window_knows_only_values_of_the_core() -> None:
     wrong = [
         (name, module)
-        for name, module in IMPORTS
+        for name, module in all_imports()
         if name.startswith("ui/") and module.startswith("core.") and ".".join(module.split(".")[:2]) not in VALUES
     ]
     assert wrong == []
@@ -119,11 +129,11 @@ def test_the_window_knows_only_values_of_the_core() -> None:
 def test_planning_needs_no_llama_and_values_need_nothing() -> None:
     pure = {f"core/{name}.py" for name in PURE}
     assert pure <= SOURCES.keys()
-    assert [(name, module) for name, module in IMPORTS if name in pure and module.startswith("core.llama")] == []
+    assert [(name, module) for name, module in all_imports() if name in pure and module.startswith("core.llama")] == []
 
 
 def test_a_module_says_what_it_is_in_its_first_line() -> None:
-    assert [name for name, source in SOURCES.items() if not has_summary(ast.get_docstring(ast.parse(source)))] == []
+    assert [name for name, tree in trees().items() if not has_summary(ast.get_docstring(tree))] == []
 
 
 def has_summary(docstring: str | None) -> bool:

@@ -54,13 +54,13 @@ def test_a_second_start_raises_the_first_window_and_ctrl_c_leaves_nothing_behind
         server = _server_of(tmp_path)
     finally:
         first.send_signal(signal.SIGINT)
-        first.communicate(timeout=30)
+        first.communicate(timeout=60)
     assert first.returncode == 0
     assert _is_gone(server)
 
 
 def _server_of(home: Path) -> int:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         for file in (home / "runtime" / "servers").glob("*.json"):
             return int(file.stem)
@@ -69,7 +69,7 @@ def _server_of(home: Path) -> int:
 
 
 def _is_gone(pid: int) -> bool:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
             os.kill(pid, 0)

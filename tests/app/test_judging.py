@@ -71,7 +71,9 @@ def compute(options: EngineOptions) -> int | None:
 
 @pytest.mark.parametrize("own", OWN, ids=lambda own: str(own.given))
 @pytest.mark.parametrize("facts", [DENSE, EXPERTS], ids=["dense", "experts"])
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(machine=machines(), must_draft=st.sampled_from([None, False, True]))
 def test_a_model_is_loaded_as_it_was_judged(
     facts: ModelFacts, own: ModelSettings, machine: Machine, must_draft: bool | None

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -271,20 +272,22 @@ def test_login_checks_the_token(models, monkeypatch):
 def test_ctrl_c_leaves_what_the_same_command_goes_on_from(server, home):
     content = random.Random(4).randbytes(4_000_000)
     server.add("acme/slow-GGUF", {"slow-Q4_0.gguf": content})
-    server.fault("slow-Q4_0.gguf", Fault(bytes_per_second=4e5))
+    server.fault("slow-Q4_0.gguf", Fault(bytes_per_second=1e5))
     command = [sys.executable, "-m", "app", "models", "pull", "acme/slow-GGUF"]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stderr is not None
     assert "downloading" in process.stderr.readline()
-    while server.n_content_bytes < 300_000:
+    # More than is asked for below: what is on its way has not arrived.
+    while server.n_content_bytes < 600_000:
         assert process.poll() is None
+        time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (ExitCode.INTERRUPTED, "")
     assert "The same command goes on from there." in err
     assert "Traceback" not in err
     server.heal()
     n_before = server.n_content_bytes
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert "is there and verified" in done.stdout
     assert server.n_content_bytes - n_before < len(content) - 250_000

@@ -22,7 +22,7 @@ def _fake_server(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_process, "serve_command", lambda options=(): [sys.executable, str(FAKE), *options])
 
 
-def wait_gone(pid: int, seconds: float = 5.0) -> bool:
+def wait_gone(pid: int, seconds: float = 60.0) -> bool:
     end = time.monotonic() + seconds
     while is_alive(pid) and time.monotonic() < end:
         time.sleep(0.02)
@@ -62,10 +62,11 @@ def test_a_silent_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_server_that_will_not_leave_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_process, "_GRACE_SECONDS", 0.3)
-    stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+    ready = "print('SLIPSTREAM READY http://127.0.0.1:1/', flush=True)"
+    stubborn = f"import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); {ready}; time.sleep(100)"
     monkeypatch.setattr(server_process, "serve_command", lambda options=(): [sys.executable, "-c", stubborn])
     process = ServerProcess()
-    time.sleep(0.2)
+    process.wait_listening()
     process.stop()
     assert process.exit_code == -signal.SIGKILL
 

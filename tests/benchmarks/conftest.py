@@ -18,7 +18,7 @@ def run_module(name: str, *options: str, **environment: str) -> subprocess.Compl
     command = [sys.executable, "-m", f"benchmarks.{name}", *options]
     path = os.pathsep.join(part for part in (str(ROOT), os.environ.get("PYTHONPATH")) if part)
     variables = {**os.environ, "PYTHONPATH": path, **environment}
-    return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=280, check=False)
 
 
 @pytest.fixture

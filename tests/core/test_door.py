@@ -36,7 +36,7 @@ class SlowIntake:
         self.may_go_on.set()
 
     def prepare(self, request: Request) -> Prepared:
-        assert self.may_go_on.wait(10)
+        assert self.may_go_on.wait(60)
         if request.prompt == "long":
             raise PromptTooLong(9, 8)
         if request.prompt == "bad":
@@ -56,7 +56,7 @@ class Hall:
         self.door = Door(self.intake, self.out.put, self.out.put)  # type: ignore[arg-type]
 
     def take(self) -> Admitted | Ended:
-        return self.out.get(timeout=10)
+        return self.out.get(timeout=60)
 
 
 @pytest.fixture

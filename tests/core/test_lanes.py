@@ -9,9 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core.cost_model import Calibration, CostModel
 from core.engine import Engine
 from core.events import FinishReason
 from core.lane import Lane
+from core.ride_ledger import RideLedger
 from core.sampling_params import SamplingParams
 from tests.support.engines import (
     EMBER_DRAFT,
@@ -34,6 +36,13 @@ PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), chat("Count to 
 def engine() -> Iterator[Engine]:
     with open_engine(n_slots=2, n_ctx=512) as made:
         yield made
+
+
+@pytest.fixture
+def rides_are_free(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Riders add next to nothing to steps that take less than expected, whatever else uses the cores."""
+    monkeypatch.setattr(engine._pacer, "_cost", CostModel(Calibration({1: 1.0, 64: 1.001})))
+    monkeypatch.setattr(engine._pacer, "ledger", RideLedger())
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +94,7 @@ def test_preempted_requests_go_on_where_they_were_beside_drafts(drafting_engine:
     check_that_preemption_costs_no_word(drafting_engine)
 
 
+@pytest.mark.usefixtures("rides_are_free")
 def test_a_fast_request_runs_beside_batch_requests_that_move_on_and_end(engine: Engine) -> None:
     ledger, n_rides = Ledger(), engine._pacer.n_rides
     for index in range(6):
@@ -132,6 +142,7 @@ def test_a_preempted_request_can_be_cancelled(engine: Engine) -> None:
     assert set(ledger.ended) == {"one", "two", "fast"}
 
 
+@pytest.mark.usefixtures("rides_are_free")
 def test_the_snapshot_counts_requests_by_lane(engine: Engine) -> None:
     for index in range(4):
         submit(engine, f"batch {index}", FOX, max_tokens=10, lane=Lane.BATCH)
@@ -161,7 +172,11 @@ arrivals = st.lists(
 
 
 @given(arrivals, st.integers(0, 1_000))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_every_request_ends_once_however_they_come_and_go(
     cramped_engine: Engine, requests: list[tuple[Lane, int, int, int, bool]], seed: int
 ) -> None:

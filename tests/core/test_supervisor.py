@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ class Office:
             self.ledger.add(tuple(event for event in events if not isinstance(event, EngineState | Snapshot)))
             self._heard.notify_all()
 
-    def wait(self, condition: Callable[[], bool], seconds: float = 20) -> None:
+    def wait(self, condition: Callable[[], bool], seconds: float = 60) -> None:
         with self._heard:
             assert self._heard.wait_for(condition, seconds), f"waited {seconds} s in vain"
 
@@ -89,7 +90,7 @@ def test_a_process_that_was_started_ahead_loads_the_model(office: Office) -> Non
     assert office.supervisor._spare is not None
     ahead = office.supervisor._spare.pid
     office.supervisor.load(options())
-    office.supervisor.wait_ready(20)
+    office.supervisor.wait_ready(60)
     assert office.supervisor.engine_pid == ahead
     office.supervisor.prepare()
     assert office.supervisor._spare is None, "one that runs is not doubled"
@@ -100,7 +101,7 @@ def test_a_process_that_was_started_ahead_and_is_gone_is_replaced(office: Office
     assert office.supervisor._spare is not None
     office.supervisor._spare.kill()
     office.supervisor.load(options())
-    office.supervisor.wait_ready(20)
+    office.supervisor.wait_ready(60)
     assert office.phases == [Phase.LOADING, Phase.READY]
 
 
@@ -128,8 +129,16 @@ def test_snapshots_come_while_it_works_and_one_when_it_is_done(office: Office) -
 
 
 def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(
-    office: Office, caplog: pytest.LogCaptureFixture
+    office: Office, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    delays: list[float] = []
+
+    class NotedTimer(threading.Timer):
+        def __init__(self, interval: float, *arguments: Any, **options: Any) -> None:
+            delays.append(interval)
+            super().__init__(interval, *arguments, **options)
+
+    monkeypatch.setattr("core.supervisor.threading.Timer", NotedTimer)
     office.supervisor.load(options())
     for name in "abcd":
         office.supervisor.submit(Request(name, FOX, sampling=ENDLESS))
@@ -137,7 +146,6 @@ def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(
     pid = office.supervisor.engine_pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    killed_at = time.monotonic()
     office.wait_ended(*"abcd")
     for name in "abcd":
         failure = office.ledger.ended[name].failure
@@ -149,8 +157,8 @@ def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(
     office.supervisor.submit(Request("next", FOX, 3))
     office.wait_ended("next")
     assert office.ledger.ended["next"].reason is FinishReason.LENGTH
-    assert time.monotonic() - killed_at < 10
     assert Phase.RESTARTING in office.phases
+    assert delays == [0.0], "after a first death it comes back at once"
 
 
 def test_an_engine_that_starts_again_does_not_measure_what_the_dead_one_had_measured(
@@ -202,8 +210,8 @@ def test_the_time_that_loading_takes_does_not_make_a_dying_engine_healthy(
     monkeypatch.setattr("core.supervisor._BACK_OFF", (0.0, 0.0))
     monkeypatch.setattr("core.supervisor._HEALTHY_SECONDS", 0.0)
     office.supervisor.load(options())
-    office.supervisor.wait_ready(20)
-    deadline = time.monotonic() + 10
+    office.supervisor.wait_ready(60)
+    deadline = time.monotonic() + 60
     killed: int | None = None
     while office.supervisor.state.phase is not Phase.FAILED and time.monotonic() < deadline:
         pid = office.supervisor.engine_pid
@@ -216,13 +224,13 @@ def test_the_time_that_loading_takes_does_not_make_a_dying_engine_healthy(
 
 def test_an_engine_that_does_not_read_holds_up_nobody(office: Office) -> None:
     office.supervisor.load(options())
-    office.supervisor.wait_ready(20)
+    office.supervisor.wait_ready(60)
     pid = office.supervisor.engine_pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
     asking = threading.Thread(target=office.supervisor.submit, args=(Request("a", "x" * 1_000_000),), daemon=True)
     asking.start()
-    asking.join(5)
+    asking.join(60)
     is_stuck = asking.is_alive()
     if is_stuck:
         os.kill(pid, signal.SIGCONT)
@@ -239,14 +247,19 @@ def test_modules_in_the_folder_of_the_user_are_not_imported(
     (tmp_path / "core" / "__init__.py").touch()
     monkeypatch.chdir(tmp_path)
     office.supervisor.load(options())
-    office.supervisor.wait_ready(20)
+    office.supervisor.wait_ready(60)
 
 
 def test_requests_sent_while_loading_wait_for_the_model(office: Office) -> None:
+    office.supervisor.prepare()
+    assert office.supervisor._spare is not None
+    pid = office.supervisor._spare.pid
+    os.kill(pid, signal.SIGSTOP)
     office.supervisor.load(options())
     for name in "abc":
         office.supervisor.submit(Request(name, FOX, 2))
     office.supervisor.cancel("b")
+    os.kill(pid, signal.SIGCONT)
     office.wait_ended(*"abc")
     assert office.ledger.ended["b"].reason is FinishReason.CANCELLED
     assert office.ledger.ended["a"].reason is FinishReason.LENGTH
@@ -272,7 +285,7 @@ def test_loading_another_model_ends_the_requests_of_the_first(office: Office) ->
     failure = office.ledger.ended["a"].failure
     assert failure is not None
     assert failure.kind is FailureKind.SHUTDOWN
-    assert office.supervisor.wait_ready(20).n_params < 2_000_000
+    assert office.supervisor.wait_ready(60).n_params < 2_000_000
     office.supervisor.submit(Request("b", FOX, 2))
     office.wait_ended("b")
 
@@ -305,14 +318,14 @@ def test_a_file_that_is_no_model_is_refused_with_a_sentence(office: Office, tmp_
     office.supervisor.load(options(path))
     office.supervisor.submit(Request("a", FOX))
     with pytest.raises(LoadFailed, match=r"notes\.gguf"):
-        office.supervisor.wait_ready(20)
+        office.supervisor.wait_ready(60)
     office.wait_ended("a")
     assert office.supervisor.engine_pid is None
 
 
 def test_nothing_is_left_running_after_close(office: Office) -> None:
     office.supervisor.load(options())
-    office.supervisor.wait_ready(20)
+    office.supervisor.wait_ready(60)
     pid = office.supervisor.engine_pid
     assert pid is not None
     office.supervisor.close()
@@ -325,7 +338,7 @@ def test_a_closed_supervisor_can_load_again(office: Office) -> None:
     office.supervisor.unload()
     assert office.supervisor.state.phase is Phase.EMPTY
     office.supervisor.load(options())
-    office.supervisor.wait_ready(20)
+    office.supervisor.wait_ready(60)
 
 
 def test_a_draft_that_was_deleted_does_not_cost_the_model_when_its_engine_starts_again(
@@ -334,11 +347,11 @@ def test_a_draft_that_was_deleted_does_not_cost_the_model_when_its_engine_starts
     draft = tmp_path / "draft.gguf"
     shutil.copy(EMBER_DRAFT, draft)
     office.supervisor.load(replace(options(), draft_path=str(draft)))
-    assert office.supervisor.wait_ready(20).notices == ()
+    assert office.supervisor.wait_ready(60).notices == ()
     draft.unlink()
     pid = office.supervisor.engine_pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     office.wait(lambda: office.supervisor.engine_pid not in (pid, None))
-    (notice,) = office.supervisor.wait_ready(20).notices
+    (notice,) = office.supervisor.wait_ready(60).notices
     assert "draft.gguf" in notice

@@ -171,12 +171,14 @@ def test_beside_busy_processes_ember_gets_fewer_threads_and_says_the_same() -> N
 
         engine._context.set_threads = watched  # type: ignore[method-assign]
         expected, _, _ = complete(engine, SURE, max_tokens=120, sampling=sampling)
-        used.clear()
         deadline = time.monotonic() + 60.0
         with busy_cores():
-            while not used and time.monotonic() < deadline:
+            is_lowered = False
+            while not is_lowered and time.monotonic() < deadline:
                 submit(engine, "beside", SURE, max_tokens=120, sampling=sampling)
                 assert run(engine).text["beside"] == expected
-        assert min(used) < physical_cores()
+                # By what was busy before, too: other tests are, and then nothing needs to change.
+                is_lowered = min(used, default=physical_cores()) < physical_cores()
+        assert is_lowered
         text, _, _ = complete(engine, SURE, max_tokens=120, sampling=sampling)
         assert text == expected

@@ -16,7 +16,7 @@ from core.request import Request
 from core.sampling_params import SamplingParams
 from core.verification import Comparison, Judge, Mode, Reply, Tokens, Verification, Verifier
 from tests.support import gguf_factory
-from tests.support.drafters import RandomDrafter, use_drafter
+from tests.support.drafters import RandomDrafter, price, use_drafter
 from tests.support.engines import EMBER, EMBER_DRAFT, FOX, chat, complete, open_engine
 
 GREEDY, SAMPLED = Mode(), Mode(seed=1)
@@ -161,6 +161,7 @@ def test_drafts_change_nothing_but_near_ties(engine: Engine) -> None:
 def test_on_a_deep_model_with_the_engines_own_choice_of_depth() -> None:
     deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=24))
     with open_engine(deep, n_slots=1, n_ctx=256, draft_path=str(EMBER)) as engine:
+        price(engine, {1: 0.010, 8: 0.0105, 64: 0.020}, 0.0025)
         found = run(engine, FOX, COPY)
     assert found.n_wrong == 0
     assert found.n_accepted > 0

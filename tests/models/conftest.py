@@ -29,7 +29,7 @@ def server() -> Iterator[HubServer]:
 
 @pytest.fixture
 def hub(server: HubServer) -> Hub:
-    return Hub(HubSettings(server.address, timeout=5))
+    return Hub(HubSettings(server.address, timeout=60))
 
 
 @pytest.fixture
@@ -38,6 +38,6 @@ def hub_with(server: HubServer):
 
     def make(token: str | None = None, address: str | None = None, **settings) -> Hub:
         known = Token(token, "the test") if token else None
-        return Hub(HubSettings(address or server.address, look_up_token=lambda: known, **{"timeout": 5, **settings}))
+        return Hub(HubSettings(address or server.address, look_up_token=lambda: known, **{"timeout": 60, **settings}))
 
     return make

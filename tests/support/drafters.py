@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -11,6 +12,7 @@ from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable
 from core.speculative.draft_model import Tip
 from core.speculative.drafter import Chain, Guess, Observation
+from core.speculative.purse import Purse
 from core.speculative.speculator import Speculator
 
 
@@ -100,4 +102,20 @@ def use_drafter(engine: Engine, drafter: Any, depth: int | None = None, width: i
         end_tokens=engine.vocab.end_tokens,
     )
     engine.speculate_with(speculator)
+    return speculator
+
+
+def price(
+    engine: Engine, rows: dict[int, float], draft: float | None = None, *, credit: float = math.inf
+) -> Speculator:
+    """Let the engine's own choice of drafts go by these seconds for so many rows, and for a step of what drafts.
+
+    What steps take beside other programs then teaches nothing, and forbids nothing as long as there is ``credit``.
+    """
+    speculator = engine._speculator
+    assert speculator is not None
+    speculator._cost = CostModel(Calibration(rows))
+    speculator.purse = Purse(credit)
+    for drafter in speculator._paid if draft is not None else ():
+        drafter.cost = CostModel(Calibration({1: draft}))
     return speculator

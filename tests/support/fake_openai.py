@@ -26,6 +26,7 @@ class FakeServer:
         self.api_key = api_key
         self.pieces: list[str] = ["Hello", " there", "."]
         self.delay = 0.0
+        self.steps: threading.Semaphore | None = None  # each stage and piece waits until the test lets it go
         self.error: tuple[int, Any] | None = None  # status and body of every chat request
         self.error_in_stream: str | None = None  # sent after the pieces, instead of the end
         self.cut_after: int | None = None  # pieces until the connection is closed without an end
@@ -68,17 +69,22 @@ class FakeServer:
         marks = {"speed": speed, "answered_by": self.spark} if speed == "spark" else {}
         yield _chunk({"role": "assistant", "content": ""}) | marks
         for stage in self.stages if speed == "deep" else ():
+            self._wait()
             yield _chunk({}) | {"progress": stage}
-            time.sleep(self.delay)
         for piece in self.pieces:
-            if self.delay:
-                time.sleep(self.delay)
+            self._wait()
             yield _chunk({"content": piece}) | marks
         if self.error_in_stream:
             yield {"error": {"message": self.error_in_stream, "type": "server_error", "param": None, "code": None}}
             return
         deep = {"deep": self.deep} if speed == "deep" and self.deep else {}
         yield {**_chunk({}, self.finish_reason), **marks, "timings": TIMINGS | deep}
+
+    def _wait(self) -> None:
+        if self.steps is not None:
+            self.steps.acquire()
+        elif self.delay:
+            time.sleep(self.delay)
 
     def stop(self) -> None:
         self._http.shutdown()

@@ -110,7 +110,7 @@ def read_within_bounds(folder: Path, n_bytes: int) -> Cost:
         cwd=PROJECT,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=280,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]

@@ -16,7 +16,7 @@ from models.library.requests import ANSWERS, Request
 from models.library.values import Download, Quantising, Trouble
 from tests.support.fork_server import CAN_FORK, ForkedLibrary
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 class LibraryPipe:

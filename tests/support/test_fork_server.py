@@ -52,10 +52,10 @@ def test_a_client_ends_as_its_library_and_takes_it_along_when_it_is_killed() -> 
         client.stdin.flush()
         assert any(b'"id": 7' in line for line in client.stdout)
         client.stdin.close()
-        assert client.wait(10) == 0
+        assert client.wait(60) == 0
     with started() as client:
         assert client.stdout is not None
         assert client.stdout.readline()
         client.kill()
         client.stdout.read()  # ends when the library does
-        assert client.wait(10) == -signal.SIGKILL
+        assert client.wait(60) == -signal.SIGKILL

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+from pytestqt.qtbot import QtBot
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
@@ -27,6 +29,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.qt_log_level_fail("WARNING"))
             item.add_marker(pytest.mark.qt_log_ignore("This plugin does not support "))
+
+
+PATIENCE_MS = 60_000
+
+
+@pytest.fixture
+def qtbot(qapp, request: pytest.FixtureRequest) -> QtBot:
+    """One that waits for what comes in any case as long as other programs may keep the cores."""
+    bot = QtBot(request)
+    for name in ("waitUntil", "waitSignal", "waitSignals"):
+        setattr(bot, name, partial(getattr(bot, name), timeout=PATIENCE_MS))
+    return bot
 
 
 @pytest.fixture

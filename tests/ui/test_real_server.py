@@ -35,13 +35,13 @@ def test_a_newcomer_asks_and_ember_answers(qtbot, window: MainWindow, api: Api, 
     window.desk.send("Tell me a story about a fox.")
     ends: list[object] = []
     window.desk.ended.connect(ends.append)
-    qtbot.waitUntil(lambda: ends != [], timeout=60_000)
+    qtbot.waitUntil(lambda: ends != [])
     reply = window.desk.current.tree.path[-1]
     assert (reply.status, reply.problem) == (Status.DONE, None)
     assert "fox" in reply.content
     assert reply.timings is not None
     assert reply.timings.decode_tokens > 5
-    qtbot.waitUntil(lambda: not window.page.picker.badge.isHidden(), timeout=10_000)
+    qtbot.waitUntil(lambda: not window.page.picker.badge.isHidden())
     assert window.page.picker.shown_model == "ember-q8_0"
     _stops_in_the_middle(qtbot, window)
     _survives_the_death_of_the_server(qtbot, window, server)
@@ -49,16 +49,16 @@ def test_a_newcomer_asks_and_ember_answers(qtbot, window: MainWindow, api: Api, 
 
 def _stops_in_the_middle(qtbot, window: MainWindow) -> None:
     window.desk.send("Count from one to a hundred.")
-    qtbot.waitUntil(lambda: window.desk.current.live_ttft is not None, timeout=30_000)
+    qtbot.waitUntil(lambda: window.desk.current.live_ttft is not None)
     window.desk.stop()
     assert window.desk.current.tree.path[-1].status in (Status.STOPPED, Status.DONE)
 
 
 def _survives_the_death_of_the_server(qtbot, window: MainWindow, server: PrivateServer) -> None:
     os.kill(server.process_id, 9)
-    qtbot.waitUntil(lambda: "starting again" in window.page.server_banner.text, timeout=10_000)
+    qtbot.waitUntil(lambda: "starting again" in window.page.server_banner.text)
     window.desk.send("Who are you?")
-    qtbot.waitUntil(lambda: not window.desk.current.is_running, timeout=60_000)
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
     reply = window.desk.current.tree.path[-1]
     assert (reply.status, reply.problem) == (Status.DONE, None)
     assert window.page.server_banner.text == ""
@@ -81,14 +81,14 @@ def test_deep_shows_its_stages_and_spark_is_marked_and_redone(
     qtbot, window: MainWindow, api: Api, paired_server: PrivateServer
 ) -> None:
     ServerLink(paired_server, paired_server.key, api, window.watch, window.page.server_banner, window).start()  # type: ignore[attr-defined]
-    qtbot.waitUntil(lambda: window.watch.state.phase == "ready", timeout=60_000)
+    qtbot.waitUntil(lambda: window.watch.state.phase == "ready")
     assert window.watch.state.spark == "ember-draft-q8_0"
     window.page.composer.speed.chosen.emit(Speed.DEEP)
     stages: list[str] = []
     window.desk.send("What is a fox?")
     stream = window.desk.current._running.stream  # type: ignore[union-attr]
     stream.progressed.connect(lambda progress: stages.append(progress.stage))
-    qtbot.waitUntil(lambda: not window.desk.current.is_running, timeout=60_000)
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
     reply = window.desk.current.tree.path[-1]
     assert (reply.status, reply.problem) == (Status.DONE, None)
     assert list(dict.fromkeys(stages)) == ["drafting", "distilling", "refining"]
@@ -98,12 +98,12 @@ def test_deep_shows_its_stages_and_spark_is_marked_and_redone(
     assert (reply.status, reply.answered_by) == (Status.DONE, "ember-draft-q8_0")
     view = window.page.transcript.view_of(reply.id)
     view.spark_note.redo.click()  # type: ignore[union-attr]
-    qtbot.waitUntil(lambda: not window.desk.current.is_running, timeout=60_000)
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
     redone = window.desk.current.tree.path[-1]
     assert (redone.status, redone.answered_by, redone.parent_id) == (Status.DONE, None, reply.parent_id)
 
 
 def _ask(qtbot, window: MainWindow, text: str):
     window.desk.send(text)
-    qtbot.waitUntil(lambda: not window.desk.current.is_running, timeout=60_000)
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
     return window.desk.current.tree.path[-1]

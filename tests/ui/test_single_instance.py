@@ -24,9 +24,9 @@ def test_a_second_start_asks_the_first_one_to_show_itself(qtbot, tmp_path: Path)
     first = SingleInstance(tmp_path)
     assert first.claim()
     child = [sys.executable, "-c", SECOND, str(tmp_path)]
-    with qtbot.waitSignal(first.asked, timeout=20_000):
+    with qtbot.waitSignal(first.asked):
         second = subprocess.Popen(child, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    qtbot.waitUntil(lambda: second.poll() is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: second.poll() is not None)
     assert second.communicate()[0].split() == ["False", "True"]
     first.release()
     third = SingleInstance(tmp_path)

@@ -138,7 +138,7 @@ class TestWindow:
     def test_a_reply_on_its_way_is_watched_closely(self, qtbot, window: MainWindow, server: FakeServer) -> None:
         window.watch.start()
         qtbot.waitUntil(lambda: window.watch._timer.interval() == CALM_MS)
-        server.pieces, server.delay = ["word "] * 200, 0.005
+        server.pieces, server.delay = ["word "] * 10_000, 0.005
         window.page.composer.set_text("Go on.")
         window.page.composer.button.click()
         qtbot.waitUntil(lambda: window.watch._timer.interval() == LIVE_MS)

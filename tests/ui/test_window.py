@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -66,20 +67,24 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWin
     window.resize(*size)
     welcome = window.page.welcome
     qtbot.waitUntil(lambda: "Ember" in welcome.note.text())
-    qtbot.wait(20)
-    boxes = [example.geometry() for example in welcome.examples]
-    assert all(box.height() >= 66 for box in boxes)
-    for label in (label for example in welcome.examples for label in example.findChildren(QLabel)):
-        assert label.width() >= label.minimumSizeHint().width()
-        assert label.height() >= label.heightForWidth(label.width())
-        assert label.wordWrap() or label.width() >= label.sizeHint().width()
-    assert not any(one.intersects(other) for one in boxes for other in boxes if one is not other)
-    note = welcome.note.geometry()
-    assert note.height() >= welcome.note.heightForWidth(note.width())
-    assert note.bottom() < min(box.top() for box in boxes)
+    labels = [label for example in welcome.examples for label in example.findChildren(QLabel)]
+
+    def is_whole() -> bool:
+        note, boxes = welcome.note.geometry(), [example.geometry() for example in welcome.examples]
+        return (
+            all(box.height() >= 66 for box in boxes)
+            and all(label.width() >= label.minimumSizeHint().width() for label in labels)
+            and all(label.height() >= label.heightForWidth(label.width()) for label in labels)
+            and all(label.wordWrap() or label.width() >= label.sizeHint().width() for label in labels)
+            and not any(one.intersects(other) for one in boxes for other in boxes if one is not other)
+            and note.height() >= welcome.note.heightForWidth(note.width())
+            and note.bottom() < min(box.top() for box in boxes)
+        )
+
+    qtbot.waitUntil(is_whole)
     assert welcome.focusPolicy() == Qt.FocusPolicy.NoFocus
     welcome.ensureWidgetVisible(welcome.examples[-1])
-    assert welcome.examples[-1].visibleRegion().boundingRect().height() == boxes[-1].height()
+    assert welcome.examples[-1].visibleRegion().boundingRect().height() == welcome.examples[-1].height()
 
 
 @pytest.mark.parametrize(
@@ -120,7 +125,7 @@ def test_a_message_is_answered_with_a_receipt_and_kept(qtbot, window: MainWindow
 
 
 def test_while_it_streams_speed_shows_and_stop_keeps_what_came(qtbot, window: MainWindow, server: FakeServer) -> None:
-    server.pieces, server.delay = ["word "] * 1_000, 0.005
+    server.pieces, server.delay = ["word "] * 10_000, 0.005
     say(qtbot, window, "Go on.")
     qtbot.waitUntil(lambda: "tok/s" in reply_view(window).receipt.text())
     assert "first token" in reply_view(window).receipt.text()
@@ -249,7 +254,7 @@ def test_an_engine_that_dies_in_the_middle_leaves_the_text_and_a_reason(qtbot, w
 
 
 def test_a_chat_that_is_left_goes_on_with_its_reply(qtbot, window: MainWindow, server: FakeServer) -> None:
-    server.pieces, server.delay = ["a ", "b ", "c "] * 30, 0.004
+    server.pieces, server.steps = ["a ", "b ", "c "] * 30, threading.Semaphore(2)
     say(qtbot, window, "Go on.")
     qtbot.waitUntil(lambda: window.desk.current.live_ttft is not None)
     first = window.desk.current
@@ -258,6 +263,7 @@ def test_a_chat_that_is_left_goes_on_with_its_reply(qtbot, window: MainWindow, s
     assert window.desk.running == {first.chat.id}
     window.desk.open(first.chat.id)
     assert window.desk.current is first
+    server.steps.release(len(server.pieces))
     qtbot.waitUntil(lambda: not first.is_running)
     assert reply_view(window).text == "".join(server.pieces)
 

@@ -85,7 +85,7 @@ def run(
     try:
         work = look_through(jobs, results)
         results.begin(work.history)
-        settings = {"return_seconds": 0.05, "patience_seconds": 0.05} | settings
+        settings = {"return_seconds": 60.0, "patience_seconds": 60.0} | settings
         one = BatchRun(work, results, endpoint, BatchSettings(n_parallel, **settings), lambda _tally: None)  # type: ignore[arg-type]
         asyncio.run(one.run())
     finally:
@@ -215,7 +215,7 @@ def test_a_busy_server_is_asked_as_often_as_it_takes(tmp_path: Path) -> None:
     write_input(tmp_path / "in", ["a"])
     busy = [answer(503, "queue_full", 0.0), answer(429)] * 6
     endpoint = ScriptedEndpoint({"a": busy})
-    _, found = run(tmp_path, endpoint, patience_seconds=30.0)
+    _, found = run(tmp_path, endpoint)
     assert len(endpoint.sent) == 13
     assert found["a"]["response"]["status_code"] == 200
 
@@ -223,7 +223,7 @@ def test_a_busy_server_is_asked_as_often_as_it_takes(tmp_path: Path) -> None:
 def test_a_server_that_turns_everything_away_ends_the_batch(tmp_path: Path) -> None:
     write_input(tmp_path / "in", ["a"])
     with pytest.raises(BatchStopped, match="turned every line away") as caught:
-        run(tmp_path, ScriptedEndpoint({"a": [answer(503, "queue_full")] * 10_000}))
+        run(tmp_path, ScriptedEndpoint({"a": [answer(503, "queue_full")] * 10_000}), patience_seconds=0.05)
     assert caught.value.exit_code is ExitCode.ERROR
     assert output(tmp_path) == {}
 
@@ -238,7 +238,7 @@ def test_a_server_that_went_away_is_waited_for(tmp_path: Path) -> None:
 def test_a_server_that_stays_away_ends_the_batch(tmp_path: Path) -> None:
     write_input(tmp_path / "in", ["a", "b", "c"])
     with pytest.raises(BatchStopped, match="did not come back") as caught:
-        run(tmp_path, ScriptedEndpoint({"b": [ServerGone("reset")]}, [None]), n_parallel=1)
+        run(tmp_path, ScriptedEndpoint({"b": [ServerGone("reset")]}, [None]), n_parallel=1, return_seconds=0.05)
     assert caught.value.exit_code is ExitCode.UNREACHABLE
     assert set(output(tmp_path)) == {"a"}
 

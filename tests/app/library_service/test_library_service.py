@@ -15,7 +15,7 @@ from tests.support.library_pipe import LibraryPipe
 
 EMBER = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
 REPO = "acme/fox-GGUF"
-SLOW = Fault(bytes_per_second=4e5)
+SLOW = Fault(bytes_per_second=1e5)
 
 
 @pytest.fixture

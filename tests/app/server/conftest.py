@@ -35,7 +35,7 @@ class RunningServer:
     def state(self) -> dict:
         return self.http.get("/slipstream/state").json()
 
-    def wait_until(self, is_so, seconds: float = 30.0) -> dict:
+    def wait_until(self, is_so, seconds: float = 60.0) -> dict:
         deadline = time.monotonic() + seconds
         while not is_so(state := self.state):
             assert time.monotonic() < deadline, state

@@ -36,7 +36,7 @@ def bridge(engine):
 def run(bridge, engine, scenario, states=None):
     async def attached():
         bridge.attach(engine, (states if states is not None else []).append)
-        return await asyncio.wait_for(scenario(), 5)
+        return await asyncio.wait_for(scenario(), 60)
 
     return asyncio.run(attached())
 

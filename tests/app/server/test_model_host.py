@@ -46,15 +46,20 @@ class Stage:
         self.say(Phase.LOADING)
         self.say(Phase.READY, path)
 
+    async def settle(self) -> None:
+        """Let everything happen that was begun: calls in the loop, loads on the host's thread, and what these begin."""
+        loop = asyncio.get_running_loop()
+        for _ in range(5):
+            is_loaded = asyncio.Event()
+            self.host._loader.submit(lambda done=is_loaded: loop.call_soon_threadsafe(done.set))
+            await is_loaded.wait()
+            for _ in range(5):
+                await asyncio.sleep(0)
+
     async def hold(self, name: str | None, release: asyncio.Event, log: list[str]) -> None:
         async with self.host.lease(name) as model:
             log.append(model.path)
             await release.wait()
-
-
-async def settle() -> None:
-    for _ in range(5):
-        await asyncio.sleep(0.005)
 
 
 def play(scenario):
@@ -63,7 +68,7 @@ def play(scenario):
         stage.host.load(A)
         stage.host.attach()
         try:
-            return await asyncio.wait_for(scenario(stage), 10)
+            return await asyncio.wait_for(scenario(stage), 60)
         finally:
             stage.host.end()
 
@@ -74,10 +79,10 @@ def test_calls_wait_until_the_model_is_loaded_and_then_run_side_by_side():
     async def scenario(stage):
         release, log = asyncio.Event(), []
         calls = [asyncio.ensure_future(stage.hold(name, release, log)) for name in ("a", None, "A")]
-        await settle()
+        await stage.settle()
         assert log == []
         stage.becomes_ready("a.gguf")
-        await settle()
+        await stage.settle()
         assert log == ["a.gguf"] * 3
         release.set()
         await asyncio.gather(*calls)
@@ -90,20 +95,20 @@ def test_a_load_that_hangs_keeps_the_server_from_nothing():
 
     def draft_for(entry):
         has_begun.set()
-        goes_on.wait(5)
+        goes_on.wait(60)
         is_over.set()
         return Draft()
 
     engine, bridge = ScriptedEngine(), EngineBridge()
     host = ModelHost(engine, bridge, Shelf(), ServerSettings(), draft_for=draft_for)
     host.load(A)
-    assert has_begun.wait(5)
+    assert has_begun.wait(60)
     host.end()
     assert not is_over.is_set()
     assert not engine.is_available
     goes_on.set()
-    assert is_over.wait(5)
-    host._loader._thread.join(5)
+    assert is_over.wait(60)
+    host._loader._thread.join(60)
     assert engine.loads == []
 
 
@@ -111,8 +116,8 @@ def test_what_failed_beside_does_not_cost_what_comes_after_it(caplog):
     side, is_done = SideThread("beside"), threading.Event()
     side.submit(lambda: 1 / 0)
     side.submit(is_done.set)
-    assert is_done.wait(5)
-    side.end(5)
+    assert is_done.wait(60)
+    side.end(60)
     assert caplog.messages == ["beside failed"]
 
 
@@ -121,7 +126,7 @@ def test_what_a_loaded_model_cannot_use_is_said_once(caplog):
         model = replace(loaded("a.gguf"), notices=("Its heads are not used.",))
         for phase in (Phase.LOADING, Phase.READY, Phase.READY):
             stage.engine.tell(EngineState(phase, model if phase is Phase.READY else None))
-        await settle()
+        await stage.settle()
 
     play(scenario)
     assert caplog.messages == ["Its heads are not used."]
@@ -133,18 +138,18 @@ def test_another_model_waits_for_running_calls_and_later_calls_wait_behind_it():
         first, later, log = asyncio.Event(), asyncio.Event(), []
         later.set()
         running = asyncio.ensure_future(stage.hold("a", first, log))
-        await settle()
+        await stage.settle()
         other = asyncio.ensure_future(stage.hold("b", later, log))
-        await settle()
+        await stage.settle()
         behind = asyncio.ensure_future(stage.hold("a", later, log))
-        await settle()
+        await stage.settle()
         assert stage.engine.loads == ["a.gguf"]
         assert stage.host.n_waiting == 2
         first.set()
-        await settle()
+        await stage.settle()
         assert stage.engine.loads == ["a.gguf", "b.gguf"]
         stage.becomes_ready("b.gguf")
-        await settle()
+        await stage.settle()
         assert stage.engine.loads == ["a.gguf", "b.gguf", "a.gguf"]
         stage.becomes_ready("a.gguf")
         await asyncio.gather(running, other, behind)
@@ -156,10 +161,10 @@ def test_another_model_waits_for_running_calls_and_later_calls_wait_behind_it():
 def test_states_of_the_model_before_are_not_taken_for_the_new_one():
     async def scenario(stage):
         stage.becomes_ready("a.gguf")
-        await settle()
+        await stage.settle()
         stage.host.load(B)
         stage.say(Phase.FAILED, problem="late news of a")
-        await settle()
+        await stage.settle()
         assert stage.host.state.phase is Phase.LOADING
         stage.becomes_ready("b.gguf")
         async with stage.host.lease("b") as model:
@@ -173,13 +178,13 @@ def test_a_call_that_leaves_the_line_lets_the_others_through():
         stage.becomes_ready("a.gguf")
         release, log = asyncio.Event(), []
         running = asyncio.ensure_future(stage.hold("a", release, log))
-        await settle()
+        await stage.settle()
         leaver = asyncio.ensure_future(stage.hold("b", release, log))
-        await settle()
+        await stage.settle()
         behind = asyncio.ensure_future(stage.hold("a", release, log))
-        await settle()
+        await stage.settle()
         leaver.cancel()
-        await settle()
+        await stage.settle()
         assert log == ["a.gguf", "a.gguf"]
         assert stage.engine.loads == ["a.gguf"]
         release.set()
@@ -192,7 +197,7 @@ def test_a_model_that_fails_is_unavailable_with_its_problem_until_it_is_asked_fo
     async def scenario(stage):
         stage.say(Phase.LOADING)
         stage.say(Phase.FAILED, problem="It needs 900 GB.")
-        await settle()
+        await stage.settle()
         with pytest.raises(EngineUnavailable, match="900 GB"):
             async with stage.host.lease("a"):
                 pass
@@ -211,7 +216,7 @@ def test_a_dead_engine_keeps_its_model_while_it_is_restarted():
     async def scenario(stage):
         stage.becomes_ready("a.gguf")
         stage.say(Phase.RESTARTING, problem="It died.")
-        await settle()
+        await stage.settle()
         async with stage.host.lease("a") as model:
             assert model.path == "a.gguf"
 
@@ -223,13 +228,13 @@ def test_a_load_that_is_asked_for_changes_the_model_when_nobody_uses_it():
         stage.becomes_ready("a.gguf")
         release = asyncio.Event()
         running = asyncio.ensure_future(stage.hold("a", release, []))
-        await settle()
+        await stage.settle()
         assert (await stage.host.request_load("b")).name == "b"
-        await settle()
+        await stage.settle()
         assert stage.host.name == "a"
         release.set()
         await running
-        await settle()
+        await stage.settle()
         assert stage.host.name == "b"
 
     play(scenario)
@@ -243,7 +248,7 @@ def test_the_last_words_of_the_model_before_are_not_taken_for_the_new_one():
         await stage.host.request_load("b")
         call = asyncio.ensure_future(stage.hold("b", release, log))
         stage.becomes_ready("a.gguf")
-        await settle()
+        await stage.settle()
         assert (log, stage.host.model) == ([], None)
         stage.becomes_ready("b.gguf")
         await call
@@ -267,9 +272,9 @@ def test_when_the_server_leaves_everybody_in_the_line_is_told():
     async def scenario(stage):
         release = asyncio.Event()
         waiting = asyncio.ensure_future(stage.hold("a", release, []))
-        await settle()
+        await stage.settle()
         in_line = asyncio.ensure_future(stage.hold("b", release, []))
-        await settle()
+        await stage.settle()
         stage.host.close()
         ends = await asyncio.gather(waiting, in_line, return_exceptions=True)
         assert [type(end) for end in ends] == [EngineUnavailable, EngineUnavailable]
@@ -285,7 +290,7 @@ def test_each_model_has_the_partner_that_is_found_for_it(caplog):
         stage.host._draft_for = lambda entry: drafts.get(entry.name, Draft())
         for entry in (A, B):
             stage.host.load(entry)
-            await settle()
+            await stage.settle()
         first, second = stage.engine.options[-2:]
         assert (first.draft_path, first.must_draft) == ("small.gguf", False)
         assert (second.draft_path, stage.host.draft) == (None, Draft())
@@ -300,7 +305,7 @@ def test_a_named_draft_goes_before_one_that_would_be_found():
         stage.host._draft_for = lambda entry: Draft(Path("found.gguf"), "found")
         stage.host.pair(A, B)
         stage.host.load(A)
-        await settle()
+        await stage.settle()
         assert (stage.engine.options[-1].draft_path, stage.engine.options[-1].must_draft) == ("b.gguf", True)
 
     play(scenario)

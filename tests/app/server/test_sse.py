@@ -14,9 +14,10 @@ from app.server.sse import EventStream, encode_text
 class Client:
     """The other side of an ASGI connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, stays_for: int | None) -> None:
         self.sent: list[dict] = []
         self.gone = asyncio.Event()
+        self._stays_for = stays_for
 
     async def receive(self) -> dict:
         await self.gone.wait()
@@ -24,22 +25,29 @@ class Client:
 
     async def send(self, message: dict) -> None:
         self.sent.append(message)
+        if self._stays_for is not None and self.text.count("\n\n") >= self._stays_for:
+            self.gone.set()
 
     @property
     def text(self) -> str:
         return b"".join(message.get("body", b"") for message in self.sent).decode()
 
 
-def stream(events, ping_seconds: float = 9.0, leave_after: float | None = None) -> Client:
-    async def run() -> Client:
-        client = Client()
-        if leave_after is not None:
-            asyncio.get_running_loop().call_later(leave_after, client.gone.set)
-        response = EventStream(events, ping_seconds)
-        await asyncio.wait_for(response({"type": "http"}, client.receive, client.send), 5)
-        return client
+def stream(events, ping_seconds: float = 99.0, stays_for: int | None = None, client: Client | None = None) -> Client:
+    """Send ``events`` to a client that stays for so many of them, or to the end."""
+    client = client or Client(stays_for)
 
-    return asyncio.run(run())
+    async def run() -> None:
+        response = EventStream(events, ping_seconds)
+        await asyncio.wait_for(response({"type": "http"}, client.receive, client.send), 60)
+
+    asyncio.run(run())
+    return client
+
+
+async def pinged(client: Client, times: int) -> None:
+    while client.text.count(": ping\n\n") < times:
+        await asyncio.sleep(0.01)
 
 
 def test_what_is_yielded_is_sent():
@@ -81,22 +89,27 @@ def test_an_unforeseen_error_does_not_tell_its_details(caplog):
 
 
 def test_a_comment_keeps_a_silent_stream_alive():
+    client = Client(None)
+
     async def events():
-        await asyncio.sleep(0.3)
+        await pinged(client, 2)
         yield b"data: 1\n\n"
 
-    text = stream(events(), ping_seconds=0.05).text
+    text = stream(events(), ping_seconds=0.02, client=client).text
     assert text.startswith(": ping\n\n: ping\n\n")
     assert text.endswith("data: 1\n\n")
 
 
 def test_an_error_after_a_comment_is_an_event():
+    client = Client(None)
+
     async def events():
-        await asyncio.sleep(0.1)
+        await pinged(client, 1)
         raise refuse(400, "Too long.")
         yield b""
 
-    assert json.loads(stream(events(), ping_seconds=0.03).text.split("data: ")[1])["error"]["message"] == "Too long."
+    text = stream(events(), ping_seconds=0.02, client=client).text
+    assert json.loads(text.split("data: ")[1])["error"]["message"] == "Too long."
 
 
 def test_a_client_that_leaves_closes_the_generator():
@@ -109,7 +122,7 @@ def test_a_client_that_leaves_closes_the_generator():
         finally:
             is_closed.append(True)
 
-    stream(events(), leave_after=0.05)
+    stream(events(), stays_for=1)
     assert is_closed == [True]
 
 

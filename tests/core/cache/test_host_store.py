@@ -27,7 +27,7 @@ def blob(n_bytes: int = 64) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
 
 def settle(store: HostStore) -> None:
     """Let everything be read and written."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while store.write_behind() or store.is_writing:
         assert time.monotonic() < deadline
         store.wait(0.01)

@@ -206,7 +206,7 @@ def test_two_at_once_make_it_once(tmp_path):
     def first(progress: QuantiseProgress) -> None:
         if progress.phase is Phase.QUANTISING:
             first_writes.set()
-            second_waits.wait(20)
+            second_waits.wait(60)
 
     both = plan(tmp_path)
     thread = threading.Thread(target=run_second)

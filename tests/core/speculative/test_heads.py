@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from core.cost_model import Calibration, CostModel
 from core.engine import Engine
 from core.errors import LoadFailed
 from core.head_loading import why_left_out, why_no_mtp
@@ -24,6 +23,7 @@ from core.sampling_params import SamplingParams
 from core.speculative.hidden_window import LONGEST_WINDOW
 from models.model_facts import read_model
 from tests.support import gguf_factory, head_factory
+from tests.support.drafters import price
 from tests.support.engines import (
     EMBER,
     FOX,
@@ -162,8 +162,7 @@ def test_a_head_that_knows_fewer_words_drafts_those(tmp_path: Path) -> None:
 def test_a_head_that_pays_is_used_by_itself(kind: str) -> None:
     n_accepted = 0
     with use(counting(kind, 16, step=0), n_slots=1) as engine:
-        assert engine._speculator is not None
-        engine._speculator._cost = CostModel(Calibration({1: 0.010, 8: 0.012, 64: 0.030}))  # whatever else runs here
+        price(engine, {1: 0.010, 8: 0.012, 64: 0.030}, 0.001)
         for turn in range(3):
             prompt = tuple(token + 300 * turn for token in COUNTING)
             n_accepted += complete(engine, prompt, max_tokens=120, sampling=ENDLESS)[1].receipt.n_accepted
@@ -173,9 +172,9 @@ def test_a_head_that_pays_is_used_by_itself(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["mtp random", "eagle3 random"])
 def test_a_useless_head_is_soon_left_alone(settings: dict[str, Setting], kind: str) -> None:
     with use(settings[kind], speculation="auto") as engine:
+        price(engine, {1: 0.010, 2: 0.014, 4: 0.02, 64: 0.2}, 0.001, credit=0.02)
         for _ in range(3):
             complete(engine, max_tokens=100, sampling=ENDLESS)
-        assert engine._speculator is not None
         assert engine._speculator.stats.drafted_at[0] < 45, "of 300 tokens"
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from core.cost_model import Calibration, CostModel
 from core.engine import Engine
 from core.events import RequestEvent
 from core.head_loading import why_no_mtp
@@ -19,6 +18,7 @@ from core.rollback import Checkpoints, Cut
 from core.sampling_params import SamplingParams
 from models.model_facts import read_model
 from tests.support import gguf_factory, hybrid_factory
+from tests.support.drafters import price
 from tests.support.engines import (
     FOX,
     GREEDY_WITH_LOGPROBS,
@@ -189,18 +189,16 @@ def test_a_head_says_the_same_after_many_steps_as_when_it_reads_the_text_at_once
     assert sum(agreed) >= 0.9 * len(agreed), "only rounding at near-ties may change what a head says"
 
 
-def priced(engine: Engine) -> Engine:
+def priced(engine: Engine, **options: float) -> Engine:
     """Let drafting be decided by the times of a larger model: steps of this one are hardly longer than the deciding."""
-    assert engine._speculator is not None
-    engine._speculator._cost = CostModel(Calibration({1: 0.010, 2: 0.012, 4: 0.016, 16: 0.040}))
-    head_of(engine).cost = CostModel(Calibration({1: 0.001}))
+    price(engine, {1: 0.010, 2: 0.012, 4: 0.016, 16: 0.040}, 0.001, **options)
     return engine
 
 
 @pytest.mark.parametrize("architecture", BOTH_WAYS)
 def test_a_useless_head_is_soon_left_alone(architecture: str) -> None:
     with use(architecture, "random", speculation="auto") as engine:
-        priced(engine)
+        priced(engine, credit=0.02)
         for _ in range(3):
             complete(engine, max_tokens=100, sampling=ENDLESS)
         assert engine._speculator is not None
@@ -220,9 +218,7 @@ def test_side_by_side_all_draft_equally_many_or_none(architecture: str) -> None:
     """llama.cpp evaluates requests of such models one after the other where their rows differ in number."""
     drafted: list[list[int]] = []
     with use(architecture, speculation="auto") as engine:
-        speculator = priced(engine)._speculator
-        assert speculator is not None
-        speculator._cost = CostModel(Calibration({1: 0.010, 2: 0.0102, 4: 0.0105, 16: 0.012}))  # rows are cheap
+        price(engine, {1: 0.010, 2: 0.0102, 4: 0.0105, 16: 0.012}, 0.001)  # rows are cheap
         decode = engine._runner.run
 
         def noting(todo: Plan, events: list[RequestEvent]) -> Plan:

@@ -17,7 +17,7 @@ from core.speculative.drafter import Chain, Guess
 from core.speculative.tree import Tip
 from tests.support import gguf_factory
 from tests.support.chi_square import assert_same_distribution, third_tokens
-from tests.support.drafters import OracleDrafter, RandomDrafter, use_drafter
+from tests.support.drafters import OracleDrafter, RandomDrafter, price, use_drafter
 from tests.support.engines import (
     EMBER,
     EMBER_DRAFT,
@@ -228,7 +228,7 @@ def short_text(engine: Engine) -> tuple[str, list[int], list[tuple[int, float]]]
 def test_nothing_is_drafted_beyond_the_end_of_a_text(plain: Engine, drafting: Engine, depth: int | None) -> None:
     prompt, text, reply = short_text(plain)
     speculator = use_drafter(drafting, OracleDrafter(4096, text, wrong_every=10_000), depth)
-    speculator._cost = CostModel(Calibration({1: 0.01, 64: 0.0101}))  # drafts are worth it, whatever else runs here
+    price(drafting, {1: 0.01, 64: 0.0101})  # drafts are worth it
     _, _, ledger = complete(drafting, prompt, max_tokens=60, sampling=GREEDY_WITH_LOGPROBS)
     assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), reply)
     assert speculator.stats.n_drafted == speculator.stats.n_accepted > 5
@@ -248,7 +248,7 @@ def test_a_drafter_that_sees_the_end_everywhere_changes_no_text_and_is_found_out
     drafter = Pessimist(4096)
     before = drafter.table.rate(0)
     speculator = use_drafter(drafting, drafter, width=width)
-    speculator._cost = CostModel(Calibration({1: 0.01, 64: 0.0101}))  # drafts are worth a try
+    price(drafting, {1: 0.01, 64: 0.0101})  # drafts are worth a try
     _, _, ledger = complete(drafting, FOX, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
     assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), expected(plain, FOX, 30))
     assert speculator.stats.n_drafted == 0

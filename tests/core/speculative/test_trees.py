@@ -28,7 +28,7 @@ from core.speculative.speculator import Speculator
 from core.speculative.tree import Tip, Tree
 from core.tree_shape import TreeShape
 from tests.support.chi_square import assert_same_distribution, third_tokens
-from tests.support.drafters import RandomDrafter, use_drafter
+from tests.support.drafters import RandomDrafter, price, use_drafter
 from tests.support.engines import (
     EMBER,
     EMBER_DRAFT,
@@ -126,8 +126,7 @@ def drafts_of_steps(engine: Engine, ledger: Ledger) -> Iterator[tuple[int, Share
 
 
 def speed_of_rows_is_that_of_a_gpu(engine: Engine) -> None:
-    assert engine._speculator is not None
-    engine._speculator._cost = CostModel(Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130}))
+    price(engine, {1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130}, 0.0005)
 
 
 @pytest.mark.parametrize("width", [2, 3, None])
@@ -239,7 +238,7 @@ def test_trees_are_drafted_where_rows_are_nearly_free_and_chains_where_not() -> 
         shapes = [share.shape for _, share in drafts_of_steps(engine, Ledger())]
         assert sum(shape is not None for shape in shapes) > len(shapes) // 2
         dear = {1: 0.0100, 2: 0.0160, 4: 0.0260, 8: 0.0500, 64: 0.5}
-        engine._speculator._cost = CostModel(Calibration(dear))
+        price(engine, dear, 0.0005)
         submit(engine, "1", FOX, max_tokens=40, sampling=ENDLESS)
         shapes = [share.shape for _, share in drafts_of_steps(engine, Ledger())]
         assert all(shape is None for shape in shapes)

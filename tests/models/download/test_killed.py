@@ -91,20 +91,21 @@ def test_two_processes_download_a_file_once(start, server):
     first = start()
     read_until(first, 100_000)
     second = start()
-    outputs = [process.communicate(timeout=30)[0].splitlines() for process in (first, second)]
+    outputs = [process.communicate(timeout=60)[0].splitlines() for process in (first, second)]
     assert (outputs[0][-1], outputs[1][-1]) == ("done", "was there")
     assert server.n_content_bytes < 1.1 * len(CONTENT)
 
 
 def test_the_lock_goes_with_its_process(start, server):
-    server.fault(FILE, Fault(bytes_per_second=1e6))
+    server.fault(FILE, Fault(bytes_per_second=2e5))
     first = start()
-    read_until(first, 200_000)
+    read_until(first, 100_000)
     second = start()
-    time.sleep(0.3)
+    assert second.stdout is not None
+    assert second.stdout.readline(), "it says that it waits"
     first.send_signal(signal.SIGKILL)
     server.heal()
-    assert second.communicate(timeout=30)[0].splitlines()[-1] == "done"
+    assert second.communicate(timeout=60)[0].splitlines()[-1] == "done"
     assert server.n_content_bytes < 1.3 * len(CONTENT)
 
 

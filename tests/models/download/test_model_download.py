@@ -223,7 +223,8 @@ def test_the_network_may_fail_in_many_ways(fault, pull, server, folder, hub_with
     if fault.cut_after == 1:
         server.repos[REPO].files = {FILE: CONTENT[:40]}
     server.fault(FILE, fault)
-    pull(of=hub_with(timeout=0.3))
+    is_silent = fault.stall_after is not None or fault.cut_after == 0
+    pull(of=hub_with(timeout=0.3 if is_silent else 60), patience=60)
     assert is_right(folder, server.repos[REPO].files[FILE])
 
 
@@ -565,11 +566,16 @@ def test_a_downloaded_model_is_listed_and_a_partial_one_is_not(pull, server, fol
 
 
 def test_two_downloads_of_one_file_fetch_it_once(pull, server, folder):
-    server.fault(FILE, Fault(bytes_per_second=3e6))
+    server.fault(FILE, Fault(bytes_per_second=2e5))
     seen, results = [], []
 
+    def saw(progress):
+        seen.append(progress.phase)
+        if progress.phase is Phase.OTHER_INSTANCE:
+            server.heal()
+
     def second():
-        results.append(pull(report=lambda progress: seen.append(progress.phase)))
+        results.append(pull(report=saw))
 
     other = threading.Thread(target=second)
     started = threading.Event()
@@ -580,7 +586,7 @@ def test_two_downloads_of_one_file_fetch_it_once(pull, server, folder):
             other.start()
 
     results.append(pull(report=report))
-    other.join(20)
+    other.join(60)
     assert sorted(result.was_there for result in results) == [False, True]
     assert Phase.OTHER_INSTANCE in seen
     assert server.n_content_bytes < 1.2 * len(CONTENT)
@@ -590,5 +596,5 @@ def test_a_server_that_is_gone_from_the_start(hub_with, folder):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
-    with pytest.raises(Exception, match="cannot be reached"):
-        ModelDownload(hub_with(address=address), Wish(REPO), folder, OPTIONS).run()
+        with pytest.raises(Exception, match="cannot be reached"):
+            ModelDownload(hub_with(address=address), Wish(REPO), folder, OPTIONS).run()

@@ -14,7 +14,7 @@ from models.download.queue import DownloadQueue
 from tests.support.hub_server import Fault
 
 CONTENT = random.Random(3).randbytes(800_000)
-OPTIONS = DownloadOptions(piece_bytes=1 << 16, record_bytes=1 << 14, patience=2, retry=0.01, reserve_bytes=0)
+OPTIONS = DownloadOptions(piece_bytes=1 << 16, record_bytes=1 << 14, patience=60, retry=0.01, reserve_bytes=0)
 NAMES = ("one", "two", "three")
 
 
@@ -43,7 +43,7 @@ def slow(server, name: str) -> None:
 
 def wait_for(queue: DownloadQueue, reached) -> None:
     done = threading.Event()
-    for _ in range(500):
+    for _ in range(3_000):
         if reached(queue.jobs):
             return
         done.wait(0.02)

@@ -32,7 +32,7 @@ def server() -> Iterator[HubServer]:
 
 @pytest.fixture
 def hub(server: HubServer) -> Hub:
-    return Hub(HubSettings(server.address, timeout=5))
+    return Hub(HubSettings(server.address, timeout=60))
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -141,11 +142,13 @@ DEEP = {
 
 
 def test_a_deep_reply_shows_its_stages_and_what_they_took(qtbot, window: MainWindow, server: FakeServer) -> None:
-    server.stages, server.deep, server.delay = STAGES, DEEP, 0.15
+    server.stages, server.deep, server.steps = STAGES, DEEP, threading.Semaphore(0)
     choose(qtbot, window, Speed.DEEP)
     window.desk.send("A hard question")
     for stage in STAGES:
+        server.steps.release()
         qtbot.waitUntil(lambda stage=stage: last_view(window).stages.stage == stage["stage"])
+    server.steps.release(len(server.pieces))
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     view = last_view(window)
     assert view.stages.isHidden()
@@ -155,8 +158,8 @@ def test_a_deep_reply_shows_its_stages_and_what_they_took(qtbot, window: MainWin
 
 @pytest.mark.parametrize("at", range(len(STAGES)))
 def test_a_deep_reply_can_be_stopped_at_each_stage(qtbot, window: MainWindow, server: FakeServer, at: int) -> None:
-    server.stages, server.delay, server.pieces = [*STAGES[: at + 1]], 0.1, ["word "] * 200
-    server.stages += [STAGES[at]] * 50
+    # The last stage goes on until somebody leaves.
+    server.stages, server.delay = [*STAGES[:at], *[STAGES[at]] * 10_000], 0.01
     choose(qtbot, window, Speed.DEEP)
     window.desk.send("A hard question")
     qtbot.waitUntil(lambda: last_view(window).stages.stage == STAGES[at]["stage"])

@@ -20,7 +20,6 @@ from ui.main_window import MainWindow
 
 REPO = "acme/fox-GGUF"
 SMALL = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
-LONG = {"timeout": 20_000}
 
 
 def names(page: LibraryPage) -> list[str]:
@@ -28,19 +27,19 @@ def names(page: LibraryPage) -> list[str]:
 
 
 def listed(qtbot, page: LibraryPage, name: str) -> None:
-    qtbot.waitUntil(lambda: name in names(page), **LONG)
+    qtbot.waitUntil(lambda: name in names(page))
 
 
 def found(qtbot, page: LibraryPage, words: str = "fox") -> None:
     page.show_tab(FIND)
     page.finder.field.setText(words)
-    qtbot.waitUntil(lambda: [row.key for row in page.finder.list.rows.rows] == [REPO], **LONG)
+    qtbot.waitUntil(lambda: [row.key for row in page.finder.list.rows.rows] == [REPO])
 
 
 def opened(qtbot, page: LibraryPage) -> None:
     found(qtbot, page)
     page.finder.list.choose(REPO)
-    qtbot.waitUntil(lambda: page.finder.pane.repository is not None, **LONG)
+    qtbot.waitUntil(lambda: page.finder.pane.repository is not None)
 
 
 def test_before_the_first_list_came_nobody_is_told_that_there_are_no_models(qtbot, page: LibraryPage) -> None:
@@ -57,10 +56,10 @@ def test_models_of_this_machine_are_listed_and_described(qtbot, page: LibraryPag
     details = page.models.details
     assert details.title.text() == "Ember"
     assert (details.facts.facts["Architecture"], details.facts.facts["Last used"]) == ("llama", "–")
-    qtbot.waitUntil(details.header.isVisible, **LONG)
+    qtbot.waitUntil(details.header.isVisible)
     assert details.header.facts["Chat template"] == "yes"
     assert not details.remove.isVisible()
-    qtbot.waitUntil(details.machine.facts.isVisible, **LONG)
+    qtbot.waitUntil(details.machine.facts.isVisible)
     assert details.machine.facts.facts["Expected"] == "not known yet"
     assert "The speed is not known yet: ./slipstream doctor measures" in details.machine.sentence.text()
 
@@ -81,7 +80,7 @@ def test_files_that_come_and_go_are_noticed(qtbot, page: LibraryPage, models_fol
     page.models.list.choose("new")
     (models_folder / "new.gguf").unlink()
     page.models.look()
-    qtbot.waitUntil(lambda: "new" not in names(page), **LONG)
+    qtbot.waitUntil(lambda: "new" not in names(page))
     assert page.models.panes.side.isHidden()
 
 
@@ -107,9 +106,9 @@ def test_a_model_goes_to_the_trash_only_after_asking(qtbot, page: LibraryPage, m
         box = page.window().findChildren(QMessageBox)[-1]
         assert "mine" in box.text()
         box.buttons()[answer].click()
-        qtbot.waitUntil(lambda is_there=is_there: ("mine" in names(page)) is is_there, **LONG)
+        qtbot.waitUntil(lambda is_there=is_there: ("mine" in names(page)) is is_there)
     assert not (models_folder / "mine.gguf").exists()
-    qtbot.waitUntil(lambda: page.toast.text == "mine is in the trash", **LONG)
+    qtbot.waitUntil(lambda: page.toast.text == "mine is in the trash")
 
 
 def test_a_folder_is_imported_and_one_without_models_is_told(qtbot, page: LibraryPage, tmp_path: Path) -> None:
@@ -118,7 +117,7 @@ def test_a_folder_is_imported_and_one_without_models_is_told(qtbot, page: Librar
     page.models.import_folder(str(tmp_path / "of mine"))
     listed(qtbot, page, "own")
     page.models.import_folder(str(tmp_path / "nowhere"))
-    qtbot.waitUntil(lambda: "does not exist" in page.models.banner.text, **LONG)
+    qtbot.waitUntil(lambda: "does not exist" in page.models.banner.text)
 
 
 def test_the_list_is_filtered(qtbot, page: LibraryPage) -> None:
@@ -133,13 +132,13 @@ def test_the_list_is_filtered(qtbot, page: LibraryPage) -> None:
 
 def test_the_list_to_begin_with_and_a_search(qtbot, page: LibraryPage) -> None:
     page.show_tab(FIND)
-    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 5, **LONG)
+    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 5)
     assert page.finder.head.text() == "To begin with"
     found(qtbot, page)
     page.finder.field.setText("nothing has this name")
-    qtbot.waitUntil(lambda: page.finder.state.title.text() == "Nothing was found", **LONG)
+    qtbot.waitUntil(lambda: page.finder.state.title.text() == "Nothing was found")
     page.finder.field.clear()
-    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 5, **LONG)
+    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 5)
 
 
 def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_folder: Path) -> None:
@@ -150,19 +149,19 @@ def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_
         ("Q4_K_M", "500 KB"), ("Q8_0", "2 MB"), ("mmproj-F16", "9 KB"),
     ]  # fmt: skip
     assert pane.list.key == "fox-Q4_K_M.gguf"
-    qtbot.waitUntil(lambda: pane.list.key == "fox-Q8_0.gguf", **LONG)
+    qtbot.waitUntil(lambda: pane.list.key == "fox-Q8_0.gguf")
     assert pane.recommendation.text().startswith("Recommended here: Q8_0, the best quality that fits")
     assert [row.badge for row in pane.list.rows.rows] == ["", "recommended", ""]
     pane.list.choose("fox-Q4_K_M.gguf")
-    qtbot.waitUntil(lambda: "incomplete" in pane.advice.text(), **LONG)
+    qtbot.waitUntil(lambda: "incomplete" in pane.advice.text())
     pane.list.choose("fox-Q8_0.gguf")
-    qtbot.waitUntil(pane.facts.isVisible, **LONG)
+    qtbot.waitUntil(pane.facts.isVisible)
     assert pane.facts.facts["Parameters"] == "2 M"
     expected, full = (pane.facts.facts[label] for label in ("Expected speed", "At 1,024 tokens"))
     speeds = f"{expected.replace('tok/s', 'tokens/s')} here, {full.replace(' tok/s', '')} behind 1,024 tokens."
     assert pane.recommendation.text().endswith(speeds)
     pane.download.click()
-    qtbot.waitUntil(lambda: pane.download.text() == "Downloaded", **LONG)
+    qtbot.waitUntil(lambda: pane.download.text() == "Downloaded")
     pane.download.click()
     assert page.downloads.isVisible()
     (row,) = page.downloads.rows.values()
@@ -172,27 +171,27 @@ def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_
     page.models.list.choose("fox-Q8_0")
     assert page.models.details.facts.facts["Verified"].startswith("yes")
     page.downloads.clear.click()
-    qtbot.waitUntil(lambda: page.downloads.rows == {}, **LONG)
+    qtbot.waitUntil(lambda: page.downloads.rows == {})
 
 
 def test_a_download_is_paused_resumed_and_cancelled(qtbot, page: LibraryPage, hub: HubServer) -> None:
-    hub.fault("fox-Q8_0.gguf", Fault(bytes_per_second=3e5))
+    hub.fault("fox-Q8_0.gguf", Fault(bytes_per_second=1e5))
     opened(qtbot, page)
     page.finder.pane.list.choose("fox-Q8_0.gguf")
     page.finder.pane.download.click()
-    qtbot.waitUntil(lambda: "MB/s" in _line(page), **LONG)
+    qtbot.waitUntil(lambda: "MB/s" in _line(page))
     assert page.tabs[DOWNLOADS].text() == "Downloads  1"
     assert page.window().rail.buttons["library"]._is_busy  # type: ignore[attr-defined]
     page.show_tab(DOWNLOADS)
     (row,) = page.downloads.rows.values()
     assert 0 < row.bar.value() < 1_000
     row.toggle.click()
-    qtbot.waitUntil(lambda: _line(page).startswith("Paused"), **LONG)
+    qtbot.waitUntil(lambda: _line(page).startswith("Paused"))
     assert row.toggle.accessibleName() == "Resume"
     row.toggle.click()
-    qtbot.waitUntil(lambda: "MB/s" in _line(page), **LONG)
+    qtbot.waitUntil(lambda: "MB/s" in _line(page))
     row.cancel.click()
-    qtbot.waitUntil(lambda: page.downloads.stack.currentWidget() is page.downloads.state, **LONG)
+    qtbot.waitUntil(lambda: page.downloads.stack.currentWidget() is page.downloads.state)
 
 
 def _line(page: LibraryPage) -> str:
@@ -202,16 +201,16 @@ def _line(page: LibraryPage) -> str:
 def test_a_library_that_dies_in_a_download_comes_back_and_goes_on(
     qtbot, page: LibraryPage, window: MainWindow, hub: HubServer, models_folder: Path
 ) -> None:
-    hub.fault("fox-Q8_0.gguf", Fault(bytes_per_second=3e5))
+    hub.fault("fox-Q8_0.gguf", Fault(bytes_per_second=1e5))
     opened(qtbot, page)
     page.finder.pane.list.choose("fox-Q8_0.gguf")
     page.finder.pane.download.click()
-    qtbot.waitUntil(lambda: "MB/s" in _line(page), **LONG)
+    qtbot.waitUntil(lambda: "MB/s" in _line(page))
     before = window.link.process_id
     os.kill(before, 9)
-    qtbot.waitUntil(lambda: "starting again" in page.downloads.banner.text, **LONG)
+    qtbot.waitUntil(lambda: "starting again" in page.downloads.banner.text)
     hub.heal()
-    qtbot.waitUntil(lambda: "Downloaded" in _line(page), **LONG)
+    qtbot.waitUntil(lambda: "Downloaded" in _line(page))
     assert page.downloads.banner.text == ""
     assert window.link.process_id not in (0, before)
     assert (models_folder / REPO / "fox-Q8_0.gguf").read_bytes() == SMALL
@@ -223,25 +222,25 @@ def test_without_a_network_the_hub_is_told_and_the_list_to_begin_with_stays(
     page.show_tab(FIND)
     hub.fault("/api/models", Fault(status=500))
     page.finder.field.setText("fox")
-    qtbot.waitUntil(lambda: "has a problem" in page.finder.state.text.text(), **LONG)
+    qtbot.waitUntil(lambda: "has a problem" in page.finder.state.text.text())
     hub.heal()
     page.finder.state.button.click()
-    qtbot.waitUntil(lambda: [row.key for row in page.finder.list.rows.rows] == [REPO], **LONG)
+    qtbot.waitUntil(lambda: [row.key for row in page.finder.list.rows.rows] == [REPO])
     page.finder.field.clear()
-    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 5, **LONG)
+    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 5)
 
 
 def test_a_gated_repository_leads_to_the_settings(qtbot, page: LibraryPage, hub: HubServer) -> None:
     hub.repos[REPO].gated = "manual"
     opened(qtbot, page)
     assert "Gated" in page.finder.pane.note.text()
-    qtbot.waitUntil(lambda: "gated" in page.finder.pane.advice.text(), **LONG)
+    qtbot.waitUntil(lambda: "gated" in page.finder.pane.advice.text())
     page.settings_button.click()
     (dialog,) = page.window().findChildren(HubDialog)
-    qtbot.waitUntil(lambda: dialog.address.text() == hub.address, **LONG)
+    qtbot.waitUntil(lambda: dialog.address.text() == hub.address)
     dialog.token.setText("hf_bad")
     dialog.log_in.click()
-    qtbot.waitUntil(lambda: "does not accept" in dialog.problem.text(), **LONG)
+    qtbot.waitUntil(lambda: "does not accept" in dialog.problem.text())
     assert dialog.token.text() == ""
     dialog.close()
 
@@ -284,9 +283,7 @@ def test_the_recommended_row_is_in_sight_in_a_small_window(
     opened(qtbot, page)
     page.finder.panes.show_details(True, by_hand=True)
     pane = page.finder.pane
-    qtbot.waitUntil(
-        lambda: "Which" not in pane.recommendation.text() and pane.advice.text() != "Reading its header…", **LONG
-    )
+    qtbot.waitUntil(lambda: "Which" not in pane.recommendation.text() and pane.advice.text() != "Reading its header…")
     chosen = pane.list.currentIndex()
     assert pane.list.key == "fox-Q8_0.gguf"
     assert pane.list.viewport().rect().contains(pane.list.visualRect(chosen))

@@ -21,8 +21,6 @@ from ui.library.library_link import LOST
 from ui.library.library_page import DOWNLOADS, LibraryPage
 from ui.library.quantise_dialog import QuantiseDialog
 
-LONG = {"timeout": 20_000}
-
 
 @pytest.fixture
 def fox(models_folder: Path) -> Path:
@@ -37,11 +35,11 @@ def slow_fox(models_folder: Path) -> Path:
 
 
 def opened(qtbot, page: LibraryPage, name: str = "fox-F16") -> QuantiseDialog:
-    qtbot.waitUntil(lambda: name in listed(page), **LONG)
+    qtbot.waitUntil(lambda: name in listed(page))
     page.models.list.choose(name)
     page.models.details.smaller.click()
     dialog = page.window().findChildren(QuantiseDialog)[-1]
-    qtbot.waitUntil(lambda: dialog.offer is not None, **LONG)
+    qtbot.waitUntil(lambda: dialog.offer is not None)
     return dialog
 
 
@@ -50,7 +48,7 @@ def listed(page: LibraryPage) -> list[str]:
 
 
 def closed(qtbot, page: LibraryPage) -> None:
-    qtbot.waitUntil(lambda: page.window().findChildren(QuantiseDialog) == [], **LONG)
+    qtbot.waitUntil(lambda: page.window().findChildren(QuantiseDialog) == [])
 
 
 def is_at_work(dialog: QuantiseDialog) -> bool:
@@ -60,7 +58,7 @@ def is_at_work(dialog: QuantiseDialog) -> bool:
 def begun(qtbot, page: LibraryPage) -> QuantiseDialog:
     dialog = opened(qtbot, page)
     dialog.make.click()
-    qtbot.waitUntil(lambda: is_at_work(dialog), **LONG)
+    qtbot.waitUntil(lambda: is_at_work(dialog))
     return dialog
 
 
@@ -88,12 +86,12 @@ def test_a_copy_is_made_and_shown_by_the_keyboard_alone(qtbot, page: LibraryPage
     QTest.keyClick(dialog.list, Qt.Key.Key_Down)
     wanted = dialog.name.placeholderText()
     QTest.keyClick(dialog.list, Qt.Key.Key_Return)
-    qtbot.waitUntil(dialog.show_it.isVisible, **LONG)
+    qtbot.waitUntil(dialog.show_it.isVisible)
     assert "loads" in dialog.row.line.text()
     assert dialog.show_it.isDefault()
     QTest.keyClick(dialog, Qt.Key.Key_Return)
     closed(qtbot, page)
-    qtbot.waitUntil(lambda: page.models.list.key == wanted, **LONG)
+    qtbot.waitUntil(lambda: page.models.list.key == wanted)
     assert fox.exists()
 
 
@@ -106,8 +104,8 @@ def test_what_is_quantised_already_needs_a_word(qtbot, page: LibraryPage) -> Non
     QTest.keyClick(dialog.anyway, Qt.Key.Key_Space)
     assert dialog.make.isEnabled()
     dialog.make.click()
-    qtbot.waitUntil(dialog.show_it.isVisible, **LONG)
-    qtbot.waitUntil(lambda: "ember-Q4_K_M" in listed(page), **LONG)
+    qtbot.waitUntil(dialog.show_it.isVisible)
+    qtbot.waitUntil(lambda: "ember-Q4_K_M" in listed(page))
 
 
 def test_a_refused_name_is_a_sentence_and_another_can_be_given(qtbot, page: LibraryPage, fox: Path) -> None:
@@ -115,13 +113,13 @@ def test_a_refused_name_is_a_sentence_and_another_can_be_given(qtbot, page: Libr
     dialog.name.setFocus()
     QTest.keyClicks(dialog.name, "../fox")
     QTest.keyClick(dialog.name, Qt.Key.Key_Return)
-    qtbot.waitUntil(dialog.problem.isVisible, **LONG)
+    qtbot.waitUntil(dialog.problem.isVisible)
     assert "cannot be a model's name" in dialog.problem.text()
     dialog.name.selectAll()
     QTest.keyClicks(dialog.name, "vixen")
     assert not dialog.problem.isVisible()
     QTest.keyClick(dialog.name, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: "vixen" in listed(page), **LONG)
+    qtbot.waitUntil(lambda: "vixen" in listed(page))
 
 
 def test_closing_the_dialog_does_not_end_the_copy(qtbot, page: LibraryPage, slow_fox: Path) -> None:
@@ -136,11 +134,11 @@ def test_closing_the_dialog_does_not_end_the_copy(qtbot, page: LibraryPage, slow
     page.show_tab(DOWNLOADS)
     (row,) = page.downloads.copies.rows.values()
     assert row.isVisible()
-    qtbot.waitUntil(lambda: row.quantising.phase == Quantising.DONE, **LONG)
+    qtbot.waitUntil(lambda: row.quantising.phase == Quantising.DONE)
     assert page.tabs[DOWNLOADS].text() == DOWNLOADS
-    qtbot.waitUntil(lambda: "fox-Q4_K_M" in listed(page), **LONG)
+    qtbot.waitUntil(lambda: "fox-Q4_K_M" in listed(page))
     row.cancel.click()
-    qtbot.waitUntil(lambda: page.downloads.copies.rows == {}, **LONG)
+    qtbot.waitUntil(lambda: page.downloads.copies.rows == {})
     assert page.downloads.stack.currentWidget() is page.downloads.state
 
 
@@ -149,9 +147,9 @@ def test_a_cancelled_copy_leaves_nothing_and_another_can_be_chosen(
 ) -> None:
     dialog = begun(qtbot, page)
     dialog.stop.click()
-    qtbot.waitUntil(lambda: dialog.stack.currentWidget() is dialog.chooser, **LONG)
-    qtbot.waitUntil(lambda: files_of(models_folder) == ["fox-F16.gguf"], **LONG)
-    qtbot.waitUntil(dialog.make.isEnabled, **LONG)
+    qtbot.waitUntil(lambda: dialog.stack.currentWidget() is dialog.chooser)
+    qtbot.waitUntil(lambda: files_of(models_folder) == ["fox-F16.gguf"])
+    qtbot.waitUntil(dialog.make.isEnabled)
     assert not dialog.problem.isVisible()
 
 
@@ -160,11 +158,11 @@ def test_a_library_that_dies_says_so_and_leaves_nothing(
 ) -> None:
     dialog = begun(qtbot, page)
     os.kill(page._link.process_id, signal.SIGKILL)
-    qtbot.waitUntil(dialog.problem.isVisible, **LONG)
+    qtbot.waitUntil(dialog.problem.isVisible)
     assert dialog.problem.text() == LOST
     assert dialog.stack.currentWidget() is dialog.chooser
     assert page._link.quantisings == ()
-    qtbot.waitUntil(lambda: files_of(models_folder) == ["fox-F16.gguf"], **LONG)
+    qtbot.waitUntil(lambda: files_of(models_folder) == ["fox-F16.gguf"])
 
 
 def test_a_copy_that_fails_is_a_sentence_and_another_can_be_chosen(
@@ -175,10 +173,10 @@ def test_a_copy_that_fails_is_a_sentence_and_another_can_be_chosen(
     shutil.rmtree(models_folder / ".partial" / "quantised", ignore_errors=True)
     (models_folder / ".partial" / "quantised").write_text("a file where a folder belongs")
     dialog.make.click()
-    qtbot.waitUntil(dialog.row.problem.isVisible, **LONG)
+    qtbot.waitUntil(dialog.row.problem.isVisible)
     assert "quantised" in dialog.row.problem.text()
     dialog.stop.click()
-    qtbot.waitUntil(lambda: dialog.stack.currentWidget() is dialog.chooser, **LONG)
+    qtbot.waitUntil(lambda: dialog.stack.currentWidget() is dialog.chooser)
 
 
 def test_the_smallest_model_says_that_it_cannot_be_made_smaller(qtbot, page: LibraryPage, models_folder: Path) -> None:

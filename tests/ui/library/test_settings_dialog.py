@@ -19,7 +19,6 @@ from ui.library.setting_words import LOADING, REPLIES
 from ui.library.settings_dialog import SettingsDialog
 
 EMBER = STARTER_FOLDER / "ember-q8_0.gguf"
-LONG = {"timeout": 20_000}
 
 
 @pytest.fixture
@@ -28,11 +27,11 @@ def store(tmp_path: Path) -> ModelSettingsStore:
 
 
 def opened(qtbot, page: LibraryPage, name: str = "ember-q8_0") -> SettingsDialog:
-    qtbot.waitUntil(lambda: name in [row.key for row in page.models.list.rows.rows], **LONG)
+    qtbot.waitUntil(lambda: name in [row.key for row in page.models.list.rows.rows])
     page.models.list.choose(name)
     page.models.details.settings.click()
     dialog = page.window().findChildren(SettingsDialog)[-1]
-    qtbot.waitUntil(dialog.form.isEnabled, **LONG)
+    qtbot.waitUntil(dialog.form.isEnabled)
     return dialog
 
 
@@ -45,7 +44,7 @@ def typed(dialog: SettingsDialog, name: str, text: str) -> None:
 
 
 def closed(qtbot, page: LibraryPage) -> None:
-    qtbot.waitUntil(lambda: page.window().findChildren(SettingsDialog) == [], **LONG)
+    qtbot.waitUntil(lambda: page.window().findChildren(SettingsDialog) == [])
 
 
 def test_every_setting_is_there_with_what_is_recommended(qtbot, page: LibraryPage) -> None:
@@ -97,14 +96,14 @@ def test_what_is_changed_is_kept_and_said(qtbot, page: LibraryPage, store: Model
     dialog.save.click()
     closed(qtbot, page)
     assert store.of(EMBER) == ModelSettings(ctx=512, temperature=0.3, system="Be brief.\nPlease.", draft="none")
-    qtbot.waitUntil(lambda: "are saved" in page.toast.text, **LONG)
+    qtbot.waitUntil(lambda: "are saved" in page.toast.text)
     assert "loaded next" in page.toast.text
     again = opened(qtbot, page)
     assert again.rows["draft"].value == "none"
     typed(again, "temperature", "0.4")
     again.save.click()
     closed(qtbot, page)
-    qtbot.waitUntil(lambda: page.toast.text == "The settings of ember-q8_0 are saved.", **LONG)
+    qtbot.waitUntil(lambda: page.toast.text == "The settings of ember-q8_0 are saved.")
 
 
 def test_a_wrong_value_has_its_sentence_beside_it_and_nothing_is_kept(
@@ -116,7 +115,7 @@ def test_a_wrong_value_has_its_sentence_beside_it_and_nothing_is_kept(
     assert "Top P must be" in dialog.rows["top_p"].problem.text()  # when the field is left
     dialog.rows["top_p"].say(None)
     QTest.keyClick(dialog, Qt.Key.Key_Return)
-    qtbot.waitUntil(dialog.rows["top_p"].problem.isVisible, **LONG)
+    qtbot.waitUntil(dialog.rows["top_p"].problem.isVisible)
     assert "Top P must be" in dialog.rows["top_p"].problem.text()
     assert not dialog.rows["threads"].problem.isVisible()
     assert store.of(EMBER) == ModelSettings()
@@ -158,7 +157,7 @@ def test_a_file_that_cannot_be_written_is_told_and_the_dialog_stays(qtbot, page:
     (tmp_path / "slipstream" / "config").write_text("a file where a folder belongs")
     typed(dialog, "top_k", "7")
     dialog.save.click()
-    qtbot.waitUntil(dialog.problem.isVisible, **LONG)
+    qtbot.waitUntil(dialog.problem.isVisible)
     assert "models.json" in dialog.problem.text()
     assert dialog.save.isEnabled()
 
@@ -166,7 +165,7 @@ def test_a_file_that_cannot_be_written_is_told_and_the_dialog_stays(qtbot, page:
 def test_the_keyboard_reaches_every_field_in_their_order(qtbot, page: LibraryPage) -> None:
     dialog = opened(qtbot, page)
     dialog.activateWindow()
-    qtbot.waitUntil(lambda: QApplication.focusWidget() is dialog.rows["ctx"].field, **LONG)
+    qtbot.waitUntil(lambda: QApplication.focusWidget() is dialog.rows["ctx"].field)
     for name in list(dialog.rows)[1:]:
         QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
         assert QApplication.focusWidget() is dialog.rows[name].field, name
@@ -175,7 +174,7 @@ def test_the_keyboard_reaches_every_field_in_their_order(qtbot, page: LibraryPag
 def test_a_broken_model_has_none(qtbot, page: LibraryPage, models_folder: Path) -> None:
     (models_folder / "broken.gguf").write_bytes(b"no model")
     page.models.look()
-    qtbot.waitUntil(lambda: page.models.list.rows.rowCount() == 3, **LONG)
+    qtbot.waitUntil(lambda: page.models.list.rows.rowCount() == 3)
     page.models.list.choose("broken")
     assert not page.models.details.settings.isVisible()
     assert not page.models.details.smaller.isVisible()
