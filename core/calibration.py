@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from core.llama.devices import list_devices
 from core.llama.model import Model
 from core.llama.system import features
 from core.measurements import Measurements, measurement_key
+from core.meter import ReadCost
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +26,14 @@ _log = logging.getLogger(__name__)
 _WIDTHS = (1, 4, 2, 8, 16, 3, 6, 12, 64, 5, 9, 32, 24, 128)
 _BUDGET_SECONDS = 0.3
 _REPEATS = 3
-_FILL = 256
+# Cached tokens cost rows time: measured with so many rows behind so many tokens, where filling the cache takes at most
+# this share of the time. Fewer tokens say nothing.
+_KV_ROWS, _FILL, _LEAST_FILL, _FILL_SHARE = 4, 256, 128, 0.35
+# What is measured differs from the time to read as many bytes of weights by at most so much: rows share what they read
+# on a GPU, and on a processor each head goes through the keys on its own, at a rate below that of weights.
+_LEAST_KV, _MOST_KV = 0.25, 20.0
+# To pass over a masked cell takes such a share of the time to attend to it (measured: 0.01 to 0.02).
+_SKIPPED_SHARE = 0.02
 
 
 def steps_key(path: str, model: Model, n_gpu_layers: int, *conditions: object) -> str:
@@ -37,45 +46,65 @@ def steps_key(path: str, model: Model, n_gpu_layers: int, *conditions: object) -
 
 
 def cost_model_of(
-    context: Context, n_ubatch: int, measured: Measurements, key: str, make_batch: Callable[[int], Batch] = Batch
+    context: Context,
+    n_ubatch: int,
+    measured: Measurements,
+    key: str,
+    reads: ReadCost,
+    make_batch: Callable[[int], Batch] = Batch,
+    *,
+    skips_masked: bool = False,
 ) -> CostModel:
-    """Return the cost model of a context from what was measured before under ``key``, or measure now."""
+    """Return the cost model of a context from what was measured before under ``key``, or measure now.
+
+    ``reads`` says what its steps read. ``skips_masked`` is for kernels that pass over cells that a row does not see.
+    """
     known = measured.recall(key)
     try:
         if known is not None:
             seconds = {int(rows): float(took) for rows, took in known["seconds"].items()}
-            return CostModel(Calibration(seconds, float(known["kv_seconds"])))
+            return CostModel(Calibration(seconds, float(known["kv_seconds"]), float(known["idle_share"])))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         _log.warning("A kept calibration could not be read")
-    calibration = calibrate(context, n_ubatch, make_batch=make_batch)
-    measured.keep(key, {"seconds": dict(calibration.seconds), "kv_seconds": calibration.kv_seconds})
+    kv_share = reads.cell / max(reads.weights.read_by(1), 1)
+    calibration = calibrate(
+        context, n_ubatch, kv_share, make_batch=make_batch, idle_share=_SKIPPED_SHARE if skips_masked else 1.0
+    )
+    measured.keep(key, asdict(calibration))
     return CostModel(calibration)
 
 
 def calibrate(
     context: Context,
     n_ubatch: int,
+    kv_share: float = 0.0,
     budget: float = _BUDGET_SECONDS,
     make_batch: Callable[[int], Batch] = Batch,
+    idle_share: float = 1.0,
 ) -> Calibration:
     """Return measured step times of an empty context, which is empty again afterwards.
 
-    One and four rows are always measured, further widths while ``budget`` (seconds) lasts. ``make_batch`` makes a
-    batch of a capacity: rows of heads carry a state.
+    One and four rows are always measured, what cached tokens cost and further widths while ``budget`` (seconds) lasts.
+    A cached token has ``kv_share`` of the bytes of the weights, and ``idle_share`` of its time is what one of another
+    text costs. ``make_batch`` makes a batch of a capacity: rows of heads carry a state.
     """
     widest = min(context.n_outputs, n_ubatch, context.n_cells // 2)
     limit = min(n_ubatch, context.n_cells // 2)
     batch = make_batch(max(limit, 1))
     deadline = time.perf_counter() + budget
     seconds: dict[int, float] = {}
+    behind = 0.0
     _run(context, batch, 1, 0, widest)
     for width in _WIDTHS:
         if width > limit or (len(seconds) >= 2 and time.perf_counter() > deadline):
             continue
         seconds[width] = _fastest(context, batch, width, 0, widest, deadline)
-    kv_seconds = _kv_slope(context, batch, seconds[1], widest, deadline)
+        if width == _KV_ROWS:
+            behind = _kv_slope(context, batch, seconds[width], widest, budget)
     context.clear()
-    return Calibration(plausible(seconds), kv_seconds)
+    by_bytes = kv_share * min(seconds.values())
+    kv_seconds = min(max(behind, _LEAST_KV * by_bytes), _MOST_KV * by_bytes) if behind else by_bytes
+    return Calibration(plausible(seconds), kv_seconds, idle_share)
 
 
 def _fastest(context: Context, batch: Batch, width: int, position: int, widest: int, deadline: float) -> float:
@@ -105,14 +134,18 @@ def _run(context: Context, batch: Batch, width: int, position: int, widest: int)
     return time.perf_counter() - began
 
 
-def _kv_slope(context: Context, batch: Batch, empty: float, widest: int, deadline: float) -> float:
-    """Return the seconds that each cached token adds to a row."""
-    fill = min(_FILL, batch.capacity, context.n_cells // 2)
-    if fill < _FILL // 2 or time.perf_counter() > deadline:
+def _kv_slope(context: Context, batch: Batch, empty: float, widest: int, budget: float) -> float:
+    """Return the seconds that each cached token adds to a row; 0 where filling the cache would take too long.
+
+    ``empty`` is what as many rows take in an empty cache.
+    """
+    affordable = int(_FILL_SHARE * budget * _KV_ROWS / empty)
+    fill = min(_FILL, batch.capacity, context.n_cells // 2, affordable)
+    if fill < _LEAST_FILL:
         return 0.0
     _run(context, batch, fill, 0, widest)
-    full = _fastest(context, batch, 1, fill, widest, deadline)
-    return max(full - empty, 0.0) / fill
+    full = _fastest(context, batch, _KV_ROWS, fill, widest, time.perf_counter() + _FILL_SHARE * budget)
+    return max(full - empty, 0.0) / (fill * _KV_ROWS)
 
 
 def plausible(seconds: dict[int, float]) -> dict[int, float]:

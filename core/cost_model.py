@@ -35,11 +35,13 @@ class Calibration:
     """Measured step times.
 
     ``seconds`` maps rows in the batch to seconds with an empty cache; ``kv_seconds`` is what each cached token that a
-    row attends to adds.
+    row attends to adds. One of other texts, which it does not attend to, adds ``idle_share`` of that: nothing where the
+    kernel skips what is masked.
     """
 
     seconds: Mapping[int, float]
     kv_seconds: float = 0.0
+    idle_share: float = 1.0
 
     def __post_init__(self) -> None:
         # Written so that what is not a number fails too.
@@ -47,6 +49,8 @@ class Calibration:
             raise ValueError("a calibration needs positive times for one row or more")
         if not 0 <= self.kv_seconds < _ENDLESS:
             raise ValueError("a calibration needs a time for each cached token, or zero")
+        if not 0 <= self.idle_share <= 1:
+            raise ValueError("a cached token of another text costs no more than one of the own")
 
 
 class CostModel:
@@ -60,7 +64,7 @@ class CostModel:
 
     def __init__(self, calibration: Calibration) -> None:
         """Begin with measured times; those between measured widths are interpolated."""
-        self._kv_seconds = calibration.kv_seconds
+        self._kv_seconds, self._idle_share = calibration.kv_seconds, calibration.idle_share
         self._drift = 1.0
         self._slowdowns: tuple[float, ...] | None = None
         self._n_observed = 0
@@ -78,6 +82,10 @@ class CostModel:
         base = self._base[rows] if rows <= _FINE_ROWS else _interpolate(self._wide, rows)
         seconds = (base + self._kv_seconds * kv) * self._drift
         return seconds if self._slowdowns is None else seconds * self._slowdowns[kind_of(rows)]
+
+    def idle_time(self, rows: int, n_idle: int) -> float:
+        """Return the seconds that a step of ``rows`` rows takes longer because of ``n_idle`` tokens of other texts."""
+        return self.time(rows, round(self._idle_share * rows * n_idle)) - self.time(rows)
 
     def own_time(self, rows: int, kv: int = 0) -> float:
         """Return ``time`` as it would be if nothing was slowed down."""
@@ -150,7 +158,7 @@ class CostModel:
         """Return the present estimate in the form of a calibration, to be kept for the next start."""
         fine = {rows: self._base[rows] * self._drift for rows in range(1, _FINE_ROWS + 1)}
         wide = {rows: seconds * self._drift for rows, seconds in self._wide.items() if rows > _FINE_ROWS}
-        return Calibration(fine | wide, self._kv_seconds * self._drift)
+        return Calibration(fine | wide, self._kv_seconds * self._drift, self._idle_share)
 
 
 def _interpolate(known: Mapping[int, float], rows: int) -> float:

@@ -80,8 +80,8 @@ def mtp_head(target: Target) -> MtpHead:
     width = heads.hidden_width(target.model)
     context = _context(target, target.model, is_mtp=True)
     try:
-        cost = _cost(target, context, width, target.options.model_path, target.model, "mtp")
         reads = ReadCost.of_mtp_head(target.facts, _KV_TYPE)
+        cost = _cost(target, context, width, target.options.model_path, target.model, "mtp", reads)
         return MtpHead(
             context,
             target.context,
@@ -127,8 +127,8 @@ def eagle_head(target: Target, path: str) -> Eagle3Head:
             raise _refusal(target, path, reason)
         context = _context(target, model, borrows=True)
         try:
-            cost = _cost(target, context, heads.embedding_width(model), path, model, EAGLE3)
             reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
+            cost = _cost(target, context, heads.embedding_width(model), path, model, EAGLE3, reads)
             width = heads.embedding_width(target.model)
             return Eagle3Head(
                 model,
@@ -171,8 +171,10 @@ def _context(target: Target, model: Model, *, is_mtp: bool = False, borrows: boo
     return context
 
 
-def _cost(target: Target, context: Context, width: int, path: str, model: Model, kind: str) -> CostModel:
+def _cost(
+    target: Target, context: Context, width: int, path: str, model: Model, kind: str, reads: ReadCost
+) -> CostModel:
     options = target.options
     conditions = (kind, options.devices, options.flash_attention, options.n_ubatch)
     key = steps_key(path, model, target.n_gpu_layers, target.threads, *conditions)
-    return cost_model_of(context, options.n_ubatch, target.measured, key, partial(StateBatch, width=width))
+    return cost_model_of(context, options.n_ubatch, target.measured, key, reads, partial(StateBatch, width=width))

@@ -166,7 +166,10 @@ def _build(
         context.set_threads(threads.decode, threads.few, threads.many)
         conditions = (options.devices, options.flash_attention, options.cache_type, options.n_ubatch, options.n_cpu_moe)
         key = steps_key(options.model_path, model, n_gpu_layers, threads, *conditions)
-        cost = cost_model_of(context, options.n_ubatch, measured, key)
+        reads = ReadCost.of(facts, options.cache_type)
+        # llama.cpp's flash attention on a processor passes over masked cells (ggml-cpu/ops.cpp).
+        skips_masked = not n_gpu_layers and options.flash_attention != "off"
+        cost = cost_model_of(context, options.n_ubatch, measured, key, reads, skips_masked=skips_masked)
         rollback = choose_rollback(context, cost, is_recurrent=model.is_recurrent, window=shape.window)
         target = Target(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured)
         speculator = _speculator(target, cost, rollback)
@@ -259,7 +262,8 @@ def _load_draft(target: Target, path: str) -> DraftModel:
         raise
     conditions = ("draft", options.devices, options.flash_attention, options.n_ubatch)
     key = steps_key(path, model, n_gpu_layers, threads, *conditions)
-    cost = cost_model_of(context, options.n_ubatch, target.measured, key)
+    reads = ReadCost.of(facts, "f16")
+    cost = cost_model_of(context, options.n_ubatch, target.measured, key, reads)
     return DraftModel(
         model,
         context,
@@ -267,7 +271,7 @@ def _load_draft(target: Target, path: str) -> DraftModel:
         n_slots=options.n_slots,
         n_branches=n_side_branches,
         n_vocab=target.context.n_vocab,
-        reads=ReadCost.of(facts, "f16"),
+        reads=reads,
         threads=thread_control(context, cost, threads, n_gpu_layers),
     )
 

@@ -65,6 +65,5 @@ class StepBooks:
                 speculator.step_done(reading.n_sequences, gain.n_sampled, reading.plain, reading.decode)
             self._meter.record(reading, began, ended, gain.n_sampled, gain.n_drafted, gain.n_accepted)
             if n_idle:
-                # Rows attend to all cells in use, also to those of texts that are not theirs.
-                rent += self._cost.time(rows, kv + rows * n_idle) - self._cost.time(rows, kv)
+                rent += self._cost.idle_time(rows, n_idle)
         slots.charge(rent)

@@ -1,10 +1,14 @@
-"""What is believed of the steps measured at load."""
+"""What is measured of a model's steps at load, and what of it is believed."""
 
 from __future__ import annotations
 
 import pytest
 
-from core.calibration import plausible
+from core.calibration import calibrate, plausible
+from core.llama.context import Context
+from core.meter import ReadCost
+from models.model_facts import read_model
+from tests.support.engines import EMBER, open_engine
 
 
 def test_a_step_that_took_longer_than_its_rows_one_by_one_was_disturbed() -> None:
@@ -17,3 +21,31 @@ def test_a_step_that_took_longer_than_its_rows_one_by_one_was_disturbed() -> Non
 def test_steps_in_the_curve_are_believed() -> None:
     curve = {1: 0.010, 2: 0.0177, 4: 0.0262, 8: 0.0262, 9: 0.045, 16: 0.05, 64: 0.2}
     assert plausible(curve) == curve
+
+
+def test_what_a_cached_token_costs_is_known_also_where_there_is_no_time_to_measure_it() -> None:
+    facts = ReadCost.of(read_model(EMBER), "f16")
+    share = facts.cell / facts.weights.read_by(1)
+    with open_engine(n_ctx=1024, speculation="off") as engine:
+        context: Context = engine._context
+        hasty = calibrate(context, 512, share, budget=0.0)
+        assert hasty.kv_seconds == pytest.approx(share * hasty.seconds[1], rel=0.01)
+        assert set(hasty.seconds) == {1, 4}
+        thorough = calibrate(context, 512, share, budget=5.0)
+        least = share * min(thorough.seconds.values())
+        assert 0.2 * least < thorough.kv_seconds < 21 * least
+        assert context.last_position(0) == -1, "the context is empty again"
+        assert engine.cost.time(1, 500) > engine.cost.time(1), "an engine's own steps cost more behind a long text"
+
+
+def test_a_calibration_that_knows_nothing_of_the_bytes_says_nothing_of_cached_tokens() -> None:
+    with open_engine(n_ctx=1024, speculation="off") as engine:
+        assert calibrate(engine._context, 512).kv_seconds == 0.0
+
+
+def test_texts_that_a_kernel_passes_over_are_worth_keeping_and_others_are_not() -> None:
+    for flash_attention, share in (("auto", 0.02), ("off", 1.0)):
+        with open_engine(n_ctx=512, speculation="off", flash_attention=flash_attention) as engine:
+            own = engine.cost.time(1, 10_000) - engine.cost.time(1)
+            assert own > 0
+            assert engine.cost.idle_time(1, 10_000) == pytest.approx(share * own, rel=0.01)

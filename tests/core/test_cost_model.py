@@ -164,6 +164,19 @@ def test_an_impossible_calibration_is_refused(seconds: dict[int, float]) -> None
         Calibration(seconds)
 
 
+def test_texts_that_are_passed_over_cost_their_share() -> None:
+    attended, skipped = (CostModel(Calibration({1: 0.010, 8: 0.010}, 1e-6, share)) for share in (1.0, 0.02))
+    assert attended.idle_time(4, 1000) == pytest.approx(attended.time(4, 4000) - attended.time(4))
+    assert skipped.idle_time(4, 1000) == pytest.approx(0.02 * attended.idle_time(4, 1000))
+    assert skipped.snapshot().idle_share == 0.02
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, math.nan])
+def test_an_impossible_share_is_refused(share: float) -> None:
+    with pytest.raises(ValueError, match="another text"):
+        Calibration({1: 1.0}, 0.0, share)
+
+
 @pytest.mark.parametrize("kv_seconds", [-1e-9, math.nan, math.inf])
 def test_an_impossible_slope_is_refused(kv_seconds: float) -> None:
     with pytest.raises(ValueError, match="calibration"):

@@ -17,7 +17,7 @@ from core.cost_model import Calibration
 from core.errors import BadOption, DraftRefused, LoadFailed, ModelDoesNotFit
 from core.events import EngineState, Phase
 from core.loading import load_engine
-from core.measurements import measurement_key, physical_cores
+from core.measurements import Measurements, measurement_key, physical_cores
 from core.memory_fit import context_size, need_of
 from core.options import EngineOptions, KvType
 from core.request import Request
@@ -29,7 +29,6 @@ from tests.support.engines import (
     EMBER,
     EMBER_DRAFT,
     GREEDY_WITH_LOGPROBS,
-    Remembered,
     assert_same_up_to_a_near_tie,
     chat,
     complete,
@@ -186,7 +185,7 @@ def test_what_was_measured_is_used_again_and_nonsense_is_measured_anew(
 
 
 def test_what_was_measured_of_a_draft_holds_for_the_options_it_was_measured_with() -> None:
-    measured = Remembered()
+    measured = Measurements(None)
     options = EngineOptions(str(EMBER), n_ctx=256, n_slots=1, n_threads=1, draft_path=str(EMBER_DRAFT))
     counts = []
     for flash_attention in ("auto", "off", "auto"):
