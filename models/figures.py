@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 def size(n_bytes: float) -> str:
-    """Return bytes as "4.9 GB", "12 MB", "3 KB" or "640 B"; never rounded down to nothing."""
+    """Return bytes as "4.9 GB", "12 MB", "1.5 MB", "3 KB" or "640 B"; never rounded down to nothing."""
     n = float(n_bytes)
     for unit in ("B", "KB", "MB"):
         if n < 999.5:
-            return f"{n:.0f} {unit}"
+            return f"{n:.1f} MB" if unit == "MB" and n < 9.95 else f"{n:.0f} {unit}"
         n /= 1000
     return f"{n:,.1f} GB"
 

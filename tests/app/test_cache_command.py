@@ -35,7 +35,7 @@ def test_a_size_is_shown_in_a_unit_that_makes_it_short() -> None:
         "0 B",
         "999 B",
         "2 KB",
-        "2 MB",
+        "2.4 MB",
         "7.3 GB",
     ]
 

@@ -143,7 +143,7 @@ def test_where_no_context_fits_none_is_offered():
 def test_no_memory_is_said_with_both_numbers():
     judgement = judge(FACTS, machine(host=8_000_000))
     assert (judgement.verdict, judgement.speed) == (Verdict.NO, None)
-    assert "8 MB is free" in judgement.sentence
+    assert "8.0 MB is free" in judgement.sentence
     assert "It needs 24 MB on CPU" in judgement.sentence
 
 

@@ -14,7 +14,7 @@ from core.guidance.constraint import Constraint
 from core.sampling_params import SamplingParams
 from core.speculative.forced import Forced
 from core.speculative.speculator import Speculator
-from tests.support.engines import FOX, chat, complete, open_engine, run, submit
+from tests.support.engines import FOX, SURE, chat, complete, open_engine, run, submit
 
 GREEDY = SamplingParams(temperature=0)
 KEYS = ("favourite_breakfast", "greatest_adventure_so_far", "what_the_neighbours_say")
@@ -95,11 +95,11 @@ def test_a_model_that_spells_otherwise_is_right(plain: Engine, drafting: Engine)
 def test_guided_and_free_requests_are_drafted_for_side_by_side(plain: Engine, drafting: Engine) -> None:
     requests = {"json": SCHEMA, "sentence": SENTENCE, "free": None}
     expected = {
-        name: complete(plain, FOX, max_tokens=60, sampling=GREEDY, constraint=constraint)[0]
+        name: complete(plain, SURE, max_tokens=60, sampling=GREEDY, constraint=constraint)[0]
         for name, constraint in requests.items()
     }
     for name, constraint in requests.items():
-        submit(drafting, name, FOX, max_tokens=60, constraint=constraint)
+        submit(drafting, name, SURE, max_tokens=60, constraint=constraint)
     ledger = run(drafting)
     assert ledger.text == expected
     assert ledger.ended["free"].receipt.n_drafted == 0

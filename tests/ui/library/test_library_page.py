@@ -146,7 +146,7 @@ def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_
     opened(qtbot, page)
     pane = page.finder.pane
     assert [(row.title, row.right) for row in pane.list.rows.rows] == [
-        ("Q4_K_M", "500 KB"), ("Q8_0", "2 MB"), ("mmproj-F16", "9 KB"),
+        ("Q4_K_M", "500 KB"), ("Q8_0", "1.8 MB"), ("mmproj-F16", "9 KB"),
     ]  # fmt: skip
     assert pane.list.key == "fox-Q4_K_M.gguf"
     qtbot.waitUntil(lambda: pane.list.key == "fox-Q8_0.gguf")
