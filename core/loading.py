@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from core.attention_choice import choose_attention
 from core.bandwidth import remembered
 from core.cache_loading import make_slots
 from core.calibration import cost_model_of, steps_key
@@ -70,6 +71,9 @@ def load_engine(
     found = fit(facts, options, machine_with(gpus, cache_folder), compute_bytes)
     options, n_gpu_layers, size = found.options, found.n_gpu_layers, found.size
     notices += found.notices
+    if measured is None:
+        measured = Measurements(cache_folder / MEASURED_FILE if cache_folder else None)
+    options = choose_attention(facts, options, size.n_cells, n_gpu_layers, measured)
     draft_path = options.draft_path if options.draft_path and options.speculation != "off" else ""
     model = Model(
         options.model_path,
@@ -82,8 +86,6 @@ def load_engine(
         progress=_never_stop(progress),
     )
     try:
-        if measured is None:
-            measured = Measurements(cache_folder / MEASURED_FILE if cache_folder else None)
         try:
             engine, threads = _build(model, facts, options, size, n_gpu_layers, measured, cache_folder)
         except DraftRefused as error:

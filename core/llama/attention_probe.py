@@ -1,0 +1,89 @@
+"""How long attention takes, by llama.cpp's two ways to compute it: in one kernel, and as products of matrices.
+
+Each is built as ``llm_graph_context::build_attn_mha`` (llama-graph.cpp) builds it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+from core.llama.library import declare, ggml
+from core.llama.op_timer import F16, F32, Nodes, OpTimer, P, Scratch, attention, find_device, mul_mat, permute
+
+_softmax = declare(ggml, "ggml_soft_max_ext", P, P, P, P, ctypes.c_float, ctypes.c_float)
+_contiguous = declare(ggml, "ggml_cont", P, P, P)
+# Enough layers that a processor's own caches do not hold all keys.
+_N_LAYERS = 4
+_MASK_ROWS = 64
+_SCALE = 0.1
+
+
+class Heads(NamedTuple):
+    """The heads of a layer: how many ask, how many have keys and values, and how long these are."""
+
+    n_heads: int
+    n_key_heads: int
+    key_length: int
+    value_length: int
+
+
+class AttentionTimes(NamedTuple):
+    """Seconds of one layer: by flash attention, and by products of matrices with the scores between them."""
+
+    flash: float
+    products: float
+
+
+def by_flash(heads: Heads, n_rows: int, n_cells: int, n_layers: int, kind: int = F16) -> Nodes:
+    """Return what makes ``n_layers`` of flash attention to cells of a ``ggml_type``."""
+
+    def cells(scratch: Scratch, length: int) -> Any:
+        # The heads of a cell lie side by side.
+        return permute(scratch.values, scratch.matrix(kind, length, heads.n_key_heads, n_cells), 0, 2, 1, 3)
+
+    def nodes(scratch: Scratch) -> list[Any]:
+        query = scratch.row(heads.key_length, n_rows, heads.n_heads)
+        mask = scratch.row(n_cells, _MASK_ROWS, kind=F16)
+        pairs = [(cells(scratch, heads.key_length), cells(scratch, heads.value_length)) for _ in range(n_layers)]
+        return [attention(scratch.values, query, keys, values, mask, _SCALE, 0.0, 0.0) for keys, values in pairs]
+
+    return nodes
+
+
+def by_products(heads: Heads, n_rows: int, n_cells: int, n_layers: int) -> Nodes:
+    """Return what makes ``n_layers`` of attention to cells of F16 without flash attention."""
+
+    def layer(scratch: Scratch, query: Any, mask: Any) -> Any:
+        cells = scratch.matrix(F16, heads.key_length, heads.n_key_heads, n_cells)
+        scores = mul_mat(scratch.values, permute(scratch.values, cells, 0, 2, 1, 3), query)
+        weights = _softmax(scratch.values, scores, mask, _SCALE, 0.0)
+        # Values lie by their own place here, not by cell.
+        found = mul_mat(scratch.values, scratch.matrix(F16, n_cells, heads.value_length, heads.n_key_heads), weights)
+        return _contiguous(scratch.values, permute(scratch.values, found, 0, 2, 1, 3))
+
+    def nodes(scratch: Scratch) -> list[Any]:
+        query = scratch.row(heads.key_length, n_rows, heads.n_heads)
+        mask = scratch.row(n_cells, _MASK_ROWS, kind=F32)
+        return [layer(scratch, query, mask) for _ in range(n_layers)]
+
+    return nodes
+
+
+def time_attention(
+    heads: Heads, n_rows: int, n_cells: int, *, n_threads: int, seconds: float = 0.02
+) -> AttentionTimes | None:
+    """Time ``n_rows`` rows that attend to ``n_cells`` cells of F16 on the processor, for about ``seconds`` each way.
+
+    None where this build cannot compute them.
+    """
+    device = find_device("CPU")
+    if device is None:
+        return None
+    timer = OpTimer(device, "cpu", n_threads, seconds)
+    shape = (heads, n_rows, n_cells, _N_LAYERS)
+    try:
+        flash, products = timer.time(by_flash(*shape), timer.plain), timer.time(by_products(*shape), timer.plain)
+    finally:
+        timer.close()
+    return AttentionTimes(flash / _N_LAYERS, products / _N_LAYERS) if flash and products else None
