@@ -23,8 +23,8 @@ _PROBED = ((1, 1024), (4, 1024))
 # Flash attention takes less memory: products must take at most such a share of its time on the whole, and in no case
 # longer.
 _WORTH, _NO_LOSS = 0.85, 1.0
-# Scores of all rows of a step lie in memory at once: at most so many bytes more than by flash attention.
-_MOST_EXTRA = 512 << 20
+# Scores of all rows of a step lie in memory at once: for speed alone, at most such a part of what is free.
+_MOST_EXTRA = 1 / 8
 # Types of cells that the products can read: values lie in the cache in another order.
 _PLAIN_TYPES = ("f16",)
 
@@ -77,7 +77,8 @@ def _has_room(facts: ModelFacts, options: EngineOptions, n_cells: int) -> bool:
         estimate(facts, n_cells, n_slots=options.n_slots, n_ubatch=options.n_ubatch, flash_attention=is_flash)
         for is_flash in (True, False)
     )
-    return by_products.total - by_flash.total <= _MOST_EXTRA and fits(by_products, free_memory())
+    free = free_memory()
+    return by_products.total - by_flash.total <= _MOST_EXTRA * free and fits(by_products, free)
 
 
 def _shares(heads: Heads, n_threads: int, time_it: Timer) -> list[float]:

@@ -85,7 +85,7 @@ def test_what_was_asked_for_and_what_must_be_is_not_changed() -> None:
 
 
 def test_where_scores_would_take_the_memory_it_is_not_thought_about() -> None:
-    assert chosen(Stopwatch(), n_cells=200_000) == "auto"
+    assert chosen(Stopwatch(), n_cells=20_000_000) == "auto"
 
 
 def test_both_ways_take_time_and_longer_with_more_cells() -> None:
