@@ -13,7 +13,7 @@ from core.llama.context import Context, DecodeStatus
 
 
 class BareLoop:
-    """A context of its own on an engine's model, with the engine's cells, threads and outputs, and nothing around it.
+    """A context of its own on an engine's model, with its cells, threads, outputs and attention, and nothing around it.
 
     Its own, so that its steps and the engine's can alternate: on a machine whose speed drifts by the second, only
     steps that are neighbours in time can be compared to a percent.
@@ -32,6 +32,7 @@ class BareLoop:
             n_batch=theirs.n_batch,
             n_ubatch=engine._n_ubatch,
             n_threads=n_threads,
+            flash_attention=theirs.flash_attention,
         )
 
     def start(self, texts: Sequence[npt.NDArray[np.int32]]) -> None:

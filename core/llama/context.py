@@ -122,6 +122,7 @@ class Context:
         self.n_snapshots = int(L.llama_n_rs_seq(self._context))
         self.n_ubatch = int(L.llama_n_ubatch(self._context))
         self.n_outputs = n_outputs
+        self.flash_attention = flash_attention
         self._logits_address = 0
         self._logits = np.empty((0, self.n_vocab), np.float32)
         # By the number of rows.

@@ -12,6 +12,6 @@ def test_a_small_run_compares_what_is_chosen_with_both_ways(run_bench: Callable[
     for row in report["rows"]:
         times = {way: row[f"{way}_ms"] for way in ("flash", "products", "auto")}
         assert all(value > 0 for value in times.values())
-        assert row["best"] == min(("flash", "products"), key=lambda way: times[way])
+        assert times[row["best"]] <= min(times["flash"], times["products"]) + 0.01
     assert report["summary"].keys() == {"auto_vs_best_min", "auto_vs_flash_128"}
     assert report["summary"]["auto_vs_best_min"] == min(row["auto_vs_best"] for row in report["rows"])

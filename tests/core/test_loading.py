@@ -188,7 +188,7 @@ def test_what_was_measured_of_a_draft_holds_for_the_options_it_was_measured_with
     measured = Measurements(None)
     options = EngineOptions(str(EMBER), n_ctx=256, n_slots=1, n_threads=1, draft_path=str(EMBER_DRAFT))
     counts = []
-    for flash_attention in ("auto", "off", "auto"):
+    for flash_attention in ("on", "off", "on"):
         engine, _ = load(replace(options, flash_attention=flash_attention), measured=measured)
         engine.close()
         counts.append(len(measured.entries))

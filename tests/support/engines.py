@@ -47,11 +47,16 @@ def load(
 
 @contextmanager
 def open_engine(path: Path = EMBER, *, cache_folder: Path | None = None, **options: Any) -> Iterator[Engine]:
-    """Load a model in this process and close it afterwards; its cache is looked through after each step."""
+    """Load a model in this process and close it afterwards; its cache is looked through after each step.
+
+    Which attention is faster here is not asked: what the model says at near-ties depends on it.
+    """
     from core.llama import log
 
     log.silence()
-    engine, _ = load(EngineOptions(str(path), **{"n_threads": 1, **options}), cache_folder=cache_folder)
+    engine, _ = load(
+        EngineOptions(str(path), **{"n_threads": 1, "flash_attention": "on", **options}), cache_folder=cache_folder
+    )
     step = engine.step
 
     def checked_step() -> list[RequestEvent]:

@@ -62,6 +62,8 @@ def drafting() -> Iterator[Engine]:
 def test_the_text_is_the_same_in_fewer_steps(
     plain: Engine, drafting: Engine, sampling: SamplingParams, constraint: Constraint
 ) -> None:
+    for engine in (plain, drafting):
+        engine.forget_texts()  # the prompt is read in steps of the same width
     before = plain.n_steps
     expected, end, _ = complete(plain, FOX, max_tokens=200, sampling=sampling, constraint=constraint)
     plain_steps = plain.n_steps - before
@@ -85,6 +87,8 @@ def test_a_model_that_spells_otherwise_is_right(plain: Engine, drafting: Engine)
     longest = max([pieces[token] for token in usual[2:]], key=len)
     favoured = max(token for token, piece in enumerate(pieces) if len(piece) > 1 and longest[:-1].startswith(piece))
     sampling = SamplingParams(temperature=0, logit_bias=((favoured, 100.0),))
+    for engine in (plain, drafting):
+        engine.forget_texts()
     expected, _, _ = complete(plain, FOX, max_tokens=60, sampling=sampling, constraint=SENTENCE)
     found, ended, _ = complete(drafting, FOX, max_tokens=60, sampling=sampling, constraint=SENTENCE)
     assert found == expected
