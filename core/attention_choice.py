@@ -2,33 +2,33 @@
 
 llama.cpp takes flash attention wherever it can. On a GPU that is right. On many processors its kernel goes through the
 keys one by one, while the products use the fast kernels of matrices: at a few thousand cached tokens that is several
-times as fast, most of all for the rows of drafts and of requests that share a step.
+times as fast, most of all for the rows of drafts and of requests that share a step. But they are more operations, each
+of which all threads wait for: small models lose more by that in short texts than they win in long ones.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from core.llama.attention_probe import AttentionTimes, Heads, time_attention
+from core.llama.attention_probe import AttentionProbe, AttentionTimes, Heads, probe_attention
 from core.measurements import Measurements, measurement_key, physical_cores
 from core.options import EngineOptions
 from models.memory import estimate, fits, free_memory
 from models.model_facts import ModelFacts
 
 _log = logging.getLogger(__name__)
-# Rows of a step and cells that they attend to, for which both are measured.
-_PROBED = ((1, 1024), (4, 1024))
-# Flash attention takes less memory: products must take at most such a share of its time on the whole, and in no case
-# longer.
-_WORTH, _NO_LOSS = 0.85, 1.0
+# What a step may take by products, as a share of what it takes by flash attention: behind few cells, and behind many.
+_MOST_BEHIND_FEW, _MOST_BEHIND_MANY = 1.02, 0.95
 # Scores of all rows of a step lie in memory at once: for speed alone, at most such a part of what is free.
 _MOST_EXTRA = 1 / 8
 # Types of cells that the products can read: values lie in the cache in another order.
 _PLAIN_TYPES = ("f16",)
 
-Timer = Callable[[Heads, int, int, int], AttentionTimes | None]
+Prober = Callable[[Heads, int], AttentionProbe | None]
 
 
 def choose_attention(
@@ -37,29 +37,19 @@ def choose_attention(
     n_cells: int,
     n_gpu_layers: int,
     measured: Measurements,
-    time_it: Timer = lambda heads, n_rows, n_cells, n_threads: time_attention(
-        heads, n_rows, n_cells, n_threads=n_threads
-    ),
+    probe: Prober = probe_attention,
 ) -> EngineOptions:
     """Return the options with flash attention off where that was asked to be decided and is faster here.
 
-    What ``time_it`` measures is kept in ``measured``.
+    What ``probe`` measures for heads and a number of threads is kept in ``measured``.
     """
     heads = _heads(facts)
     if options.flash_attention != "auto" or n_gpu_layers or options.cache_type not in _PLAIN_TYPES or heads is None:
         return options
     if not _has_room(facts, options, n_cells):
         return options
-    n_threads = options.n_threads or physical_cores()
-    key = measurement_key("attention", *heads, n_threads)
-    known = measured.recall(key)
-    is_better = known.get("products") if known is not None else None
-    if not isinstance(is_better, bool):
-        shares = _shares(heads, n_threads, time_it)
-        _log.info("attention by products takes %s of the time of flash attention", shares)
-        is_better = bool(shares) and max(shares) <= _NO_LOSS and sum(shares) / len(shares) <= _WORTH
-        measured.keep(key, {"products": is_better})
-    return replace(options, flash_attention="off") if is_better else options
+    found = _probed(heads, options.n_threads or physical_cores(), measured, probe)
+    return replace(options, flash_attention="off") if found is not None and _pays(facts, found) else options
 
 
 def _heads(facts: ModelFacts) -> Heads | None:
@@ -81,7 +71,34 @@ def _has_room(facts: ModelFacts, options: EngineOptions, n_cells: int) -> bool:
     return by_products.total - by_flash.total <= _MOST_EXTRA * free and fits(by_products, free)
 
 
-def _shares(heads: Heads, n_threads: int, time_it: Timer) -> list[float]:
-    """Return what products take of the time of flash attention in each case, nothing where one cannot be measured."""
-    found = [time_it(heads, n_rows, n_cells, n_threads) for n_rows, n_cells in _PROBED]
-    return [times.products / times.flash for times in found if times is not None] if all(found) else []
+def _probed(heads: Heads, n_threads: int, measured: Measurements, probe: Prober) -> AttentionProbe | None:
+    key = measurement_key("attention", *heads, n_threads)
+    known = measured.recall(key)
+    try:
+        if known is not None:
+            return _read(known)
+    except (KeyError, TypeError, ValueError):
+        _log.warning("What was measured of attention could not be read")
+    found = probe(heads, n_threads)
+    if found is not None:
+        measured.keep(key, {"few": [*found.few], "many": [*found.many], "bytes_per_second": found.bytes_per_second})
+    return found
+
+
+def _read(known: dict[str, Any]) -> AttentionProbe:
+    few, many = (AttentionTimes(*map(float, known[name])) for name in ("few", "many"))
+    rate = float(known["bytes_per_second"])
+    if not all(0.0 < value < math.inf for value in (*few, *many, rate)):
+        raise ValueError("times and rates are above zero")
+    return AttentionProbe(few, many, rate)
+
+
+def _pays(facts: ModelFacts, found: AttentionProbe) -> bool:
+    """Whether whole steps of one row lose next to nothing behind few cells and win behind many."""
+    weights = facts.active_weights.read_by(1) / found.bytes_per_second
+    n_layers = sum(1 for n_key_heads in facts.n_kv_heads if n_key_heads)
+    few, many = (
+        (weights + n_layers * times.products) / (weights + n_layers * times.flash) for times in (found.few, found.many)
+    )
+    _log.info("steps with attention by products take %.2f of the time behind few tokens, %.2f behind many", few, many)
+    return few <= _MOST_BEHIND_FEW and many <= _MOST_BEHIND_MANY

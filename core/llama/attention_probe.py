@@ -10,11 +10,15 @@ from typing import Any, NamedTuple
 
 from core.llama.library import declare, ggml
 from core.llama.op_timer import F16, F32, Nodes, OpTimer, P, Scratch, attention, find_device, mul_mat, permute
+from models.ggml_types import BY_NAME
 
 _softmax = declare(ggml, "ggml_soft_max_ext", P, P, P, P, ctypes.c_float, ctypes.c_float)
 _contiguous = declare(ggml, "ggml_cont", P, P, P)
-# Enough layers that a processor's own caches do not hold all keys.
+FEW, MANY = 256, 2048
+# Enough layers that a processor's own caches do not hold all keys; matrices of which they hold none.
 _N_LAYERS = 4
+_WIDTH, _N_MATRICES = 2048, 8
+_SECONDS = 0.02
 _MASK_ROWS = 64
 _SCALE = 0.1
 
@@ -33,6 +37,14 @@ class AttentionTimes(NamedTuple):
 
     flash: float
     products: float
+
+
+class AttentionProbe(NamedTuple):
+    """Attention of one row to few and to many cells (``FEW``, ``MANY``), and the bytes of weights read in a second."""
+
+    few: AttentionTimes
+    many: AttentionTimes
+    bytes_per_second: float
 
 
 def by_flash(heads: Heads, n_rows: int, n_cells: int, n_layers: int, kind: int = F16) -> Nodes:
@@ -70,20 +82,28 @@ def by_products(heads: Heads, n_rows: int, n_cells: int, n_layers: int) -> Nodes
     return nodes
 
 
-def time_attention(
-    heads: Heads, n_rows: int, n_cells: int, *, n_threads: int, seconds: float = 0.02
-) -> AttentionTimes | None:
-    """Time ``n_rows`` rows that attend to ``n_cells`` cells of F16 on the processor, for about ``seconds`` each way.
-
-    None where this build cannot compute them.
-    """
+def probe_attention(heads: Heads, n_threads: int) -> AttentionProbe | None:
+    """Measure on the processor, for some tens of milliseconds; None where this build cannot compute one of the ways."""
     device = find_device("CPU")
     if device is None:
         return None
-    timer = OpTimer(device, "cpu", n_threads, seconds)
-    shape = (heads, n_rows, n_cells, _N_LAYERS)
+    timer = OpTimer(device, "cpu", n_threads, _SECONDS)
     try:
-        flash, products = timer.time(by_flash(*shape), timer.plain), timer.time(by_products(*shape), timer.plain)
+        few, many = (_times(timer, heads, n_cells) for n_cells in (FEW, MANY))
+        seconds = timer.time(_weights, timer.plain)
     finally:
         timer.close()
+    if few is None or many is None or not seconds:
+        return None
+    return AttentionProbe(few, many, _N_MATRICES * BY_NAME["q8_0"].bytes_for(_WIDTH * _WIDTH) / seconds)
+
+
+def _times(timer: OpTimer, heads: Heads, n_cells: int) -> AttentionTimes | None:
+    shape = (heads, 1, n_cells, _N_LAYERS)
+    flash, products = timer.time(by_flash(*shape), timer.plain), timer.time(by_products(*shape), timer.plain)
     return AttentionTimes(flash / _N_LAYERS, products / _N_LAYERS) if flash and products else None
+
+
+def _weights(scratch: Scratch) -> list[Any]:
+    row, kind = scratch.row(_WIDTH), BY_NAME["q8_0"].id
+    return [mul_mat(scratch.values, scratch.matrix(kind, _WIDTH, _WIDTH), row) for _ in range(_N_MATRICES)]
