@@ -22,7 +22,7 @@ from models.model_facts import ModelFacts
 
 _log = logging.getLogger(__name__)
 # What a step may take by products, as a share of what it takes by flash attention: behind few cells, and behind many.
-_MOST_BEHIND_FEW, _MOST_BEHIND_MANY = 1.02, 0.95
+_MOST_BEHIND_FEW, _MOST_BEHIND_MANY = 1.05, 0.95
 # Scores of all rows of a step lie in memory at once: for speed alone, at most such a part of what is free.
 _MOST_EXTRA = 1 / 8
 # Types of cells that the products can read: values lie in the cache in another order.
