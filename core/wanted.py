@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
+from core.cache_lines import whole_lines
 from core.context_shape import MOST_SHADOWED, n_branches, n_outputs, n_snapshots
 from core.options import EngineOptions, KvType
 from models.fit.plan import Setting
@@ -51,8 +52,8 @@ def engine_shape(facts: ModelFacts, options: EngineOptions, *, uses_heads: bool)
         n_slots=options.n_slots,
         n_states=1 + n_snapshots(facts, options, options.n_ubatch),
         n_ubatch=options.n_ubatch,
-        n_outputs=n_outputs(options, n_side_branches),
+        n_outputs=whole_lines(n_outputs(options, n_side_branches)),
         flash_attention=options.flash_attention != "off",
-        draft_outputs=max(options.n_slots + n_side_branches, MOST_SHADOWED),
+        draft_outputs=whole_lines(max(options.n_slots + n_side_branches, MOST_SHADOWED)),
         uses_heads=uses_heads,
     )

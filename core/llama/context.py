@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from core.cache_lines import whole_lines
 from core.errors import LoadFailed
 from core.llama.abort_flag import AbortFlag
 from core.llama.batch import Batch
@@ -86,12 +87,14 @@ class Context:
     ) -> None:
         """Allocate the cache and the compute buffers; raises LoadFailed when llama.cpp refuses.
 
-        ``n_outputs`` is the most rows of one batch whose logits are wanted; llama.cpp aborts beyond it.
+        ``n_outputs`` is the most rows of one batch whose logits are wanted, made up to whole cache lines
+        (``whole_lines``); llama.cpp aborts beyond it.
         ``n_snapshots`` asks for the running states after the latest rows of each sequence (``n_rs_seq``).
         ``cuts_windows`` keeps in layers with a sliding window only what is in sight (``swa_full`` off). ``is_mtp``
         runs the model's prediction layers instead of those that answer. A head that has no embeddings of its own
         uses those of ``target``.
         """
+        n_outputs = min(whole_lines(n_outputs), max(n_outputs, n_batch))
         params = L.llama_context_default_params()
         params.n_ctx = n_cells
         params.n_seq_max = n_sequences

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from core.cache_lines import whole_lines
 from core.context_shape import context_shape
 from core.dry_run import dry_run
 from core.errors import LoadFailed
@@ -70,7 +71,7 @@ def load(options: EngineOptions) -> AllocationLog:
 
 
 def output_bytes(n_vocab: int, options: EngineOptions) -> int:
-    return n_vocab * 4 * options.n_slots * 17
+    return n_vocab * 4 * whole_lines(options.n_slots * 17)
 
 
 def test_a_draft_counts():
