@@ -14,12 +14,15 @@ from typing import Any
 import psutil
 
 from core.machine import cpu_name
+from core.rivals import Rivals
 from models.whole_file import write_whole
 
 _log = logging.getLogger(__name__)
 MEASURED_FILE = "measured.json"
 # A file that is larger is none of ours.
 _MOST_CHARACTERS = 4 << 20
+# Others that use a smaller share of the cores leave what is measured as it is.
+_DISTURBING_SHARE = 0.25
 
 
 class Measurements:
@@ -28,20 +31,26 @@ class Measurements:
     ``entries`` are those that this process was told or has measured, also where the file has none of them.
     """
 
-    def __init__(self, path: Path | None, told: Mapping[str, dict[str, Any]] | None = None) -> None:
+    def __init__(
+        self, path: Path | None, told: Mapping[str, dict[str, Any]] | None = None, rivals: Rivals | None = None
+    ) -> None:
         """``path`` need not exist; None keeps nothing. ``told`` counts where the file has nothing."""
         self._path = path
+        self._rivals = rivals or Rivals()
         self.entries = dict(told or {})
 
     def recall(self, key: str) -> dict[str, Any] | None:
-        """Return what was kept for ``key``, or told."""
+        """Return what was kept for ``key``, or told. Where there is nothing, what ``keep`` gets is measured from now."""
         entry = self._read().get(key)
-        return entry if isinstance(entry, dict) else self.entries.get(key)
+        found = entry if isinstance(entry, dict) else self.entries.get(key)
+        if found is None:
+            self._rivals.busy_cores()
+        return found
 
     def keep(self, key: str, entry: dict[str, Any]) -> None:
-        """Remember an entry; not in the file while other programs use the cores: that does not hold for later."""
+        """Remember an entry; not in the file if other programs used the cores since: that does not hold for later."""
         self.entries[key] = entry
-        if self._path is None or cores_are_shared():
+        if self._path is None or are_disturbing(self._rivals):
             return
         entries = self._read()
         entries[key] = entry
@@ -67,11 +76,12 @@ def physical_cores() -> int:
     return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
 
 
-def cores_are_shared() -> bool:
-    """Return True while other programs use the cores."""
-    if not hasattr(os, "getloadavg"):
-        return False
-    return os.getloadavg()[0] > 0.5 * physical_cores()
+def are_disturbing(rivals: Rivals) -> bool:
+    """Return True where others have used so much of the cores since they were asked last that no measurement holds.
+
+    The system's load average would say it too late: it still counts this program's own start, half a minute ago.
+    """
+    return rivals.busy_cores() > _DISTURBING_SHARE * physical_cores()
 
 
 def measurement_key(*parts: object) -> str:

@@ -12,7 +12,8 @@ from typing import Protocol
 from core.bandwidth import Bandwidth, measure, remember
 from core.errors import SlipstreamError
 from core.machine import this_machine
-from core.measurements import cores_are_shared
+from core.measurements import are_disturbing
+from core.rivals import Rivals
 from models.memory import free_memory
 
 _log = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class PeakFinder:
         *,
         quiet: float = _QUIET_SECONDS,
         take: Callable[[], Bandwidth] = lambda: measure(this_machine(), free_memory(), seconds=_MEASURE_SECONDS),
+        rivals: Rivals | None = None,
     ) -> None:
         """``found`` gets bytes per second, on a thread of this object's own; ``folder`` keeps them for next time."""
         self._engine = engine
@@ -50,6 +52,7 @@ class PeakFinder:
         self._found = found
         self._quiet = quiet
         self._take = take
+        self._rivals = rivals or Rivals()
 
     def start(self) -> None:
         """Begin to wait."""
@@ -67,11 +70,12 @@ class PeakFinder:
     def _try(self) -> Bandwidth | None:
         """Return a measurement that nothing disturbed, or None."""
         n_steps = self._engine.n_steps
+        self._rivals.busy_cores()
         time.sleep(self._quiet)
-        if not self._is_quiet(n_steps) or cores_are_shared():
+        if not self._is_quiet(n_steps) or are_disturbing(self._rivals):
             return None
         bandwidth = self._take()
-        return bandwidth if self._is_quiet(n_steps) else None
+        return bandwidth if self._is_quiet(n_steps) and not are_disturbing(self._rivals) else None
 
     def _is_quiet(self, n_steps: int) -> bool:
         return self._engine.is_idle and self._engine.n_steps == n_steps

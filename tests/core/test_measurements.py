@@ -6,12 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from core.measurements import Measurements, measurement_key
+from core.measurements import Measurements, are_disturbing, measurement_key, physical_cores
+from core.rivals import Rivals
 
 
 @pytest.fixture(autouse=True)
 def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.measurements.cores_are_shared", lambda: False)
+    monkeypatch.setattr("core.measurements.are_disturbing", lambda rivals: False)
+
+
+class Clock:
+    """A clock, and a counter of what all cores together did for others."""
+
+    def __init__(self) -> None:
+        self.now = self.seconds = 0.0
+
+    def rivals(self) -> Rivals:
+        return Rivals(lambda: self.now, lambda: self.seconds)
 
 
 def test_entries_are_kept_and_a_broken_file_is_no_harm(tmp_path: Path) -> None:
@@ -34,9 +45,25 @@ def test_nothing_is_kept_without_a_file_or_while_others_use_the_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Measurements(None).keep("a", {"x": 1})
-    monkeypatch.setattr("core.measurements.cores_are_shared", lambda: True)
+    monkeypatch.setattr("core.measurements.are_disturbing", lambda rivals: True)
     Measurements(tmp_path / "m.json").keep("a", {"x": 1})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("share", "is_kept"), [(0.0, True), (0.2, True), (0.3, False), (1.0, False)])
+def test_who_else_worked_counts_from_when_nothing_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, is_kept: bool
+) -> None:
+    monkeypatch.setattr("core.measurements.are_disturbing", are_disturbing)
+    clock = Clock()
+    store = Measurements(tmp_path / "m.json", rivals=clock.rivals())
+    clock.now, clock.seconds = 30.0, 30.0 * physical_cores()  # before: a start, or another program
+    assert store.recall("a") is None
+    clock.now += 0.5
+    clock.seconds += 0.5 * share * physical_cores()
+    store.keep("a", {"x": 1})
+    assert Measurements(tmp_path / "m.json").recall("a") == ({"x": 1} if is_kept else None)
+    assert store.recall("a") == {"x": 1}
 
 
 def test_what_was_told_or_just_measured_counts_where_the_file_has_nothing(
@@ -44,7 +71,7 @@ def test_what_was_told_or_just_measured_counts_where_the_file_has_nothing(
 ) -> None:
     path = tmp_path / "m.json"
     Measurements(path).keep("quiet", {"x": 1})
-    monkeypatch.setattr("core.measurements.cores_are_shared", lambda: True)
+    monkeypatch.setattr("core.measurements.are_disturbing", lambda rivals: True)
     store = Measurements(path, {"told": {"x": 2}, "quiet": {"x": 3}})
     store.keep("busy", {"x": 4})
     assert [store.recall(key) for key in ("told", "quiet", "busy")] == [{"x": 2}, {"x": 1}, {"x": 4}]

@@ -22,7 +22,7 @@ class Engine:
 
 @pytest.fixture(autouse=True)
 def quiet_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.peak_finder.cores_are_shared", lambda: False)
+    monkeypatch.setattr("core.peak_finder.are_disturbing", lambda rivals: False)
 
 
 def test_a_quiet_engine_is_measured_once_and_the_result_is_kept(tmp_path: Path) -> None:
@@ -52,6 +52,15 @@ def test_nothing_is_measured_while_the_engine_works(tmp_path: Path) -> None:
     assert not found.wait(0.1)
     engine.is_idle = True
     assert found.wait(60)
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_what_others_disturbed_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    answers = [when == "before", when == "meanwhile", False, False]
+    monkeypatch.setattr("core.peak_finder.are_disturbing", lambda rivals: answers.pop(0))
+    found: list[float] = []
+    PeakFinder(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED)._work()
+    assert (found, len(answers)) == ([12e9], 1 if when == "before" else 0)
 
 
 def test_too_little_memory_only_leaves_the_peak_unknown(tmp_path: Path) -> None:
