@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -67,9 +67,9 @@ def cost_model_of(
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         _log.warning("A kept calibration could not be read")
     kv_share = reads.cell / max(reads.weights.read_by(1), 1)
-    calibration = calibrate(
-        context, n_ubatch, kv_share, make_batch=make_batch, idle_share=_SKIPPED_SHARE if skips_masked else 1.0
-    )
+    calibration = calibrate(context, n_ubatch, kv_share, make_batch=make_batch)
+    if skips_masked:
+        calibration = replace(calibration, idle_share=_SKIPPED_SHARE)
     measured.keep(key, asdict(calibration))
     return CostModel(calibration)
 
@@ -80,13 +80,12 @@ def calibrate(
     kv_share: float = 0.0,
     budget: float = _BUDGET_SECONDS,
     make_batch: Callable[[int], Batch] = Batch,
-    idle_share: float = 1.0,
 ) -> Calibration:
     """Return measured step times of an empty context, which is empty again afterwards.
 
     One and four rows are always measured, what cached tokens cost and further widths while ``budget`` (seconds) lasts.
-    A cached token has ``kv_share`` of the bytes of the weights, and ``idle_share`` of its time is what one of another
-    text costs. ``make_batch`` makes a batch of a capacity: rows of heads carry a state.
+    A cached token has ``kv_share`` of the bytes of the weights. ``make_batch`` makes a batch of a capacity: rows of
+    heads carry a state.
     """
     widest = min(context.n_outputs, n_ubatch, context.n_cells // 2)
     limit = min(n_ubatch, context.n_cells // 2)
@@ -104,7 +103,7 @@ def calibrate(
     context.clear()
     by_bytes = kv_share * min(seconds.values())
     kv_seconds = min(max(behind, _LEAST_KV * by_bytes), _MOST_KV * by_bytes) if behind else by_bytes
-    return Calibration(plausible(seconds), kv_seconds, idle_share)
+    return Calibration(plausible(seconds), kv_seconds)
 
 
 def _fastest(context: Context, batch: Batch, width: int, position: int, widest: int, deadline: float) -> float:

@@ -143,9 +143,8 @@ def _known_peak(cache_folder: Path | None) -> float | None:
     return known.bytes_per_second if known else None
 
 
-def _meter(facts: ModelFacts, cost: CostModel, options: EngineOptions, n_gpu_layers: int) -> Meter:
+def _meter(reads: ReadCost, cost: CostModel, options: EngineOptions, n_gpu_layers: int) -> Meter:
     cache_bytes = 0 if n_gpu_layers else last_level_cache()
-    reads = ReadCost.of(facts, options.cache_type)
     return Meter(cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)
 
 
@@ -183,7 +182,7 @@ def _build(
         vocab,
         context,
         cost=cost,
-        meter=_meter(facts, cost, options, n_gpu_layers),
+        meter=_meter(reads, cost, options, n_gpu_layers),
         n_ctx=size.n_ctx,
         slots=make_slots(context, facts, options, cost, shape, n_gpu_layers, cache_folder),
         n_branches=shape.n_branches,

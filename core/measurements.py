@@ -40,7 +40,7 @@ class Measurements:
         self.entries = dict(told or {})
 
     def recall(self, key: str) -> dict[str, Any] | None:
-        """Return what was kept for ``key``, or told. Where there is nothing, what ``keep`` gets is measured from now."""
+        """Return what was kept for ``key``, or told. Where nothing was, measuring begins now."""
         entry = self._read().get(key)
         found = entry if isinstance(entry, dict) else self.entries.get(key)
         if found is None:

@@ -9,7 +9,7 @@ import ctypes
 from typing import Any, NamedTuple
 
 from core.llama.library import declare, ggml
-from core.llama.op_timer import F16, F32, Nodes, OpTimer, P, Scratch, attention, find_device, mul_mat, permute
+from core.llama.op_timer import F16, F32, Nodes, OpTimer, P, Scratch, attention, find_device, matrices, mul_mat, permute
 from models.ggml_types import BY_NAME
 
 _softmax = declare(ggml, "ggml_soft_max_ext", P, P, P, P, ctypes.c_float, ctypes.c_float)
@@ -17,7 +17,7 @@ _contiguous = declare(ggml, "ggml_cont", P, P, P)
 FEW, MANY = 256, 2048
 # Enough layers that a processor's own caches do not hold all keys; matrices of which they hold none.
 _N_LAYERS = 4
-_WIDTH, _N_MATRICES = 2048, 8
+_KIND, _WIDTH, _N_MATRICES = BY_NAME["q8_0"], 2048, 8
 _SECONDS = 0.02
 _MASK_ROWS = 64
 _SCALE = 0.1
@@ -90,20 +90,15 @@ def probe_attention(heads: Heads, n_threads: int) -> AttentionProbe | None:
     timer = OpTimer(device, "cpu", n_threads, _SECONDS)
     try:
         few, many = (_times(timer, heads, n_cells) for n_cells in (FEW, MANY))
-        seconds = timer.time(_weights, timer.plain)
+        seconds = timer.time(matrices(_KIND.id, _WIDTH, _N_MATRICES), timer.plain)
     finally:
         timer.close()
     if few is None or many is None or not seconds:
         return None
-    return AttentionProbe(few, many, _N_MATRICES * BY_NAME["q8_0"].bytes_for(_WIDTH * _WIDTH) / seconds)
+    return AttentionProbe(few, many, _N_MATRICES * _KIND.bytes_for(_WIDTH * _WIDTH) / seconds)
 
 
 def _times(timer: OpTimer, heads: Heads, n_cells: int) -> AttentionTimes | None:
     shape = (heads, 1, n_cells, _N_LAYERS)
     flash, products = timer.time(by_flash(*shape), timer.plain), timer.time(by_products(*shape), timer.plain)
     return AttentionTimes(flash / _N_LAYERS, products / _N_LAYERS) if flash and products else None
-
-
-def _weights(scratch: Scratch) -> list[Any]:
-    row, kind = scratch.row(_WIDTH), BY_NAME["q8_0"].id
-    return [mul_mat(scratch.values, scratch.matrix(kind, _WIDTH, _WIDTH), row) for _ in range(_N_MATRICES)]

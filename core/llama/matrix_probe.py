@@ -13,7 +13,7 @@ from typing import Any
 from core.llama.attention_probe import Heads, by_flash, by_products
 from core.llama.devices import Device
 from core.llama.library import declare, ggml
-from core.llama.op_timer import F16, OpTimer, P, Scratch, find_device, mul_mat
+from core.llama.op_timer import F16, OpTimer, P, Scratch, find_device, matrices, mul_mat
 from models.ggml_types import BY_NAME, GgmlType
 from models.speed.probe import Probe
 
@@ -22,7 +22,7 @@ PROBED = (
     "IQ4_XS", "IQ3_S", "IQ3_XXS", "IQ2_XXS", "MXFP4",
 )  # fmt: skip
 PROBED_CACHES = ("F16", "Q8_0", "Q4_0")
-_ROWS, _COLUMNS = 2048, 2048
+_WIDTH = 2048
 _HEADS, _N_CELLS = Heads(8, 4, 128, 128), 1024
 _NODES, _FEW_ROWS = 512, 5
 _ROUNDS = 2
@@ -72,7 +72,7 @@ class _Bench:
         for buffer in (*self.timer.reordering, self.timer.plain):
             seconds = self._matrices(kind, n_bytes, 1, buffer)
             if seconds is not None:
-                return _count(kind, n_bytes) * kind.bytes_for(_ROWS * _COLUMNS) / seconds
+                return _count(kind, n_bytes) * kind.bytes_for(_WIDTH * _WIDTH) / seconds
         return None
 
     def row_cost(self, n_bytes: int) -> float:
@@ -103,14 +103,7 @@ class _Bench:
         return (self.timer.time(nodes, self.timer.plain) or 0.0) / _NODES
 
     def _matrices(self, kind: GgmlType, n_bytes: int, n_rows: int, buffer: Any) -> float | None:
-        def nodes(scratch: Scratch) -> list[Any]:
-            row = scratch.row(_ROWS, n_rows)
-            return [
-                mul_mat(scratch.values, scratch.matrix(kind.id, _ROWS, _COLUMNS), row)
-                for _ in range(_count(kind, n_bytes))
-            ]
-
-        return self.timer.time(nodes, buffer)
+        return self.timer.time(matrices(kind.id, _WIDTH, _count(kind, n_bytes), n_rows), buffer)
 
 
 def _known(rates: dict[str, float | None]) -> dict[str, float]:
@@ -118,4 +111,4 @@ def _known(rates: dict[str, float | None]) -> dict[str, float]:
 
 
 def _count(kind: GgmlType, n_bytes: int) -> int:
-    return max(1, n_bytes // kind.bytes_for(_ROWS * _COLUMNS))
+    return max(1, n_bytes // kind.bytes_for(_WIDTH * _WIDTH))

@@ -73,6 +73,16 @@ Nodes = Callable[[Scratch], Sequence[Any]]
 """Makes the operations of a graph and returns those that nothing else needs."""
 
 
+def matrices(kind: int, width: int, count: int, n_rows: int = 1) -> Nodes:
+    """Return what multiplies ``count`` square matrices of a ``ggml_type`` by the same rows."""
+
+    def nodes(scratch: Scratch) -> list[Any]:
+        rows = scratch.row(width, n_rows)
+        return [mul_mat(scratch.values, scratch.matrix(kind, width, width), rows) for _ in range(count)]
+
+    return nodes
+
+
 def find_device(name: str) -> int | None:
     """Return ggml's handle of a device, None where there is none of that name."""
     start_backend()

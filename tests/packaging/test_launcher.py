@@ -146,6 +146,16 @@ def test_the_checks_install_what_they_need_once(checkout):
     assert checkout.set_ups == [["--stamp"], ["--stamp", "--dev"]]
 
 
+def test_a_benchmark_has_the_packages_of_the_checks_and_the_list_does_without(checkout):
+    checkout.start("bench")
+    checkout.start("bench", "--json")
+    assert checkout.set_ups == [["--stamp"]]
+    checkout.start("bench", "--json", "engine")
+    checkout.start("bench", "engine", "--rounds", "3")
+    assert checkout.set_ups == [["--stamp"], ["--stamp", "--dev"]]
+    assert [call[-2:] for call in checkout.calls][-1] == ["--rounds", "3"]
+
+
 def test_without_arguments_every_check_runs(checkout, tmp_path):
     done = checkout.start("test", cwd=tmp_path)
     assert done.returncode == 0

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from models.hub.client import Hub
 from models.hub.errors import HubError
-from models.hub.settings import HubSettings
-from models.model_facts import ModelFacts, read_model
 from models.pairing.gain import Kind
 from models.pairing.head_offers import hub_heads
-from tests.support import gguf_factory, head_factory
-from tests.support.gguf_factory import EMBER_DRAFT, Recipe
-from tests.support.hub_server import Fault, HubServer
+from tests.support import head_factory
+from tests.support.gguf_factory import EMBER_DRAFT
+from tests.support.hub_server import Fault
 
 OWN = "acme/fox-80M-GGUF"
 NAMES = (OWN, "Fox 80M")
@@ -25,23 +21,6 @@ NAMES = (OWN, "Fox 80M")
 @pytest.fixture(scope="module")
 def head(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return head_factory.eagle_head(tmp_path_factory.mktemp("head") / "x.gguf").read_bytes()
-
-
-@pytest.fixture
-def server() -> Iterator[HubServer]:
-    server = HubServer()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def hub(server: HubServer) -> Hub:
-    return Hub(HubSettings(server.address, timeout=5))
-
-
-@pytest.fixture(scope="module")
-def deep() -> ModelFacts:
-    return read_model(gguf_factory.cached(Recipe(n_layers=30)))
 
 
 def test_a_head_beside_the_model_is_offered_by_its_file(hub, server, deep, head):

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from models.hub.client import Hub
 from models.hub.errors import HubError
-from models.hub.settings import HubSettings
 from models.model_facts import ModelFacts, read_model
 from models.pairing.family import family, n_params_in
 from models.pairing.offers import curated_offers, hub_offers
-from tests.support import gguf_factory
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT
 from tests.support.hub_server import Fault, HubServer
 from tests.support.pair_files import other_words
 
@@ -23,21 +19,9 @@ NAMES = ("acme/fox-80M-Instruct-GGUF", "Fox 80M")
 
 
 @pytest.fixture
-def server() -> Iterator[HubServer]:
-    server = HubServer()
+def server(server: HubServer) -> HubServer:
     server.add("acme/fox-2M-GGUF", {"fox-2M-Q4_0.gguf": b"GGUF", "fox-2M-Q8_0.gguf": EMBER_DRAFT.read_bytes()})
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def hub(server: HubServer) -> Hub:
-    return Hub(HubSettings(server.address, timeout=60))
-
-
-@pytest.fixture(scope="module")
-def deep() -> ModelFacts:
-    return read_model(gguf_factory.cached(Recipe(n_layers=30)))
+    return server
 
 
 def huge(facts: ModelFacts, n_params: int) -> ModelFacts:

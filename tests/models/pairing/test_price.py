@@ -14,8 +14,8 @@ from models.pairing.forecast import forecast
 from models.pairing.gain import NOTHING_JUDGED, Judged
 from models.pairing.price import CPU_ROW, GPU_ROW, Pace, cost_share, draft_bytes, pace_of, row_cost
 from models.speed.probe import Probe
-from tests.support import gguf_factory, head_factory
-from tests.support.gguf_factory import EMBER_DRAFT, Recipe
+from tests.support import head_factory
+from tests.support.gguf_factory import EMBER_DRAFT
 
 GB = 10**9
 
@@ -28,11 +28,6 @@ def pace(facts: ModelFacts, here: Machine | None = None) -> Pace:
     found = pace_of(facts, here or machine())
     assert found is not None
     return found
-
-
-@pytest.fixture(scope="module")
-def deep() -> ModelFacts:
-    return read_model(gguf_factory.cached(Recipe(n_layers=30)))
 
 
 @pytest.fixture
