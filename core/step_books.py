@@ -8,6 +8,7 @@ from typing import NamedTuple
 from core.cost_model import CostModel
 from core.meter import Meter, Reading
 from core.slots import SlotTable
+from core.speculative.effort import Effort
 from core.speculative.speculator import Speculator
 from core.step_stats import Yield
 
@@ -20,7 +21,7 @@ class _Entry(NamedTuple):
     gain: Yield
     began: float
     ended: float
-    speculates: bool
+    effort: Effort | None
 
 
 class StepBooks:
@@ -45,7 +46,9 @@ class StepBooks:
     def enter(self, reading: Reading, gain: Yield, began: float, ended: float, *, speculates: bool) -> None:
         """Enter a step; ``speculates`` says whether one of its requests may draft."""
         entries = self._entries
-        entries.append(_Entry(reading, gain, began, ended, speculates))
+        # What drafting took is of this step: a step that cut all of its drafts away has paid for them too.
+        effort = self.speculator.take_effort() if speculates and self.speculator is not None else None
+        entries.append(_Entry(reading, gain, began, ended, effort))
         is_plain = reading.n_rows == reading.n_sequences
         if not is_plain or len(entries) >= _MOST or ended - entries[0].began >= _LONGEST:
             self.close()
@@ -58,11 +61,11 @@ class StepBooks:
         self._entries = []
         speculator, slots = self.speculator, self._slots
         rent, n_idle = 0.0, slots.n_idle
-        for reading, gain, began, ended, speculates in entries:
+        for reading, gain, began, ended, effort in entries:
             rows, kv = reading.n_rows, reading.kv
             self.observe(rows, kv, reading.decode)
-            if speculator is not None and speculates and not reading.n_prefill:
-                speculator.step_done(reading.n_sequences, gain.n_sampled, reading.plain, reading.decode)
+            if speculator is not None and effort is not None and not reading.n_prefill:
+                speculator.step_done(reading.n_sequences, gain.n_sampled, reading.plain, reading.decode, effort)
             self._meter.record(reading, began, ended, gain.n_sampled, gain.n_drafted, gain.n_accepted)
             if n_idle:
                 rent += self._cost.idle_time(rows, n_idle)

@@ -63,6 +63,41 @@ def another_round(
     return best
 
 
+def informed_round(
+    candidates: Sequence[Candidate],
+    spreads: Sequence[Sequence[tuple[float, float]]],
+    n_rows: int,
+    rate: float,
+    step_seconds: Callable[[int], float],
+    round_seconds: Callable[[int], float],
+    room: int,
+    first_seconds: float = 0.0,
+) -> Outlook:
+    """Return what it is worth to draft one token for each chain, see how likely it is, and go on only where that pays.
+
+    A drafter that is right half of the time may know when: on average its tokens do not pay, but those do of which it
+    is sure. ``spreads`` has, for each candidate, shares of its next tokens and their chances. Else as another_round.
+    """
+    n_chains = len(candidates)
+    spent = round_seconds(n_chains)
+    before = step_seconds(n_rows)
+    # What each chain pays for so many tokens, the first of which is drafted already.
+    prices = [
+        (depth, rate * ((step_seconds(n_rows + n_chains * depth) - before) / n_chains + (depth - 1) * spent / n_chains))
+        for depth in LOOKAHEAD
+        if n_chains * depth <= room
+    ]
+    worth = -rate * (spent + first_seconds)
+    for candidate, spread in zip(candidates, spreads, strict=True):
+        for share, chance in spread:
+            sure = candidate._replace(next_rate=chance)
+            # The tokens behind it are no surer than usual.
+            behind = candidate._replace(reach=candidate.reach * chance)
+            gains = [_gain(sure, 1) + (_gain(behind, depth - 1) if depth > 1 else 0.0) - paid for depth, paid in prices]
+            worth += share * max([0.0, *gains])
+    return Outlook(worth, n_chains) if worth > 0.0 else Outlook(0.0, 0)
+
+
 def _gain(candidate: Candidate, depth: int) -> float:
     """Return the expected accepted tokens of the next ``depth`` ones, if each is right with the same chance.
 

@@ -8,7 +8,8 @@ from core.draft import PENDING
 from core.options import MAX_DRAFT_DEPTH
 from core.rollback import Checkpoints
 from core.sequence import Sequence
-from core.speculative.depth import Candidate, another_round, charged
+from core.speculative.acceptance import SequenceAcceptance
+from core.speculative.depth import Candidate, Outlook, another_round, charged, informed_round
 from core.speculative.drafter import Chain, Drafter, PaidDrafter
 from core.speculative.prices import Prices
 from core.speculative.tree import Forker, Tip, Tree
@@ -76,11 +77,25 @@ class Growth:
 
     def promise(self, drafter: PaidDrafter, chain: Chain, prices: Prices) -> float:
         """Return what a drafter can be expected to be worth on a sequence, in tokens."""
-        late = self._late(drafter, [chain.sequence])
         candidates = [Candidate(1.0, chain.acceptance.mean, self._loss(chain, prices.rate))]
-        return another_round(
-            candidates, prices.n_rows, prices.rate, prices.step_seconds, drafter.round_seconds, MAX_DRAFT_DEPTH, late
-        ).worth
+        late = self._late(drafter, [chain.sequence])
+        return self._outlook(drafter, candidates, [chain.acceptance], prices, MAX_DRAFT_DEPTH, late).worth
+
+    def _outlook(
+        self,
+        drafter: PaidDrafter,
+        candidates: list[Candidate],
+        acceptances: list[SequenceAcceptance],
+        prices: Prices,
+        room: int,
+        late: float,
+    ) -> Outlook:
+        """Return what another round is worth: by what is usual, or where that is nothing, to see if it is better."""
+        arguments = (prices.n_rows, prices.rate, prices.step_seconds, drafter.round_seconds, room, late)
+        outlook = another_round(candidates, *arguments)
+        if outlook.n_chains or not candidates or any(candidate.reach < 1.0 for candidate in candidates):
+            return outlook
+        return informed_round(candidates, [known.spread(drafter.table) for known in acceptances], *arguments)
 
     def gains(self, chain: Chain, rate: float) -> list[float]:
         """Return what verifying each token of a chain promises, in tokens."""
@@ -96,12 +111,11 @@ class Growth:
             live = [chain for chain in chains if not chain.is_done and len(chain.tokens) < self.limit(chain)]
             live.sort(key=lambda chain: -chain.probability * chain.acceptance.mean)
             n_drafted = sum(len(chain.tokens) for chain in chains)
-            outlook = another_round(
+            outlook = self._outlook(
+                drafter,
                 [Candidate(chain.probability, chain.acceptance.mean, self._loss(chain, prices.rate)) for chain in live],
-                prices.n_rows + n_drafted,
-                prices.rate,
-                prices.step_seconds,
-                drafter.round_seconds,
+                [chain.acceptance for chain in live],
+                prices._replace(n_rows=prices.n_rows + n_drafted),
                 prices.room - n_drafted,
                 self._late(drafter, [chain.sequence for chain in live if not chain.tokens]),
             )
@@ -118,12 +132,11 @@ class Growth:
             tips.sort(key=lambda tip: -tip.chain.reach_of(tip.node) * tip.chain.acceptance.mean)
             del tips[len(trees) + _MOST_SIDE_TIPS :]
             n_drafted = sum(tree.n_places for tree in trees)
-            outlook = another_round(
+            outlook = self._outlook(
+                forker,
                 [Candidate(tree.reach_of(node), tree.acceptance.mean) for tree, node in tips],
-                prices.n_rows + n_drafted,
-                prices.rate,
-                prices.step_seconds,
-                forker.round_seconds,
+                [tree.acceptance for tree, _ in tips],
+                prices._replace(n_rows=prices.n_rows + n_drafted),
                 prices.room - n_drafted,
                 self._late(forker, [tree.sequence for tree, node in tips if node == PENDING]),
             )

@@ -8,8 +8,11 @@ from core.speculative.acceptance import SequenceAcceptance
 
 FIRST_PROBE = 8
 # Where drafting promises nothing, it is thought about anew only every so many steps.
-_LONGEST_REST = 16
+_LONGEST_REST = 8
 _SIBLING_MEAN = 0.1
+# What other texts have come at counts as so many steps of a new one; steps fade.
+_FIRST_STEPS, _FADE = 2.0, 0.9
+_HICCUP = 20.0
 
 
 @dataclass(slots=True)
@@ -23,14 +26,31 @@ class Trial:
 
 @dataclass(slots=True)
 class Record:
-    """What speculation knows of one sequence; acceptance and trials are by drafter."""
+    """What speculation knows of one sequence; acceptance and trials are by drafter.
+
+    ``speedup`` is how many times as fast as plain decoding its text has come lately: where a story comes three times as
+    fast, time is worth three times as much as in code of which little can be guessed.
+    """
 
     acceptance: dict[str, SequenceAcceptance]
     trials: dict[str, Trial]
     siblings: SequenceAcceptance = field(default_factory=lambda: SequenceAcceptance(_SIBLING_MEAN))
+    speedup: float = 1.0
     n_verified: int = 0
+    _plain: float = 0.0
+    _spent: float = 0.0
     rest: int = 0
     rest_length: int = 0
+
+    def came(self, n_new: int, plain_step: float, spent: float) -> None:
+        """A step of ``spent`` seconds brought this text ``n_new`` tokens, each of which is a plain step otherwise."""
+        if not self._spent:
+            self._plain, self._spent = _FIRST_STEPS * plain_step * self.speedup, _FIRST_STEPS * plain_step
+        # A step that took longer still met a suspended machine or a jump of the clock.
+        spent = min(spent, _HICCUP * plain_step)
+        self._plain = self._plain * _FADE + plain_step * n_new
+        self._spent = self._spent * _FADE + spent
+        self.speedup = max(1.0, self._plain / self._spent)
 
     def tire(self) -> None:
         """Nothing is promised here: look again a little later, each time later still."""

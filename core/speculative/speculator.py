@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection
 from collections.abc import Sequence as Series
@@ -16,6 +17,7 @@ from core.speculative.depth import best_cut
 from core.speculative.draft_model import DraftFailed, DraftModel
 from core.speculative.draft_stats import DraftStats
 from core.speculative.drafter import Chain, Drafter, PaidDrafter, Watcher
+from core.speculative.effort import Effort
 from core.speculative.fixed_depth import grow_chains_to, grow_trees_to
 from core.speculative.forced import Forced
 from core.speculative.growth import Growth
@@ -29,11 +31,12 @@ from core.speculative.tree import Forker, Tree
 MAX_DRAFT = MAX_DRAFT_DEPTH
 # A chain whose chance has sunk below this cannot pay in any step.
 _HOPELESS = 0.02
-_SPEEDUP_WEIGHT = 0.05
 _LONGEST_PROBE = 256
 # How often a probe has shown that drafting pays: what may be risked on the next one depends on it.
 _PROBE_CHANCE, _CHANCE_WEIGHT, _LEAST_CHANCE = 0.5, 0.2, 0.02
 _START_MEAN = 0.6
+# How much the speed that one text came at says about the next.
+_MOST_SPEEDUP_WEIGHT = 0.3
 _CAUTION = 1.3
 # So many plain steps may be lost on trying a drafter out before anything was won.
 _CREDIT_STEPS = 2.0
@@ -41,7 +44,7 @@ _CREDIT_STEPS = 2.0
 _CONTROL_STEPS = 40
 # How many next tokens are asked for at each place where forks may pay, and how likely others than the first choice are
 # at best: where a row (the mean of the next so many) is worth more than that, they are not asked for.
-_WIDEST, _SECOND_CHANCE, _WIDE_LOOK = 3, 0.25, 8
+_WIDEST, _SECOND_CHANCE, _WIDE_LOOK = 3, 0.15, 8
 
 
 class Speculator:
@@ -100,8 +103,11 @@ class Speculator:
         self._drafters: tuple[Drafter, ...] = (self._forced, *((lookup,) if lookup is not None else ()), *paid)
         self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
         self._records: dict[str, Record] = {}
+        # Of texts before.
         self._speedup = 1.0
         self._seconds_drafting = 0.0
+        # What each sequence got from the last step.
+        self._yields: list[tuple[Record, int]] = []
         self._probe_chance = {drafter.name: _PROBE_CHANCE for drafter in self._paid}
         self._cut_away: dict[str, Chain] = {}
 
@@ -115,7 +121,8 @@ class Speculator:
     def admit(self, sequence: Sequence) -> None:
         """A sequence will decode from now on."""
         acceptance = {name: SequenceAcceptance(mean) for name, mean in self._means.items()}
-        self._records[sequence.id] = Record(acceptance, {drafter.name: Trial() for drafter in self._paid})
+        trials = {drafter.name: Trial() for drafter in self._paid}
+        self._records[sequence.id] = Record(acceptance, trials, speedup=math.sqrt(self._speedup))
         for drafter in self._drafters:
             drafter.admit(sequence)
 
@@ -125,6 +132,8 @@ class Speculator:
         if record is None:
             return
         self._growth.reply_ended(sequence.n_generated)
+        weight = min(_MOST_SPEEDUP_WEIGHT, record.n_verified / 100.0)
+        self._speedup += weight * (record.speedup - self._speedup)
         for drafter in self._drafters:
             drafter.forget(sequence)
             seen = record.acceptance[drafter.name]
@@ -199,8 +208,9 @@ class Speculator:
         def step_seconds(rows: int) -> float:
             return self._cost.time(rows, int(per_row * rows))
 
-        # What a second is worth: the tokens that it brings at the speed reached lately.
-        rate = len(decoding) / step_seconds(len(decoding)) * self._speedup
+        # What a second is worth: the tokens that it brings at the speed that these texts have reached lately.
+        records = self._records
+        rate = sum([records[sequence.id].speedup for sequence in decoding]) / step_seconds(len(decoding))
         if not self.purse.may_risk(0.0):
             # What was believed to pay has not: from here on only what is clearly worth it.
             rate *= _CAUTION
@@ -356,6 +366,7 @@ class Speculator:
                 sequence.n_judged += min(len(choices), max(chain.kept_depths) + 1)
                 sequence.n_right += n_accepted
         record.n_verified += len(choices)
+        self._yields.append((record, len(choices)))
         trial = record.trials.get(chain.drafter.name) if chain is not None else None
         if trial is not None:
             trial.tried_at, trial.interval = record.n_verified, FIRST_PROBE
@@ -389,19 +400,24 @@ class Speculator:
         self._growth.seconds_at_risk += seconds
         self._seconds_drafting += seconds
 
-    def step_done(self, n_sequences: int, n_tokens: int, plain_step: float, decode: float) -> None:
+    def take_effort(self) -> Effort:
+        """Return what drafting for the last step and the way back from it took, once; ``step_done`` books it."""
+        way_back = self._checkpoints.take_seconds() if self._checkpoints is not None else 0.0
+        effort = Effort(self._seconds_drafting + way_back, self._growth.seconds_at_risk + way_back, self._yields)
+        self._seconds_drafting, self._growth.seconds_at_risk, self._yields = 0.0, 0.0, []
+        return effort
+
+    def step_done(self, n_sequences: int, n_tokens: int, plain_step: float, decode: float, effort: Effort) -> None:
         """Book a step that only decoded: ``n_tokens`` came for ``n_sequences`` in ``decode`` seconds and the drafting.
 
         An end-of-generation token counts as one. ``plain_step`` is what the step takes without drafts.
         """
         plain = plain_step * n_tokens / max(n_sequences, 1)
-        if self._checkpoints is not None:
-            decode += self._checkpoints.take_seconds()
-        # Deciding is no risk: it costs the same whatever is decided.
-        self.purse.book(plain, decode + self._growth.seconds_at_risk)
-        spent = decode + self._seconds_drafting
-        achieved = min(max(plain / spent, 0.5), 2.0 * MAX_DRAFT) if spent > 0 else 1.0
-        self._speedup = max(1.0, self._speedup + _SPEEDUP_WEIGHT * (achieved - self._speedup))
+        self.purse.book(plain, decode + effort.at_risk)
+        spent = decode + effort.seconds
+        if spent > 0.0:
+            for record, n_new in effort.yields:
+                record.came(n_new, plain_step, spent)
 
     def forget_texts(self) -> None:
         """Drop what drafters keep of texts; what was learnt of acceptance stays."""

@@ -8,6 +8,7 @@ import pytest
 from core.cost_model import Calibration, CostModel
 from core.meter import Meter, Occupancy, ReadCost, Reading
 from core.slots import SlotTable
+from core.speculative.speculator import Speculator
 from core.step_books import StepBooks
 from core.step_stats import Yield
 from core.token_buffer import TokenBuffer
@@ -42,11 +43,11 @@ class Desk:
         self.books = StepBooks(self.cost, lambda *step: self.seen.append(step), self.meter, self.slots)
         self.now, self.step = 0.0, seconds
 
-    def enter(self, n_rows: int = 1, n_prefill: int = 0, n_sequences: int = 1) -> None:
+    def enter(self, n_rows: int = 1, n_prefill: int = 0, n_sequences: int = 1, *, speculates: bool = False) -> None:
         reading = Reading(
             n_rows, n_prefill, n_sequences, n_rows * (1 + len(self.seen)), 1_000, self.step, self.step, self.step
         )
-        self.books.enter(reading, Yield(1, 1, 0, 0), self.now, self.now + self.step, speculates=False)
+        self.books.enter(reading, Yield(1, 1, 0, 0), self.now, self.now + self.step, speculates=speculates)
         self.now += self.step
 
 
@@ -62,6 +63,17 @@ def test_plain_steps_are_learnt_from_together() -> None:
     desk.books.close()
     assert len(desk.seen) == 40
     assert desk.meter.snapshot(desk.now, False, NOBODY).decode_rate == pytest.approx(1 / STEP, rel=0.01)
+
+
+def test_what_drafting_took_is_booked_with_its_own_step_and_once() -> None:
+    desk = Desk()
+    speculator = desk.books.speculator = Speculator(desk.cost, n_ctx=64)
+    speculator.branched(0.001)
+    desk.enter(speculates=True)
+    for _ in range(3):
+        desk.enter(speculates=True)
+    desk.books.close()
+    assert speculator.purse.balance == pytest.approx(-0.001)
 
 
 def test_a_slow_step_is_learnt_from_at_once() -> None:

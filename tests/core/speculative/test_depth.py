@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from core.cost_model import Calibration, CostModel
-from core.speculative.depth import Candidate, another_round, best_cut, charged
+from core.speculative.depth import Candidate, another_round, best_cut, charged, informed_round
 
 GPU = CostModel(Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130}))
 CPU = CostModel(Calibration({1: 0.0105, 2: 0.0159, 3: 0.019, 4: 0.022, 8: 0.036, 16: 0.068}))
@@ -45,6 +45,38 @@ def test_what_the_next_round_costs_beyond_itself_counts_once() -> None:
     candidates = [Candidate(1.0, 0.9)]
     assert another_round(candidates, 1, plain_rate(CPU), CPU.time, free, 16, 0.001).n_chains == 1
     assert another_round(candidates, 1, plain_rate(CPU), CPU.time, free, 16, 1.0).n_chains == 0
+
+
+def cheap(n_chains: int) -> float:
+    return 0.0005 * n_chains
+
+
+# Half of the tokens are sure and half of them wrong, or all of them a toss.
+KNOWING, GUESSING = ((0.5, 0.95), (0.5, 0.05)), ((1.0, 0.5),)
+
+
+def test_a_drafter_that_knows_when_it_is_right_is_worth_asking() -> None:
+    candidates = [Candidate(1.0, 0.4)]
+    arguments = (1, 1.2 * plain_rate(CPU), CPU.time, cheap, 16)
+    assert another_round(candidates, *arguments).n_chains == 0, "on average it does not pay"
+    assert informed_round(candidates, [KNOWING], *arguments).n_chains == 1
+    assert informed_round(candidates, [GUESSING], *arguments).n_chains == 0
+
+
+def test_asking_must_be_worth_its_time() -> None:
+    candidates = [Candidate(1.0, 0.4)]
+    outlook = informed_round(candidates, [KNOWING], 1, plain_rate(CPU), CPU.time, cheap, 16)
+    assert outlook.worth > 0.0
+    late = informed_round(candidates, [KNOWING], 1, plain_rate(CPU), CPU.time, cheap, 16, 0.02)
+    assert late == (0.0, 0)
+    assert informed_round(candidates, [KNOWING], 1, plain_rate(CPU), CPU.time, cheap, 0) == (0.0, 0)
+
+
+def test_sequences_that_are_asked_together_share_what_rows_cost() -> None:
+    one = informed_round([Candidate(1.0, 0.4)], [KNOWING], 1, plain_rate(CLIFF), CLIFF.time, cheap, 16)
+    four = informed_round([Candidate(1.0, 0.4)] * 4, [KNOWING] * 4, 4, plain_rate(CLIFF, 4), CLIFF.time, cheap, 16)
+    assert four.n_chains == 4
+    assert four.worth > one.worth
 
 
 def test_only_the_promising_chains_grow() -> None:

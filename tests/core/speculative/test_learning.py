@@ -8,6 +8,7 @@ import pytest
 
 from core.speculative.acceptance import AcceptanceTable, SequenceAcceptance
 from core.speculative.purse import Purse
+from core.speculative.record import Record
 
 
 def test_a_table_begins_with_its_priors_and_learns_what_happens() -> None:
@@ -43,12 +44,61 @@ def test_a_sequence_finds_its_own_mean_quickly() -> None:
 
 def test_what_a_bin_shows_in_a_sequence_counts_more_than_its_neighbours() -> None:
     sequence = SequenceAcceptance(0.6)
-    for _ in range(10):
+    for _ in range(40):
         sequence.learn(0, 0.3, True)
         sequence.learn(1, 0.9, False)
-    assert sequence.expect(0, 0.3) > 0.7
-    assert sequence.expect(1, 0.9) < 0.3
+    assert sequence.expect(0, 0.3) > 0.6
+    assert sequence.expect(1, 0.9) < 0.4
     assert sequence.expect(0, 0.3) > sequence.expect(2, 0.3) - 0.2, "a bin that was not seen follows the rest"
+
+
+def test_few_tokens_of_a_bin_do_not_outweigh_what_all_texts_showed() -> None:
+    sequence = SequenceAcceptance(0.6)
+    for _ in range(3):
+        sequence.learn(0, 0.4, False)
+        sequence.learn(1, 0.4, True)
+    assert sequence.expect(0, 0.4) == pytest.approx(0.4, abs=0.1)
+
+
+def test_how_tokens_spread_over_bins_is_that_of_all_texts_at_first_and_then_the_sequences_own() -> None:
+    table, sequence = AcceptanceTable((0.1, 0.9)), SequenceAcceptance(0.5)
+    for _ in range(96):
+        table.learn(1, True)
+    (rare, low), (usual, high) = sequence.spread(table)
+    assert (rare, usual) == pytest.approx((4 / 104, 100 / 104))
+    assert (low, high) == (sequence.expect(0, table.rate(0)), sequence.expect(1, table.rate(1)))
+    for _ in range(40):
+        sequence.learn(0, 0.1, False)
+    shares = [share for share, _ in sequence.spread(table)]
+    assert shares[0] > 0.7
+    assert sum(shares) == pytest.approx(1.0)
+
+
+def record(speedup: float = 1.0) -> Record:
+    return Record({}, {}, speedup=speedup)
+
+
+def test_the_speed_of_a_text_is_tokens_by_time_and_follows_the_last_steps() -> None:
+    known = record(3.0)
+    known.came(1, 0.01, 0.01)
+    assert 2.0 < known.speedup < 3.0, "what others came at counts as two steps"
+    for _ in range(60):
+        known.came(4, 0.01, 0.02)
+        known.came(1, 0.01, 0.01)
+    assert known.speedup == pytest.approx(5 * 0.01 / 0.03, rel=0.1), "not the mean of 2 and 1"
+    for _ in range(30):
+        known.came(1, 0.01, 0.015)
+    assert known.speedup == 1.0, "time is never worth less than plain decoding makes of it"
+
+
+def test_a_suspended_machine_does_not_make_time_worthless() -> None:
+    known = record(2.0)
+    for _ in range(20):
+        known.came(2, 0.01, 0.01)
+    known.came(2, 0.01, 3600.0)
+    for _ in range(40):
+        known.came(2, 0.01, 0.01)
+    assert known.speedup > 1.5
 
 
 def test_nothing_is_ever_certain() -> None:

@@ -364,7 +364,7 @@ def test_what_branches_take_is_booked_where_drafting_is_judged() -> None:
     for seconds in (0.0, 0.004):
         speculator = Speculator(CostModel(Calibration({1: 0.01})), n_ctx=64)
         speculator.branched(seconds)
-        speculator.step_done(1, 2, 0.01, 0.01)
+        speculator.step_done(1, 2, 0.01, 0.01, speculator.take_effort())
         balances.append(speculator.purse.balance)
     assert balances[0] - balances[1] == pytest.approx(0.004, rel=0.01)
 
