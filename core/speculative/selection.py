@@ -12,18 +12,12 @@ from core.speculative.tree import Tree
 
 
 def keep_what_pays(
-    chains: list[Chain],
-    prices: Prices,
-    gains_of: Callable[[Chain], list[float]],
-    *,
-    has_forked: bool,
-    n_branches: int,
-    branch_seconds: float,
+    chains: list[Chain], prices: Prices, gains_of: Callable[[Chain], list[float]], *, has_forked: bool
 ) -> None:
     """Keep the drafted tokens whose verification pays, over all chains together.
 
     ``gains_of`` says what verifying each token of a chain promises, in tokens. Of trees (``has_forked``), each leaf but
-    one takes one of ``n_branches``, which costs ``branch_seconds``.
+    one takes a branch.
     """
     tokens = sorted(
         (
@@ -41,7 +35,8 @@ def keep_what_pays(
         for chain in chains:
             chain.truncate(sizes.get(id(chain), 0))
         return
-    nodes = branching([(chain, -node) for _, node, chain, _ in tokens], n_branches, prices.rate * branch_seconds)
+    price = prices.rate * prices.branch_seconds
+    nodes = branching([(chain, -node) for _, node, chain, _ in tokens], prices.n_branches, price)
     count = best_cut([worth for worth, _, _ in nodes], prices.n_rows, prices.rate, prices.step_seconds)
     keep(chains, [(chain, node) for _, chain, node in nodes[:count]])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Collection
 from collections.abc import Sequence as Series
@@ -12,39 +11,30 @@ from core.options import MAX_DRAFT_DEPTH
 from core.planner import Plan
 from core.rollback import Checkpoints, Rollback
 from core.sequence import Sequence
-from core.speculative.acceptance import SequenceAcceptance
-from core.speculative.depth import best_cut
+from core.speculative.contest import Contest
 from core.speculative.draft_model import DraftFailed, DraftModel
 from core.speculative.draft_stats import DraftStats
 from core.speculative.drafter import Chain, Drafter, PaidDrafter, Watcher
 from core.speculative.effort import Effort
-from core.speculative.fixed_depth import grow_chains_to, grow_trees_to
+from core.speculative.fixed_depth import FixedDepth
 from core.speculative.forced import Forced
 from core.speculative.growth import Growth
 from core.speculative.lookup import Lookup
 from core.speculative.prices import Prices
+from core.speculative.probes import Probes
 from core.speculative.purse import Purse
-from core.speculative.record import FIRST_PROBE, Record, Trial
+from core.speculative.record import FIRST_PROBE, Record
+from core.speculative.records import Records
 from core.speculative.selection import keep_evenly, keep_what_pays
 from core.speculative.tree import Forker, Tree
 
-MAX_DRAFT = MAX_DRAFT_DEPTH
 # A chain whose chance has sunk below this cannot pay in any step.
 _HOPELESS = 0.02
-_LONGEST_PROBE = 256
-# How often a probe has shown that drafting pays: what may be risked on the next one depends on it.
-_PROBE_CHANCE, _CHANCE_WEIGHT, _LEAST_CHANCE = 0.5, 0.2, 0.02
-_START_MEAN = 0.6
-# How much the speed that one text came at says about the next.
-_MOST_SPEEDUP_WEIGHT = 0.3
 _CAUTION = 1.3
 # So many plain steps may be lost on trying a drafter out before anything was won.
 _CREDIT_STEPS = 2.0
 # What drafts are measured against must be known: after so many steps without a plain one, one is made.
 _CONTROL_STEPS = 40
-# How many next tokens are asked for at each place where forks may pay, and how likely others than the first choice are
-# at best: where a row (the mean of the next so many) is worth more than that, they are not asked for.
-_WIDEST, _SECOND_CHANCE, _WIDE_LOOK = 3, 0.15, 8
 
 
 class Speculator:
@@ -79,20 +69,19 @@ class Speculator:
         self.purse = Purse(_CREDIT_STEPS * cost.time(1))
         self._cost = cost
         self._lookup = lookup
-        self._forced = Forced()
         self._paid = tuple(paid)
+        forced = Forced()
+        self._drafters: tuple[Drafter, ...] = (forced, *((lookup,) if lookup is not None else ()), *paid)
         self._forker = next((drafter for drafter in self._paid if isinstance(drafter, Forker)), None)
         self._watchers = tuple(drafter for drafter in self._paid if isinstance(drafter, Watcher))
-        self._fixed_depth = fixed_depth
-        self._width = width
-        self._n_branches, self._branch_seconds = 0, 0.0
         # Where going back is free, it is not asked for what it costs.
         self._checkpoints = rollback if isinstance(rollback, Checkpoints) else None
         self._clock = clock
         self._end_tokens = frozenset(end_tokens)
+        self._records = Records(self._drafters, self._paid)
         self._growth = Growth(
             n_ctx=n_ctx,
-            most=min(MAX_DRAFT, rollback.reach) if rollback is not None else MAX_DRAFT,
+            most=min(MAX_DRAFT_DEPTH, rollback.reach) if rollback is not None else MAX_DRAFT_DEPTH,
             # A fixed depth is one also where it is hopeless.
             least_reach=_HOPELESS if fixed_depth is None else 0.0,
             end_tokens=end_tokens,
@@ -100,15 +89,23 @@ class Speculator:
             checkpoints=self._checkpoints,
             clock=clock,
         )
-        self._drafters: tuple[Drafter, ...] = (self._forced, *((lookup,) if lookup is not None else ()), *paid)
-        self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
-        self._records: dict[str, Record] = {}
-        # Of texts before.
-        self._speedup = 1.0
+        self._contest = Contest(
+            lookup=lookup,
+            forced=forced,
+            paid=self._paid,
+            forker=self._forker,
+            growth=self._growth,
+            records=self._records,
+            probes=Probes(self._paid, self._growth, self._records, self.purse),
+            width=width,
+        )
+        self._fixed: FixedDepth | None = None
+        if fixed_depth is not None:
+            first = self._paid[0] if self._paid else lookup
+            self._fixed = FixedDepth(fixed_depth, width, first, self._growth, self._records)
         self._seconds_drafting = 0.0
         # What each sequence got from the last step.
         self._yields: list[tuple[Record, int]] = []
-        self._probe_chance = {drafter.name: _PROBE_CHANCE for drafter in self._paid}
         self._cut_away: dict[str, Chain] = {}
 
     @property
@@ -120,26 +117,17 @@ class Speculator:
 
     def admit(self, sequence: Sequence) -> None:
         """A sequence will decode from now on."""
-        acceptance = {name: SequenceAcceptance(mean) for name, mean in self._means.items()}
-        trials = {drafter.name: Trial() for drafter in self._paid}
-        self._records[sequence.id] = Record(acceptance, trials, speedup=math.sqrt(self._speedup))
+        self._records.admit(sequence)
         for drafter in self._drafters:
             drafter.admit(sequence)
 
     def forget(self, sequence: Sequence) -> None:
         """A sequence has ended; what it taught stays."""
-        record = self._records.pop(sequence.id, None)
-        if record is None:
+        if not self._records.forget(sequence):
             return
         self._growth.reply_ended(sequence.n_generated)
-        weight = min(_MOST_SPEEDUP_WEIGHT, record.n_verified / 100.0)
-        self._speedup += weight * (record.speedup - self._speedup)
         for drafter in self._drafters:
             drafter.forget(sequence)
-            seen = record.acceptance[drafter.name]
-            if seen.n_seen:
-                weight = min(0.5, seen.n_seen / 100.0)
-                self._means[drafter.name] += weight * (seen.mean - self._means[drafter.name])
 
     # -- before a step ------------------------------------------------------------------------------------------
 
@@ -160,17 +148,16 @@ class Speculator:
         ``n_even`` sequences have to bring equally many rows (0: as many as each likes), unless a depth is fixed.
         """
         began = self._clock()
-        self._n_branches, self._branch_seconds = n_branches, branch_seconds
         self._growth.drop_forks()
         self._growth.seconds_at_risk = 0.0
         try:
-            if self._fixed_depth is not None:
-                chains = self._draft_fixed(decoding, room)
+            if self._fixed is not None:
+                chains = self._fixed.draft(decoding, room, n_branches)
             else:
-                chains = self._draft_what_pays(decoding, n_rows, kv, room, n_even)
+                chains = self._draft_what_pays(decoding, n_rows, kv, room, n_branches, branch_seconds, n_even)
         except DraftFailed:
             chains = []
-        self._collect_observations()
+        self._records.collect_observations()
         self._seconds_drafting = self._clock() - began
         drafted: dict[str, Chain] = {}
         self._cut_away = {}
@@ -178,159 +165,44 @@ class Speculator:
             (drafted if chain.kept_depths else self._cut_away)[chain.sequence.id] = chain
         return drafted
 
-    def _draft_fixed(self, decoding: list[Sequence], room: int) -> list[Chain]:
-        assert self._fixed_depth is not None
-        drafter: Drafter | None = self._paid[0] if self._paid else self._lookup
-        if drafter is None or not self._fixed_depth:
-            return []
-        width = self._width or 1 if drafter is self._forker and self._n_branches else 1
-        room_each = room // max(len(decoding), 1)
-        depth = min(self._fixed_depth, room_each)
-        if width > 1:
-            trees = [self._tree(sequence) for sequence in decoding]
-            grow_trees_to(depth, self._growth, trees, width, room_each, self._n_branches)
-            return [*trees]
-        chains = [self._chain(sequence, drafter) for sequence in decoding]
-        grow_chains_to(depth, self._growth, drafter, chains)
-        return chains
-
-    def _draft_what_pays(self, decoding: list[Sequence], n_rows: int, kv: int, room: int, n_even: int) -> list[Chain]:
-        if self._cost.age(n_rows) > _CONTROL_STEPS:
+    def _draft_what_pays(
+        self,
+        decoding: list[Sequence],
+        n_rows: int,
+        kv: int,
+        room: int,
+        n_branches: int,
+        branch_seconds: float,
+        n_even: int,
+    ) -> list[Chain]:
+        cost, growth = self._cost, self._growth
+        if cost.age(n_rows) > _CONTROL_STEPS:
             return []
         if n_even and (len(decoding) < n_even or any(sequence.n_replay for sequence in decoding)):
             return []
-        awake = [sequence for sequence in decoding if self._is_awake(sequence)] if self._paid else []
-        chains = self._find(decoding, room)
+        awake = self._records.awake(decoding) if self._paid else []
+        chains = self._contest.find(decoding, room)
         if not awake and not chains:
             return []
         per_row = kv / max(n_rows, 1)
 
         def step_seconds(rows: int) -> float:
-            return self._cost.time(rows, int(per_row * rows))
+            return cost.time(rows, int(per_row * rows))
 
         # What a second is worth: the tokens that it brings at the speed that these texts have reached lately.
-        records = self._records
+        records = self._records.by_id
         rate = sum([records[sequence.id].speedup for sequence in decoding]) / step_seconds(len(decoding))
         if not self.purse.may_risk(0.0):
             # What was believed to pay has not: from here on only what is clearly worth it.
             rate *= _CAUTION
-        prices = Prices(n_rows, rate, step_seconds, room)
+        prices = Prices(n_rows, rate, step_seconds, room, n_branches, branch_seconds)
         if awake:
-            chains = self._draft_at_a_price(awake, chains, prices)
+            chains = self._contest.draft(awake, chains, prices)
         if n_even:
-            keep_evenly(chains, n_even, prices, lambda chain: self._growth.gains(chain, rate))
-            return chains
-        keep_what_pays(
-            chains,
-            prices,
-            lambda chain: self._growth.gains(chain, rate),
-            has_forked=self._growth.has_forked,
-            n_branches=self._n_branches,
-            branch_seconds=self._branch_seconds,
-        )
-        return chains
-
-    def _is_awake(self, sequence: Sequence) -> bool:
-        """Return whether to think about paid drafting for a sequence in this step."""
-        record = self._records[sequence.id]
-        record.rest -= record.rest > 0
-        return not record.rest
-
-    def _find(self, decoding: list[Sequence], room: int) -> list[Chain]:
-        """Return chains of what was looked up or must come, whichever promises more; both cost next to nothing."""
-        found: dict[str, Chain] = {}
-        if self._lookup is not None:
-            chains = [self._chain(sequence, self._lookup) for sequence in decoding]
-            self._growth.look_up(self._lookup, chains, room)
-            found = {chain.sequence.id: chain for chain in chains if chain.tokens}
-        for sequence in decoding:
-            if sequence.sampler.guide is None:
-                continue
-            chain = self._chain(sequence, self._forced)
-            self._growth.look_up(self._forced, [chain], room, is_lawful=True)
-            rival = found.get(sequence.id)
-            if chain.tokens and (rival is None or sum(chain.reach) >= sum(rival.reach)):
-                found[sequence.id] = chain
-        return list(found.values())
-
-    def _draft_at_a_price(self, awake: list[Sequence], found: list[Chain], prices: Prices) -> list[Chain]:
-        """Let the drafter work that promises most, where that is more than what was found, for as long as it pays."""
-        by_id = {chain.sequence.id: chain for chain in found}
-        chosen: dict[str, list[Chain]] = {drafter.name: [] for drafter in self._paid}
-        width = self._width_worth_trying(prices) if awake and self._n_branches else 1
-        for sequence in awake:
-            chain, promise = self._most_promising(sequence, prices)
-            rival = by_id.get(sequence.id)
-            if promise > (self._worth(rival, prices) if rival is not None else 0.0):
-                forks = width > 1 and chain.drafter is self._forker
-                chosen[chain.drafter.name].append(self._tree(sequence) if forks else chain)
-        given_up = {chain.sequence.id for chains in chosen.values() for chain in chains}
-        n_taken = sum(len(chain.tokens) for chain in found if chain.sequence.id not in given_up)
-        drafted = []
-        for drafter in self._paid:
-            self._probe(drafter, awake)
-            chains = chosen[drafter.name]
-            if width > 1 and drafter is self._forker:
-                trees = [chain for chain in chains if isinstance(chain, Tree)]
-                self._growth.grow_trees(trees, prices.beside(n_taken), width)
-            else:
-                self._growth.grow_chains(drafter, chains, prices.beside(n_taken))
-            drafted += [chain for chain in chains if chain.tokens or (chain.next and chain.sequence.id not in by_id)]
-            n_taken += sum(len(chain.tokens) for chain in chains)
-        replaced = {chain.sequence.id for chain in drafted}
-        return [chain for chain in found if chain.sequence.id not in replaced] + drafted
-
-    def _most_promising(self, sequence: Sequence, prices: Prices) -> tuple[Chain, float]:
-        """Return an empty chain of the paid drafter that promises most on a sequence, and what it promises."""
-        record = self._records[sequence.id]
-        best: tuple[Chain, float] | None = None
-        for drafter in self._paid:
-            chain = self._chain(sequence, drafter)
-            promise = self._growth.promise(drafter, chain, prices)
-            trial = record.trials[drafter.name]
-            if trial.is_new:
-                self._judge_trial(trial, drafter.name, promise)
-            if best is None or promise > best[1]:
-                best = chain, promise
-        assert best is not None
-        if best[1] > 0.0:
-            record.wake()
+            keep_evenly(chains, n_even, prices, lambda chain: growth.gains(chain, rate))
         else:
-            record.tire()
-        return best
-
-    def _judge_trial(self, trial: Trial, name: str, promise: float) -> None:
-        trial.is_new = False
-        chance = self._probe_chance[name]
-        chance += _CHANCE_WEIGHT * (float(promise > 0.0) - chance)
-        self._probe_chance[name] = max(chance, _LEAST_CHANCE)
-
-    def _width_worth_trying(self, prices: Prices) -> int:
-        """Return how many next tokens to ask for: first choices only where a row costs more than others can bring."""
-        if self._width is not None:
-            return self._width
-        n_rows, step_seconds = prices.n_rows, prices.step_seconds
-        row_seconds = (step_seconds(n_rows + _WIDE_LOOK) - step_seconds(n_rows)) / _WIDE_LOOK
-        price = prices.rate * (row_seconds + self._branch_seconds)
-        return _WIDEST if price < _SECOND_CHANCE else 1
-
-    def _probe(self, drafter: PaidDrafter, awake: list[Sequence]) -> None:
-        """Let a drafter read along now and then where it is not used, to learn whether it would pay."""
-        for sequence in awake:
-            record = self._records[sequence.id]
-            trial = record.trials[drafter.name]
-            if record.n_verified - trial.tried_at < trial.interval:
-                continue
-            seconds = drafter.catch_up_seconds(drafter.n_behind(sequence))
-            if not self.purse.may_risk(seconds, self._probe_chance[drafter.name]):
-                continue
-            began = self._clock()
-            drafter.shadow(sequence)
-            self._growth.seconds_at_risk += self._clock() - began
-            trial.tried_at = record.n_verified
-            trial.is_new = True
-            record.wake()
-            trial.interval = min(trial.interval * 2, _LONGEST_PROBE)
+            keep_what_pays(chains, prices, lambda chain: growth.gains(chain, rate), has_forked=growth.has_forked)
+        return chains
 
     # -- after a step -------------------------------------------------------------------------------------------
 
@@ -354,7 +226,7 @@ class Speculator:
 
         The last choice may be the end of the text. There is none beside the accepted ones where the text ended there.
         """
-        record = self._records.get(sequence.id)
+        record = self._records.by_id.get(sequence.id)
         if record is None:
             return
         own_lookup = 0
@@ -428,28 +300,3 @@ class Speculator:
         """Free the drafters."""
         for drafter in self._paid:
             drafter.close()
-
-    # -- helpers ------------------------------------------------------------------------------------------------
-
-    def _chain(self, sequence: Sequence, drafter: Drafter) -> Chain:
-        return Chain(sequence, drafter, self._records[sequence.id].acceptance[drafter.name])
-
-    def _tree(self, sequence: Sequence) -> Tree:
-        assert self._forker is not None
-        record = self._records[sequence.id]
-        return Tree(sequence, self._forker, record.acceptance[self._forker.name], siblings=record.siblings)
-
-    def _worth(self, chain: Chain, prices: Prices) -> float:
-        gains = self._growth.gains(chain, prices.rate)
-        count = best_cut(gains, prices.n_rows, prices.rate, prices.step_seconds)
-        seconds = prices.step_seconds(prices.n_rows + count) - prices.step_seconds(prices.n_rows)
-        return sum(gains[:count]) - prices.rate * seconds
-
-    def _collect_observations(self) -> None:
-        for drafter in self._drafters:
-            for sequence_id, evidence, was_right in drafter.take_observations():
-                record = self._records.get(sequence_id)
-                rate = drafter.table.rate(evidence)
-                drafter.table.learn(evidence, was_right)
-                if record is not None:
-                    record.acceptance[drafter.name].learn(evidence, rate, was_right)

@@ -248,7 +248,7 @@ def test_a_request_that_does_not_speculate_teaches_the_drafters_nothing() -> Non
                 if hasattr(event, "receipt"):
                     receipts[event.request_id] = event.receipt
         assert receipts["0"].n_drafted == 0 < receipts["1"].n_drafted
-        assert not speculator._records
+        assert not speculator._records.by_id
         speculator.forget_texts()
         complete(engine, COPY, max_tokens=30, speculates=False)
         assert speculator._lookup is not None

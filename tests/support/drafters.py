@@ -12,7 +12,6 @@ from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable
 from core.speculative.draft_model import Tip
 from core.speculative.drafter import Chain, Guess, Observation
-from core.speculative.purse import Purse
 from core.speculative.speculator import Speculator
 
 
@@ -115,7 +114,7 @@ def price(
     speculator = engine._speculator
     assert speculator is not None
     speculator._cost = CostModel(Calibration(rows))
-    speculator.purse = Purse(credit)
+    speculator.purse._credit = credit
     for drafter in speculator._paid if draft is not None else ():
         drafter.cost = CostModel(Calibration({1: draft}))
     return speculator

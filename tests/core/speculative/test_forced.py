@@ -131,5 +131,6 @@ def test_nothing_is_kept_of_replies_that_have_ended(drafting: Engine) -> None:
     speculator = drafting._speculator
     assert speculator is not None
     complete(drafting, FOX, max_tokens=60, constraint=SENTENCE)
-    assert isinstance(speculator._forced, Forced)
-    assert speculator._forced._runs == {}
+    (forced,) = speculator._drafters
+    assert isinstance(forced, Forced)
+    assert forced._runs == {}

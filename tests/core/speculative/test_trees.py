@@ -182,8 +182,9 @@ def test_a_tree_of_several_levels_is_verified_as_its_paths_are(plain: Engine) ->
 
     with open_tree_engine() as engine:
         speculator = use_drafter(engine, RandomDrafter(4096), 1)
-        speculator._chain = lambda sequence, drafter: Bush(  # type: ignore[method-assign]
-            sequence, drafter, speculator._records[sequence.id].acceptance[drafter.name]
+        records = speculator._records
+        records.chain = lambda sequence, drafter: Bush(  # type: ignore[method-assign]
+            sequence, drafter, records.by_id[sequence.id].acceptance[drafter.name]
         )
         submit(engine, "only", FOX, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
         ledger = step_by_step(engine, Ledger())
@@ -476,13 +477,12 @@ def test_behind_a_fork_the_draft_model_says_what_it_says_behind_the_same_text(sa
         engine.step()
         sequence, model = engine._roster.running[0], speculator._forker
         assert isinstance(model, DraftModel)
-        tree = speculator._tree(sequence)
-        assert isinstance(tree, Tree)
+        tree = speculator._records.tree(sequence, model)
         _grow(model, tree, PENDING)
         # The second choice, behind it the third, then the first; so twice behind one place.
         for node in (1, 5, 0, 2, 3):
             _grow(model, tree, node)
-        chain = speculator._chain(sequence, model)
+        chain = speculator._records.chain(sequence, model)
         for node in (0, 1, 2, 3, 5):
             model.drop_forks()
             start = len(sequence.tokens)
@@ -509,8 +509,7 @@ def test_what_was_accepted_in_a_fork_need_not_be_read_again() -> None:
         engine.step()
         sequence, model = engine._roster.running[0], speculator._forker
         assert isinstance(model, DraftModel)
-        tree = speculator._tree(sequence)
-        assert isinstance(tree, Tree)
+        tree = speculator._records.tree(sequence, model)
         for node in (PENDING, 0, 1):
             _grow(model, tree, node)
         children = [child for child, parent in enumerate(tree.parents) if parent == 1]

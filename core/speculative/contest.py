@@ -1,0 +1,137 @@
+"""Which drafter works on which sequence in the next step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Series
+
+from core.sequence import Sequence
+from core.speculative.depth import best_cut
+from core.speculative.drafter import Chain, PaidDrafter
+from core.speculative.forced import Forced
+from core.speculative.growth import Growth
+from core.speculative.lookup import Lookup
+from core.speculative.prices import Prices
+from core.speculative.probes import Probes
+from core.speculative.records import Records
+from core.speculative.tree import Forker, Tree
+
+# How many next tokens are asked for at each place where forks may pay, and how likely others than the first choice are
+# at best: where a row (the mean of the next so many) is worth more than that, they are not asked for.
+_WIDEST, _SECOND_CHANCE, _WIDE_LOOK = 3, 0.15, 8
+
+
+class Contest:
+    """What is looked up or must come costs next to nothing; paid drafters work where they promise more than that.
+
+    Of several paid ones, the one that promises most does.
+    """
+
+    def __init__(
+        self,
+        *,
+        lookup: Lookup | None,
+        forced: Forced,
+        paid: Series[PaidDrafter],
+        forker: Forker | None,
+        growth: Growth,
+        records: Records,
+        probes: Probes,
+        width: int | None,
+    ) -> None:
+        """``forker`` is the one of ``paid`` that can draft trees, with ``width`` next tokens at each place.
+
+        None where that is decided as well.
+        """
+        self._lookup = lookup
+        self._forced = forced
+        self._paid = tuple(paid)
+        self._forker = forker
+        self._growth = growth
+        self._records = records
+        self._probes = probes
+        self._width = width
+
+    def find(self, decoding: list[Sequence], room: int) -> list[Chain]:
+        """Return chains of what was looked up or must come, whichever promises more."""
+        found: dict[str, Chain] = {}
+        lookup, records = self._lookup, self._records
+        if lookup is not None:
+            chains = [records.chain(sequence, lookup) for sequence in decoding]
+            self._growth.look_up(lookup, chains, room)
+            found = {chain.sequence.id: chain for chain in chains if chain.tokens}
+        for sequence in decoding:
+            if sequence.sampler.guide is None:
+                continue
+            chain = records.chain(sequence, self._forced)
+            self._growth.look_up(self._forced, [chain], room, is_lawful=True)
+            rival = found.get(sequence.id)
+            if chain.tokens and (rival is None or sum(chain.reach) >= sum(rival.reach)):
+                found[sequence.id] = chain
+        return list(found.values())
+
+    def draft(self, awake: list[Sequence], found: list[Chain], prices: Prices) -> list[Chain]:
+        """Let the drafter work that promises most, where that is more than what was found, for as long as it pays.
+
+        Return what was drafted, and what was found for the others.
+        """
+        growth = self._growth
+        by_id = {chain.sequence.id: chain for chain in found}
+        chosen: dict[str, list[Chain]] = {drafter.name: [] for drafter in self._paid}
+        width = self._width_worth_trying(prices) if awake and prices.n_branches else 1
+        for sequence in awake:
+            chain, promise = self._most_promising(sequence, prices)
+            rival = by_id.get(sequence.id)
+            if promise > (self._worth(rival, prices) if rival is not None else 0.0):
+                if width > 1 and self._forker is not None and chain.drafter is self._forker:
+                    chain = self._records.tree(sequence, self._forker)
+                chosen[chain.drafter.name].append(chain)
+        given_up = {chain.sequence.id for chains in chosen.values() for chain in chains}
+        n_taken = sum(len(chain.tokens) for chain in found if chain.sequence.id not in given_up)
+        drafted = []
+        for drafter in self._paid:
+            self._probes.make(drafter, awake)
+            chains = chosen[drafter.name]
+            if width > 1 and drafter is self._forker:
+                trees = [chain for chain in chains if isinstance(chain, Tree)]
+                growth.grow_trees(trees, prices.beside(n_taken), width)
+            else:
+                growth.grow_chains(drafter, chains, prices.beside(n_taken))
+            drafted += [chain for chain in chains if chain.tokens or (chain.next and chain.sequence.id not in by_id)]
+            n_taken += sum(len(chain.tokens) for chain in chains)
+        replaced = {chain.sequence.id for chain in drafted}
+        return [chain for chain in found if chain.sequence.id not in replaced] + drafted
+
+    def _most_promising(self, sequence: Sequence, prices: Prices) -> tuple[Chain, float]:
+        """Return an empty chain of the paid drafter that promises most on a sequence, and what it promises."""
+        record = self._records.by_id[sequence.id]
+        best: tuple[Chain, float] | None = None
+        for drafter in self._paid:
+            chain = self._records.chain(sequence, drafter)
+            promise = self._growth.promise(drafter, chain, prices)
+            trial = record.trials[drafter.name]
+            if trial.is_new:
+                self._probes.judge(trial, drafter.name, promise)
+            if best is None or promise > best[1]:
+                best = chain, promise
+        assert best is not None
+        if best[1] > 0.0:
+            record.wake()
+        else:
+            record.tire()
+        return best
+
+    def _worth(self, chain: Chain, prices: Prices) -> float:
+        """Return what verifying the best part of a chain is worth, in tokens."""
+        gains = self._growth.gains(chain, prices.rate)
+        count = best_cut(gains, prices.n_rows, prices.rate, prices.step_seconds)
+        seconds = prices.step_seconds(prices.n_rows + count) - prices.step_seconds(prices.n_rows)
+        return sum(gains[:count]) - prices.rate * seconds
+
+    def _width_worth_trying(self, prices: Prices) -> int:
+        """Return how many next tokens to ask for: first choices only where a row costs more than others can bring."""
+        if self._width is not None:
+            return self._width
+        n_rows, step_seconds = prices.n_rows, prices.step_seconds
+        row_seconds = (step_seconds(n_rows + _WIDE_LOOK) - step_seconds(n_rows)) / _WIDE_LOOK
+        price = prices.rate * (row_seconds + prices.branch_seconds)
+        return _WIDEST if price < _SECOND_CHANCE else 1
