@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from core.slots import CacheMemory
+from core.cache_memory import CacheMemory
 
 # Until it was measured: seconds to lend an id, and to take it back. No data is moved.
 _FIRST_ESTIMATE = 1e-5

@@ -9,24 +9,24 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from core.admission import Admission
 from core.branches import Branches
-from core.cache.divergence import Divergence
-from core.cache_miss import CacheMiss
 from core.committer import Committer
 from core.cost_model import CostModel
+from core.drafting import Drafting
 from core.endings import Endings
 from core.errors import SlipstreamError
-from core.events import Ended, FinishReason, RequestEvent, Started
+from core.events import Ended, FinishReason, RequestEvent
 from core.intake import Intake, Prepared
 from core.lane import Lane
 from core.llama.context import Context
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.meter import Meter, Occupancy, Reading
+from core.meter import Meter, Occupancy
 from core.pacer import Pacer
 from core.planner import NO_DRAFTS, Plan, leading, plan, prefill_chunk, step_target, stop_at_stops
 from core.request import Request
-from core.rollback import MOST_REPLAYED, Rollback, choose_rollback
+from core.rollback import Rollback, choose_rollback
 from core.roster import Roster
 from core.runner import Runner
 from core.sampling_params import SamplingParams
@@ -89,9 +89,11 @@ class Engine:
         self._books = StepBooks(cost, threads.observe if threads is not None else cost.observe, meter, slots)
         self._books.speculator = speculator
         self._n_ubatch = n_ubatch
-        self._has_state = model.is_recurrent
         self._rollback = rollback or choose_rollback(context, cost, is_recurrent=model.is_recurrent)
         self._speculator = speculator
+        self._drafting = Drafting(
+            context, self._roster, self._branches, self._rollback, speculator, clock, has_state=model.is_recurrent
+        )
         self._endings = Endings(self._roster, self._branches, meter, speculator)
         self._runner = Runner(context, self._roster, self._branches, self._endings, clock)
         self._committer = Committer(
@@ -106,6 +108,7 @@ class Engine:
             n_ctx=n_ctx,
         )
         self._pacer = Pacer(cost)
+        self._admission = Admission(self._roster, self._branches, self._pacer, vocab)
         self._order = itertools.count()
         self._cancelled: set[str] = set()
         self._has_tidied = False
@@ -142,8 +145,8 @@ class Engine:
         """Draft with ``speculator`` from now on, in place of the one there was, which is closed."""
         if self._speculator is not None:
             self._speculator.close()
-        self._speculator = self._endings.speculator = self._committer.speculator = speculator
-        self._books.speculator = speculator
+        self._speculator = self._drafting.speculator = speculator
+        self._endings.speculator = self._committer.speculator = self._books.speculator = speculator
 
     def forget_texts(self) -> None:
         """Drop what cache and drafters keep of earlier texts, on disk too: a text seen before is as new as any."""
@@ -211,51 +214,79 @@ class Engine:
         """Evaluate one batch and return what happened, in order."""
         began = self._clock()
         events: list[RequestEvent] = []
+        roster, runner, stats = self._roster, self._runner, self.stats
         if self._cancelled:
             self._end_cancelled(events, began)
-        if self._roster.waiting.size:
-            self._admit(events, began)
-        running = self._roster.running
-        leaders = leading(running)
-        decoding = [sequence for sequence in leaders if sequence.n_pending == 1 or not sequence.is_prefilling]
-        chunk = self._chunk(decoding) if len(decoding) < len(leaders) else 0
-        chains, draft_seconds = self._draft(decoding, chunk)
-        drafts = {request_id: chain.draft for request_id, chain in chains.items()} if chains else NO_DRAFTS
-        todo = plan(leaders, self._runner.capacity, chunk, drafts)
-        if leaders is not running:
-            todo += self._riding(todo)
-        if len(decoding) < len(running):
-            todo = stop_at_stops(todo)
+        if roster.waiting.size:
+            self._admission.admit(events, began)
+
+        leaders = leading(roster.running)
+        todo, chains, draft_seconds = self._plan(leaders)
         if not todo:
-            if self._roster.waiting.size:
+            if roster.waiting.size:
                 self._slots.wait_for_reads(_LONGEST_WAIT)
             return events
-        planned = self._clock()
-        runner = self._runner
-        before = runner.seconds
+        planned, before = self._clock(), runner.seconds
+
         done = runner.run(todo, events)
         decode_seconds = runner.seconds - before
+
         if done:
-            now = self._clock()
-            reading = self._read(done, decode_seconds, draft_seconds)
-            gain = self._committer.commit(done, chains, reading, events, now)
-            speculates = self._speculator is not None and any(s.sequence.request.speculates for s in done)
-            self._books.enter(reading, gain, began, now, speculates=speculates)
-            self._slots.after_step()
-        stats = self.stats
+            self._commit(done, chains, began, decode_seconds, draft_seconds, events)
         stats.n_steps += 1
         stats.plan += planned - began - draft_seconds
         stats.decode += decode_seconds
         stats.draft += draft_seconds
         ended = self._clock()
         stats.total += ended - began
-        if done and leaders is not running:
-            self._pacer.book(done, began, ended, draft_seconds)
-        if leaders is running or self.is_idle:
+        is_idle = not len(roster)
+        if leaders is roster.running:
             self._pacer.rest()
-        if self.is_idle:
+        else:
+            self._keep_pace(done, began, ended, draft_seconds, is_idle=is_idle)
+        if is_idle:
             self._books.close()
         return events
+
+    def _plan(self, leaders: list[Sequence]) -> tuple[Plan, dict[str, Chain], float]:
+        """Return the rows of the next step, the drafts among them, and the seconds that drafting took."""
+        running = self._roster.running
+        decoding = [sequence for sequence in leaders if sequence.n_pending == 1 or not sequence.is_prefilling]
+        chunk = self._chunk(decoding) if len(decoding) < len(leaders) else 0
+        chains, draft_seconds = self._drafting.draft(decoding, chunk)
+        drafts = {request_id: chain.draft for request_id, chain in chains.items()} if chains else NO_DRAFTS
+        todo = plan(leaders, self._runner.capacity, chunk, drafts)
+        if leaders is not running:
+            todo += self._riding(todo)
+        if len(decoding) < len(running):
+            todo = stop_at_stops(todo)
+        return todo, chains, draft_seconds
+
+    def _commit(
+        self,
+        done: Plan,
+        chains: dict[str, Chain],
+        began: float,
+        decode_seconds: float,
+        draft_seconds: float,
+        events: list[RequestEvent],
+    ) -> None:
+        """Sample what was evaluated, and learn from the step."""
+        now = self._clock()
+        speculator = self._speculator
+        draft_bytes = speculator.evaluated(done) if speculator is not None else 0
+        reading = self.meter.read(done, decode_seconds, draft_seconds, draft_bytes)
+        gain = self._committer.commit(done, chains, reading, events, now)
+        speculates = speculator is not None and any(share.sequence.request.speculates for share in done)
+        self._books.enter(reading, gain, began, now, speculates=speculates)
+        self._slots.after_step()
+
+    def _keep_pace(self, done: Plan, began: float, ended: float, draft_seconds: float, *, is_idle: bool) -> None:
+        """The fast lane has led a step."""
+        if done:
+            self._pacer.book(done, began, ended, draft_seconds)
+        if is_idle:
+            self._pacer.rest()
 
     def _riding(self, leaders: Plan) -> Plan:
         """Return the shares of those who ride along with the fast lane."""
@@ -314,90 +345,11 @@ class Engine:
         kv = sum([sequence.n_past + 1 for sequence in decoding])
         return prefill_chunk(self.cost, len(decoding), kv, widest, step_target(decoding))
 
-    def _draft(self, decoding: list[Sequence], chunk: int) -> tuple[dict[str, Chain], float]:
-        """Return what speculation proposes for the requests that decode, and the seconds that took."""
-        if self._speculator is None:
-            return {}, 0.0
-        # The first token is on its way with the prompt's last one.
-        decoding = [sequence for sequence in decoding if sequence.n_generated]
-        speculating = [sequence for sequence in decoding if sequence.request.speculates]
-        if not speculating:
-            return {}, 0.0
-        began = self._clock()
-        kv = sum([sequence.n_past + 1 for sequence in decoding])
-        room = min(self._context.n_outputs, self._runner.capacity) - len(self._roster.running)
-        if not self._slots.can_cut:
-            return self._draft_with_way_back(speculating, decoding, chunk, kv, room), self._clock() - began
-        # Where cells become few, trees must not push anything out: chains take fewer.
-        branches = self._branches
-        n_branches = branches.count if kv + room <= self._context.n_cells else 0
-        chains = self._speculator.draft(
-            speculating, len(decoding) + chunk, kv, room, n_branches, branches.seconds_each if n_branches else 0.0
-        )
-        return chains, self._clock() - began
-
-    def _draft_with_way_back(
-        self, speculating: list[Sequence], decoding: list[Sequence], chunk: int, kv: int, room: int
-    ) -> dict[str, Chain]:
-        """Draft where the cache cannot be cut: rows that a rejection loses are replayed in the next step."""
-        assert self._speculator is not None
-        n_replay = sum([sequence.n_replay for sequence in decoding])
-        # What is drafted now may have to be replayed beside requests that only come then.
-        room -= n_replay + len(self._slots) - len(self._roster.running)
-        speculating = [sequence for sequence in speculating if sequence.n_replay <= MOST_REPLAYED]
-        n_even = len(decoding) if self._has_state and len(decoding) > 1 else 0
-        chains = self._speculator.draft(speculating, len(decoding) + n_replay + chunk, kv, room, n_even=n_even)
-        self._mark([chain.sequence for chain in chains.values()])
-        return chains
-
-    def _mark(self, sequences: list[Sequence]) -> None:
-        """Make sure that there is a way back to where sequences are now. One that replays has just come back here."""
-        for sequence in sequences:
-            if not sequence.n_replay:
-                assert sequence.slot is not None
-                self._rollback.mark(sequence.slot.id, sequence.n_past)
-
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
         while self._cancelled:
             request_id = self._cancelled.pop()
             if request_id in self._roster:
                 self._endings.end(self._roster[request_id], FinishReason.CANCELLED, events, now)
-
-    def _admit(self, events: list[RequestEvent], now: float) -> None:
-        """Give slots to waiting requests."""
-        roster = self._roster
-        while (sequence := roster.place_next(now)) is not None:
-            self._started(sequence, events, now)
-        while (victim := roster.in_the_way(now)) is not None:
-            assert victim.slot is not None
-            self._branches.trim(victim.slot.id, 0)
-            newcomer = roster.preempt(victim, now)
-            if newcomer is not None:
-                self._started(newcomer, events, now)
-
-    def _started(self, sequence: Sequence, events: list[RequestEvent], now: float) -> None:
-        """A request has a slot; it says so the first time."""
-        sequence.rode_at = self._pacer.n_rides
-        if not sequence.was_started:
-            sequence.was_started = True
-            sequence.started_at = now
-            sequence.n_cached = sequence.n_past
-            sequence.cache_miss = self._cache_miss(sequence.divergence)
-            events.append(Started(sequence.id, sequence.n_prompt, sequence.n_cached))
-
-    def _cache_miss(self, divergence: Divergence | None) -> CacheMiss | None:
-        if divergence is None:
-            return None
-        pieces = self.vocab.pieces
-        stored, prompt = (
-            b"".join([pieces[token] for token in tokens]).decode("utf-8", "replace")
-            for tokens in (divergence.stored, divergence.prompt)
-        )
-        return CacheMiss(divergence.position, stored, prompt)
-
-    def _read(self, done: Plan, decode_seconds: float, draft_seconds: float) -> Reading:
-        draft_bytes = self._speculator.evaluated(done) if self._speculator is not None else 0
-        return self.meter.read(done, decode_seconds, draft_seconds, draft_bytes)
 
     def close(self) -> None:
         """Free samplers, context and model, in this order."""

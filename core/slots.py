@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from core.cache.archive import LEAST_SAVED, Archive
 from core.cache.divergence import Divergence, divergence
@@ -13,35 +12,18 @@ from core.cache.host_store import HostStore, Link
 from core.cache.radix import Match, RadixTree
 from core.cache.rent import Rent
 from core.cache.segment import Blob
-from core.rollback import is_in_sight
+from core.cache_memory import CacheMemory
 from core.slot import Slot
+from core.slot_contents import SlotContents
+from core.slot_search import SlotSearch
 from core.token_buffer import TokenBuffer
 
-# A free slot is cut back to the common prefix only if that keeps at least this share of what it holds;
-# otherwise the prefix is copied, and the longer conversation stays for its next turn.
-_KEEP_SHARE = 0.5
 # Where a running state is kept while a prompt is read.
 _FIRST_CHECKPOINT, _BEFORE_END = 512, 8
 # Seconds that a step may spend on saving, and on loading, for a request that waits.
 _LONGEST_MOVE = 0.01
 # A request waits for another one, or for the disk, if that saves so many tokens.
 _LEAST_AWAITED = 32
-
-
-class CacheMemory(Protocol):
-    """What slots need of a context."""
-
-    def remove(self, sequence: int, start: int, end: int = -1) -> bool:
-        """Drop positions [start, end)."""
-
-    def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
-        """Share positions [start, end)."""
-
-    def last_position(self, sequence: int) -> int:
-        """Return the highest position held, -1 where there is none."""
-
-    def first_position(self, sequence: int) -> int:
-        """Return the lowest position that all layers hold, -1 where there is none."""
 
 
 def _checkpoints(n_prompt: int, *, has_end: bool) -> set[int]:
@@ -84,16 +66,17 @@ class SlotTable:
         ``archive`` None keeps nothing outside the device. ``prefill_seconds`` says how long computing some tokens
         takes.
         """
+        self.can_cut = can_cut
+        self.n_hits = 0
         self._memory = memory
         self._slots = tuple(Slot(index) for index in range(n_slots))
-        self.can_cut = can_cut
         self._window = window
-        self.n_hits = 0
         self._tree = archive.tree if archive is not None else RadixTree()
         self._archive = archive
+        self._search = SlotSearch(self._slots, self._tree, memory, can_cut=can_cut, window=window)
+        self._contents = SlotContents(memory, self._tree, archive)
         self._prefill_seconds = prefill_seconds
         self._ticks = 0
-        self._n_idle: int | None = 0  # None: to be counted again
         self._is_at_work = False
         self._clock = clock
         self._rent = Rent()
@@ -119,9 +102,10 @@ class SlotTable:
     @property
     def n_idle(self) -> int:
         """Tokens held by slots that nobody uses."""
-        if self._n_idle is None:
-            self._n_idle = sum([slot.n_resident for slot in self._slots if slot.is_free])
-        return self._n_idle
+        contents = self._contents
+        if contents.n_idle is None:
+            contents.n_idle = sum([slot.n_resident for slot in self._slots if slot.is_free])
+        return contents.n_idle
 
     # -- requests -----------------------------------------------------------------------------------------------
 
@@ -133,11 +117,11 @@ class SlotTable:
         """
         if self.store is not None:
             self.store.poll()
-        match = self._match(tokens)
-        _, n_held = self._best_slot(match)
+        match = self._search.match(tokens)
+        _, n_held = self._search.best(match)
         links = self._links(match, n_held)
         n_known = max([n_held, *[link.end for link in links]])
-        leader, n_coming = self._leader(match, rank)
+        leader, n_coming = self._search.leader(match, rank)
         if leader is not None and n_coming - n_known >= _LEAST_AWAITED:
             leader.stops.add(n_coming)
             return Following(leader, n_coming)
@@ -153,12 +137,12 @@ class SlotTable:
 
         For as long as others are at work it is done in small parts, so that none of them waits for long.
         """
-        source, n_shared = self._best_slot(self._match(tokens))
-        target = self._target(source, n_shared)
+        source, n_shared = self._search.best(self._search.match(tokens))
+        target = self._search.target(source, n_shared)
         if target.n_resident - (n_shared if target is source else 0) < LEAST_SAVED:
             return True
         until = self._clock() + _LONGEST_MOVE
-        while self._save_piece(target):
+        while self._contents.save_piece(target):
             if self._clock() >= until:
                 return False
         return True
@@ -205,21 +189,22 @@ class SlotTable:
 
     def _found(self, tokens: TokenBuffer, hold: Hold | None) -> tuple[Slot | None, int, list[tuple[Link, Blob]]]:
         """Return the slot to share with, how much of it, and what to load behind that."""
-        match = self._match(tokens)
-        source, n_shared = self._best_slot(match)
+        match = self._search.match(tokens)
+        source, n_shared = self._search.best(match)
         read = hold.blobs if isinstance(hold, Reading) else {}
         loads = self._archive.loads(self._links(match, n_shared), read) if self._archive is not None else []
         return (None, 0, loads) if loads and not self.can_cut else (source, n_shared, loads)
 
     def _prepare(self, source: Slot | None, n_shared: int, tokens: TokenBuffer) -> Slot:
         """Occupy a slot that holds the shared part of ``tokens`` and nothing else."""
-        target = self._target(source, n_shared)
+        target = self._search.target(source, n_shared)
         if target.n_resident - (n_shared if target is source else 0) >= LEAST_SAVED:
-            self.save(target)
-        self._forget_place(target)
-        n_kept = self._share(source, target, n_shared) if source is not None else self._cut(target, 0)
+            self._contents.save(target)
+        contents = self._contents
+        contents.leave_tree(target)
+        n_kept = contents.share(source, target, n_shared) if source is not None else contents.cut(target, 0)
         target.is_free = False
-        self._n_idle = None
+        contents.n_idle = None
         target.resident = tokens
         target.n_resident = n_kept
         return target
@@ -233,45 +218,63 @@ class SlotTable:
                 return link is loads[-1][0]
         return True
 
+    def _load(self, link: Link, blob: Blob, target: Slot) -> bool:
+        """Load a piece behind what a slot holds; idle texts make room for it."""
+        while not self._contents.load(link, blob, target):
+            if not self.spill_idle():
+                return False
+        return True
+
+    def _links(self, match: Match, start: int) -> list[Link]:
+        return self._archive.links(match, start) if self._archive is not None else []
+
+    def _use(self, links: list[Link]) -> None:
+        """Count the use of pieces that are loaded: once for each request, in however many parts they come."""
+        if self.store is not None:
+            self.store.used(links)
+
     def divergence(self, tokens: TokenBuffer) -> Divergence | None:
         """Return where ``tokens`` first differ from what is stored, None where they do not."""
-        return divergence(self._match(tokens), tokens.view)
+        return divergence(self._search.match(tokens), tokens.view)
 
     def release(self, slot: Slot) -> None:
         """Let the slot be taken again; what it holds stays until the room is needed."""
         self._ticks += 1
         slot.is_free = True
-        self._n_idle = None
+        self._contents.n_idle = None
         slot.last_used = self._ticks
-        self._forget_place(slot)
+        self._contents.leave_tree(slot)
         if slot.n_resident:
             self._tree.put(slot, slot.text)
 
     def clear(self, slot: Slot) -> None:
         """Drop everything a slot holds."""
-        self._cut(slot, 0)
+        self._contents.cut(slot, 0)
 
     def save(self, slot: Slot) -> None:
         """Keep in the store what a slot holds, which is about to be dropped."""
-        while self._save_piece(slot):
-            pass
+        self._contents.save(slot)
+
+    def can_go_back(self, slot: Slot, size: int) -> bool:
+        """Return whether a slot can go on from its first ``size`` tokens, once what is behind them is dropped."""
+        return self._search.can_go_back(slot, size)
 
     # -- idle texts -----------------------------------------------------------------------------------------------
 
     def spill_idle(self) -> bool:
         """Make room: the free slot used longest ago gives what it holds to the store; False where there is none."""
-        slot = self._oldest_idle()
+        slot = self._search.oldest_idle()
         if slot is None:
             return False
-        self.save(slot)
-        self._drop(slot)
+        self._contents.save(slot)
+        self._contents.drop(slot)
         return True
 
     def forget_idle(self) -> None:
         """Drop what free slots hold and all that is stored."""
         for slot in self._slots:
             if slot.is_free and slot.n_resident:
-                self._drop(slot)
+                self._contents.drop(slot)
         if self.store is not None:
             self.store.poll()
             self.store.clear()
@@ -294,11 +297,11 @@ class SlotTable:
             self._rent.reset()
             return
         self._rent.pay(rent)
-        while (slot := self._oldest_idle()) is not None:
+        while (slot := self._search.oldest_idle()) is not None:
             price = self._price(slot)
-            if not self._rent.is_due(price) or self._save_piece(slot):
+            if not self._rent.is_due(price) or self._contents.save_piece(slot):
                 return
-            self._drop(slot)
+            self._contents.drop(slot)
             self._rent.settle(price)
         self._rent.reset()
 
@@ -307,7 +310,7 @@ class SlotTable:
         for slot in self._slots:
             if not slot.is_free and slot.n_resident in slot.stops:
                 slot.stops.discard(slot.n_resident)
-                self._save_piece(slot)
+                self._contents.save_piece(slot)
 
     def tidy(self) -> bool:
         """Nobody needs the device: copy a piece of what only it holds; return whether something was done."""
@@ -317,7 +320,7 @@ class SlotTable:
         self.store.hush(False)
         self.store.poll()
         for slot in sorted(self._slots, key=lambda one: -one.last_used):
-            if slot.is_free and slot.n_resident and self._save_piece(slot):
+            if slot.is_free and slot.n_resident and self._contents.save_piece(slot):
                 return True
         return self.store.write_behind()
 
@@ -336,110 +339,6 @@ class SlotTable:
         if self._archive is None:
             return self._prefill_seconds(slot.n_resident)
         return self._archive.seconds_to_move(slot.n_resident)
-
-    def _oldest_idle(self) -> Slot | None:
-        idle = [slot for slot in self._slots if slot.is_free and slot.n_resident]
-        return min(idle, key=lambda slot: slot.last_used) if idle else None
-
-    # -- finding --------------------------------------------------------------------------------------------------
-
-    def _match(self, tokens: TokenBuffer) -> Match:
-        """Return what is known of a prompt but for its last token."""
-        for slot in self._slots:
-            if not slot.is_free and slot.node is not None and slot.resident.size > slot.end:
-                self._tree.extend(slot, slot.resident.view)
-        return self._tree.match(tokens.view[:-1])
-
-    def _best_slot(self, match: Match) -> tuple[Slot | None, int]:
-        """Return the slot that holds most of a text, and how much; a free one among equals."""
-        best, n_best = None, 0
-        for place, end in match.reaches().items():
-            if not isinstance(place, Slot):
-                continue
-            size = min(end, place.n_resident)
-            if not self.can_cut and not (place.is_free and self._is_extended(place, size)):
-                continue
-            if size > n_best or (size == n_best and size and best is not None and place.is_free and not best.is_free):
-                best, n_best = place, size
-        return best, n_best
-
-    def _is_extended(self, slot: Slot, size: int) -> bool:
-        """Return whether a text that shares ``size`` tokens with a slot that cannot be copied should go on from it."""
-        if size >= slot.n_resident:
-            return True
-        return size >= _KEEP_SHARE * slot.n_resident and self.can_go_back(slot, size)
-
-    def can_go_back(self, slot: Slot, size: int) -> bool:
-        """Return whether a slot can go on from its first ``size`` tokens, once what is behind them is dropped."""
-        if self.can_cut:
-            return True
-        return self._window > 0 and is_in_sight(self._memory.first_position(slot.id), size, self._window)
-
-    def _leader(self, match: Match, rank: int) -> tuple[Slot | None, int]:
-        """Return the request at work that will hold most of a text, and how much; a running state is not shared.
-
-        It is in no lower lane than the one of ``rank``.
-        """
-        best, n_best = None, 0
-        for place, end in match.reaches().items() if self.can_cut else ():
-            if isinstance(place, Slot) and not place.is_free and place.rank <= rank and end > n_best:
-                best, n_best = place, end
-        return best, n_best
-
-    def _links(self, match: Match, start: int) -> list[Link]:
-        return self._archive.links(match, start) if self._archive is not None else []
-
-    def _use(self, links: list[Link]) -> None:
-        """Count the use of pieces that are loaded: once for each request, in however many parts they come."""
-        if self.store is not None:
-            self.store.used(links)
-
-    def _target(self, source: Slot | None, n_shared: int) -> Slot:
-        free = [slot for slot in self._slots if slot.is_free]
-        oldest = min(free, key=lambda slot: (slot.n_resident > 0, slot.last_used))
-        if source is None or not source.is_free:
-            return oldest
-        is_reused = n_shared >= _KEEP_SHARE * source.n_resident or oldest.n_resident > 0 or oldest is source
-        return source if is_reused or not self.can_cut else oldest
-
-    # -- moving ---------------------------------------------------------------------------------------------------
-
-    def _save_piece(self, slot: Slot) -> bool:
-        """Archive the next piece of what a slot holds; False where all is kept, or nothing more can be."""
-        return self._archive is not None and self._archive.save_piece(slot.id, slot.text)
-
-    def _load(self, link: Link, blob: Blob, target: Slot) -> bool:
-        """Load a piece behind what a slot holds; idle texts make room for it."""
-        assert self._archive is not None
-        while not self._archive.load(link, blob, target.id, target.n_resident):
-            if not self.spill_idle():
-                return False
-        target.n_resident = link.end
-        return True
-
-    def _share(self, source: Slot, target: Slot, n_shared: int) -> int:
-        if target is source:
-            return self._cut(target, n_shared)
-        self._cut(target, 0)
-        self._memory.copy(source.id, target.id, n_shared)
-        return n_shared
-
-    def _drop(self, slot: Slot) -> None:
-        self._forget_place(slot)
-        self._cut(slot, 0)
-
-    def _cut(self, slot: Slot, size: int) -> int:
-        """Shorten what a slot holds to ``size`` tokens; return what is left."""
-        if size < slot.n_resident and not self._memory.remove(slot.id, size):
-            self._memory.remove(slot.id, 0)
-            size = 0
-        slot.n_resident = min(size, slot.n_resident)
-        self._n_idle = None
-        return slot.n_resident
-
-    def _forget_place(self, slot: Slot) -> None:
-        if slot.node is not None:
-            self._tree.remove(slot)
 
     def close(self) -> None:
         """End what the store does on threads of its own."""

@@ -44,7 +44,12 @@ VALUES = {
 }
 
 PURE = ("planner", "slots", "sequence", "text_stream", "sampling_params", "request", "events", "options", "receipt")
-PURE += ("account", "meter", "snapshot", "near_tie")
+PURE += ("account", "meter", "snapshot", "near_tie", "slot_search", "slot_contents", "cost_model", "rollback", "roster")
+PURE += tuple(
+    f"speculative/{name}"
+    for name in ("acceptance", "contest", "depth", "fixed_depth", "growth", "lookup", "prices", "probes", "purse")
+)
+PURE += tuple(f"speculative/{name}" for name in ("record", "records", "selection", "tree"))
 
 SOURCES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")

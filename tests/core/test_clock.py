@@ -31,7 +31,7 @@ class JumpyClock:
 def use_clock(engine: Engine, clock: JumpyClock) -> None:
     runner = engine._runner
     assert isinstance(runner, Runner)
-    engine._clock = runner._clock = clock
+    engine._clock = runner._clock = engine._drafting._clock = clock
     speculator = engine._speculator
     assert speculator is not None
     speculator._clock = speculator._growth.clock = clock

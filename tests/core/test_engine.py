@@ -346,6 +346,7 @@ def test_a_running_state_is_not_trusted_after_a_failure(plain_engine: Engine, mo
     engine = plain_engine
     expected, _, _ = complete(engine, max_tokens=8)
     monkeypatch.setattr(engine._slots, "can_cut", False)
+    monkeypatch.setattr(engine._slots._search, "_can_cut", False)
     decode = engine._context.decode
     submit(engine, "a", max_tokens=8)
     ledger = Ledger()
