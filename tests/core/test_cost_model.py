@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 
 import pytest
 
@@ -45,6 +46,23 @@ def test_kv_that_is_read_costs_by_the_token() -> None:
 
 def test_no_rows_take_no_time() -> None:
     assert CostModel(GPU).time(0) == 0.0
+
+
+@pytest.mark.parametrize(("rows", "most"), [(1, 1), (64, 1), (300, 20)])
+def test_an_answer_takes_microseconds(rows: int, most: int) -> None:
+    """Counted in calls of Python functions, which take about as long on an idle machine as on a busy one."""
+    model, n_calls = CostModel(GPU), 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal n_calls
+        n_calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        model.time(rows, 1000)
+    finally:
+        sys.setprofile(None)
+    assert 1 <= n_calls <= most
 
 
 def test_a_machine_that_slows_down_is_followed_at_every_width() -> None:

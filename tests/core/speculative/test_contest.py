@@ -1,0 +1,231 @@
+"""Which drafter works, for whom and how deep: decided step by step on recorded cost curves, without a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from core.context_shape import MOST_SHADOWED
+from core.cost_model import Calibration, CostModel
+from core.intake import Prepared
+from core.request import Request
+from core.sequence import Sequence
+from core.speculative.acceptance import AcceptanceTable
+from core.speculative.drafter import Chain, Guess, Observation
+from core.speculative.lookup import Lookup
+from core.speculative.speculator import Speculator
+from tests.support.drafters import RandomDrafter
+
+GPU = Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130})
+CPU = Calibration({1: 0.0105, 2: 0.0159, 3: 0.019, 4: 0.022, 8: 0.036, 16: 0.068})
+ROUND = 0.001
+N_PROMPT, WRONG, N_CTX = 20, 4095, 20_000
+
+IsRight = Callable[[str, int], bool]
+
+
+class Clock:
+    """Stands still but for what drafters take."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Knower(RandomDrafter):
+    """A draft model that knows the text, where ``is_right`` says so of a request and a position."""
+
+    def __init__(self, name: str, is_right: IsRight) -> None:
+        super().__init__(4096)
+        self.name = name
+        self.is_right = is_right
+        self.table = AcceptanceTable((0.7,))
+        self.clock = Clock()
+        self.n_probes = 0
+        self._seen: list[Observation] = []
+
+    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+        self.clock.now += ROUND
+        return [
+            Guess(said(chain.position) if self.is_right(chain.sequence.id, chain.position) else WRONG, 0)
+            for chain in chains
+        ]
+
+    def round_seconds(self, n_chains: int) -> float:
+        return ROUND
+
+    def catch_up_seconds(self, n_behind: int) -> float:
+        return ROUND
+
+    def shadow(self, sequence: Sequence) -> None:
+        self.clock.now += ROUND
+        self.n_probes += 1
+        end = len(sequence.tokens)
+        latest = range(max(end - MOST_SHADOWED, N_PROMPT), end)
+        self._seen += [Observation(sequence.id, 0, self.is_right(sequence.id, place)) for place in latest]
+
+    def take_observations(self) -> list[Observation]:
+        taken, self._seen = self._seen, []
+        return taken
+
+
+def said(position: int) -> int:
+    """What the target says at a position: never the same twice, so that nothing can be looked up."""
+    return position % 4000
+
+
+class Stage:
+    """Requests that decode on a machine whose steps take what the curve says."""
+
+    def __init__(
+        self,
+        curve: Calibration,
+        *paid: Knower,
+        n_requests: int = 1,
+        lookup: Lookup | None = None,
+        says: Callable[[int], int] = said,
+    ) -> None:
+        clock = Clock()
+        for drafter in paid:
+            drafter.clock = clock
+        self.clock = clock
+        self.seconds = 0.0
+        self._cost = CostModel(curve)
+        self._says = says
+        self._speculator = Speculator(self._cost, n_ctx=N_CTX, lookup=lookup, paid=cast("Any", paid), clock=clock)
+        sampler = cast("Any", SimpleNamespace(seed=1, guide=None))
+        prompt = np.array([says(place) for place in range(N_PROMPT)], np.int32)
+        self._requests = []
+        for index in range(n_requests):
+            sequence = Sequence(Prepared(Request(str(index), "x"), prompt, sampler), order=index, submitted_at=0.0)
+            self._requests.append(sequence)
+            self._speculator.admit(sequence)
+
+    def run(self, n_steps: int, room: int = 24) -> list[dict[str, Chain]]:
+        """Return what was drafted in each of so many steps, by request."""
+        return [self._step(room) for _ in range(n_steps)]
+
+    def _step(self, room: int) -> dict[str, Chain]:
+        n, kv = len(self._requests), sum(len(sequence.tokens) for sequence in self._requests)
+        before = self.clock.now
+        drafted = self._speculator.draft(list(self._requests), n, kv, room)
+        assert sum(len(chain.tokens) for chain in drafted.values()) <= room
+        seconds = self._cost.time(n + sum(len(chain.tokens) for chain in drafted.values()), kv)
+        self._speculator.evaluated(())
+        n_sampled = sum(self._verify(sequence, drafted.get(sequence.id)) for sequence in self._requests)
+        effort = self._speculator.take_effort()
+        self._speculator.step_done(n, n_sampled, self._cost.time(n, kv), seconds, effort)
+        self.seconds += seconds + self.clock.now - before
+        return drafted
+
+    def _verify(self, sequence: Sequence, chain: Chain | None) -> int:
+        choices = [self._says(len(sequence.tokens))]
+        for token in chain.tokens if chain is not None else ():
+            if token != choices[-1]:
+                break
+            choices.append(self._says(len(sequence.tokens) + len(choices)))
+        for token in choices:
+            sequence.tokens.append(token)
+        sequence.n_generated += len(choices)
+        self._speculator.verified(sequence, chain, choices, len(choices) - 1)
+        return len(choices)
+
+
+def always(request_id: str, position: int) -> bool:
+    return True
+
+
+def never(request_id: str, position: int) -> bool:
+    return False
+
+
+def names(steps: list[dict[str, Chain]]) -> Counter[str]:
+    """Return how often each drafter worked."""
+    return Counter(chain.drafter.name for step in steps for chain in step.values())
+
+
+@pytest.mark.parametrize("curve", [GPU, CPU])
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_two_drafters_the_one_that_pays_works_and_they_may_change_places(curve: Calibration, order: int) -> None:
+    good, bad = Knower("good", always), Knower("bad", never)
+    stage = Stage(curve, *(good, bad)[::order])
+    stage.run(60)
+    found = names(stage.run(40))
+    assert found["good"] >= 38
+    good.is_right, bad.is_right = never, always
+    stage.run(300)
+    found = names(stage.run(40))
+    assert found["bad"] >= 36
+    assert found["good"] <= 2
+
+
+def test_what_is_looked_up_is_taken_for_nothing_where_a_draft_model_promises_no_more() -> None:
+    often_wrong = Knower("draft", lambda _, position: position % 3 > 0)
+    stage = Stage(CPU, often_wrong, lookup=Lookup(), says=lambda position: position % 10)
+    stage.run(20)
+    assert set(names(stage.run(40))) == {"lookup"}
+
+
+def test_a_draft_model_that_knows_more_takes_the_place_of_what_is_looked_up() -> None:
+    """The same words come again, but what follows them is another word each time."""
+
+    def says(position: int) -> int:
+        return position % 10 if position % 10 < 4 else position
+
+    class Reader(Knower):
+        def extend(self, chains: list[Chain]) -> list[Guess | None]:
+            self.clock.now += ROUND
+            return [Guess(says(chain.position), 0) for chain in chains]
+
+    stage = Stage(GPU, Reader("draft", always), lookup=Lookup(), says=says)
+    stage.run(40)
+    assert names(stage.run(40))["draft"] >= 36
+
+
+def test_depth_is_given_to_the_request_where_it_pays() -> None:
+    stage = Stage(CPU, Knower("draft", lambda request_id, _: request_id == "0"), n_requests=2)
+    stage.run(60)
+    steps = stage.run(40)
+    lengths = {name: sum(len(step[name].tokens) for step in steps if name in step) for name in ("0", "1")}
+    assert lengths["0"] >= 3 * len(steps)
+    assert lengths["1"] <= 2
+
+
+def test_where_room_is_short_all_share_it() -> None:
+    stage = Stage(GPU, Knower("draft", always), n_requests=3)
+    stage.run(20)
+    sizes = [sorted(len(chain.tokens) for chain in step.values()) for step in stage.run(20, room=6)]
+    assert sizes == [[2, 2, 2]] * 20
+
+
+@pytest.mark.parametrize("curve", [GPU, CPU])
+def test_without_a_drafter_that_is_ever_right_nothing_is_drafted_and_little_is_lost(curve: Calibration) -> None:
+    useless = Knower("draft", never)
+    stage = Stage(curve, useless)
+    stage.run(300)
+    before, tokens = stage.seconds, len(stage._requests[0].tokens)
+    steps = stage.run(1000)
+    n_new = len(stage._requests[0].tokens) - tokens
+    plain = n_new * stage._cost.time(1)
+    assert sum(map(bool, steps)) <= 40
+    assert stage.seconds - before <= 1.02 * plain
+
+
+def test_one_that_stopped_drafting_is_tried_again_more_and_more_seldom_and_drafts_when_it_pays() -> None:
+    knower = Knower("draft", never)
+    stage = Stage(CPU, knower)
+    stage.run(150)
+    early = knower.n_probes
+    stage.run(600)
+    assert 1 <= knower.n_probes - early <= 8, "now and then"
+    knower.is_right = always
+    stage.run(300)
+    steps = stage.run(40)
+    assert sum(map(bool, steps)) >= 36

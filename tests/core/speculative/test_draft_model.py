@@ -1,0 +1,121 @@
+"""The small model that drafts: one decode for all requests, nothing read twice, and a failure that costs no text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from core.engine import Engine
+from core.llama.batch import Batch
+from core.llama.context import Context, DecodeStatus
+from core.sampling_params import SamplingParams
+from core.speculative.draft_model import DraftModel
+from tests.support.engines import (
+    EMBER_DRAFT,
+    FOX,
+    GREEDY_WITH_LOGPROBS,
+    SURE,
+    assert_same_up_to_a_near_tie,
+    chat,
+    complete,
+    greedy_tokens,
+    open_engine,
+    run,
+    submit,
+)
+
+PROMPTS = (FOX, SURE, chat("Who are you?"))
+ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
+DEPTH = 3
+
+
+@contextmanager
+def drafting(**options: Any) -> Iterator[tuple[Engine, DraftModel]]:
+    options = {"n_slots": 3, "n_ctx": 512, "draft_depth": DEPTH, "draft_width": 1, **options}
+    with open_engine(draft_path=str(EMBER_DRAFT), speculation="draft", **options) as engine:
+        model = engine.draft_model
+        assert model is not None
+        yield engine, model
+
+
+def watch(
+    monkeypatch: pytest.MonkeyPatch, model: DraftModel, status: Callable[[DecodeStatus], DecodeStatus] = lambda one: one
+) -> list[list[int]]:
+    """Return a list that will have the sequence of each row of each batch that the draft model decodes.
+
+    ``status`` makes another outcome of each.
+    """
+    batches: list[list[int]] = []
+    decode = Context.decode
+
+    def watched(context: Context, batch: Batch) -> DecodeStatus:
+        if context is not model._context:
+            return decode(context, batch)
+        batches.append([batch.c.seq_id[row][0] for row in range(batch.n_tokens)])
+        return status(decode(context, batch))
+
+    monkeypatch.setattr(Context, "decode", watched)
+    return batches
+
+
+def test_each_round_is_one_decode_for_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    with drafting() as (engine, model):
+        for index, prompt in enumerate(PROMPTS):
+            submit(engine, str(index), prompt, max_tokens=60, sampling=ENDLESS)
+        for _ in range(4):
+            engine.step()
+        batches = watch(monkeypatch, model)
+        n_steps = 6
+        for _ in range(n_steps):
+            engine.step()
+    together = [rows for rows in batches if sorted(rows) == [0, 1, 2]]
+    assert len(together) == n_steps * DEPTH
+    # What was accepted beyond what it had read is read first.
+    assert all(len(rows) == 1 for rows in batches if rows not in together)
+
+
+def test_the_next_turn_goes_on_from_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    with drafting(n_slots=1) as (engine, model):
+        first = engine.vocab.tokenize(FOX).tolist()
+        _, _, ledger = complete(engine, tuple(first), max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
+        said = [token for token, _ in greedy_tokens(ledger, "only")]
+        batches = watch(monkeypatch, model)
+        more = [7, 8, 9, 10]
+        complete(engine, (*first, *said, *more), max_tokens=4, sampling=ENDLESS)
+        # The new tokens, the last of the reply, and what is drafted.
+        assert len(batches[0]) <= len(more) + 2
+        batches.clear()
+        complete(engine, (*first, *said[:10], *more), max_tokens=4, sampling=ENDLESS)
+        assert len(batches[0]) <= len(more) + 2, "back to where the texts part"
+        batches.clear()
+        complete(engine, tuple(reversed(first)), max_tokens=4, sampling=ENDLESS)
+        assert len(batches[0]) >= len(first) - 1
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_draft_model_that_fails_costs_no_text(monkeypatch: pytest.MonkeyPatch, every: int) -> None:
+    with open_engine(n_slots=3, n_ctx=512, speculation="off") as plain:
+        for index, prompt in enumerate(PROMPTS):
+            submit(plain, str(index), prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+        expected = run(plain)
+    n_decodes = 0
+
+    def now_and_then(status: DecodeStatus) -> DecodeStatus:
+        nonlocal n_decodes
+        n_decodes += 1
+        return DecodeStatus.COMPUTE_FAILED if n_decodes % every == 0 else status
+
+    with drafting() as (engine, model):
+        watch(monkeypatch, model, now_and_then)
+        for index, prompt in enumerate(PROMPTS):
+            submit(engine, str(index), prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
+        ledger = run(engine)
+        n_drafted = engine.stats.n_drafted
+    assert n_decodes > 20
+    assert (n_drafted > 0) is (every > 1)
+    for name, ended in ledger.ended.items():
+        assert ended.failure is None
+        assert_same_up_to_a_near_tie(greedy_tokens(ledger, name), greedy_tokens(expected, name))
