@@ -1,10 +1,11 @@
 """Many clients at once, with and without drafting: throughput, time to first token, time between tokens.
 
 Deep Ember with Ember-draft and lookups, as a server with a paired draft decides by default, and the same with a
-useless draft of shuffled weights. Clients send prompts of four kinds at the same moment; whole requests are measured,
-prefill included, in the engine's process without HTTP. No prompt comes twice, and each way runs it once, from an empty
-cache. Ways take turns, the order turning round from round to round, and each ratio is to plain decoding of the same
-prompts in the same round.
+useless draft of shuffled weights. Or, with ``--model``, a tiny hybrid with a running state, whose own prediction head
+drafts: one that is often right, and one of random weights. Clients send prompts of four kinds at the same moment; whole
+requests are measured, prefill included, in the engine's process without HTTP. No prompt comes twice, and each way runs
+it once, from an empty cache. Ways take turns, the order turning round from round to round, and each ratio is to plain
+decoding of the same prompts in the same round.
 """
 
 from __future__ import annotations
@@ -19,15 +20,19 @@ from core.openmp import WAITING
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import plots, prompts
-from benchmarks.contenders import AUTO, PLAIN, Contender, Run, Stage, Way
+from benchmarks.contenders import AUTO, PLAIN, Contender, Pair, Run, Stage, Way
 from benchmarks.draft import draft_path
 from benchmarks.report import Report, Row, median, percentile, run_bench, say
 from core.measurements import physical_cores
-from tests.support import gguf_factory
+from tests.support import gguf_factory, hybrid_factory
 from tests.support.gguf_factory import Recipe
 
+EMBER = "ember"
+# llama.cpp can keep snapshots of the running state of the first hybrid, if they are small, and none of the second.
+HYBRIDS = {"qwen35": hybrid_factory.qwen35, "qwen3next": hybrid_factory.qwen3next}
 CLIENTS = (1, 2, 4, 8, 16)
 DRAFTS = ("realistic", "random")
+_HEADS: dict[str, hybrid_factory.Head] = {"realistic": "counts", "random": "random"}
 _N_CTX = 512
 _COLOURS = {"plain": "#57606a", "realistic": "#d4570a", "random": "#8250df"}
 _NAMES = {
@@ -48,7 +53,20 @@ class Sample:
     vs_plain: float
 
 
-def measure_draft(draft: str, stage: Stage, options: argparse.Namespace) -> list[Sample]:
+def open_stage(draft: str, options: argparse.Namespace, n_threads: int) -> Stage | Pair:
+    """Load the model with a draft, made when it is not there yet."""
+    n_slots = max(options.clients)
+    if options.model == EMBER:
+        target = gguf_factory.cached(Recipe(n_layers=options.layers))
+        return Stage(target, draft_path(draft), n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads)
+    make, head = HYBRIDS[options.model], _HEADS[draft]
+    target = gguf_factory.cached_file(
+        f"hybrid-{options.model}-{head}-{options.layers}.gguf", lambda path: make(path, head, options.layers)
+    )
+    return Pair(target, n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads)
+
+
+def measure_draft(draft: str, stage: Stage | Pair, options: argparse.Namespace) -> list[Sample]:
     """Return the samples of plain decoding and of drafting at all numbers of clients."""
     plain, drafted = stage.contender(PLAIN), stage.contender(AUTO)
     warm = [prompt.text for prompt in prompts.warm_up()]
@@ -127,7 +145,8 @@ def draw(report: Report, options: argparse.Namespace) -> None:
     low = report.summary["draft_vs_plain_min"]
     high = max(row["vs_plain"] for row in report.rows)
     title = f"From 1 to {max(options.clients)} clients drafting gives {low:.2f} to {high:.2f} times plain throughput"
-    model = f"deep Ember, {options.layers} layers, {report.settings['threads']} threads"
+    name = "deep Ember" if options.model == EMBER else f"hybrid {options.model}"
+    model = f"{name}, {options.layers} layers, {report.settings['threads']} threads"
     subtitle = f"Prompts of four kinds, greedy, prefill included; {model}. Medians."
     plots.draw_throughput(series, options.plot, title, subtitle)
 
@@ -146,14 +165,15 @@ def _points(rows: Sequence[Row], drafts: Sequence[str], way: Way) -> list[tuple[
 def measure(options: argparse.Namespace) -> Report:
     """Run the bench."""
     n_threads = options.threads or physical_cores()
-    settings = {name: getattr(options, name) for name in ("layers", "rounds", "tokens", "clients", "drafts")}
+    names = ("model", "layers", "rounds", "tokens", "clients", "drafts")
+    settings = {name: getattr(options, name) for name in names}
     report = Report("concurrency", settings={**settings, "threads": n_threads})
-    target = gguf_factory.cached(Recipe(n_layers=options.layers))
     samples: list[Sample] = []
     for draft in options.drafts:
         say(f"{draft}: loading")
-        n_slots = max(options.clients)
-        stage = Stage(target, draft_path(draft), n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads)
+        stage = open_stage(draft, options, n_threads)
+        if isinstance(stage, Pair):
+            report.settings["way_back"] = stage.way_back
         samples += measure_draft(draft, stage, options)
         stage.close()
     report.rows = rows_of(samples)
@@ -177,6 +197,7 @@ def _parser() -> argparse.ArgumentParser:
         help="clients at once",
     )
     parser.add_argument("--drafts", nargs="+", choices=DRAFTS, default=list(DRAFTS), help="only these")
+    parser.add_argument("--model", choices=(EMBER, *HYBRIDS), default=EMBER, help="deep Ember, or a hybrid")
     parser.add_argument("--layers", type=int, default=60, help="layers of the target")
     parser.add_argument("--threads", type=int, help="threads of both models; all physical cores if left out")
     plots.add_option(parser)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from core.cost_model import CostModel
@@ -19,6 +19,7 @@ from core.request import Request
 from core.sampling_params import SamplingParams
 from core.slots import SlotTable
 from core.speculative.draft_model import DraftModel
+from core.speculative.drafter import PaidDrafter
 from core.speculative.lookup import Lookup
 from core.speculative.speculator import Speculator
 from models.model_facts import read_model
@@ -83,9 +84,9 @@ class Run:
 
 
 class Contender:
-    """One way to decode, with cost model, acceptance and lookup table of its own; the model is lent by a ``Stage``."""
+    """One way to decode, with cost model, acceptance and lookup table of its own; who made it has the model."""
 
-    def __init__(self, way: Way, engine: Engine, draft: DraftModel | None) -> None:
+    def __init__(self, way: Way, engine: Engine, draft: PaidDrafter | None) -> None:
         self.way = way
         self._engine = engine
         self._draft = draft
@@ -198,3 +199,34 @@ class Stage:
     def close(self) -> None:
         """Free the models."""
         self._engine.close()
+
+
+class Pair:
+    """Plain decoding and drafting on engines of their own, as servers load them: for models that carry their drafter.
+
+    Where the target hands its states to a head, that would slow down plain decoding on the same engine.
+    """
+
+    def __init__(self, target: Path, *, n_slots: int, n_ctx: int, n_threads: int) -> None:
+        log.silence()
+        options = EngineOptions(str(target), n_slots=n_slots, n_ctx=n_ctx, n_threads=n_threads, cache_ram=0)
+        drafting, _ = load_engine(options, cache_folder=None)
+        plain, _ = load_engine(replace(options, speculation="off"), cache_folder=None)
+        self._engines = {PLAIN: plain, AUTO: drafting}
+
+    def contender(self, way: Way) -> Contender:
+        """Return plain decoding, or all that drafts by itself."""
+        engine = self._engines[way]
+        paid = engine._speculator._paid if engine._speculator is not None else ()
+        assert len(paid) == way.with_draft, "the model has one head"
+        return Contender(way, engine, paid[0] if paid else None)
+
+    @property
+    def way_back(self) -> str:
+        """How rejected drafts are taken back."""
+        return type(self._engines[AUTO]._rollback).__name__.lower()
+
+    def close(self) -> None:
+        """Free the models."""
+        for engine in self._engines.values():
+            engine.close()

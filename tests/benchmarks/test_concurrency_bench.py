@@ -57,6 +57,17 @@ def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path) -
     assert picture.read_bytes().startswith(PNG)
 
 
+@pytest.mark.parametrize("model", ["qwen35", "qwen3next"])
+def test_a_small_run_of_a_hybrid(run_bench: Callable[..., dict[str, Any]], model: str) -> None:
+    options = ("--model", model, "--layers", "6", "--rounds", "1", "--tokens", "12", "--clients", "1", "3")
+    report = run_bench("concurrency", *options)
+    cells = {(row["draft"], row["way"], row["clients"]) for row in report["rows"]}
+    assert cells == {(d, w, n) for d in ("realistic", "random") for w in ("plain", "auto") for n in (1, 3)}
+    assert report["settings"]["model"] == model
+    assert report["settings"]["way_back"] == {"qwen35": "cut", "qwen3next": "checkpoints"}[model]
+    assert report["summary"].keys() == {"drafted_vs_plain_min_1", "drafted_vs_plain_min_3", "draft_vs_plain_min"}
+
+
 @pytest.mark.parametrize("options", [("--clients", "0"), ("--rounds", "0"), ("--drafts", "perfect")])
 def test_bad_options_are_refused(refuse: Callable[..., str], options: tuple[str, ...]) -> None:
     assert options[0] in refuse("concurrency", *options)

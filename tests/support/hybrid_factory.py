@@ -17,6 +17,7 @@ from tests.support.recurrent_factory import N_EMBD, N_FF, N_VOCAB, noise, ones, 
 
 Head = Literal["random", "counts"]
 
+# Where there are more layers, those behind the first four are silent: the model says the same and takes longer.
 N_LAYERS = 4
 _N_HEADS, _HEAD = 2, 32
 # Layers with a state: heads of keys and of values, the size of both, and the convolution before them.
@@ -29,13 +30,15 @@ _RANK, _ROTATED = 32, 16
 _LOUD, _SURE = 1.0, 0.5
 
 
-def qwen35(path: Path, head: Head = "counts") -> Path:
+def qwen35(path: Path, head: Head = "counts", n_layers: int = N_LAYERS) -> Path:
     """Write a dense hybrid with gated delta nets; llama.cpp can keep snapshots of its state."""
     layers: list[Tensor] = []
-    for layer in range(N_LAYERS):
-        layers += [*_qwen_mixer(layer), *_feed_forward(layer, _LOUD)]
-    block = [*_gated_attention(N_LAYERS, _loudness(head)), *_feed_forward(N_LAYERS, _loudness(head))]
-    return _write(path, "qwen35", _qwen_values() | _SECTIONS, layers, [*block, *_nextn(head)])
+    for layer in range(n_layers):
+        loud = _LOUD if layer < N_LAYERS else 0.0
+        layers += [*_qwen_mixer(layer, loud), *_feed_forward(layer, loud)]
+    block = [*_gated_attention(n_layers, _loudness(head)), *_feed_forward(n_layers, _loudness(head))]
+    values = _qwen_values() | _SECTIONS
+    return _write(path, "qwen35", values, layers, [*block, *_nextn(head, n_layers)], n_layers)
 
 
 def qwen35moe(path: Path, head: Head = "counts") -> Path:
@@ -43,9 +46,9 @@ def qwen35moe(path: Path, head: Head = "counts") -> Path:
     return _qwen_with_experts(path, "qwen35moe", _SECTIONS, head)
 
 
-def qwen3next(path: Path, head: Head = "counts") -> Path:
+def qwen3next(path: Path, head: Head = "counts", n_layers: int = N_LAYERS) -> Path:
     """Write the one before it, whose state llama.cpp keeps no snapshots of."""
-    return _qwen_with_experts(path, "qwen3next", {}, head)
+    return _qwen_with_experts(path, "qwen3next", {}, head, n_layers)
 
 
 def nemotron_h_moe(path: Path, head: Head = "counts") -> Path:
@@ -121,8 +124,15 @@ def _loudness(head: Head) -> float:
     return _LOUD if head == "random" else 0.0
 
 
-def _write(path: Path, architecture: str, values: dict[str, Any], layers: list[Tensor], block: list[Tensor]) -> Path:
-    values = values | {"block_count": N_LAYERS + 1, "nextn_predict_layers": 1}
+def _write(
+    path: Path,
+    architecture: str,
+    values: dict[str, Any],
+    layers: list[Tensor],
+    block: list[Tensor],
+    n_layers: int = N_LAYERS,
+) -> Path:
+    values = values | {"block_count": n_layers + 1, "nextn_predict_layers": 1}
     return write_model(path, architecture, values, [*layers, *block], tables=_counting_tables())
 
 
@@ -132,9 +142,9 @@ def _counting_tables() -> tuple[Tensor, Tensor]:
     return weights("token_embd.weight", rows), weights("output.weight", np.roll(rows, 1, axis=0) * np.float32(_SURE))
 
 
-def _nextn(head: Head) -> Iterator[Tensor]:
+def _nextn(head: Head, n_layers: int = N_LAYERS) -> Iterator[Tensor]:
     """What a head makes of a token and of the state before it."""
-    name = f"blk.{N_LAYERS}.nextn."
+    name = f"blk.{n_layers}.nextn."
     yield ones(name + "enorm.weight", N_EMBD)
     yield ones(name + "hnorm.weight", N_EMBD)
     if head == "random":
@@ -182,22 +192,25 @@ def _qwen_values() -> dict[str, Any]:
 # -- layers ------------------------------------------------------------------------------------------------------------
 
 
-def _qwen_with_experts(path: Path, architecture: str, added: dict[str, Any], head: Head) -> Path:
+def _qwen_with_experts(
+    path: Path, architecture: str, added: dict[str, Any], head: Head, n_layers: int = N_LAYERS
+) -> Path:
     is_old = architecture == "qwen3next"
     layers: list[Tensor] = []
-    for layer in range(N_LAYERS):
-        layers += [*_qwen_mixer(layer, is_old=is_old), *_experts(layer, _LOUD, is_gated=True)]
-    block = [*_gated_attention(N_LAYERS, _loudness(head)), *_experts(N_LAYERS, _loudness(head), is_gated=True)]
-    norms = [ones(f"blk.{layer}.{name}.weight", N_EMBD) for layer in range(N_LAYERS + 1) for name in _NORMS]
+    for layer in range(n_layers):
+        loud = _LOUD if layer < N_LAYERS else 0.0
+        layers += [*_qwen_mixer(layer, loud, is_old=is_old), *_experts(layer, loud, is_gated=True)]
+    block = [*_gated_attention(n_layers, _loudness(head)), *_experts(n_layers, _loudness(head), is_gated=True)]
+    norms = [ones(f"blk.{layer}.{name}.weight", N_EMBD) for layer in range(n_layers + 1) for name in _NORMS]
     values = _qwen_values() | _expert_values() | added
-    return _write(path, architecture, values, layers, [*block, *_nextn(head), *norms])
+    return _write(path, architecture, values, layers, [*block, *_nextn(head, n_layers), *norms], n_layers)
 
 
-def _qwen_mixer(layer: int, *, is_old: bool = False) -> Iterator[Tensor]:
-    return _gated_attention(layer, _LOUD) if layer % 2 else _delta_net(layer, is_old=is_old)
+def _qwen_mixer(layer: int, loud: float, *, is_old: bool = False) -> Iterator[Tensor]:
+    return _gated_attention(layer, loud) if layer % 2 else _delta_net(layer, loud, is_old=is_old)
 
 
-def _delta_net(layer: int, *, is_old: bool) -> Iterator[Tensor]:
+def _delta_net(layer: int, loud: float, *, is_old: bool) -> Iterator[Tensor]:
     name = f"blk.{layer}."
     yield noise(name + "attn_qkv.weight", N_EMBD, 2 * _KEYS + _VALUES)
     yield noise(name + "attn_gate.weight", N_EMBD, _VALUES)
@@ -210,7 +223,7 @@ def _delta_net(layer: int, *, is_old: bool) -> Iterator[Tensor]:
         yield noise(name + "ssm_beta.weight", N_EMBD, _N_VALUES)
         yield noise(name + "ssm_alpha.weight", N_EMBD, _N_VALUES)
     yield ones(name + "ssm_norm.weight", _STATE)
-    yield _last(name + "ssm_out.weight", _VALUES, _LOUD)
+    yield _last(name + "ssm_out.weight", _VALUES, loud)
 
 
 def _state_space(layer: int, loud: float) -> Iterator[Tensor]:
