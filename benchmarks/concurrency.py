@@ -165,6 +165,8 @@ def _points(rows: Sequence[Row], drafts: Sequence[str], way: Way) -> list[tuple[
 def measure(options: argparse.Namespace) -> Report:
     """Run the bench."""
     n_threads = options.threads or physical_cores()
+    # So many make steps of about ten milliseconds: what is around them counts as little as for larger models.
+    options.layers = options.layers or (60 if options.model == EMBER else 200)
     names = ("model", "layers", "rounds", "tokens", "clients", "drafts")
     settings = {name: getattr(options, name) for name in names}
     report = Report("concurrency", settings={**settings, "threads": n_threads})
@@ -198,7 +200,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--drafts", nargs="+", choices=DRAFTS, default=list(DRAFTS), help="only these")
     parser.add_argument("--model", choices=(EMBER, *HYBRIDS), default=EMBER, help="deep Ember, or a hybrid")
-    parser.add_argument("--layers", type=int, default=60, help="layers of the target")
+    parser.add_argument(
+        "--layers", type=int, help="layers of the target; 60 of Ember's, or 200 of a hybrid's small ones"
+    )
     parser.add_argument("--threads", type=int, help="threads of both models; all physical cores if left out")
     plots.add_option(parser)
     return parser

@@ -185,8 +185,7 @@ class DraftModel:
         self.model.close()
 
     def _count(self, n_cells: int, n_sequences: int) -> None:
-        if self.reads is not None:
-            self._bytes_read += self.reads.step(self._batch.n_tokens, n_cells, n_sequences)
+        self._bytes_read += self.reads.step(self._batch.n_tokens, n_cells, n_sequences)
 
     def _lane(self, sequence: Sequence) -> _Lane:
         assert sequence.slot is not None

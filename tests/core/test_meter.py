@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from core.planner import Plan, Share
 from core.snapshot import Bound, Snapshot
 from models.gguf import read_header
 from models.model_facts import WeightBytes, read_model
+from tests.support import hybrid_factory, recurrent_factory
 from tests.support.engines import EMBER, EMBER_DRAFT, complete, open_engine, run, submit
 from tests.support.gguf_factory import deep_ember, moe_ember
 
@@ -89,6 +91,31 @@ class TestBytes:
         reads = ReadCost.of(read_model(EMBER), kv_type)
         n_cells, n_elements = 700, 6 * 3 * (64 + 64)
         assert reads.step(1, n_cells) - reads.step(1, 0) == pytest.approx(n_cells * n_elements * element, rel=0.001)
+
+    def test_a_running_state_is_read_once_for_each_sequence(self) -> None:
+        reads = ReadCost(WeightBytes(WEIGHTS, 0, 1, 0), cell=1_000, state=50_000)
+        assert reads.step(1, 300) == WEIGHTS + 300 * 1_000 + 50_000
+        assert reads.step(8, 300, 2) == WEIGHTS + 300 * 1_000 + 2 * 50_000, "however many rows they have"
+
+    def test_layers_with_a_window_read_no_more_than_is_in_sight(self) -> None:
+        reads = ReadCost(WeightBytes(WEIGHTS, 0, 1, 0), cell=100, window=512, cell_in_window=900)
+        assert reads.step(1, 300) == WEIGHTS + 300 * 1_000
+        assert reads.step(1, 4_000) == WEIGHTS + 4_000 * 100 + 512 * 900
+        assert reads.step(2, 4_000, 2) == WEIGHTS + 4_000 * 100 + 2 * 512 * 900
+
+    @pytest.mark.parametrize("make", [recurrent_factory.mamba, recurrent_factory.lfm2, hybrid_factory.qwen35])
+    def test_a_model_with_a_running_state_reads_its_tensors_and_that(
+        self, make: Callable[[Path], Path], tmp_path: Path
+    ) -> None:
+        path = make(tmp_path / "model.gguf")
+        facts = read_model(path)
+        assert facts.state_elements > 0
+        # Of the embeddings a row is read, and of a prediction head nothing.
+        head = f"blk.{hybrid_factory.N_LAYERS}."
+        left_out = ("token_embd", head) if facts.n_mtp_layers else ("token_embd",)
+        tensors = [t for t in read_header(path).tensors if not t.name.startswith(left_out) or "norm" in t.name[:16]]
+        expected = sum(t.n_bytes for t in tensors) + 4 * facts.state_elements
+        assert ReadCost.of(facts, "f16").step(1, 0) == pytest.approx(expected, rel=0.05)
 
     def test_a_batch_reads_weights_once_and_the_cells_of_each(self) -> None:
         reading = meter().read(plan((100, 1, 0), (300, 1, 0)), 0.01, 0.0)
