@@ -90,7 +90,7 @@ def test_up_to_a_step_in_the_curve_forks_fill_the_rows_that_are_free() -> None:
 
 
 def test_what_a_branch_takes_is_part_of_the_decision() -> None:
-    leaves = [n_leaves(drafts_on(GPU, branch_seconds=seconds)[0]) for seconds in (0.0, 0.0005, 0.0015, 0.01)]
+    leaves = [n_leaves(drafts_on(GPU, branch_seconds=seconds)[0]) for seconds in (0.0, 0.0004, 0.0009, 0.01)]
     assert leaves[0] > leaves[1] > leaves[2] > leaves[3] == 1
 
 
