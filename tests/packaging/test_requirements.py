@@ -122,16 +122,29 @@ def test_these_tests_run_on_the_pinned_versions():
         assert version(name) == wanted[normalise(name)], name
 
 
-def test_no_file_of_the_project_records_where_packages_come_from():
+def tracked_files() -> list[str]:
+    """The files of the project, as git lists them."""
     if not shutil.which("git"):
         pytest.skip("git is not installed")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     names = listed.stdout.split("\0")[:-1] if listed.returncode == 0 else []
     if not names:
         pytest.skip("not a git checkout")
-    for name in names:
+    return names
+
+
+def test_no_file_of_the_project_records_where_packages_come_from():
+    for name in tracked_files():
         file = ROOT / name
         if BINARY.search(name) or not file.is_file():
             continue
         found = ADDRESSES.search(file.read_text(encoding="utf-8", errors="replace"))
         assert not found, f"{name} holds {found.group() if found else ''!r}"
+
+
+def test_the_project_holds_nothing_that_leads_out_of_it_or_that_the_set_up_makes():
+    """A link to a folder of one machine would be in the way of the set-up on all others."""
+    for name in tracked_files():
+        file = ROOT / name
+        assert Path(name).parts[0] != ".venv"
+        assert not file.is_symlink() or file.resolve().is_relative_to(ROOT), name
