@@ -1,4 +1,4 @@
-"""Light or dark: follows the system or the user's choice, and dresses the whole application."""
+"""Light or dark, and how large text is: follows the system or the user's choice, and dresses the application."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QApplication
 
 from ui.chat.document_writer import TextStyle
 from ui.stylesheet import stylesheet
-from ui.theme import DARK, LIGHT, Palette, Type
+from ui.text_size import USUAL, set_text_percent
+from ui.theme import DARK, LIGHT, Palette, Type, sized
 
 _FAMILIES = ("Inter", "Inter Variable", "Adwaita Sans", "Noto Sans", "Cantarell", "Ubuntu", "DejaVu Sans")
 _MONO_FAMILIES = ("JetBrains Mono", "Cascadia Mono", "SF Mono", "Noto Sans Mono", "Ubuntu Mono", "DejaVu Sans Mono")
@@ -26,7 +27,7 @@ class Choice(StrEnum):
 
 
 class Appearance(QObject):
-    """The palette in use. Emits ``changed`` after the application was dressed."""
+    """The palette and the size of text in use. Emits ``changed`` after the application was dressed."""
 
     changed = Signal(object)  # Palette
 
@@ -38,13 +39,11 @@ class Appearance(QObject):
         self._choice = choice
         self._family = _family(QFontDatabase.SystemFont.GeneralFont, _FAMILIES)
         self._mono_family = _family(QFontDatabase.SystemFont.FixedFont, _MONO_FAMILIES)
-        self._shown: Palette | None = None
+        self._percent = USUAL
+        self._shown: tuple[Palette, int] | None = None
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._apply)
         if not application.styleSheet():  # else it was dressed before
             application.setStyle("Fusion")
-            font = QFont(self._family)
-            font.setPixelSize(Type.BODY)
-            application.setFont(font)
         self._apply()
 
     @property
@@ -55,6 +54,16 @@ class Appearance(QObject):
     def choose(self, choice: Choice) -> None:
         """Follow another wish."""
         self._choice = choice
+        self._apply()
+
+    @property
+    def percent(self) -> int:
+        """How large text is, in percent of the design's sizes."""
+        return self._percent
+
+    def resize_text(self, percent: int) -> None:
+        """Show text in another size."""
+        self._percent = percent
         self._apply()
 
     @property
@@ -69,14 +78,19 @@ class Appearance(QObject):
     @property
     def text_style(self) -> TextStyle:
         """How documents look."""
-        return TextStyle(self.palette, self._family, self._mono_family)
+        return TextStyle(self.palette, self._family, self._mono_family, self._percent)
 
     def _apply(self) -> None:
         palette = self.palette
-        if palette is self._shown:
+        if (palette, self._percent) == self._shown:
             return
-        self._shown = palette
-        sheet = stylesheet(palette)
+        self._shown = palette, self._percent
+        set_text_percent(self._percent)
+        font = QFont(self._family)
+        font.setPixelSize(sized(Type.BODY, self._percent))
+        if QApplication.font() != font:
+            self._application.setFont(font)
+        sheet = stylesheet(palette, self._percent)
         if self._application.styleSheet() != sheet:  # to dress it again costs a look at every widget
             self._application.setPalette(_qt_palette(palette))
             self._application.setStyleSheet(sheet)

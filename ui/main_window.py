@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from PySide6.QtCore import QPoint, QSettings, QSize, Qt
 from PySide6.QtGui import QAction, QActionGroup, QCloseEvent, QKeySequence, QResizeEvent, QShortcut
@@ -29,8 +30,11 @@ from ui.library.library_page import LibraryPage
 from ui.rail import Rail
 from ui.server_watch import ServerWatch
 from ui.tab_order import move_focus
+from ui.text_size import PERCENTS, USUAL, read_percent, step
 from ui.theme import NARROW, Palette
 from ui.toast import Toast
+
+_T = TypeVar("_T")
 
 
 class MainWindow(QMainWindow):
@@ -57,7 +61,7 @@ class MainWindow(QMainWindow):
         self.link = LibraryLink(library_process, self)
         self.library: LibraryPage | None = None  # made when it is first wanted
         self._chat, self._pages = QWidget(), QStackedWidget()
-        self.theme_button = IconButton("theme", "Light or dark")
+        self.theme_button = IconButton("theme", "Light or dark, and the size of text")
         self.toast = Toast(self.page.stack)  # above what is being written, however tall that is
         self._wants_sidebar, self._is_narrow = True, False
         self._lay_out()
@@ -105,7 +109,7 @@ class MainWindow(QMainWindow):
         self.tuning.changed.connect(self.page.change_settings)
         self.tuning.close_wanted.connect(self.toggle_panel)
         self.page.composer.sent.connect(lambda text: self.tuning.take_typed())
-        self.theme_button.clicked.connect(self._show_theme_menu)
+        self.theme_button.clicked.connect(self._show_looks)
         self._appearance.changed.connect(self._dress)
         self.rail.chosen.connect(self.show_page)
         self.link.downloads_changed.connect(
@@ -122,6 +126,10 @@ class MainWindow(QMainWindow):
             "Ctrl+Q": self.close,
             "Ctrl+Shift+C": lambda: self.show_page("chat"),
             "Ctrl+Shift+L": lambda: self.show_page("library"),
+            "Ctrl++": lambda: self._step_text(1),
+            "Ctrl+=": lambda: self._step_text(1),
+            "Ctrl+-": lambda: self._step_text(-1),
+            "Ctrl+0": lambda: self._resize_text(USUAL),
         }
         for key, act in keys.items():
             QShortcut(QKeySequence(key), self, act)
@@ -236,23 +244,29 @@ class MainWindow(QMainWindow):
 
     # Looks.
 
-    def _show_theme_menu(self) -> None:
+    def _show_looks(self) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        group = QActionGroup(menu)
-        for choice, text in ((Choice.SYSTEM, "Like the system"), (Choice.LIGHT, "Light"), (Choice.DARK, "Dark")):
-            action = QAction(text, menu)
-            action.setCheckable(True)
-            action.setChecked(choice is self._appearance.choice)
-            action.triggered.connect(lambda checked=False, choice=choice: self._choose_theme(choice))
-            group.addAction(action)
-            menu.addAction(action)
+        themes = ((Choice.SYSTEM, "Like the system"), (Choice.LIGHT, "Light"), (Choice.DARK, "Dark"))
+        _add_choices(menu, themes, self._appearance.choice, self._choose_theme)
+        menu.addSeparator()
+        sizes = menu.addMenu("Text size")
+        _add_choices(sizes, tuple((size, f"{size}%") for size in PERCENTS), self._appearance.percent, self._resize_text)
+        sizes.addSeparator()
+        sizes.addAction("Ctrl and + or −; Ctrl+0 is 100%").setEnabled(False)
         corner = self.theme_button.mapToGlobal(self.theme_button.rect().topRight())
         menu.popup(QPoint(corner.x(), corner.y() + self.theme_button.height() - menu.sizeHint().height()))
 
     def _choose_theme(self, choice: Choice) -> None:
         self._appearance.choose(choice)
         self._settings.setValue("theme", choice.value)
+
+    def _step_text(self, by: int) -> None:
+        self._resize_text(step(self._appearance.percent, by))
+
+    def _resize_text(self, percent: int) -> None:
+        self._appearance.resize_text(percent)
+        self._settings.setValue("textSize", percent)
 
     def _dress(self, palette: Palette) -> None:
         self.tools.set_style(self._appearance.text_style)
@@ -269,6 +283,7 @@ class MainWindow(QMainWindow):
         theme = str(self._settings.value("theme", Choice.SYSTEM.value))
         if theme in set(Choice):
             self._appearance.choose(Choice(theme))
+        self._appearance.resize_text(read_percent(self._settings.value("textSize")))
         self._wants_sidebar = str(self._settings.value("sidebar", "true")) == "true"
         self.history.setVisible(self._wants_sidebar and self.width() >= NARROW)
 
@@ -285,3 +300,15 @@ class MainWindow(QMainWindow):
         self.tools.colours.close()
         self._gui.close()
         super().closeEvent(event)
+
+
+def _add_choices(menu: QMenu, choices: Sequence[tuple[_T, str]], chosen: _T, choose: Callable[[_T], object]) -> None:
+    """Add entries of which one is chosen."""
+    group = QActionGroup(menu)
+    for choice, text in choices:
+        action = QAction(text, menu)
+        action.setCheckable(True)
+        action.setChecked(choice == chosen)
+        action.triggered.connect(lambda checked=False, choice=choice: choose(choice))
+        group.addAction(action)
+        menu.addAction(action)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from string import Template
 
-from ui.theme import Corner, Palette, Space, Type
+from ui.theme import Corner, Palette, Space, Type, sized
 
 _SHEET = Template("""
 * { outline: none; }
@@ -172,17 +172,14 @@ QMessageBox, QDialog { background: $canvas; }
 """)
 
 
-def stylesheet(palette: Palette) -> str:
-    """Return the style sheet of the application in ``palette``."""
+def stylesheet(palette: Palette, percent: int = 100) -> str:
+    """Return the style sheet of the application in ``palette``, its text in ``percent`` of the design's sizes."""
+    texts = {"caption": Type.CAPTION, "body": Type.BODY, "large": Type.LARGE, "title": Type.TITLE, "hero": Type.HERO}
     sizes = {
-        "caption": Type.CAPTION,
-        "body": Type.BODY,
-        "large": Type.LARGE,
-        "title": Type.TITLE,
-        "hero": Type.HERO,
         "corner_s": Corner.S,
         "corner_m": Corner.M,
         "corner_l": Corner.L,
         "space_s": Space.S,
     }
-    return _SHEET.substitute(asdict(palette), **sizes)
+    scaled = {name: sized(pixels, percent) for name, pixels in texts.items()}
+    return _SHEET.substitute(asdict(palette), **sizes, **scaled)

@@ -149,6 +149,11 @@ TOP_BAR = 48
 NARROW = 880  # below this width only one side panel is open at a time
 
 
+def sized(pixels: int, percent: int) -> int:
+    """Return pixels of the design where text is shown in ``percent``; at least one."""
+    return max(1, round(pixels * percent / 100))
+
+
 def contrast(first: str, second: str) -> float:
     """Contrast ratio of two ``#rrggbb`` colours after WCAG 2, from 1 to 21."""
     lighter, darker = sorted((_luminance(first), _luminance(second)), reverse=True)

@@ -33,7 +33,7 @@ def _speed_advice(report: Report) -> list[str]:
     if system.nvidia_gpu and not llama.problem and not llama.can_offload:
         return [
             f"{system.nvidia_gpu} is not used: llama.cpp was built without CUDA. Install the CUDA toolkit (nvcc), "
-            f"delete the folder .venv and run {PROGRAM} again."
+            f"then run {PROGRAM} setup."
         ]
     return []
 

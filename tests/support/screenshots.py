@@ -25,7 +25,7 @@ from library_child import library_child
 from probed import remember_probe
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog
+from PySide6.QtWidgets import QApplication, QDialog, QMenu
 
 from app.discovery import announce
 from app.server_process import new_api_key, serve_command, serve_environment, serve_folder
@@ -298,6 +298,54 @@ def small(stage: Stage) -> None:
     stage.shoot("small-chats")
     stage.window.toggle_panel()
     stage.shoot("small-panel")
+
+
+def text_sizes(stage: Stage) -> None:
+    """The smallest and the largest text in a small window, and the largest one in the usual window."""
+    stage.server.snapshot = WORKING
+    stage.connect()
+    stage.history()
+    usual = stage.window.size()
+    stage.window.resize(720, 480)
+    for percent in (80, 150):
+        stage.window._resize_text(percent)
+        stage.window.desk.new_chat()
+        stage.shoot(f"text-{percent}-empty")
+        stage.open_old(REPLY)
+        stage.shoot(f"text-{percent}-chat")
+        stage.window.toggle_panel()
+        stage.shoot(f"text-{percent}-panel")
+        stage.window.toggle_sidebar()
+        stage.shoot(f"text-{percent}-chats")
+        stage.window.toggle_sidebar()
+        stage.window.show_page("library")
+        page = stage.window.library
+        assert page is not None
+        stage.until(lambda page=page: page.models.list.rows.rowCount() > 1)
+        stage.shoot(f"text-{percent}-library")
+        page.models.list.choose("ember-q8_0")
+        stage.wait(0.4)
+        page.models.list.opened.emit("ember-q8_0")
+        stage.wait(0.4)
+        stage.shoot(f"text-{percent}-model")
+        page.models.details.settings.click()
+        dialog = _dialog(stage, SettingsDialog)
+        stage.until(dialog.form.isEnabled)
+        _shoot_dialog(stage, dialog, f"text-{percent}-settings")
+        dialog.reject()
+        stage.window.show_page("chat")
+    stage.window.resize(usual)
+    stage.shoot("text-150")
+    stage.window.show_page("library")
+    stage.wait(0.3)
+    stage.shoot("text-150-library-wide")
+    stage.window.show_page("chat")
+    stage.window._show_looks()
+    menu = stage.window.findChild(QMenu)
+    sizes = menu.actions()[-1].menu()  # type: ignore[union-attr]
+    for number, shown in enumerate((menu, sizes)):
+        shown.grab().save(str(stage.out / f"text-menu-{number}{stage.suffix}.png"))  # type: ignore[union-attr]
+    menu.close()  # type: ignore[union-attr]
 
 
 def readme(stage: Stage) -> None:
@@ -654,7 +702,7 @@ def _library_troubles(stage: Stage, page: LibraryPage, hub: HubServer) -> None:
 
 STATES: tuple[Callable[[Stage], None], ...] = (
     starting, empty, done, gauges, panel, streaming, waiting, problem, server_gone, loading, search, hard, small,
-    editing, speeds, library, library_keeps, model_dialogs, readme,
+    text_sizes, editing, speeds, library, library_keeps, model_dialogs, readme,
 )  # fmt: skip
 
 

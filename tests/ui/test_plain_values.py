@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from ui.chat.ids import Ids
 from ui.rate import Rate
 from ui.sse import SseParser
-from ui.theme import DARK, LIGHT, Palette, contrast
+from ui.text_size import PERCENTS, USUAL, read_percent, step
+from ui.theme import DARK, LIGHT, Palette, contrast, sized
 
 
 @given(st.lists(st.text(alphabet="aé語🦊 \t:{}", max_size=12), max_size=6), st.lists(st.integers(1, 9), max_size=40))
@@ -31,8 +32,8 @@ def test_data_over_several_lines_is_one_event() -> None:
 def test_the_rate_is_that_of_the_last_second() -> None:
     rate = Rate()
     assert rate.per_second(0.0) == 0.0
-    for step in range(300):
-        rate.add(1, step * 0.01)
+    for number in range(300):
+        rate.add(1, number * 0.01)
     assert rate.per_second(2.99) == pytest.approx(100, rel=0.03)
     assert rate.per_second(60.0) == 0.0
 
@@ -43,6 +44,13 @@ def test_ids_grow_even_when_the_clock_was_set_back() -> None:
     numbers = [ids.next() for _ in range(3)]
     assert numbers == sorted(set(numbers))
     assert numbers[0] > 2**61
+
+
+def test_text_grows_and_shrinks_by_steps_and_stops_at_the_ends() -> None:
+    assert [step(USUAL, by) for by in (-9, -1, 0, 1, 9)] == [80, 90, 100, 110, 150]
+    assert step(104, 1) == 110
+    assert [read_percent(kept) for kept in ("125", 90, None, "", "x", "1000", "²")] == [125, 90, *[USUAL] * 5]
+    assert [sized(15, percent) for percent in PERCENTS] == [12, 14, 15, 16, 19, 22]
 
 
 TEXTS = ("text", "muted", "accent", "danger", "warning")

@@ -7,17 +7,19 @@ from pathlib import Path
 
 import pytest
 from fake_openai import FakeServer
-from library_child import library_child
-from PySide6.QtCore import QPoint, QRect, QSettings, Qt
-from PySide6.QtGui import QGuiApplication, QPalette
+from library_child import forked_library_child, library_child
+from PySide6.QtCore import QMimeData, QModelIndex, QPoint, QRect, QSettings, Qt
+from PySide6.QtGui import QGuiApplication, QPalette, QTextOption
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QAbstractSpinBox,
     QLabel,
     QLineEdit,
     QMessageBox,
     QSlider,
     QStyle,
     QStyleOptionSlider,
+    QStyleOptionViewItem,
     QWidget,
 )
 
@@ -27,8 +29,11 @@ from ui.chat.assistant_message import AssistantMessage
 from ui.chat.history_model import CHAT_ID
 from ui.chat.records import Chat, ChatSettings, Message, Role, Status
 from ui.chat.store import ChatStore
+from ui.chat.text_view import TextView
 from ui.chat.user_message import MOST_SHOWN, UserMessage, beginning
+from ui.library.row_list import ROW_HEIGHT
 from ui.main_window import MainWindow
+from ui.speed_bar.gauge import Gauge
 from ui.theme import DARK, LIGHT, TAB_WIDTH, contrast
 
 
@@ -61,9 +66,22 @@ def titles(window: MainWindow) -> list[str]:
     return [index.data() for index in rows if index.data(CHAT_ID) is not None]
 
 
-@pytest.mark.parametrize("size", [(1180, 780), (720, 480), (640, 480), (480, 360)])
-def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWindow, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("size", "percent"),
+    [
+        ((1180, 780), 100),
+        ((720, 480), 100),
+        ((640, 480), 100),
+        ((480, 360), 100),
+        ((1180, 780), 150),
+        ((720, 480), 150),
+    ],
+)
+def test_what_an_empty_chat_offers_is_whole_in_any_window(
+    qtbot, window: MainWindow, size: tuple[int, int], percent: int
+) -> None:
     window.watch.start()
+    window._resize_text(percent)
     window.resize(*size)
     welcome = window.page.welcome
     qtbot.waitUntil(lambda: "Ember" in welcome.note.text())
@@ -85,6 +103,38 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(qtbot, window: MainWin
     assert welcome.focusPolicy() == Qt.FocusPolicy.NoFocus
     welcome.ensureWidgetVisible(welcome.examples[-1])
     assert welcome.examples[-1].visibleRegion().boundingRect().height() == welcome.examples[-1].height()
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("word " * 10_000, QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere),
+        ("a1b2c3d4" * 25_000, QTextOption.WrapMode.WrapAnywhere),
+        (f"See: {'x' * 200_000} - why?", QTextOption.WrapMode.WrapAnywhere),
+    ],
+    ids=["words", "one word", "a long word between others"],
+)
+def test_a_word_of_many_pages_is_not_laid_out_in_the_slow_way(
+    qtbot, window: MainWindow, server: FakeServer, text: str, mode: QTextOption.WrapMode
+) -> None:
+    field, pasted = window.page.composer.field, QMimeData()
+    pasted.setText(text)
+    modes: list[QTextOption.WrapMode] = []
+    field.document().contentsChanged.connect(lambda: modes.append(field.wordWrapMode()))
+    field.insertFromMimeData(pasted)
+    assert set(modes) == {mode}
+    assert field.toPlainText() == text
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: not window.desk.current.is_running)
+    assert server.requests[-1]["messages"][-1]["content"] == text
+    assert field.wordWrapMode() == QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere
+    asked_view(window).more.click()
+    assert asked_view(window).view.wordWrapMode() == mode
+    asked_view(window).edit.click()
+    editor = asked_view(window)._editor
+    assert editor is not None
+    assert editor.field.wordWrapMode() == mode
+    assert editor.field.toPlainText() == text
 
 
 @pytest.mark.parametrize(
@@ -401,6 +451,61 @@ def test_the_theme_can_be_chosen_and_is_remembered(qtbot, window: MainWindow, tm
     assert DARK.text in reply_view(window).view.document().toHtml()
     window._settings.sync()
     assert QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat).value("theme") == "dark"
+
+
+def pixels_at(view: TextView, position: int = 1) -> int:
+    cursor = view.textCursor()
+    cursor.setPosition(position)
+    return int(cursor.charFormat().font().pixelSize())
+
+
+def test_text_grows_on_all_pages_and_its_size_is_remembered(qtbot, qapp, window: MainWindow, tmp_path: Path) -> None:
+    ask(qtbot, window, "Hi")
+    window.show_page("library")
+    one_line = window.page.composer.field.height()
+    for _ in range(9):
+        window._step_text(1)
+    assert [pixels_at(view) for view in (reply_view(window).view, asked_view(window).view)] == [22, 22]
+    assert window.page.composer.field.height() > one_line
+    assert window.page.composer.field.tabStopDistance() == reply_view(window).view.tabStopDistance() == TAB_WIDTH * 1.5
+    assert window.library is not None
+    assert window.library.font().pixelSize() == 21
+    delegate = window.library.models.list.delegate
+    assert delegate.sizeHint(QStyleOptionViewItem(), QModelIndex()).height() == ROW_HEIGHT * 1.5
+    window._settings.sync()
+    assert str(QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat).value("textSize")) == "150"
+    window._resize_text(100)
+    assert pixels_at(reply_view(window).view) == 15
+    assert window.page.composer.field.height() == one_line
+
+
+def test_the_size_of_text_of_the_last_time_is_back(qtbot, qapp, lonely_api: Api, tmp_path: Path) -> None:
+    settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
+    settings.setValue("textSize", 125)
+    settings.sync()
+    appearance = Appearance(qapp, Choice.LIGHT)
+    window = MainWindow(lonely_api, appearance, tmp_path / "chats.db", tmp_path / "window.ini", forked_library_child())
+    qtbot.addWidget(window)
+    assert appearance.percent == 125
+    assert window.tools.style.body.fontPointSize() == 0
+    assert window.tools.style.body.font().pixelSize() == 19
+    window.close()
+
+
+@pytest.mark.parametrize("percent", [80, 150])
+def test_settings_and_gauges_have_room_for_text_of_any_size(qtbot, window: MainWindow, percent: int) -> None:
+    window.resize(720, 480)
+    window._resize_text(percent)
+    window.toggle_panel()
+    for field in window.tuning.findChildren(QAbstractSpinBox):
+        line = field.findChild(QLineEdit)
+        needed = line.fontMetrics().horizontalAdvance(field.text())
+        assert line.contentsRect().width() >= needed, field.accessibleName()
+    bar = window.page.speed_bar
+    shown = [gauge for gauge in bar.findChildren(Gauge) if gauge.isVisible()]
+    assert shown
+    assert all(gauge.height() >= gauge.sizeHint().height() for gauge in shown)
+    assert all(gauge.geometry().right() <= bar.width() for gauge in shown)
 
 
 def test_a_long_chat_is_made_bit_by_bit(qtbot, qapp, server: FakeServer, tmp_path: Path) -> None:

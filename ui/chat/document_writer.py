@@ -23,7 +23,7 @@ from PySide6.QtGui import (
     QTextTableFormat,
 )
 
-from ui.theme import Palette, Space, Type
+from ui.theme import Palette, Space, Type, sized
 
 KIND = QTextFormat.Property.UserProperty.value + 1  # on a frame: what it is
 LANGUAGE = KIND + 1  # on a code frame
@@ -40,13 +40,18 @@ class TextStyle:
     palette: Palette
     family: str
     mono_family: str
+    percent: int = 100  # of the design's sizes
+
+    def pixels(self, size: int) -> int:
+        """Return a size of the design as it is shown."""
+        return sized(size, self.percent)
 
     @property
     def body(self) -> QTextCharFormat:
         """Plain text."""
         form = QTextCharFormat()
         form.setFontFamilies([self.family])
-        form.setProperty(QTextFormat.Property.FontPixelSize, Type.LARGE)
+        form.setProperty(QTextFormat.Property.FontPixelSize, self.pixels(Type.LARGE))
         form.setForeground(QColor(self.palette.text))
         return form
 
@@ -56,7 +61,7 @@ class TextStyle:
         form = QTextCharFormat()
         form.setFontFamilies([self.mono_family])
         form.setFontFixedPitch(True)
-        form.setProperty(QTextFormat.Property.FontPixelSize, Type.LABEL)
+        form.setProperty(QTextFormat.Property.FontPixelSize, self.pixels(Type.LABEL))
         form.setForeground(QColor(self.palette.code_text))
         return form
 
@@ -139,7 +144,8 @@ class DocumentWriter:
 
     def _heading(self, inline: Token, level: int) -> None:
         chars = QTextCharFormat(self._base)
-        chars.setProperty(QTextFormat.Property.FontPixelSize, _HEADING_SIZES.get(level, Type.LARGE))
+        size = self._style.pixels(_HEADING_SIZES.get(level, Type.LARGE))
+        chars.setProperty(QTextFormat.Property.FontPixelSize, size)
         chars.setFontWeight(QFont.Weight.DemiBold)
         above = 0.0 if self.cursor.position() == 0 else float(Space.L)
         form = self._block(above, Space.S - 2.0)
@@ -196,7 +202,7 @@ class DocumentWriter:
     def _write_label(self, language: str) -> None:
         chars = QTextCharFormat()
         chars.setFontFamilies([self._style.family])
-        chars.setProperty(QTextFormat.Property.FontPixelSize, Type.CAPTION)
+        chars.setProperty(QTextFormat.Property.FontPixelSize, self._style.pixels(Type.CAPTION))
         chars.setForeground(QColor(self._palette.code_muted))
         form = _line(100)
         form.setBottomMargin(Space.S)
@@ -231,7 +237,7 @@ class DocumentWriter:
 
     def _table_row(self, row: _Row, n_columns: int) -> None:
         chars = QTextCharFormat(self._base)
-        chars.setProperty(QTextFormat.Property.FontPixelSize, Type.BODY)
+        chars.setProperty(QTextFormat.Property.FontPixelSize, self._style.pixels(Type.BODY))
         if row.is_head:
             chars.setFontWeight(QFont.Weight.DemiBold)
         for column in range(n_columns):
@@ -301,7 +307,8 @@ class DocumentWriter:
     def _inline_code(self, outer: QTextCharFormat) -> QTextCharFormat:
         form = QTextCharFormat(outer)
         form.setFontFamilies([self._style.mono_family])
-        form.setProperty(QTextFormat.Property.FontPixelSize, int(outer.property(_PIXELS) or Type.LARGE) - 2)
+        around = int(outer.property(_PIXELS) or self._style.pixels(Type.LARGE))
+        form.setProperty(QTextFormat.Property.FontPixelSize, around - 2)
         form.setBackground(QColor(self._palette.bubble))
         return form
 

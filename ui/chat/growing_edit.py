@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QMimeData, Qt
-from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextOption
+from PySide6.QtCore import QEvent, QMimeData, Qt
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
+from ui.chat.line_breaks import wrap_mode
+from ui.text_size import scaled
 from ui.theme import TAB_WIDTH
 
 
@@ -21,12 +23,12 @@ class GrowingEdit(QPlainTextEdit):
         self.setTabChangesFocus(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self._wrap("")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.document().setDocumentMargin(2)
-        self.setTabStopDistance(TAB_WIDTH)
+        self.setTabStopDistance(scaled(TAB_WIDTH))
         self.document().documentLayout().documentSizeChanged.connect(lambda size: self._fit())
-        self.textChanged.connect(self._align)
+        self.textChanged.connect(self._on_text)
         self._fit()
 
     def set_max_lines(self, max_lines: int) -> None:
@@ -48,12 +50,36 @@ class GrowingEdit(QPlainTextEdit):
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         """Paste text only."""
-        self.insertPlainText(source.text())
+        text = source.text()
+        self._wrap(self.toPlainText() + text)
+        self.insertPlainText(text)
+
+    def setPlainText(self, text: str) -> None:
+        """Show another text."""
+        self._wrap(text)
+        super().setPlainText(text)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Lines are as high as the font is."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self.setTabStopDistance(scaled(TAB_WIDTH))
+            self._fit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Lines wrap elsewhere now."""
         super().resizeEvent(event)
         self._fit()
+
+    def _on_text(self) -> None:
+        self._wrap(self.toPlainText())
+        self._align()
+
+    def _wrap(self, text: str) -> None:
+        """Break lines as ``text`` allows: told before it is there, or it is laid out once in the slow way."""
+        mode = wrap_mode(text)
+        if mode != self.wordWrapMode():
+            self.setWordWrapMode(mode)
 
     def _align(self) -> None:
         """Begin at the side where the script does: a field of plain text has one alignment, at the left by itself."""

@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QFont, QPainter, QPen
 from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from ui.chat.history_model import HEADING, RUNNING, SNIPPET
+from ui.text_size import scaled
 from ui.theme import LIGHT, Corner, Palette, Space, Type
 
 ROW = 34
@@ -32,7 +33,7 @@ class HistoryDelegate(QStyledItemDelegate):
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         """Return the same height for all lines: a list of ten thousand needs no measuring."""
-        return QSize(100, ROW_WITH_SNIPPET if self._has_snippets else ROW)
+        return QSize(100, scaled(ROW_WITH_SNIPPET if self._has_snippets else ROW))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Paint one line."""
@@ -105,6 +106,6 @@ def _weight(is_chosen: bool) -> QFont.Weight:
 
 def _font(painter: QPainter, size: int, weight: QFont.Weight) -> QFont:
     font = QFont(painter.font())
-    font.setPixelSize(size)
+    font.setPixelSize(scaled(size))
     font.setWeight(weight)
     return font

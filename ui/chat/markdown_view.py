@@ -69,10 +69,11 @@ class MarkdownView(TextView):
         self.finish()
 
     def set_style(self, style: TextStyle) -> None:
-        """Show the same text in other colours."""
+        """Show the same text in other colours, or in another size."""
         if style == self._style:
             return
         self._style = style
+        self.fit_tabs()
         self._reset(self._text)
         self.flush()
         self._colour_code(0)

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QToolBut
 
 from ui.chat.speeds import CHOICE_OF, CHOICES, Speed, SpeedChoice
 from ui.icons import icon, pixmap
+from ui.text_size import scaled
 from ui.theme import LIGHT, Palette, Space
 
 CARD_WIDTH = 340
@@ -56,7 +57,7 @@ class SpeedPicker(QToolButton):
         """Show the choices above the button."""
         self.card.fill(self.speed, self._no_spark, self._palette, self.devicePixelRatioF())
         window = self.window()
-        self.card.fit(min(CARD_WIDTH, window.width() - 2 * Space.S))
+        self.card.fit(min(scaled(CARD_WIDTH), window.width() - 2 * Space.S))
         corner = self.mapTo(window, QPoint(self.width() - self.card.width(), -self.card.height() - Space.S))
         left = min(max(corner.x(), Space.S), window.width() - self.card.width() - Space.S)
         self.card.move(window.mapToGlobal(QPoint(left, corner.y())))

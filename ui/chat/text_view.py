@@ -8,6 +8,7 @@ from PySide6.QtCore import QSizeF, Qt, QUrl, Signal
 from PySide6.QtGui import QTextOption, QWheelEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
 
+from ui.text_size import scaled
 from ui.theme import TAB_WIDTH
 
 
@@ -23,7 +24,7 @@ class TextView(QTextBrowser):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
-        self.setTabStopDistance(TAB_WIDTH)
+        self.fit_tabs()
         self.setUndoRedoEnabled(False)
         self.setOpenLinks(False)
         self.setTextInteractionFlags(
@@ -41,6 +42,10 @@ class TextView(QTextBrowser):
     def loadResource(self, kind: int, name: QUrl | str) -> object:
         """Return nothing: text from a model must not make the program read files or ask servers."""
         return None
+
+    def fit_tabs(self) -> None:
+        """Make tabs as wide as letters are at present."""
+        self.setTabStopDistance(scaled(TAB_WIDTH))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave scrolling to the transcript."""

@@ -19,10 +19,12 @@ from PySide6.QtWidgets import (
 from ui.chat.records import ChatSettings
 from ui.icon_button import IconButton
 from ui.number_field import CalmSlider, DecimalField, WholeField
+from ui.text_size import scaled
 from ui.theme import PANEL, TOP_BAR, Palette, Space
 
 MAX_INT = 2_147_483_647
 TYPING_MS = 300
+PROMPT_HEIGHT, DIAL_WIDTH, NUMBER_WIDTH = 132, 68, 112
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class TuningPanel(QFrame):
         self.prompt.setPlaceholderText("How should the model behave?")
         self.prompt.setAccessibleName("System prompt")
         self.prompt.setTabChangesFocus(True)
-        self.prompt.setFixedHeight(132)
+        self.prompt.setFixedHeight(PROMPT_HEIGHT)
         self._typing = QTimer(self, singleShot=True, interval=TYPING_MS)
         self._typing.timeout.connect(self._read)
         self.prompt.textChanged.connect(self._typing.start)
@@ -145,8 +147,14 @@ class TuningPanel(QFrame):
             self._read()
 
     def set_palette(self, palette: Palette) -> None:
-        """Draw the icon for another palette."""
+        """Draw the icon for another palette, and leave room for text of another size."""
         self.close_button.set_palette(palette)
+        self.setFixedWidth(scaled(PANEL))
+        self.prompt.setFixedHeight(scaled(PROMPT_HEIGHT))
+        for row in self.rows.values():
+            row.field.setFixedWidth(scaled(DIAL_WIDTH))
+        for field in (self.max_tokens, self.seed):
+            field.setFixedWidth(scaled(NUMBER_WIDTH))
 
     def _read(self) -> None:
         values = {field: row.value for field, row in self.rows.items()}
@@ -189,7 +197,7 @@ class _DialRow(QWidget):
         self.field.setDecimals(0 if dial.step >= 1 else 2)
         self.field.setRange(dial.low, dial.high)
         self.field.setSingleStep(dial.step)
-        self.field.setFixedWidth(68)
+        self.field.setFixedWidth(DIAL_WIDTH)
         self.field.setAccessibleDescription(dial.help)
         self.slider = CalmSlider(f"{dial.label} slider")
         self.slider.setRange(0, round((dial.high - dial.low) / dial.step))
@@ -231,7 +239,7 @@ def _number(name: str, low: int, high: int, special: str) -> WholeField:
     field = WholeField(name)
     field.setRange(low, high)
     field.setSpecialValueText(special)
-    field.setFixedWidth(112)
+    field.setFixedWidth(NUMBER_WIDTH)
     return field
 
 

@@ -9,6 +9,7 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextBlockFormat
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from ui.chat.growing_edit import GrowingEdit
+from ui.chat.line_breaks import wrap_mode
 from ui.chat.message_view import MessageView
 from ui.chat.records import Message
 from ui.chat.text_tools import TextTools
@@ -60,6 +61,7 @@ class UserMessage(MessageView):
     def restyle(self) -> None:
         """Follow the palette."""
         super().restyle()
+        self.view.fit_tabs()
         self._fill()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -73,8 +75,9 @@ class UserMessage(MessageView):
         form = QTextBlockFormat()
         form.setLineHeight(LINE, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
         cursor.setBlockFormat(form)
-        text = self.message.content
-        cursor.insertText(text if self.more.isHidden() else beginning(text), self._tools.style.body)
+        text = self.message.content if self.more.isHidden() else beginning(self.message.content)
+        self.view.setWordWrapMode(wrap_mode(text))
+        cursor.insertText(text, self._tools.style.body)
         self._fit()
 
     def _fit(self) -> None:

@@ -92,7 +92,8 @@ class Welcome(QScrollArea):
         self._fit()
 
     def set_palette(self, palette: Palette) -> None:
-        """Draw for another palette."""
+        """Draw for another palette, and leave room for text of another size."""
+        self._fit()
         self.mark.setPixmap(pixmap("stream", palette.accent, 44, self.devicePixelRatioF()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemD
 
 from models.shown import one_line
 from ui.plain_words import in_tip
+from ui.text_size import scaled
 from ui.theme import LIGHT, Corner, Palette, Space, Type
 
 ROW_HEIGHT = 54
@@ -190,7 +191,7 @@ class RowDelegate(QStyledItemDelegate):
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         """Return the same height for all: a list of thousands needs no measuring."""
-        return QSize(100, ROW_HEIGHT)
+        return QSize(100, scaled(ROW_HEIGHT))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Paint one row."""
@@ -255,7 +256,8 @@ class RowDelegate(QStyledItemDelegate):
     def _paint_badge(self, painter: QPainter, rect: QRect, row: Row) -> None:
         soft = {"accent": "accent_soft", "warning": "warning_soft", "danger": "danger_soft"}[row.tone]
         painter.setFont(_font(painter, Type.CAPTION))
-        place = QRect(rect.x(), rect.center().y() - 8, _badge_width(painter, row.badge), 17)
+        height = scaled(17)
+        place = QRect(rect.x(), rect.center().y() - height // 2, _badge_width(painter, row.badge), height)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(getattr(self.palette, soft)))
         painter.drawRoundedRect(place, 8, 8)
@@ -273,6 +275,6 @@ def _badge_width(painter: QPainter, text: str) -> int:
 
 def _font(painter: QPainter, size: int, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
     font = QFont(painter.font())
-    font.setPixelSize(size)
+    font.setPixelSize(scaled(size))
     font.setWeight(weight)
     return font

@@ -10,6 +10,7 @@ from models.library.values import Setting
 from ui.choice_field import ChoiceField
 from ui.icon_button import TextButton
 from ui.library.setting_words import CHOICES, HEADS, SettingWords
+from ui.text_size import scaled
 from ui.theme import Space
 
 LABEL_WIDTH = 150
@@ -53,7 +54,7 @@ class PromptField(QPlainTextEdit):
         super().__init__()
         self.setProperty("kind", "field")
         self.setTabChangesFocus(True)
-        self.setFixedHeight(PROMPT_HEIGHT)
+        self.setFixedHeight(scaled(PROMPT_HEIGHT))
         self.textChanged.connect(self.edited)
 
     @property
@@ -120,7 +121,7 @@ class SettingRow(QWidget):
         self.label, self.problem = QLabel(words.label), QLabel()
         self.label.setToolTip(words.help)
         self.label.setBuddy(self.field)
-        self.label.setFixedWidth(LABEL_WIDTH)
+        self.label.setFixedWidth(scaled(LABEL_WIDTH))
         self.problem.setProperty("tone", "field problem")
         self.problem.setWordWrap(True)
         self.problem.hide()
@@ -143,12 +144,12 @@ class SettingRow(QWidget):
         place = QHBoxLayout()
         place.addWidget(self.reset)
         holder = QWidget()
-        holder.setFixedWidth(RESET_WIDTH)
+        holder.setFixedWidth(scaled(RESET_WIDTH))
         place.setContentsMargins(0, 0, 0, 0)
         holder.setLayout(place)
         row.addWidget(holder, 0, Qt.AlignmentFlag.AlignTop if is_tall else Qt.AlignmentFlag.AlignVCenter)
         below = QHBoxLayout()
-        below.setContentsMargins(LABEL_WIDTH + Space.S, 0, RESET_WIDTH, 0)
+        below.setContentsMargins(scaled(LABEL_WIDTH) + Space.S, 0, scaled(RESET_WIDTH), 0)
         below.addWidget(self.problem)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)

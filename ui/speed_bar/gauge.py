@@ -7,6 +7,7 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from ui.speed_bar.faces import NOTHING, Face
+from ui.text_size import scaled
 from ui.theme import LIGHT, Palette, Type
 
 _LINE = 3
@@ -38,6 +39,7 @@ class Gauge(QWidget):
     def set_palette(self, palette: Palette) -> None:
         """Draw in other colours."""
         self._palette = palette
+        self.updateGeometry()
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -85,7 +87,7 @@ class Gauge(QWidget):
 
     def _font(self, is_strong: bool) -> QFont:
         font = QFont(self.font())
-        font.setPixelSize(Type.LABEL if is_strong else Type.CAPTION)
+        font.setPixelSize(scaled(Type.LABEL if is_strong else Type.CAPTION))
         font.setWeight(QFont.Weight.DemiBold if is_strong else QFont.Weight.Normal)
         # Digits of one width, so that figures do not dance.
         font.setFeature(QFont.Tag("tnum"), 1)

@@ -11,6 +11,7 @@ from ui.api import ServerState
 from ui.speed_bar import faces
 from ui.speed_bar.faces import Face
 from ui.speed_bar.gauge import Gauge
+from ui.text_size import scaled
 from ui.theme import Palette, Space
 
 HEIGHT = 36
@@ -57,17 +58,22 @@ class SpeedBar(QFrame):
             gauge.show_face(face, snapshot.is_idle)
 
     def set_palette(self, palette: Palette) -> None:
-        """Draw in other colours."""
+        """Draw in other colours, or in another size."""
         for gauge in self._gauges:
             gauge.set_palette(palette)
+        self.setFixedHeight(scaled(HEIGHT))
+        self._leave_out()
 
     def minimumSizeHint(self) -> QSize:
         """Ask for no width: gauges that have no room are left out."""
-        return QSize(0, HEIGHT)
+        return QSize(0, scaled(HEIGHT))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Leave out what has no room."""
         super().resizeEvent(event)
+        self._leave_out()
+
+    def _leave_out(self) -> None:
         side = Space.XL if self.width() >= _ROOMY else Space.L
         self._row.setContentsMargins(side, Space.XS + 1, side, Space.XS + 2)
         self._row.setSpacing(side)
