@@ -203,6 +203,7 @@ class MainWindow(QMainWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """A narrow window shows the chat first; both sides stay one key away."""
         super().resizeEvent(event)
+        self.tuning.fit(self.width())
         was_narrow, self._is_narrow = self._is_narrow, self.width() < NARROW
         if self._is_narrow and not was_narrow:
             self.history.hide()
@@ -272,6 +273,7 @@ class MainWindow(QMainWindow):
         self.tools.set_style(self._appearance.text_style)
         for part in (self.rail, self.history, self.page, self.tuning, self.theme_button):
             part.set_palette(palette)
+        self.tuning.fit(self.width())
         if self.library is not None:
             self.library.set_palette(palette)
 

@@ -9,7 +9,7 @@ import pytest
 from fake_openai import FakeServer
 from library_child import forked_library_child, library_child
 from PySide6.QtCore import QMimeData, QModelIndex, QPoint, QRect, QSettings, Qt
-from PySide6.QtGui import QGuiApplication, QPalette, QTextOption
+from PySide6.QtGui import QFont, QFontMetrics, QGuiApplication, QPalette, QTextOption
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
@@ -492,6 +492,18 @@ def test_the_size_of_text_of_the_last_time_is_back(qtbot, qapp, lonely_api: Api,
     window.close()
 
 
+@pytest.mark.parametrize("percent", [80, 100, 150])
+def test_the_names_of_the_librarys_pages_are_whole(qtbot, window: MainWindow, percent: int) -> None:
+    window._resize_text(percent)
+    window.show_page("library")
+    assert window.library is not None
+    for name, tab in window.library.tabs.items():
+        tab.click()
+        bold = QFont(tab.font())
+        bold.setWeight(QFont.Weight.DemiBold)
+        assert tab.width() - 24 >= QFontMetrics(bold).horizontalAdvance(name)
+
+
 @pytest.mark.parametrize("percent", [80, 150])
 def test_settings_and_gauges_have_room_for_text_of_any_size(qtbot, window: MainWindow, percent: int) -> None:
     window.resize(720, 480)
@@ -501,6 +513,9 @@ def test_settings_and_gauges_have_room_for_text_of_any_size(qtbot, window: MainW
         line = field.findChild(QLineEdit)
         needed = line.fontMetrics().horizontalAdvance(field.text())
         assert line.contentsRect().width() >= needed, field.accessibleName()
+    qtbot.waitUntil(lambda: window.tuning.geometry().right() < window._chat.width())
+    body = window.tuning.prompt.parentWidget()
+    qtbot.waitUntil(lambda: body.width() <= body.parentWidget().width())
     bar = window.page.speed_bar
     shown = [gauge for gauge in bar.findChildren(Gauge) if gauge.isVisible()]
     assert shown

@@ -25,6 +25,7 @@ from ui.theme import PANEL, TOP_BAR, Palette, Space
 MAX_INT = 2_147_483_647
 TYPING_MS = 300
 PROMPT_HEIGHT, DIAL_WIDTH, NUMBER_WIDTH = 132, 68, 112
+SCROLL_BAR = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,15 +147,20 @@ class TuningPanel(QFrame):
             self._typing.stop()
             self._read()
 
+    def fit(self, window: int) -> None:
+        """Be as wide as text of this size needs, and leave half of a window of this width to the chat."""
+        width = max(PANEL, min(scaled(PANEL), window // 2 - Space.XXL))
+        self.setFixedWidth(width)
+        room = width - 2 * Space.L - SCROLL_BAR - self.fontMetrics().horizontalAdvance(self.max_tokens.accessibleName())
+        for field in (self.max_tokens, self.seed):
+            field.setFixedWidth(min(scaled(NUMBER_WIDTH), room - Space.S))
+
     def set_palette(self, palette: Palette) -> None:
         """Draw the icon for another palette, and leave room for text of another size."""
         self.close_button.set_palette(palette)
-        self.setFixedWidth(scaled(PANEL))
         self.prompt.setFixedHeight(scaled(PROMPT_HEIGHT))
         for row in self.rows.values():
             row.field.setFixedWidth(scaled(DIAL_WIDTH))
-        for field in (self.max_tokens, self.seed):
-            field.setFixedWidth(scaled(NUMBER_WIDTH))
 
     def _read(self) -> None:
         values = {field: row.value for field, row in self.rows.items()}

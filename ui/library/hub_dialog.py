@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QLineEdit, QPushButt
 from models.library import requests as ask
 from models.library.values import HubFacts, Trouble
 from ui.library.library_link import LibraryLink
+from ui.text_size import scaled
 from ui.theme import Space
 
 WIDTH = 440
@@ -27,7 +28,8 @@ class HubDialog(QDialog):
         self._link = link
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Hub settings")
-        self.setFixedWidth(min(WIDTH, parent.width() - 2 * Space.L) if parent.width() > WIDTH // 2 else WIDTH)
+        width = scaled(WIDTH)
+        self.setFixedWidth(min(width, parent.width() - 2 * Space.L) if parent.width() > width // 2 else width)
         self.address, self.proxy, self.token = QLineEdit(), QLineEdit(), QLineEdit()
         self.address.setPlaceholderText("https://huggingface.co")
         self.proxy.setPlaceholderText("Like the system")

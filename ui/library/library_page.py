@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtGui import QFont, QFontMetrics, QKeySequence, QShortcut
 from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
 from ui.icon_button import IconButton
@@ -17,6 +17,7 @@ from ui.toast import Toast
 
 HERE, FIND, DOWNLOADS = "On this machine", "Find", "Downloads"
 PREPARE_MS = 50
+TAB_SIDE = 13  # as in the style sheet: border, padding, and a pixel
 
 
 class LibraryPage(QWidget):
@@ -149,9 +150,17 @@ class LibraryPage(QWidget):
         """Draw for another palette."""
         self._palette = palette
         self.settings_button.set_palette(palette)
+        self._fit_tabs()
         for view in (self._models, self._finder, self._downloads):
             if view is not None:
                 view.set_palette(palette)
+
+    def _fit_tabs(self) -> None:
+        """Leave room for the letters of a chosen tab, which are bold: Qt asks for that of the others."""
+        for name, tab in self.tabs.items():
+            font = QFont(tab.font())
+            font.setWeight(QFont.Weight.DemiBold)
+            tab.setMinimumWidth(QFontMetrics(font).horizontalAdvance(name) + 2 * TAB_SIDE)
 
     def _place(self, name: str, view: QWidget) -> None:
         self._holders[name].addWidget(view)

@@ -22,6 +22,7 @@ from ui.library.figures import joined, size
 from ui.library.library_link import LOST, LibraryLink
 from ui.library.quantise_row import QuantiseRow
 from ui.library.row_list import Row, RowList
+from ui.text_size import scaled
 from ui.theme import Palette, Space
 
 WIDTH, HEIGHT = 520, 600
@@ -48,7 +49,7 @@ class QuantiseDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Make a smaller copy")
         self._height = min(HEIGHT, parent.height() - 2 * Space.L)
-        self.resize(min(WIDTH, parent.width() - 2 * Space.L), self._height)
+        self.resize(min(scaled(WIDTH), parent.width() - 2 * Space.L), self._height)
         self.title, self.about = QLabel("Make a smaller copy"), QLabel(model)
         self.list = RowList("Types, the best first")
         self.list.setObjectName("framedList")

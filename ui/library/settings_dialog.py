@@ -14,6 +14,7 @@ from ui.icon_button import TextButton
 from ui.library.library_link import LibraryLink
 from ui.library.setting_row import SettingRow
 from ui.library.setting_words import LOADING, REPLIES, SettingWords
+from ui.text_size import scaled
 from ui.theme import Space
 
 WIDTH, HEIGHT = 560, 640
@@ -31,7 +32,7 @@ class SettingsDialog(QDialog):
         self._link, self._model = link, model
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(f"Settings of {model}")
-        self.resize(min(WIDTH, parent.width() - 2 * Space.L), min(HEIGHT, parent.height() - 2 * Space.L))
+        self.resize(min(scaled(WIDTH), parent.width() - 2 * Space.L), min(HEIGHT, parent.height() - 2 * Space.L))
         self.title, self.problem = QLabel(f"Settings of {one_line(model)}"), QLabel()
         self.title.setProperty("tone", "title")
         self.problem.setProperty("tone", "problem")
