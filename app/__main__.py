@@ -6,6 +6,9 @@ import sys
 
 
 def _main() -> int:
+    from app.standard_streams import open_missing_streams
+
+    open_missing_streams()
     try:
         from app.cli import main
 

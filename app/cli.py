@@ -13,6 +13,7 @@ from app import __version__
 from app.commands import batch, bench, cache, chat, desktop, doctor, models, serve, test, verify
 from app.exit_codes import ExitCode
 from app.say import say_aside
+from app.standard_streams import drop_output, why_not_written
 from core.errors import BadOption, BadRequest, LoadFailed, SlipstreamError
 from models.program import PROGRAM, as_typed
 
@@ -73,6 +74,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read it has seen enough
+        drop_output()
+        return ExitCode.ERROR
+    except OSError as error:
+        problem = why_not_written(error)
+        if problem is None:
+            raise
+        drop_output()
+        say_aside(f"Error: {problem}")
+        return ExitCode.ERROR
+    return code
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         build(is_pretty=sys.stdout.isatty())(args=arguments, prog_name=PROGRAM)
     except SlipstreamError as error:

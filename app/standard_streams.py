@@ -1,0 +1,37 @@
+"""Standard input and output, also where whoever started the command had closed them or they cannot be written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+
+# What a full or broken disk says, and not a mistake of ours.
+_NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC)})
+
+
+def open_missing_streams() -> None:
+    """Let closed standard streams lead nowhere: Python has None for them, and the next file would take their place."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The lowest free descriptor, which is this one: those before it are open by now.
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(descriptor, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def why_not_written(error: OSError) -> str | None:
+    """Return a sentence for a failure to write that is the disk's; None for any other."""
+    if error.errno not in _NOT_WRITTEN:
+        return None
+    return f"{error.filename or 'The output'} cannot be written: {error.strerror}."
+
+
+def drop_output() -> None:
+    """Lose what standard output still holds: to write it when Python leaves would fail once more."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

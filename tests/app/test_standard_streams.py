@@ -1,0 +1,61 @@
+"""Commands whose standard streams are closed, full, or left early by their reader."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.exit_codes import ExitCode
+
+ROOT = Path(__file__).resolve().parents[2]
+FULL = Path("/dev/full")
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="redirections of a POSIX shell")
+
+
+@pytest.fixture(autouse=True)
+def _home(home: Path) -> None:
+    """Every test here has folders of its own."""
+
+
+def run(redirection: str, *words: str) -> subprocess.CompletedProcess[str]:
+    command = ["sh", "-c", f'"$@" {redirection}', "sh", sys.executable, "-m", "app", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+
+
+@pytest.mark.parametrize("redirection", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_reason_to_fail(redirection: str) -> None:
+    done = run(redirection, "models", "list")
+    assert (done.returncode, done.stderr) == (ExitCode.OK, "")
+    assert ("ember" in done.stdout) is (">&- " not in f"{redirection} ".replace("2>&- ", ""))
+
+
+def test_without_standard_input_there_is_no_prompt() -> None:
+    done = run("<&-", "chat")
+    assert done.returncode == ExitCode.USAGE
+    assert done.stderr.startswith("Error: The prompt is empty.")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("words", [("models", "list"), ("models", "list", "--json"), ("--help",)], ids=" ".join)
+def test_an_output_without_room_is_told(words: tuple[str, ...]) -> None:
+    done = run(f">{FULL}", *words)
+    assert done.returncode == ExitCode.ERROR
+    assert done.stderr == "Error: The output cannot be written: No space left on device.\n"
+
+
+def test_a_reader_that_has_left_before_anything_came_is_nothing_to_talk_about() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "app", "models", "list"],
+            cwd=ROOT, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=100, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (ExitCode.ERROR, "")
