@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from app.exit_codes import ExitCode
 from app.library_process import library_command, library_environment, library_folder
-from app.paths import config_folder, data_folder, runtime_folder
+from app.paths import config_folder, data_folder, make_private, runtime_folder
 from app.server_process import new_api_key, serve_command, serve_environment, serve_folder
 from ui.display import WITHOUT_WINDOW, why_no_window
 
@@ -103,9 +103,9 @@ def _show_other(instance: object) -> int:
     return ExitCode.ERROR
 
 
-def _make(folder: os.PathLike[str]) -> None:
+def _make(folder: Path) -> None:
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private(folder)
     except OSError:
         # Then there is no lock, and the window says itself what cannot be kept.
         return

@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from app.paths import runtime_folder
+from app.paths import make_private, runtime_folder
 
 UNLISTED_VARIABLE = "SLIPSTREAM_UNLISTED"
 
@@ -99,12 +99,12 @@ def _file(pid: int) -> Path:
 
 def _write(server: RunningServer) -> None:
     folder = _folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     draft = folder / f"{server.pid}.tmp"
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         json.dump(asdict(server), file)
-    draft.replace(_file(server.pid))
+    draft.replace(folder / _file(server.pid).name)
 
 
 def _read(path: Path) -> RunningServer | None:

@@ -43,8 +43,22 @@ def log_folder() -> Path:
 
 
 def runtime_folder() -> Path:
-    """Locks and the list of running servers."""
-    return _folder("runtime")
+    """Locks and the list of running servers. Make it with ``make_private``."""
+    try:
+        return _folder("runtime")
+    except PermissionError:  # somebody else has taken the name that is ours in the folder of temporary files
+        return cache_folder() / "runtime"
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can look into, and what is missing of those around it in the same way.
+
+    A runtime folder that others may look into is not taken for one the next time. Raises OSError.
+    """
+    if folder.is_dir():
+        return
+    make_private(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def models_folder() -> Path:

@@ -21,6 +21,8 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket; port 0 takes a free one. Raises PortTaken or BadOption."""
     try:
         return _open(host, port)
+    except UnicodeError:
+        raise BadOption(f"{host!r} is no address to listen on: use 127.0.0.1 to serve this machine only.") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise PortTaken(_taken(host, port)) from None

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from app import discovery
@@ -41,6 +42,33 @@ def test_an_announced_server_is_found_and_a_withdrawn_one_is_not(home: Path) -> 
     assert server.model == "ember-q8_0"
     discovery.withdraw()
     assert discovery.running_servers() == ()
+    discovery.withdraw()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="runtime folders of the XDG")
+def test_a_runtime_folder_that_is_not_there_yet_is_made_as_the_system_wants_it(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SLIPSTREAM_HOME")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run" / "user"))
+    expected = tmp_path / "run" / "user" / "slipstream" / "servers"
+    assert announce() is None
+    assert (expected / f"{os.getpid()}.json").exists()
+    assert [server.pid for server in discovery.running_servers()] == [os.getpid()]
+    discovery.withdraw()
+    assert list(expected.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="runtime folders of the XDG")
+def test_a_runtime_folder_of_somebody_else_is_left_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raise PermissionError("runtime directory is owned by uid 99")
+
+    monkeypatch.delenv("SLIPSTREAM_HOME")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+    monkeypatch.setattr(platformdirs, "user_runtime_dir", refuse)
+    assert announce() is None
+    assert (home / "slipstream" / "runtime" / "servers" / f"{os.getpid()}.json").exists()
     discovery.withdraw()
 
 

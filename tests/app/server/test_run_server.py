@@ -242,6 +242,12 @@ def test_a_host_that_is_not_ours_is_refused():
         listen("192.0.2.1", 0)
 
 
+@pytest.mark.parametrize("host", ["..", "a" * 80, "ho st.invalid", "nobody.invalid"])
+def test_what_is_no_host_is_refused_with_a_sentence(host):
+    with pytest.raises(BadOption, match="listen on"):
+        listen(host, 0)
+
+
 def test_a_port_is_taken_for_a_second_server_even_before_it_serves():
     with listen("127.0.0.1", 0) as first, pytest.raises(PortTaken):
         listen("127.0.0.1", first.getsockname()[1])
