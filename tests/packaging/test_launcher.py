@@ -149,7 +149,10 @@ def test_the_checks_install_what_they_need_once(checkout):
 def test_a_benchmark_has_the_packages_of_the_checks_and_the_list_does_without(checkout):
     checkout.start("bench")
     checkout.start("bench", "--json")
+    checkout.start("bench", "none-of-this-name")
     assert checkout.set_ups == [["--stamp"]]
+    (checkout.folder / "benchmarks").mkdir()
+    (checkout.folder / "benchmarks" / "engine.py").write_text("")
     checkout.start("bench", "--json", "engine")
     checkout.start("bench", "engine", "--rounds", "3")
     assert checkout.set_ups == [["--stamp"], ["--stamp", "--dev"]]
