@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from app.exit_codes import ExitCode
 from app.library_process import library_command, library_environment, library_folder
 from app.paths import config_folder, data_folder, make_private, runtime_folder
+from app.server.early_interrupts import EarlyInterrupts
 from app.server_process import new_api_key, serve_command, serve_environment, serve_folder
 from ui.display import WITHOUT_WINDOW, why_no_window
 
@@ -28,7 +29,18 @@ TRACE_VARIABLE = "SLIPSTREAM_TRACE_START"
 
 def run_desktop() -> int:
     """Open the window and stay until it is closed; return the exit code."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        # Ctrl-C in the middle of Qt's imports would look as if Qt were missing.
+        return _open(EarlyInterrupts())
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _open(interrupts: EarlyInterrupts) -> int:
     problem = why_no_window()
+    if interrupts.came:
+        return ExitCode.INTERRUPTED
     if problem is not None:
         print(f"slipstream: {problem}\n{WITHOUT_WINDOW}", file=sys.stderr)
         return ExitCode.NO_DISPLAY
@@ -45,12 +57,14 @@ def run_desktop() -> int:
     if not instance.claim():
         return _show_other(instance)
     try:
-        return _run(application, instance.asked.connect)
+        return _run(application, instance.asked.connect, interrupts)
     finally:
         instance.release()
 
 
-def _run(application: QApplication, on_asked: Callable[[Callable[[], object]], object]) -> int:
+def _run(
+    application: QApplication, on_asked: Callable[[Callable[[], object]], object], interrupts: EarlyInterrupts
+) -> int:
     from PySide6.QtCore import QTimer
 
     from ui.api import Api
@@ -81,6 +95,8 @@ def _run(application: QApplication, on_asked: Callable[[Callable[[], object]], o
     QTimer.singleShot(LIBRARY_MS, application, window.prepare_library)
     QTimer.singleShot(LIBRARY_MS, application, window.link.start)
     with _Signals(application, window.close):
+        if interrupts.came:
+            QTimer.singleShot(0, application, window.close)
         code = application.exec()
     server.stop()
     return code

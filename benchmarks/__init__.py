@@ -1,1 +1,15 @@
 """Measurements, side by side in one run: ratios that a busy machine does not bend."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+
+def _without_interrupts(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if not issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+
+
+# Ctrl-C while a benchmark imports what it needs is nothing to talk about.
+sys.excepthook = _without_interrupts

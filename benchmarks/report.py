@@ -53,6 +53,11 @@ def percentile(values: list[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
+# Options that count or last something.
+_COUNTS = ("rounds", "layers", "steps", "tokens", "threads", "replies", "vocabulary", "seconds", "rate", "patience")
+INTERRUPTED = 130
+
+
 def say(text: str) -> None:
     """Tell the user how far a bench is, on stderr."""
     print(text, file=sys.stderr, flush=True)
@@ -64,12 +69,27 @@ def run_bench(name: str, measure: Callable[[argparse.Namespace], Report], parser
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--output", type=Path, help="write the JSON object to this file too")
     options = parser.parse_args()
-    report = measure(options).as_dict()
+    _check(options, parser)
+    try:
+        report = measure(options).as_dict()
+    except KeyboardInterrupt:
+        say("Stopped.")
+        return INTERRUPTED
     text = json.dumps(report, indent=1)
     if options.output:
         options.output.write_text(text + "\n")
     print(text if options.json else _table(report))
     return 0
+
+
+def _check(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """Refuse before the measuring what would fail in it, or behind it."""
+    for name in _COUNTS:
+        values = getattr(options, name, None)
+        if any(value <= 0 for value in (values if isinstance(values, list | tuple) else [values]) if value is not None):
+            parser.error(f"--{name} must be more than 0")
+    if options.output and not options.output.absolute().parent.is_dir():
+        parser.error(f"--output: there is no folder {options.output.absolute().parent}")
 
 
 def _table(report: dict[str, Any]) -> str:

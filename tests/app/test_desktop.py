@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from app import desktop
 from app.exit_codes import ExitCode
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,6 +71,20 @@ def test_a_second_start_raises_the_first_window_and_ctrl_c_leaves_nothing_behind
         first.communicate(timeout=60)
     assert first.returncode == 0
     assert _is_gone(server)
+
+
+def test_ctrl_c_while_qt_is_imported_does_not_look_as_if_it_were_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def import_qt() -> str:
+        signal.raise_signal(signal.SIGINT)
+        return "Qt cannot be loaded."
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(desktop, "why_no_window", import_qt)
+    assert desktop.run_desktop() == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == ""
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def _server_of(home: Path) -> int:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from benchmarks.bare_loop import BareLoop
 from benchmarks.engine import GREEDY, PROMPT, WIDTHS, EngineLoop
 from core.request import Request
 from tests.support.engines import complete, open_engine
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_bare_loop_says_what_the_engine_says() -> None:
@@ -50,6 +58,34 @@ def test_the_engines_turn_leaves_nothing_behind() -> None:
         request = Request("after", PROMPT, 4, sampling=GREEDY)
         engine.submit(engine.prepare(request))
         assert engine.n_waiting == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--rounds", "0"], "--rounds must be more than 0"),
+        (["--layers", "-1"], "--layers must be more than 0"),
+        (["--output", "/nowhere/at/all/engine.json"], "there is no folder /nowhere/at/all"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_options_that_cannot_work_are_refused_before_anything_is_measured(
+    refuse: Callable[..., str], options: list[str], words: str
+) -> None:
+    assert words in refuse("engine", *options)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_stops_it_without_a_traceback() -> None:
+    command = [sys.executable, "-m", "benchmarks.engine", "--layers", "4"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as bench:
+        assert bench.stderr is not None
+        said = bench.stderr.readline()
+        bench.send_signal(signal.SIGINT)
+        said += bench.stderr.read()
+    assert bench.returncode == 130
+    assert said.endswith("Stopped.\n")
+    assert "Traceback" not in said
 
 
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]]) -> None:
