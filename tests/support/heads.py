@@ -1,7 +1,8 @@
-"""Looks at what a head proposes, and asks it the same anew."""
+"""What a head is to propose; looks at what it proposes, and asks it the same anew."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -12,6 +13,15 @@ from core.llama.context import DecodeStatus
 from core.llama.heads import StateBatch
 from core.speculative.drafter import Chain, Guess
 from core.speculative.head import Head
+
+
+def following(texts: list[list[int]], distance: int) -> dict[int, int]:
+    """The token that most often comes ``distance`` places after each token."""
+    counts: dict[int, Counter[int]] = {}
+    for text in texts:
+        for token, later in zip(text, text[distance:], strict=False):
+            counts.setdefault(token, Counter())[later] += 1
+    return {token: found.most_common(1)[0][0] for token, found in counts.items()}
 
 
 def head_of(engine: Engine) -> Head:

@@ -5,7 +5,6 @@ Ember in the clothes of GLM-4.5 says what Ember says; a model that counts has he
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +37,7 @@ from tests.support.engines import (
     run,
     submit,
 )
-from tests.support.heads import Recorder, head_of, says_at_once
+from tests.support.heads import Recorder, following, head_of, says_at_once
 from tests.support.interruptions import break_off_verifications, cancel_between_steps
 
 PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
@@ -68,15 +67,6 @@ def continuations(plain: Engine) -> list[list[int]]:
         tokens = [token for token, _ in greedy_tokens(ledger, "only")]
         texts.append([*plain.vocab.tokenize(prompt).tolist(), *tokens])
     return texts
-
-
-def following(texts: list[list[int]], distance: int) -> dict[int, int]:
-    """The token that most often comes ``distance`` places after each token."""
-    counts: dict[int, Counter[int]] = {}
-    for text in texts:
-        for token, later in zip(text, text[distance:], strict=False):
-            counts.setdefault(token, Counter())[later] += 1
-    return {token: found.most_common(1)[0][0] for token, found in counts.items()}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,101 @@
+"""From the Hub to drafted tokens: what comes with a model is chosen by itself, drafts, and changes no text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app import cli
+from app.exit_codes import ExitCode
+from app.model_choice import catalog, find_model
+from app.pairing.automatic import draft_for
+from app.server.settings import ServerSettings
+from core.engine import Engine
+from core.events import Ended
+from core.sampling_params import SamplingParams
+from tests.support import gguf_factory, head_factory
+from tests.support.engines import GREEDY_WITH_LOGPROBS as GREEDY
+from tests.support.engines import SURE, complete, greedy_tokens, open_engine
+from tests.support.heads import following
+from tests.support.hub_server import HubServer
+
+REPO = "acme/fox-90M-GGUF"
+# A vocabulary that no bundled model has, so that nothing here can draft for it.
+N_VOCAB = 5_000
+COUNTING = tuple(range(500, 520))
+
+
+@pytest.fixture
+def hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    server = HubServer()
+    monkeypatch.setenv("HF_ENDPOINT", server.address)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    yield server
+    server.stop()
+
+
+def pull(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """Download the model with its draft."""
+    assert cli.main(["models", "pull", f"{REPO}:Q8_0", "--with-draft", "--json"]) == ExitCode.OK
+    return dict(json.loads(capsys.readouterr().out))
+
+
+def paired(name: str) -> AbstractContextManager[Engine]:
+    """The model loaded with what a server would choose for it, and nothing else that drafts."""
+    models, settings = catalog(), ServerSettings(n_slots=1, n_ctx=512, speculation="draft")
+    entry = find_model(name, models)
+    draft = draft_for(entry, models, settings)
+    path = str(draft.path) if draft.path is not None else None
+    options = settings.engine_options(str(entry.path), path, uses_heads=draft.uses_heads)
+    return open_engine(
+        entry.path, n_slots=1, n_ctx=512, speculation="draft", draft_depth=3,
+        draft_path=options.draft_path, uses_heads=options.uses_heads,
+    )  # fmt: skip
+
+
+def plain(path: Path) -> AbstractContextManager[Engine]:
+    return open_engine(path, n_slots=1, n_ctx=512, speculation="off")
+
+
+def drafted(engine: Engine, prompt: str | tuple[int, ...], sampling: SamplingParams) -> tuple[str, Ended]:
+    text, ended, _ = complete(engine, prompt, max_tokens=40, sampling=sampling)
+    assert ended.receipt.n_drafted > 0
+    return text, ended
+
+
+def test_a_head_beside_the_model_drafts_for_it(home, hub, tmp_path, capsys):
+    model = gguf_factory.big_vocab_ember(tmp_path / "m.gguf", N_VOCAB, n_layers=30)
+    with plain(model) as engine:
+        expected, _, ledger = complete(engine, SURE, max_tokens=40, sampling=GREEDY)
+        said = [token for token, _ in greedy_tokens(ledger, "only")]
+        told = [*engine.vocab.tokenize(SURE).tolist(), *said]
+    head = head_factory.eagle_head(tmp_path / "h.gguf", "table", following([told], 2), n_vocab=N_VOCAB)
+    hub.add(REPO, {"fox-90M-Q8_0.gguf": model.read_bytes(), "eagle3-fox-90M.gguf": head.read_bytes()})
+    pulled = pull(capsys)
+    assert pulled["draft"]["name"] == "eagle3-fox-90M"
+    with paired("fox-90M-Q8_0") as engine:
+        text, ended = drafted(engine, SURE, GREEDY)
+    assert text == expected
+    assert 0 < ended.receipt.n_accepted <= ended.receipt.n_drafted
+
+
+def test_heads_in_the_file_draft_and_nothing_else_is_downloaded(home, hub, tmp_path, capsys):
+    model = head_factory.mtp_counter(tmp_path / "m.gguf", 16)
+    hub.add(REPO, {"fox-90M-Q8_0.gguf": model.read_bytes()})
+    hub.add("acme/fox-2M-GGUF", {"fox-2M-Q8_0.gguf": gguf_factory.EMBER_DRAFT.read_bytes()})
+    assert pull(capsys)["draft"] is None
+    assert cli.main(["models", "pair", "fox-90M-Q8_0", "--use", "mtp"]) == ExitCode.OK
+    endless = SamplingParams(temperature=0, ignore_eos=True)
+    with plain(model) as engine:
+        expected, _, _ = complete(engine, COUNTING, max_tokens=40, sampling=endless)
+    with paired("fox-90M-Q8_0") as engine:
+        text, ended = drafted(engine, COUNTING, endless)
+    assert text == expected
+    assert ended.receipt.n_accepted > 0
