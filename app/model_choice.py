@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from app.exit_codes import ExitCode
 from app.library import folders_file
-from app.paths import models_folder
+from app.paths import cache_folder, models_folder
 from core.errors import SlipstreamError
 
 if TYPE_CHECKING:
@@ -28,9 +28,11 @@ class UnusableModel(SlipstreamError):
 def catalog() -> Catalog:
     """Return the models of this machine: the bundled ones, those downloaded, and those of imported folders."""
     from models.catalog import Catalog
+    from models.facts_file import FactsFile
     from models.imported import read_folders
 
-    return Catalog([models_folder()], imported=lambda: read_folders(folders_file()))
+    kept = FactsFile(cache_folder() / "headers.json")
+    return Catalog([models_folder()], imported=lambda: read_folders(folders_file()), kept=kept)
 
 
 def find_model(name: str, models: Catalog | None = None) -> ModelEntry:

@@ -19,7 +19,7 @@ def table(rows: list[list[str]]) -> str:
 
 def width(text: str) -> int:
     """Columns that a terminal gives to ``text``: two for wide characters, none for those that go onto another."""
-    return sum(_columns(character) for character in text)
+    return len(text) if text.isascii() else sum(_columns(character) for character in text)
 
 
 def _padded(cell: str, columns: int) -> str:

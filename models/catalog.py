@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from models.facts_file import FactsFile, Stamp
 from models.gguf import GgufError
 from models.imported import ImportedFolder, Kind, named_models
 from models.model_facts import ModelFacts, read_model
@@ -49,10 +50,6 @@ class FolderProblem:
     sentence: str
 
 
-# What a file was when it was read: its path, time of change and size, for each of its parts.
-_Stamp = tuple[tuple[str, int, int], ...]
-
-
 class Catalog:
     """Lists the models in some folders; what was read once is remembered until the file changes. Thread-safe."""
 
@@ -62,12 +59,14 @@ class Catalog:
         *,
         starter: Path | None = STARTER_FOLDER,
         imported: Sequence[ImportedFolder] | Callable[[], Sequence[ImportedFolder]] = (),
+        kept: FactsFile | None = None,
     ) -> None:
-        """``imported`` may be a function: it is asked anew at each scan."""
+        """``imported`` may be a function: it is asked anew at each scan. ``kept`` is what other processes read."""
         self._folders = [*([starter] if starter else []), *folders]
         self._imported = imported if callable(imported) else lambda: imported
         self._starter = starter.resolve() if starter else None
-        self._read: dict[_Stamp, ModelFacts | str] = {}
+        self._read: dict[Stamp, ModelFacts | str] = {}
+        self._kept, self._on_disk = kept, frozenset[Stamp]()
         self._problems: tuple[FolderProblem, ...] = ()
         self._last: tuple[ModelEntry, ...] = ()
         self._lock = threading.Lock()
@@ -80,6 +79,7 @@ class Catalog:
     def entries(self) -> tuple[ModelEntry, ...]:
         """Scan the folders; the bundled starter comes first, then the folders in their order."""
         with self._lock:
+            self._remember()
             scan = _Scan()
             files = {path: "" for folder in self._folders for path in self._ordered(folder, scan.model_files(folder))}
             origins: dict[Path, str] = {}
@@ -92,6 +92,7 @@ class Catalog:
             self._read = {stamp: self._known(path, stamp) for path, stamp in stamps.items()}
             names = _unique_names({path: files[path] for path in stamps})
             self._last = tuple(self._entry(name, path, stamps[path], origins.get(path, "")) for name, path in names)
+            self._keep()
             return self._last
 
     def find(self, name: str) -> ModelEntry | None:
@@ -110,11 +111,24 @@ class Catalog:
         is_starter = self._starter is not None and folder.resolve() == self._starter
         return sorted(files, key=lambda path: -path.stat().st_size) if is_starter else list(files)
 
-    def _known(self, path: Path, stamp: _Stamp) -> ModelFacts | str:
+    def _remember(self) -> None:
+        """Begin with what other processes read."""
+        if self._kept is not None and not self._read:
+            known = self._kept.read()
+            self._read, self._on_disk = {**known}, frozenset(known)
+
+    def _keep(self) -> None:
+        """Leave what was read to other processes. Files that could not be read are no long work to read again."""
+        facts = {stamp: known for stamp, known in self._read.items() if isinstance(known, ModelFacts)}
+        if self._kept is not None and facts.keys() != self._on_disk:
+            self._kept.write(facts)
+            self._on_disk = frozenset(facts)
+
+    def _known(self, path: Path, stamp: Stamp) -> ModelFacts | str:
         known = self._read.get(stamp)
         return _read(path) if known is None else known
 
-    def _entry(self, name: str, path: Path, stamp: _Stamp, origin: str = "") -> ModelEntry:
+    def _entry(self, name: str, path: Path, stamp: Stamp, origin: str = "") -> ModelEntry:
         known = self._read[stamp]
         n_bytes = sum(size for _, _, size in stamp)
         is_toy = self._starter is not None and self._starter in path.resolve().parents
@@ -245,7 +259,7 @@ def _read(path: Path) -> ModelFacts | str:
         return error.message
 
 
-def _stamp(path: Path) -> _Stamp | None:
+def _stamp(path: Path) -> Stamp | None:
     """None if the file has gone since it was found. Missing parts are left out: reading names them."""
     stamp = []
     for part in parts(path):

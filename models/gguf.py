@@ -146,6 +146,13 @@ class GgufHeader:
             return value.count
         return len(value) if isinstance(value, tuple) else None
 
+    def count_strings(self, key: str) -> int:
+        """Number of texts in the array under ``key``, 0 if there is none; reads none of them."""
+        value = self.metadata.get(key)
+        if isinstance(value, StoredArray):
+            return value.count if value.item == "s" else 0
+        return len(self.strings(key) or ())
+
     def strings(self, key: str) -> tuple[str, ...] | None:
         """The array of strings under ``key``, or None if there is none; bytes that are no UTF-8 are replaced.
 

@@ -10,14 +10,10 @@ from it           {"id": 3, "value": ..., "more": false}     the last part of an
 from __future__ import annotations
 
 import json
-import types
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, is_dataclass
-from datetime import datetime
-from enum import Enum
-from functools import cache
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from models.json_values import plain, value_of
 from models.library.requests import KINDS, Request
 from models.library.values import Download, Quantising, RowJudgement, Trouble
 
@@ -102,60 +98,6 @@ def _news(name: str, value: Any) -> News:
     if name == JUDGED:
         return News(name, judged=value_of(tuple[RowJudgement, ...], value))
     return News(name)
-
-
-def plain(value: Any) -> Any:
-    """Return ``value`` as JSON has it."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return value.value if isinstance(value, Enum) else value
-
-
-def value_of(kind: Any, found: Any) -> Any:
-    """Return ``found``, as JSON gave it, as a value of ``kind``; raises TypeError, ValueError or KeyError."""
-    return _reader(kind)(found)
-
-
-@cache
-def _reader(kind: Any) -> Callable[[Any], Any]:
-    """Return what reads values of a type. Made once per type: lists have thousands of them."""
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin in (Union, types.UnionType):
-        (inner,) = (argument for argument in arguments if argument is not type(None))
-        read = _reader(inner)
-        return lambda found: None if found is None else read(found)
-    if origin is tuple:
-        item = _reader(arguments[0])
-        return lambda found: tuple(item(one) for one in _checked(list, found))
-    if is_dataclass(kind):
-        return _object_reader(kind)
-    if kind is datetime:
-        return datetime.fromisoformat
-    if isinstance(kind, type) and issubclass(kind, Enum):
-        return kind
-    accepted = (int, float) if kind is float else kind
-    return lambda found: _checked(accepted, found)
-
-
-def _object_reader(kind: Any) -> Callable[[Any], Any]:
-    hints = get_type_hints(kind)
-    readers = {field.name: _reader(hints[field.name]) for field in fields(kind)}
-
-    def read(found: Any) -> Any:
-        known = _checked(dict, found)
-        return kind(**{name: reader(known[name]) for name, reader in readers.items() if name in known})
-
-    return read
-
-
-def _checked(kind: Any, found: Any) -> Any:
-    if not isinstance(found, kind):
-        raise TypeError(f"{type(found).__name__} where {kind} belongs")
-    return found
 
 
 def _object(line: bytes) -> dict[str, Any]:

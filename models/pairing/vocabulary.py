@@ -14,6 +14,7 @@ _MOST_SIZE_DIFFERENCE = 128
 _FIRST_COMPARED = 5
 _SHOWN = 3
 _LONGEST_SHOWN = 24
+_TOKENS = "tokenizer.ggml.tokens"
 
 
 class Vocabulary(Protocol):
@@ -40,22 +41,29 @@ class Vocabulary(Protocol):
 
 
 class FileVocabulary:
-    """The vocabulary in the header of a GGUF file. The model need not be loaded."""
+    """The vocabulary in the header of a GGUF file. The model need not be loaded.
+
+    A file without a tokenizer has no tokens. Their texts are read when the first one is asked for: most vocabularies
+    that differ do so in what is known before.
+    """
 
     def __init__(self, header: GgufHeader) -> None:
-        """Read every token; a file without a tokenizer has none."""
+        self._unread: GgufHeader | None = header
+        self._texts: tuple[str, ...] = ()
         self.kind = header.text("tokenizer.ggml.model") or ""
-        self._texts = header.strings("tokenizer.ggml.tokens") or ()
+        self.n_tokens = header.count_strings(_TOKENS)
         self.adds_begin = _added(header, "bos")
         self.adds_end = _added(header, "eos")
 
-    @property
-    def n_tokens(self) -> int:
-        """How many tokens there are."""
-        return len(self._texts)
+    def read(self) -> None:
+        """Read the texts, if that has not happened; afterwards the file is not needed. Raises GgufError."""
+        if self._unread is not None:
+            self._texts = self._unread.strings(_TOKENS) or ()
+            self._unread = None
 
     def raw_text(self, token: int) -> bytes:
-        """A token as it is written in the file; bytes that are no UTF-8 are replaced."""
+        """A token as it is written in the file; bytes that are no UTF-8 are replaced. Raises GgufError."""
+        self.read()
         return self._texts[token].encode()
 
 
@@ -96,7 +104,7 @@ def _why_not_files(target: Path, _target_stamp: object, draft: Path, _draft_stam
 def _print(path: Path, _stamp: object) -> tuple[object, ...]:
     """What two files have in common whose vocabularies are the same: comparing texts takes longer."""
     header = read_header(path)
-    kind, tokens = header.text("tokenizer.ggml.model"), header.digest("tokenizer.ggml.tokens")
+    kind, tokens = header.text("tokenizer.ggml.model"), header.digest(_TOKENS)
     return kind, tokens, _added(header, "bos"), _added(header, "eos")
 
 

@@ -190,6 +190,25 @@ def test_thousands_of_models_are_read_once(models, f16, monkeypatch):
     assert len(own) == len(set(own)) == 2_001
 
 
+def test_a_list_of_many_models_reads_each_header_once_for_all_processes(models, home, monkeypatch):
+    folder = models_folder()
+    folder.mkdir(parents=True)
+    for i in range(MOST_PAIRED + 1):
+        os.link(cached(Recipe()), folder / f"m{i:03}.gguf")
+    read: list[Path] = []
+    judged: list[str] = []
+    read_model = catalog.read_model
+    monkeypatch.setattr(catalog, "read_model", lambda path: (read.append(path), read_model(path))[1])
+    monkeypatch.setattr("app.pairing.service.pairing", lambda entry, *rest: judged.append(entry.name))
+    first = json.loads(models("list", "--json")[1])
+    assert len(read) == len(set(read)) == len(first) > MOST_PAIRED
+    read.clear()
+    # Each command makes a catalogue of its own, as each process does.
+    assert json.loads(models("list", "--json")[1]) == first
+    assert "m100" in models("list")[1]
+    assert (read, judged) == ([], [])
+
+
 def test_among_hundreds_of_models_the_list_does_not_compare_each_with_all(models, f16):
     """It would take minutes and say nothing until then; one model is still compared with all of them."""
     shutil.copy(EMBER_DRAFT, f16.parent / "0.gguf")

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from app.library_process import library_command, library_environment, library_folder
-from models.library.lines import Answer, News, read_message, request_line, value_of
+from models.json_values import value_of
+from models.library.lines import Answer, News, read_message, request_line
 from models.library.requests import ANSWERS, Request
 from models.library.values import Download, Quantising, Trouble
 from tests.support.fork_server import CAN_FORK, ForkedLibrary

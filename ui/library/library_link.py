@@ -8,6 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from models.json_values import value_of
 from models.library.lines import (
     DOWNLOADS,
     JUDGED,
@@ -18,7 +19,6 @@ from models.library.lines import (
     News,
     read_message,
     request_line,
-    value_of,
 )
 from models.library.requests import ANSWERS, Request
 from models.library.values import Download, Quantising, Trouble

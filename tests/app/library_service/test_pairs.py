@@ -10,8 +10,8 @@ from app.discovery import announce
 from models.catalog import STARTER_FOLDER
 from models.download.records import Record, write_record
 from models.figures import rate
+from models.json_values import value_of
 from models.library import requests as ask
-from models.library.lines import value_of
 from models.library.values import Choosing, Fit, ModelRow, PairStep, RowJudgement, SettingText, Trouble
 from tests.support.fake_openai import FakeServer
 from tests.support.gguf_factory import Recipe, cached

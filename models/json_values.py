@@ -1,0 +1,77 @@
+"""Frozen values as JSON has them, and back: checked, since what is read may have been written by anything."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+
+def plain(value: Any) -> Any:
+    """Return ``value`` as JSON has it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    return value.value if isinstance(value, Enum) else value
+
+
+def value_of(kind: Any, found: Any) -> Any:
+    """Return ``found``, as JSON gave it, as a value of ``kind``; raises TypeError, ValueError or KeyError."""
+    return _reader(kind)(found)
+
+
+@cache
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    """Return what reads values of a type. Made once per type: lists have thousands of them."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        (inner,) = (argument for argument in arguments if argument is not type(None))
+        read = _reader(inner)
+        return lambda found: None if found is None else read(found)
+    if origin is tuple:
+        return _tuple_reader(arguments)
+    if is_dataclass(kind):
+        return _object_reader(kind)
+    if kind is datetime:
+        return datetime.fromisoformat
+    if kind is Path:
+        return lambda found: Path(_checked(str, found))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind
+    accepted = (int, float) if kind is float else kind
+    return lambda found: _checked(accepted, found)
+
+
+def _tuple_reader(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
+    if arguments[-1] is Ellipsis:
+        item = _reader(arguments[0])
+        return lambda found: tuple(item(one) for one in _checked(list, found))
+    items = [_reader(argument) for argument in arguments]
+    return lambda found: tuple(item(one) for item, one in zip(items, _checked(list, found), strict=True))
+
+
+def _object_reader(kind: Any) -> Callable[[Any], Any]:
+    hints = get_type_hints(kind)
+    readers = {field.name: _reader(hints[field.name]) for field in fields(kind)}
+
+    def read(found: Any) -> Any:
+        known = _checked(dict, found)
+        return kind(**{name: reader(known[name]) for name, reader in readers.items() if name in known})
+
+    return read
+
+
+def _checked(kind: Any, found: Any) -> Any:
+    if not isinstance(found, kind):
+        raise TypeError(f"{type(found).__name__} where {kind} belongs")
+    return found
