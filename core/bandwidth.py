@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import SlipstreamError
 from core.machine import Machine
+from models.figures import size
 from models.whole_file import write_whole
 
 if TYPE_CHECKING:  # what only asks for a measurement of before starts sooner without
@@ -70,7 +71,7 @@ def working_set(free: int) -> int:
     n_bytes = min(LARGEST_SET, free // _SHARE_OF_FREE)
     if n_bytes < SMALLEST_SET:
         raise TooLittleMemory(
-            f"Only {free / 1e6:.0f} MB of memory is free: too little to measure its bandwidth. Close other programs."
+            f"Only {size(free)} of memory is free: too little to measure its bandwidth. Close other programs."
         )
     return n_bytes
 

@@ -43,6 +43,7 @@ from core.speculative.lookup import Lookup
 from core.speculative.speculator import Speculator
 from core.thread_choice import ThreadChoice, candidates, fewest_that_pay, measure
 from core.thread_control import thread_control
+from models import figures
 from models.model_facts import ModelFacts
 from models.pairing.vocabulary import why_not
 
@@ -236,8 +237,9 @@ def _load_draft(target: Target, path: str) -> DraftModel:
     options, threads, n_gpu_layers = target.options, target.threads, target.n_gpu_layers
     facts = read_facts(path)
     if facts.weight_bytes > target.facts.weight_bytes:
+        mine, its = figures.size(target.facts.weight_bytes), figures.size(facts.weight_bytes)
         raise LoadFailed(
-            f"{path} ({_megabytes(facts)}) is larger than {options.model_path} ({_megabytes(target.facts)}), "
+            f"{path} ({its}) is larger than {options.model_path} ({mine}), "
             "so drafting with it only costs time: choose a smaller draft model."
         )
     model = Model(path, n_gpu_layers=n_gpu_layers, mmap=options.mmap, devices=options.devices)
@@ -275,10 +277,6 @@ def _load_draft(target: Target, path: str) -> DraftModel:
         reads=reads,
         threads=thread_control(context, cost, threads, n_gpu_layers),
     )
-
-
-def _megabytes(facts: ModelFacts) -> str:
-    return f"{facts.weight_bytes / 1e6:,.1f} MB"
 
 
 def _choose_threads(

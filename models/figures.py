@@ -13,12 +13,21 @@ def size(n_bytes: float) -> str:
     return f"{n:,.1f} GB"
 
 
-def count(n: int) -> str:
-    """Return a number of parameters as "8.2B" or "494.0M"; empty for none."""
-    for n_of_unit, unit in ((1e9, "B"), (1e6, "M")):
-        if n >= n_of_unit:
-            return f"{n / n_of_unit:.1f}{unit}"
-    return str(n) if n else ""
+def parameters(number: int) -> str:
+    """Return a number of parameters as models are named by it: "8.2B", "120B", "494M" or "5.0K"; empty for none."""
+    if not number:
+        return ""
+    n = float(number)
+    for unit in ("", "K", "M"):
+        if n < 999.5:
+            return f"{n:.1f}{unit}" if unit and n < 99.95 else f"{n:.0f}{unit}"
+        n /= 1000
+    return f"{n:.1f}B" if n < 99.95 else f"{n:,.0f}B"
+
+
+def count(number: float) -> str:
+    """Return a count with thousands apart."""
+    return f"{number:,.0f}"
 
 
 def duration(seconds: float) -> str:
@@ -29,6 +38,16 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
+def milliseconds(value: float) -> str:
+    """Return a time, in milliseconds below one second."""
+    return f"{value:,.0f} ms" if value < 1_000 else f"{value / 1_000:,.1f} s"
+
+
 def rate(per_second: float) -> str:
-    """Return tokens per second, with a digit after the point below 10."""
+    """Return tokens per second without their unit, with a digit after the point below 10."""
     return f"{per_second:,.1f}" if per_second < 10 else f"{per_second:,.0f}"
+
+
+def speed(per_second: float) -> str:
+    """Return tokens per second as "4.3 tok/s"."""
+    return f"{rate(per_second)} tok/s"

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, TextIO
 
 from app.batch.tally import Tally
+from models.figures import speed
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -41,7 +42,7 @@ class Pace:
             [
                 f"{tally.n_lines:,} of {self._n_lines:,} lines",
                 *([f"{tally.n_failed:,} failed"] if tally.n_failed else []),
-                f"{self.tokens_per_second(tally, now):,.0f} tok/s",
+                speed(self.tokens_per_second(tally, now)),
                 *([f"{clock(left)} left"] if left is not None else []),
             ]
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 from app.client import Finished, Named, Progress, ReplyEvent, TextDelta, Usage
 from core.options import DEFAULT_KV_TYPE
+from models.figures import speed
 
 
 class Reply:
@@ -69,9 +70,9 @@ class Reply:
         if not timings:
             return f"{self.usage.get('completion_tokens', '?')} tokens"
         parts = [
-            f"{_count(timings, 'decode_tokens')} at {timings.get('decode_per_second') or 0:,.1f} tok/s",
+            f"{_count(timings, 'decode_tokens')} at {speed(timings.get('decode_per_second') or 0)}",
             f"first token after {(timings.get('ttft_ms') or 0) / 1000:.2f} s",
-            f"prompt {_count(timings, 'prefill_tokens')} at {timings.get('prefill_per_second') or 0:,.0f} tok/s"
+            f"prompt {_count(timings, 'prefill_tokens')} at {speed(timings.get('prefill_per_second') or 0)}"
             + (f", {cached:,} cached" if (cached := timings.get("cached_tokens")) else ""),
         ]
         if drafted := int(timings.get("drafted_tokens") or 0):

@@ -121,6 +121,7 @@ class _Ending:
 
     def _sentence(self, tally: Tally, work: Work, output: Path) -> str:
         from app.batch.progress import clock
+        from models.figures import speed
 
         parts = [f"{tally.n_done:,} of {work.n_lines:,} line{'' if work.n_lines == 1 else 's'} done"]
         if tally.n_failed:
@@ -129,7 +130,7 @@ class _Ending:
         if work.n_left:
             parts.append(f"{work.n_left:,} left")
         if self.seconds:
-            parts.append(f"{self.tokens_per_second:,.0f} tok/s in {clock(self.seconds)}")
+            parts.append(f"{speed(self.tokens_per_second)} in {clock(self.seconds)}")
         hint = ""
         if tally.errors["model_not_found"]:
             hint = "\nThe server has no model of the name that lines have: --model NAME answers them with another one."

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.table import table
-from models.figures import count, size
+from models.figures import parameters, size
 from models.program import PROGRAM
 from models.shown import one_line
 
@@ -75,14 +75,15 @@ def facts(entry: ModelEntry, known: Known) -> dict[str, Any]:
 def described(facts: dict[str, Any]) -> list[list[str]]:
     """One model's facts as rows of label and text, without what is not known."""
     active = facts["n_active_params"]
-    parameters = count(facts["n_params"]) + (f", {count(active)} active" if 0 < active < facts["n_params"] else "")
+    n_params = parameters(facts["n_params"])
+    n_params += f", {parameters(active)} active" if 0 < active < facts["n_params"] else ""
     rows = [
         ("name", facts["name"]),
         ("title", facts["title"]),
         ("file", facts["path"]),
         ("architecture", facts["architecture"]),
         ("type", facts["quantisation"]),
-        ("parameters", parameters),
+        ("parameters", n_params),
         ("size", size(facts["n_bytes"]) if facts["n_bytes"] else ""),
         ("context", f"{facts['n_ctx_train']:,} tokens" if facts["n_ctx_train"] else ""),
         ("licence", facts["licence"]),
@@ -126,7 +127,7 @@ def _row(entry: ModelEntry, known: dict[str, Any]) -> list[str]:
     checked = "" if known["verified"] == "not downloaded here" else f"{known['verified']}, "
     return [
         entry.name,
-        count(entry.n_params) + (f", {count(active)} active" if is_sparse else ""),
+        parameters(entry.n_params) + (f", {parameters(active)} active" if is_sparse else ""),
         entry.quantisation,
         size(entry.n_bytes),
         f"{entry.n_ctx_train:,}",

@@ -11,7 +11,7 @@ import typer
 from app.exit_codes import ExitCode
 from app.say import say
 from app.table import table
-from models.figures import size
+from models.figures import rate, size, speed
 from models.program import command
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def _print_result(entry: ModelEntry, result: PairTestResult, as_json: bool) -> N
             say(f"{trial.partner.name}: not measured. {trial.problem}")
             continue
         accepted = f", {measured.acceptance:.0%} of drafts accepted" if measured.acceptance is not None else ""
-        rates = f"{measured.plain_rate:.1f} tok/s plain, {measured.drafted_rate:.1f} with it"
+        rates = f"{speed(measured.plain_rate)} plain, {rate(measured.drafted_rate)} with it"
         disturbed = "; a server was at work meanwhile, so test again for a better figure" if trial.was_disturbed else ""
         say(f"{trial.partner.name}: {measured.gain:.2f}× ({rates}{accepted}{disturbed})")
     say(decision.why)

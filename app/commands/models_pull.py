@@ -137,5 +137,5 @@ def _text(progress: Progress) -> str:
     share = progress.n_done / progress.n_total if progress.n_total else 1.0
     text = f"{progress.phase.value}: {share:4.0%}, {size(progress.n_done)} of {size(progress.n_total)}"
     if progress.bytes_per_second:
-        text += f", {progress.bytes_per_second / 1e6:.1f} MB/s"
+        text += f", {size(progress.bytes_per_second)}/s"
     return text + (f", {duration(progress.eta)} left" if progress.eta is not None else "")

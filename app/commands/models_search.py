@@ -11,7 +11,7 @@ import typer
 
 from app.say import say
 from app.table import table
-from models.figures import count, size
+from models.figures import parameters, size
 from models.program import PROGRAM
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def search(
     rows = [
         [
             row.repo_id,
-            count(row.n_params),
+            parameters(row.n_params),
             row.architecture or "",
             _many(row.downloads, "download"),
             _many(row.likes, "like"),
@@ -129,7 +129,8 @@ def _print_curated(as_json: bool) -> None:
     rows = [
         [
             f"{model.repo_id}:{model.quantisation}",
-            count(model.n_params) + (f" ({count(model.n_active_params)} active)" if model.kind == "moe" else ""),
+            parameters(model.n_params)
+            + (f" ({parameters(model.n_active_params)} active)" if model.kind == "moe" else ""),
             model.licence,
             model.good_for,
         ]
@@ -144,7 +145,7 @@ def _describe(repository: Repository) -> str:
         ["repository", repository.repo_id],
         ["made from", ", ".join(repository.base_models)],
         ["architecture", repository.architecture or ""],
-        ["parameters", count(repository.n_params)],
+        ["parameters", parameters(repository.n_params)],
         ["context", f"{repository.n_ctx_train:,} tokens" if repository.n_ctx_train else ""],
         ["licence", repository.licence or ""],
         ["access", repository.access.value],
@@ -219,7 +220,7 @@ def _shown(name: str, value: Any) -> str:
     if "bytes" in name:
         return size(value)
     if name.endswith("params"):
-        return count(value)
+        return parameters(value)
     return f"{value:,} tokens" if name == "n_ctx_train" else f"{value:,}" if isinstance(value, int) else str(value)
 
 

@@ -17,6 +17,7 @@ from app.pairing.downloads import offers
 from app.pairing.pair_test import PairTest, PairTestResult, Trial
 from app.pairing.service import Pairing, choose, choose_automatically, pairing, uses_heads
 from models.catalog import ModelEntry
+from models.figures import rate
 from models.judge import Judgement
 from models.library.values import Choosing, ModelJudgement, OfferRow, Offers, PairStep, PartnerRow, Partners
 from models.pairing.offers import Offer
@@ -125,7 +126,7 @@ def _told(trial: Trial) -> str:
     if measured is None:
         return f"{trial.partner.name} was not measured. {trial.problem}"
     accepted = f", {measured.acceptance:.0%} of its tokens accepted" if measured.acceptance is not None else ""
-    rates = f"{measured.drafted_rate:.1f} tokens/s instead of {measured.plain_rate:.1f}"
+    rates = f"{rate(measured.drafted_rate)} tokens/s instead of {rate(measured.plain_rate)}"
     disturbed = f" {DISTURBED}" if trial.was_disturbed else ""
     return f"{trial.partner.name}: {measured.gain:.2f}×, {rates}{accepted}.{disturbed}"
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from app.chat.plain_text import printable
 from core.conditions import machine, versions
 from core.near_tie import FAR, NEAR_TIE
 from core.verification import TEMPERATURE, Candidate, Comparison, Difference, Verification
+from models.shown import one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -142,7 +142,7 @@ class VerifyReport:
 
     def _cells(self, one: Comparison) -> Iterator[str]:
         prompt = self.prompts[one.prompt]
-        yield printable(f"{one.prompt + 1} {prompt.summary}").replace("\n", " ")
+        yield one_line(f"{one.prompt + 1} {prompt.summary}")
         yield one.mode.name if one.mode.seed is None else f"seed {one.mode.seed}"
         yield str(len(one.drafted.tokens))
         yield f"{one.plain.rate:.1f}"

@@ -138,7 +138,7 @@ def test_chat_streams_text_to_stdout_and_the_receipt_to_stderr(
     out, err = capsys.readouterr()
     assert out == "Hello there.\n"
     assert err == (
-        "128 tokens at 412.0 tok/s · first token after 0.04 s · prompt 52 tokens at 1,733 tok/s, 48 cached · "
+        "128 tokens at 412 tok/s · first token after 0.04 s · prompt 52 tokens at 1,733 tok/s, 48 cached · "
         "62 of 80 drafts accepted · 1.7× plain\n"
     )
     (request,) = fake.requests

@@ -221,7 +221,7 @@ def test_a_test_prints_what_it_found_and_waits_for_a_server_that_works(pair, lib
     monkeypatch.setattr(PairTest, "_measure", lambda self, partner, progress: Measured(1.5, 10.0, 15.0, 0.7, 4))
     code, out, _ = pair("deep", "--test", "ember-q8_0")
     assert code == ExitCode.OK
-    assert "ember-q8_0: 1.50× (10.0 tok/s plain, 15.0 with it, 70% of drafts accepted)" in out
+    assert "ember-q8_0: 1.50× (10 tok/s plain, 15 with it, 70% of drafts accepted)" in out
     assert "A test chose ember-q8_0: 1.50× measured here." in out
     found = read(pair, "deep", "--test", "ember-q8_0")
     assert (found["used"], found["trials"][0]["gain"]) == ("ember-q8_0", 1.5)

@@ -165,7 +165,7 @@ def test_a_message_is_answered_with_a_receipt_and_kept(qtbot, window: MainWindow
     assert "412 tok/s" in view.receipt.text()
     assert "first token 38 ms" in view.receipt.text()
     assert "62 of 80 drafts accepted  ·  1.7× plain" in view.receipt.text()
-    assert "Read for each token: 6 MB, at 31% of the measured bandwidth" in view.receipt.toolTip()
+    assert "Read for each token: 5.9 MB, at 31% of the measured bandwidth" in view.receipt.toolTip()
     assert "Seed: 7" in view.receipt.toolTip()
     qtbot.waitUntil(lambda: titles(window) == ["Tell me a story."])
     window.close()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
 
-from ui.chat import figures
+from models.figures import milliseconds, speed
 from ui.chat.deep_stages import DeepStages
 from ui.chat.markdown_view import MarkdownView
 from ui.chat.message_view import MessageView, caption
+from ui.chat.receipts import deep_progress, receipt, receipt_details
 from ui.chat.records import Message, Status
 from ui.chat.speeds import DeepProgress
 from ui.chat.text_tools import TextTools
@@ -76,13 +77,13 @@ class AssistantMessage(MessageView):
         """Show how fast the reply is coming, or which stage of a deep one is at work."""
         self.stages.show_progress(progress)
         if ttft is None and progress is not None and not extra:
-            self.receipt.setText(figures.deep_progress(progress, wait))
+            self.receipt.setText(deep_progress(progress, wait))
             return
         if ttft is None:
             words = f"Reading the prompt…  {wait:.1f} s" if wait >= PATIENCE else "…"
             self.receipt.setText(extra or words)
             return
-        parts = [figures.rate(rate) if rate > 0 else "", f"first token {figures.milliseconds(ttft * 1000)}"]
+        parts = [speed(rate) if rate > 0 else "", f"first token {milliseconds(ttft * 1000)}"]
         self.receipt.setText("  ·  ".join(part for part in parts if part))
 
     def show_answered_by(self, name: str | None, can_redo: bool = False) -> None:
@@ -100,8 +101,8 @@ class AssistantMessage(MessageView):
             self.view.finish()
         self.view.setVisible(bool(message.content))
         self.problem.tell(message.problem if message.status is Status.FAILED else None)
-        self.receipt.setText(figures.receipt(message))
-        self.receipt.setToolTip(figures.receipt_details(message.timings) if message.timings else "")
+        self.receipt.setText(receipt(message))
+        self.receipt.setToolTip(receipt_details(message.timings) if message.timings else "")
         self.receipt.setAccessibleDescription(self.receipt.toolTip())
         self._keep_button_room()
         self._show_buttons()

@@ -6,9 +6,9 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QWidget
 
+from models.figures import count, parameters
 from models.shown import one_line
 from ui.api import ServerState
-from ui.chat import figures
 from ui.elided_label import ElidedLabel
 from ui.icons import icon
 from ui.plain_words import on_button
@@ -130,6 +130,6 @@ class ModelPicker(QWidget):
 
 
 def _facts(state: ServerState) -> str:
-    parts = [f"{figures.parameters(state.n_params)} parameters" if state.n_params else ""]
-    parts.append(f"{figures.count(state.n_ctx)} tokens of context" if state.n_ctx else "")
+    parts = [f"{parameters(state.n_params)} parameters" if state.n_params else ""]
+    parts.append(f"{count(state.n_ctx)} tokens of context" if state.n_ctx else "")
     return "  ·  ".join(part for part in parts if part)

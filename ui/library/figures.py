@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from models import figures
+from models.figures import count, parameters, speed
 from models.library.values import (
     Download,
     Fit,
@@ -16,7 +17,6 @@ from models.library.values import (
     PartnerRow,
     Quantising,
 )
-from ui.chat.figures import count, parameters, rate
 
 DASH = "–"
 DOT = "  ·  "
@@ -64,8 +64,8 @@ def model_line(row: ModelRow) -> str:
 def model_speed(row: ModelRow) -> str:
     """Return a model's speed: measured, else what is expected with a tilde; "" where neither is known."""
     if row.measured_rate:
-        return rate(row.measured_rate)
-    return f"~{rate(row.predicted_rate)}" if row.predicted_rate else ""
+        return speed(row.measured_rate)
+    return f"~{speed(row.predicted_rate)}" if row.predicted_rate else ""
 
 
 def model_facts(row: ModelRow) -> Facts:
@@ -94,13 +94,13 @@ def machine_facts(judged: ModelJudgement) -> Facts:
     """Return how fast a model is here: expected, with drafts, and measured."""
     facts = [
         ("Memory", FITS[judged.fit][0] if judged.fit is not None else ""),
-        ("Expected", rate(judged.empty_rate) if judged.empty_rate else "not known yet"),
+        ("Expected", speed(judged.empty_rate) if judged.empty_rate else "not known yet"),
     ]
     if judged.full_rate:
-        facts.append(("At full context", f"{rate(judged.full_rate)} behind {count(judged.n_ctx)} tokens"))
+        facts.append(("At full context", f"{speed(judged.full_rate)} behind {count(judged.n_ctx)} tokens"))
     if judged.gain is not None and judged.empty_rate:
         known = "measured" if judged.is_gain_measured else "expected"
-        facts.append(("With drafts", f"{rate(judged.empty_rate * judged.gain)} ({judged.gain:.2f}× {known})"))
+        facts.append(("With drafts", f"{speed(judged.empty_rate * judged.gain)} ({judged.gain:.2f}× {known})"))
     facts.append(("Measured", _measured(judged)))
     return [(label, value or DASH) for label, value in facts]
 
@@ -109,8 +109,8 @@ def _measured(judged: ModelJudgement) -> str:
     if not judged.measured_rate:
         return "not yet: it is when you chat with it"
     plain = judged.measured_plain_rate or 0.0
-    without = f", {rate(plain)} without drafts" if judged.measured_rate > 1.05 * plain > 0 else ""
-    return f"{rate(judged.measured_rate)}{without}, behind {count(judged.measured_n_past)} tokens"
+    without = f", {speed(plain)} without drafts" if judged.measured_rate > 1.05 * plain > 0 else ""
+    return f"{speed(judged.measured_rate)}{without}, behind {count(judged.measured_n_past)} tokens"
 
 
 def partner_gain(partner: PartnerRow) -> str:
@@ -151,10 +151,10 @@ def judged_facts(judged: Judgement) -> Facts:
         ("Read per token", size(judged.bytes_per_token)),
         ("Cache per token", size(judged.kv_bytes_per_token)),
         ("Memory", FITS[judged.fit][0] if judged.fit is not None else ""),
-        ("Expected speed", rate(judged.predicted_rate) if judged.predicted_rate else ""),
+        ("Expected speed", speed(judged.predicted_rate) if judged.predicted_rate else ""),
     ]
     if judged.full_rate:
-        facts.append((f"At {count(judged.n_ctx)} tokens", rate(judged.full_rate)))
+        facts.append((f"At {count(judged.n_ctx)} tokens", speed(judged.full_rate)))
     return [(label, value or DASH) for label, value in facts]
 
 
@@ -204,9 +204,9 @@ def download_line(download: Download) -> str:
     if download.phase == "done":
         return joined(phase, size(download.n_total))
     there = f"{size(download.n_done) or '0 MB'} of {size(download.n_total)}" if download.n_total else ""
-    speed = f"{download.bytes_per_second / 1e6:.1f} MB/s" if download.bytes_per_second > 0 else ""
-    left = f"{figures.duration(download.eta)} left" if download.eta is not None and speed else ""
-    return joined(phase, there, speed, left)
+    pace = f"{size(download.bytes_per_second)}/s" if download.bytes_per_second > 0 else ""
+    left = f"{figures.duration(download.eta)} left" if download.eta is not None and pace else ""
+    return joined(phase, there, pace, left)
 
 
 def share(download: Download) -> float:

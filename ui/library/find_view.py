@@ -7,10 +7,10 @@ from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
 from models.curated import CuratedList, CuratedModel
+from models.figures import count
 from models.hub.repository import Access, FoundRepository, Repository
 from models.library import requests as ask
 from models.library.values import Download, HubFacts, Trouble, TroubleKind
-from ui.chat.figures import count
 from ui.elided_label import ElidedLabel
 from ui.icons import icon
 from ui.library.figures import joined, n_parameters

@@ -8,10 +8,10 @@ from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
+from models.figures import count, parameters
 from models.hub.repository import Access, RemoteModel, Repository, Role
 from models.library.values import Download, Judgement, Recommended, Trouble, TroubleKind
 from models.shown import one_line
-from ui.chat.figures import count, parameters
 from ui.icon_button import TextButton
 from ui.library.facts_grid import FactsGrid
 from ui.library.figures import FITS, joined, judged_facts, size

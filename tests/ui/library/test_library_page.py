@@ -156,7 +156,7 @@ def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_
     qtbot.waitUntil(lambda: "incomplete" in pane.advice.text())
     pane.list.choose("fox-Q8_0.gguf")
     qtbot.waitUntil(pane.facts.isVisible)
-    assert pane.facts.facts["Parameters"] == "2 M"
+    assert pane.facts.facts["Parameters"] == "1.6M"
     expected, full = (pane.facts.facts[label] for label in ("Expected speed", "At 1,024 tokens"))
     speeds = f"{expected.replace('tok/s', 'tokens/s')} here, {full.replace(' tok/s', '')} behind 1,024 tokens."
     assert pane.recommendation.text().endswith(speeds)
@@ -179,7 +179,7 @@ def test_a_download_is_paused_resumed_and_cancelled(qtbot, page: LibraryPage, hu
     opened(qtbot, page)
     page.finder.pane.list.choose("fox-Q8_0.gguf")
     page.finder.pane.download.click()
-    qtbot.waitUntil(lambda: "MB/s" in _line(page))
+    qtbot.waitUntil(lambda: "B/s" in _line(page))
     assert page.tabs[DOWNLOADS].text() == "Downloads  1"
     assert page.window().rail.buttons["library"]._is_busy  # type: ignore[attr-defined]
     page.show_tab(DOWNLOADS)
@@ -189,7 +189,7 @@ def test_a_download_is_paused_resumed_and_cancelled(qtbot, page: LibraryPage, hu
     qtbot.waitUntil(lambda: _line(page).startswith("Paused"))
     assert row.toggle.accessibleName() == "Resume"
     row.toggle.click()
-    qtbot.waitUntil(lambda: "MB/s" in _line(page))
+    qtbot.waitUntil(lambda: "B/s" in _line(page))
     row.cancel.click()
     qtbot.waitUntil(lambda: page.downloads.stack.currentWidget() is page.downloads.state)
 
@@ -205,7 +205,7 @@ def test_a_library_that_dies_in_a_download_comes_back_and_goes_on(
     opened(qtbot, page)
     page.finder.pane.list.choose("fox-Q8_0.gguf")
     page.finder.pane.download.click()
-    qtbot.waitUntil(lambda: "MB/s" in _line(page))
+    qtbot.waitUntil(lambda: "B/s" in _line(page))
     before = window.link.process_id
     os.kill(before, 9)
     qtbot.waitUntil(lambda: "starting again" in page.downloads.banner.text)

@@ -1,33 +1,11 @@
-"""Figures as people read them: speeds, times and counts. No Qt here."""
+"""What is said of a reply: how far it is, and how it went. No Qt here."""
 
 from __future__ import annotations
 
 from core.options import DEFAULT_KV_TYPE
-from models import figures
+from models.figures import count, milliseconds, size, speed
 from ui.chat.records import Message, Status, Timings
 from ui.chat.speeds import DeepProgress, DeepReceipt, Speed
-
-
-def count(number: float) -> str:
-    """Return a count with thousands apart."""
-    return f"{number:,.0f}"
-
-
-def rate(per_second: float) -> str:
-    """Return tokens per second, with a digit after the point below 10."""
-    return f"{figures.rate(per_second)} tok/s"
-
-
-def milliseconds(value: float) -> str:
-    """Return a time, in milliseconds below one second."""
-    return f"{value:,.0f} ms" if value < 1_000 else f"{value / 1_000:,.1f} s"
-
-
-def parameters(number: int) -> str:
-    """Return a number of parameters, as 11 M or 7.6 B."""
-    if number >= 1_000_000_000:
-        return f"{number / 1e9:.1f} B"
-    return f"{number / 1e6:.0f} M" if number >= 1_000_000 else f"{number / 1e3:.0f} K"
 
 
 def deep_progress(progress: DeepProgress, seconds: float) -> str:
@@ -46,7 +24,7 @@ def receipt(message: Message) -> str:
     if timings is not None:
         parts.append(_deep(timings.deep))
         if timings.decode_per_second > 0:
-            parts.append(rate(timings.decode_per_second))
+            parts.append(speed(timings.decode_per_second))
         parts.append(f"first token {milliseconds(timings.ttft_ms)}")
         parts.append(f"{count(timings.decode_tokens)} tokens")
         parts.append(_prompt(timings))
@@ -61,9 +39,9 @@ def receipt_details(timings: Timings) -> str:
         f"Waited in the queue: {milliseconds(timings.queued_ms)}",
         f"Time to first token: {milliseconds(timings.ttft_ms)}",
         f"Prefill: {count(timings.prefill_tokens)} tokens in {milliseconds(timings.prefill_ms)}"
-        f" ({rate(timings.prefill_per_second)}), {count(timings.cached_tokens)} more from the cache",
+        f" ({speed(timings.prefill_per_second)}), {count(timings.cached_tokens)} more from the cache",
         f"Decode: {count(timings.decode_tokens)} tokens in {milliseconds(timings.decode_ms)}"
-        f" ({rate(timings.decode_per_second)})",
+        f" ({speed(timings.decode_per_second)})",
         f"Total: {milliseconds(timings.total_ms)}",
     ]
     if timings.drafted_tokens:
@@ -72,7 +50,7 @@ def receipt_details(timings: Timings) -> str:
             f" {timings.speedup:.2f} times the speed of plain decoding"
         )
     if timings.bytes_per_token > 0:
-        lines.append(f"Read for each token: {timings.bytes_per_token / 1e6:,.0f} MB{_peak(timings)}")
+        lines.append(f"Read for each token: {size(timings.bytes_per_token)}{_peak(timings)}")
     if timings.kv_type:
         lines.append(f"KV cache: {timings.kv_type}")
     if timings.seed is not None:

@@ -1,0 +1,28 @@
+"""What is said of a reply that has ended."""
+
+from __future__ import annotations
+
+from ui.chat.receipts import receipt, receipt_details
+from ui.chat.records import Message, Role, Status, Timings
+
+
+def ended(**more: object) -> Message:
+    return Message(1, 1, None, Role.ASSISTANT, "x", 0, **more)  # type: ignore[arg-type]
+
+
+def test_the_receipt_tells_how_a_reply_went() -> None:
+    timings = Timings(ttft_ms=38, decode_per_second=412, decode_tokens=128, prefill_tokens=52, cached_tokens=48)
+    done = receipt(ended(timings=timings, finish_reason="stop"))
+    assert done == "412 tok/s  ·  first token 38 ms  ·  128 tokens  ·  prompt 100, 48 cached"
+    assert receipt(ended(finish_reason="length", timings=timings)).startswith("Reached the token limit  ·  ")
+    assert receipt(ended(status=Status.STOPPED)) == "Stopped"
+    assert receipt(ended(timings=Timings(decode_tokens=1))) == "first token 0 ms  ·  1 tokens  ·  prompt 0"
+    assert "Seed" not in receipt_details(timings)
+
+
+def test_a_cache_that_is_not_the_usual_one_is_named():
+    usual, coarse = (Timings.from_object({"kv_type": kv_type}) for kv_type in ("f16", "q8_0"))
+    assert "cache" not in receipt(ended(timings=usual))
+    assert receipt(ended(timings=coarse)).endswith("q8_0 cache")
+    assert "KV cache: f16" in receipt_details(usual)
+    assert "KV cache" not in receipt_details(Timings.from_object({"kv_type": 8}))
