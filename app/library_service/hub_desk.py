@@ -38,7 +38,8 @@ class HubDesk:
         self._seen.pop(repo_id, None)
         return self._look(repo_id).repository
 
-    def _judge_of(self, repo_id: str) -> RepositoryJudge:
+    def judge_of(self, repo_id: str) -> RepositoryJudge:
+        """Return what judges the models of a repository, as it was when it was last looked at."""
         return self._seen.get(repo_id) or self._look(repo_id)
 
     def _look(self, repo_id: str) -> RepositoryJudge:
@@ -53,7 +54,7 @@ class HubDesk:
         """Read the header of one model over the network; raises GgufError and NothingToChoose too."""
         from models.download.model_download import choose_one
 
-        judge = self._judge_of(repo_id)
+        judge = self.judge_of(repo_id)
         model = choose_one(judge.repository, wanted)
         facts, judged = judge.judged(model)
         speed = judged.speed
@@ -83,7 +84,7 @@ class HubDesk:
 
     def recommend(self, repo_id: str) -> Recommended:
         """Say which model of a repository to take here, by a header or two; raises GgufError too."""
-        found = self._judge_of(repo_id).recommended()
+        found = self.judge_of(repo_id).recommended()
         if found is None:
             return Recommended(repo_id, None, "")
         return Recommended(repo_id, found.candidate.name if found.candidate is not None else None, found.sentence)

@@ -118,9 +118,14 @@ class ModelShelf:
         entry = self.catalog.find(name)
         if entry is None:
             raise UnknownModel(f"There is no model called {name!r} any more. Its file may have been moved or deleted.")
+        self.models()
+        return entry
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """Return all of them, as they were last listed."""
         if not self.listed.models:
             self.listed = Listed(self.catalog.entries())
-        return entry
+        return self.listed.models
 
     def find(self, path: Path) -> ModelEntry | None:
         """Return the model in a file."""

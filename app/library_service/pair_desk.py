@@ -56,7 +56,7 @@ class PairDesk:
     def offers(self, name: str) -> Offers:
         """Return what could be downloaded to draft for a model; raises UnknownModel."""
         found = offers(self._shelf.entry(name))
-        return Offers(name, tuple(map(_offer, found.offers)), found.notes)
+        return Offers(name, tuple(map(offer_row, found.offers)), found.notes)
 
     def choose(self, name: str, way: str, partner: str) -> Partners:
         """Choose who drafts, instead of what the settings name; raises UnknownModel, CannotPair and LibraryError."""
@@ -165,7 +165,8 @@ def _partner(partner: Partner) -> PartnerRow:
     )
 
 
-def _offer(offer: Offer) -> OfferRow:
+def offer_row(offer: Offer) -> OfferRow:
+    """Return an offer as the window shows it."""
     kind = _KINDS[offer.kind.value]
     return OfferRow(offer.repo_id, offer.wanted, offer.n_bytes, offer.gain, offer.is_checked, kind)
 

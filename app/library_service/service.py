@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from app.library_service.download_desk import DownloadDesk
+from app.library_service.draft_desk import DraftDesk
 from app.library_service.hub_desk import HubDesk
 from app.library_service.machine_watch import MachineWatch
 from app.library_service.model_shelf import ModelShelf
@@ -88,7 +89,7 @@ class Service:
 
     def _made_handlers(self) -> dict[type, Callable[[Any], Any]]:
         shelf, hub, downloads, pairs = self._shelf, self._hub, self._downloads, self._pairs
-        settings, quantiser = SettingsDesk(shelf), self._quantiser
+        settings, quantiser, drafts = SettingsDesk(shelf), self._quantiser, DraftDesk(shelf, hub)
         return {
             ask.ListModels: lambda request: shelf.rows(self._judge.of, self._judge.look),
             ask.ShowModel: lambda request: shelf.details(request.name),
@@ -100,6 +101,7 @@ class Service:
             ask.JudgeModel: lambda request: pairs.judge(request.name),
             ask.ShowPartners: lambda request: pairs.partners(request.name),
             ask.FindOffers: lambda request: pairs.offers(request.name),
+            ask.FindDraft: lambda request: drafts.find(request.repo_id, request.wanted),
             ask.ChoosePartner: lambda request: pairs.choose(request.name, request.way, request.partner),
             ask.TestPair: lambda request: pairs.test(request.name, request.partner),
             ask.BeginPairTest: lambda request: pairs.begin_test(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from app.library import hub
@@ -17,8 +17,12 @@ from models.download.records import read_record
 from models.gguf_errors import GgufError
 from models.hub.client import Hub
 from models.hub.errors import HubError
+from models.model_facts import ModelFacts
+from models.pairing.gain import WORTH
 from models.pairing.head_offers import hub_heads
 from models.pairing.offers import HubAnswer, Offer, curated_offers, each_name, hub_offers
+from models.pairing.partner import Conditions
+from models.pairing.vocabulary import FileVocabulary
 
 _HUB_CALL_SECONDS = 4.0
 _HUB_SECONDS = 12.0
@@ -42,37 +46,60 @@ def offers(entry: ModelEntry, *, asks_hub: bool = True) -> Offers:
         return Offers((), (entry.problem or "The model cannot be read.",))
     conditions = conditions_of(facts)
     record = read_record(models_folder(), entry.path)
-    names = tuple(each_name(entry.title, entry.name, record.repo_id if record is not None else None))
-    row_cost, room = conditions.row_cost, conditions.room
-    listed = curated_offers(facts, names, row_cost=row_cost, room=room)
+    repo_id = record.repo_id if record is not None and record.repo_id else None
+    names = tuple(each_name(entry.title, entry.name, repo_id))
+    listed = curated_offers(facts, names, row_cost=conditions.row_cost, room=conditions.room)
     answers: tuple[HubAnswer, ...] = ()
     if asks_hub and not entry.is_toy:
-        repo_id = record.repo_id if record is not None and record.repo_id else None
-        no_head = conditions.why_no_head
-        answers = _ask_hub(
-            lambda hub: hub_offers(hub, facts, names, row_cost=row_cost, room=room),
-            lambda hub: hub_heads(hub, facts, names, repo_id, row_cost=row_cost, room=room, why_no_head=no_head),
-        )
-    asked = [offer for answer in answers for offer in answer.offers]
-    found = {offer.repo_id for offer in asked}
-    every = sorted([*asked, *(offer for offer in listed if offer.repo_id not in found)], key=lambda o: -o.gain)
+        answers = ask_hub(*questions(facts, names, repo_id, conditions))
     notes = dict.fromkeys(note for answer in answers for note in answer.notes)
-    return Offers(tuple(every), (*notes, LOOKUPS))
+    return Offers(ranked([offer for answer in answers for offer in answer.offers], listed), (*notes, LOOKUPS))
 
 
-def _ask_hub(*questions: Callable[[Hub], HubAnswer]) -> tuple[HubAnswer, ...]:
+def ranked(asked: Iterable[Offer], listed: Iterable[Offer]) -> tuple[Offer, ...]:
+    """Return offers of the Hub and those of this project's list whose repository the Hub has not offered, best first.
+
+    Those that are not worth it are left out.
+    """
+    asked = tuple(asked)
+    found = {offer.repo_id for offer in asked}
+    every = [*asked, *(offer for offer in listed if offer.repo_id not in found)]
+    return tuple(sorted((offer for offer in every if offer.gain >= WORTH), key=lambda offer: -offer.gain))
+
+
+Question = Callable[[Hub], HubAnswer]
+
+
+def questions(
+    facts: ModelFacts,
+    names: tuple[str, ...],
+    repo_id: str | None,
+    conditions: Conditions,
+    vocabulary: FileVocabulary | None = None,
+) -> tuple[Question, Question]:
+    """Return what the Hub is asked: for small siblings of a model, and for heads that were made for it."""
+    row_cost, room, no_head = conditions.row_cost, conditions.room, conditions.why_no_head
+    return (
+        lambda hub: hub_offers(hub, facts, names, row_cost=row_cost, room=room, vocabulary=vocabulary),
+        lambda hub: hub_heads(
+            hub, facts, names, repo_id, row_cost=row_cost, room=room, why_no_head=no_head, vocabulary=vocabulary
+        ),
+    )
+
+
+def ask_hub(*asked: Question) -> tuple[HubAnswer, ...]:
     """Ask all at once and with little patience: the answers are a help, and nobody should wait for them."""
-    boxes: list[HubAnswer | None] = [None] * len(questions)
+    boxes: list[HubAnswer | None] = [None] * len(asked)
 
     def ask(number: int) -> None:
         try:
             client = hub()
-            boxes[number] = questions[number](Hub(replace(client.settings, timeout=_HUB_CALL_SECONDS)))
+            boxes[number] = asked[number](Hub(replace(client.settings, timeout=_HUB_CALL_SECONDS)))
         except (HubError, GgufError, SlipstreamError) as error:
             boxes[number] = HubAnswer((), (error.message,))
 
     # Daemons: a Hub that trickles must not keep the program from ending.
-    threads = [threading.Thread(target=ask, args=(n,), name="pair-offers", daemon=True) for n in range(len(questions))]
+    threads = [threading.Thread(target=ask, args=(n,), name="pair-offers", daemon=True) for n in range(len(asked))]
     for thread in threads:
         thread.start()
     end = time.monotonic() + _HUB_SECONDS

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from models.curated import CuratedList
 from models.hub.repository import FoundRepository, Repository
 from models.library.values import (
+    DraftOffer,
     HubFacts,
     Judgement,
     ModelDetails,
@@ -229,6 +230,17 @@ class FindOffers:
 
 
 @dataclass(frozen=True, slots=True)
+class FindDraft:
+    """What to download along with a model of the Hub, so that it drafts for it; ``wanted`` is the model's first file.
+
+    Reads headers over the network and asks the Hub for some seconds.
+    """
+
+    repo_id: str
+    wanted: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChoosePartner:
     """Choose who drafts for a model; ``way`` is a ``Choosing``, ``partner`` a name where one is chosen by it."""
 
@@ -275,8 +287,8 @@ class Dismiss:
 Request = (
     ListModels | ShowModel | Settings | ChangeSettings | OfferQuantise | Quantise | CancelQuantise | ListCurated
     | SearchHub | ShowRepository | Judge | Pull | Mend | Pause | Resume | Cancel | Move | ClearEnded | Remove | Import
-    | Forget | JudgeModel | ShowPartners | FindOffers | ChoosePartner | TestPair | BeginPairTest | StopPairTest
-    | Recommend | Dismiss | ListPlaces | ShowHub | ChangeHub | LogIn | LogOut
+    | Forget | JudgeModel | ShowPartners | FindOffers | FindDraft | ChoosePartner | TestPair | BeginPairTest
+    | StopPairTest | Recommend | Dismiss | ListPlaces | ShowHub | ChangeHub | LogIn | LogOut
 )  # fmt: skip
 
 # Requests that are answered with nothing more than that it was done are not listed.
@@ -290,6 +302,7 @@ ANSWERS: dict[type, object] = {
     JudgeModel: ModelJudgement,
     ShowPartners: Partners,
     FindOffers: Offers,
+    FindDraft: DraftOffer,
     ChoosePartner: Partners,
     TestPair: PairStep,
     Recommend: Recommended,

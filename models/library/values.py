@@ -229,6 +229,19 @@ class Offers:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftOffer:
+    """What to download along with a model of the Hub, so that it drafts for it; ``why`` is the reason for none.
+
+    ``wanted`` is the model's first file in its repository.
+    """
+
+    repo_id: str
+    wanted: str
+    offer: OfferRow | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class PairStep:
     """How far a test of pairs is: ``share`` of a ``stage`` ("loading", "measuring") with a partner.
 

@@ -14,9 +14,9 @@ from models.hub.repository import Access, FoundRepository, RemoteModel, Reposito
 from models.model_facts import ModelFacts, facts_from
 from models.pairing import heads
 from models.pairing.family import family, n_params_in
-from models.pairing.forecast import forecast, kind_of
-from models.pairing.gain import NOTHING_JUDGED, Kind
-from models.pairing.offers import MOST_FOUND, SIMILAR, HubAnswer, Offer, best, has_room, preferred
+from models.pairing.forecast import kind_of
+from models.pairing.gain import Kind
+from models.pairing.offers import MOST_FOUND, SIMILAR, HubAnswer, Offer, best, has_room, preferred, priced
 from models.pairing.price import CPU_ROW
 from models.pairing.vocabulary import FileVocabulary, why_not
 
@@ -32,18 +32,20 @@ def hub_heads(
     row_cost: float = CPU_ROW,
     room: int | None = None,
     why_no_head: Callable[[Kind], str | None] = lambda kind: None,
+    vocabulary: FileVocabulary | None = None,
 ) -> HubAnswer:
-    """EAGLE-3 heads for the model in ``facts.files``, and what else drafts in ``repo_id``, which it came from.
+    """EAGLE-3 heads for the model, and what else drafts in ``repo_id``, which it comes from.
 
     A head belongs to one model: its header says what it was made for, and its tokens are compared. What cannot be used
-    is named with the reason. Reads a few MB; raises HubError and GgufError.
+    is named with the reason. ``vocabulary`` is the model's where there are no ``facts.files`` to read it from. Reads a
+    few MB; raises HubError and GgufError.
     """
     offers: list[Offer] = []
     notes: list[str] = []
     no_head = heads.why_no_eagle(facts) or why_no_head(Kind.EAGLE3)
     if no_head is not None:
         notes.append(f"No EAGLE-3 head was looked for. {no_head}")
-    vocabulary = FileVocabulary(read_header(facts.files[0]))
+    vocabulary = vocabulary or FileVocabulary(read_header(facts.files[0]))
     for repository, items in _candidates(hub, facts, tuple(names), repo_id, searches=no_head is None):
         for item in items[:_MOST_OF_ONE]:
             found = _look(hub, repository, item, facts, vocabulary, row_cost)
@@ -117,8 +119,8 @@ def _look(
         return error.message
     if reason is not None:
         return reason
-    gain = forecast(facts, draft, None, row_cost, NOTHING_JUDGED).gain
-    return Offer(repository.repo_id, file.path, file.n_bytes, gain, is_checked=True, kind=kind_of(draft))
+    found = Offer(repository.repo_id, file.path, file.n_bytes, 1.0, True, kind_of(draft), draft)
+    return priced(found, facts, row_cost)
 
 
 def _why_not(header: GgufHeader, draft: ModelFacts, facts: ModelFacts, vocabulary: FileVocabulary) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from models.curated import CuratedModel, curated
 from models.figures import size
@@ -16,7 +16,8 @@ from models.hub.remote_source import RemoteSource
 from models.hub.repository import Access, FoundRepository, RemoteModel, Role
 from models.model_facts import ModelFacts, facts_from
 from models.pairing.family import family, n_params_in
-from models.pairing.gain import WORTH, Kind, expected_acceptance, predict
+from models.pairing.forecast import forecast
+from models.pairing.gain import NOTHING_JUDGED, WORTH, Kind, expected_acceptance, predict
 from models.pairing.price import CPU_ROW
 from models.pairing.vocabulary import FileVocabulary, why_not
 from models.program import command
@@ -37,7 +38,8 @@ SIMILAR = 0.25
 class Offer:
     """A model or head to download: ``wanted`` is its quantisation or file in the repository.
 
-    ``n_bytes`` is its size; ``is_checked`` says that its header was read and its tokens fit.
+    ``n_bytes`` is its size; ``is_checked`` says that its header was read and its tokens fit: ``draft`` is then what it
+    says.
     """
 
     repo_id: str
@@ -46,6 +48,7 @@ class Offer:
     gain: float
     is_checked: bool
     kind: Kind = Kind.MODEL
+    draft: ModelFacts | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -83,11 +86,17 @@ def curated_offers(
 
 
 def hub_offers(
-    hub: Hub, facts: ModelFacts, names: Iterable[str], *, row_cost: float = CPU_ROW, room: int | None = None
+    hub: Hub,
+    facts: ModelFacts,
+    names: Iterable[str],
+    *,
+    row_cost: float = CPU_ROW,
+    room: int | None = None,
+    vocabulary: FileVocabulary | None = None,
 ) -> HubAnswer:
-    """Small siblings on the Hub whose tokens are those of the model in ``facts.files``; reads a few MB.
+    """Small siblings on the Hub whose tokens are those of the model; reads a few MB. Raises HubError and GgufError.
 
-    Raises HubError and GgufError.
+    ``vocabulary`` is the model's where there are no ``facts.files`` to read it from.
     """
     words = next((name for name in map(family, names) if name), "")
     if not words:
@@ -96,7 +105,7 @@ def hub_offers(
     found = hub.search(Search(words, limit=MOST_FOUND))
     siblings = [row for row in found if _is_sibling(row, facts, largest)]
     siblings.sort(key=lambda row: -_of_params(facts, row.n_params, row.n_params * 8.5 / 8, row_cost))
-    vocabulary = FileVocabulary(read_header(facts.files[0]))
+    vocabulary = vocabulary or FileVocabulary(read_header(facts.files[0]))
     offers: list[Offer] = []
     notes: list[str] = []
     for row in siblings[:_MOST_LOOKED_AT]:
@@ -156,8 +165,18 @@ def _look(hub: Hub, repo_id: str, facts: ModelFacts, vocabulary: FileVocabulary,
         return error.message
     if draft.problem is not None:
         return draft.problem
-    gain = _of_params(facts, draft.n_active_params, draft.active_bytes_per_token, row_cost)
-    return Offer(repository.repo_id, model.quantisation or model.name, model.n_bytes, gain, is_checked=True)
+    found = Offer(repository.repo_id, model.quantisation or model.name, model.n_bytes, 1.0, True, draft=draft)
+    return priced(found, facts, row_cost)
+
+
+def priced(offer: Offer, facts: ModelFacts, row_cost: float) -> Offer:
+    """An offer with what it would gain for another file of its model; one whose header was not read as it is."""
+    draft = offer.draft
+    return replace(offer, gain=_gain(facts, draft, row_cost)) if draft is not None else offer
+
+
+def _gain(facts: ModelFacts, draft: ModelFacts, row_cost: float) -> float:
+    return forecast(facts, draft, None, row_cost, NOTHING_JUDGED).gain
 
 
 def preferred(models: Iterable[RemoteModel]) -> RemoteModel | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from models.catalog import ModelEntry
@@ -19,6 +20,9 @@ from models.pairing.identity import file_id
 from models.pairing.price import CPU_ROW, Pace, draft_bytes
 from models.pairing.store import Gain, PairStore
 from models.pairing.vocabulary import why_not_files
+
+OtherWords = Callable[[Path], str | None]
+"""Why the tokens of the model in a file are not those of another, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +100,22 @@ class Partner:
 
 
 def partners(
-    target: ModelEntry, models: Iterable[ModelEntry], store: PairStore, conditions: Conditions
+    target: ModelEntry,
+    models: Iterable[ModelEntry],
+    store: PairStore,
+    conditions: Conditions,
+    other_words: OtherWords | None = None,
 ) -> tuple[Partner, ...]:
     """All that could draft for ``target``, the best first, then those that cannot, with their reasons.
 
-    Reads headers where names and sizes do not decide; needs the facts of ``target``.
+    Reads headers where names and sizes do not decide; needs the facts of ``target``. ``other_words`` says how the
+    tokens of a file differ from the target's, where that has no file here.
     """
     facts = target.facts
     if facts is None:
         return ()
-    judged = [_judge(target, facts, entry, conditions) for entry in models if entry.path != target.path]
+    other_words = other_words or partial(why_not_files, target.path)
+    judged = [_judge(facts, entry, conditions, other_words) for entry in models if entry.path != target.path]
     if facts.n_mtp_layers:
         judged.append(_own_heads(facts, conditions))
     target_id = _id(target.path)
@@ -121,14 +131,17 @@ def _rank(partner: Partner) -> tuple[int, float, int, str]:
     return (1 if partner.has_vocabulary else 2), 0.0, partner.n_bytes, partner.name
 
 
-def _judge(target: ModelEntry, facts: ModelFacts, entry: ModelEntry, conditions: Conditions) -> Partner:
+def _judge(facts: ModelFacts, entry: ModelEntry, conditions: Conditions, other_words: OtherWords) -> Partner:
     draft = entry.facts
     if draft is None:
         return Partner(entry.name, entry.path, Kind.MODEL, 0, entry.n_bytes, problem=entry.problem)
     kind = Kind.EAGLE3 if draft.is_head else Kind.MODEL
     partner = Partner(entry.name, entry.path, kind, draft.n_params, draft.n_bytes)
     try:
-        reason = _why_not_head(target, facts, entry, conditions) if draft.is_head else _why_not(target, facts, entry)
+        if draft.is_head:
+            reason = _why_not_head(facts, entry, conditions, other_words)
+        else:
+            reason = _why_not(facts, entry, other_words)
     except GgufError as error:
         reason = error.message
     if reason is not None:
@@ -136,17 +149,17 @@ def _judge(target: ModelEntry, facts: ModelFacts, entry: ModelEntry, conditions:
     return _priced(replace(partner, has_vocabulary=True), facts, draft, conditions)
 
 
-def _why_not_head(target: ModelEntry, facts: ModelFacts, entry: ModelEntry, conditions: Conditions) -> str | None:
+def _why_not_head(facts: ModelFacts, entry: ModelEntry, conditions: Conditions, other_words: OtherWords) -> str | None:
     assert entry.facts is not None
     return (
         heads.why_not_kind(entry.facts.architecture)
         or heads.why_not_eagle(read_header(entry.path), facts)
-        or why_not_files(target.path, entry.path)
+        or other_words(entry.path)
         or conditions.why_no_head(Kind.EAGLE3)
     )
 
 
-def _why_not(target: ModelEntry, facts: ModelFacts, entry: ModelEntry) -> str | None:
+def _why_not(facts: ModelFacts, entry: ModelEntry, other_words: OtherWords) -> str | None:
     """Why a small model cannot draft, by what is known without reading; then by its tokens."""
     draft = entry.facts
     assert draft is not None
@@ -158,7 +171,7 @@ def _why_not(target: ModelEntry, facts: ModelFacts, entry: ModelEntry) -> str | 
     mine, its = facts.tokenizer, draft.tokenizer
     if mine is not None and its is not None and mine.model != its.model:
         return f"Its tokenizer is of another kind ({its.model} instead of {mine.model})."
-    return why_not_files(target.path, entry.path)
+    return other_words(entry.path)
 
 
 def _priced(partner: Partner, facts: ModelFacts, draft: ModelFacts, conditions: Conditions) -> Partner:

@@ -43,9 +43,8 @@ class FindView(QWidget):
         self._curated: CuratedList | None = None
         self._found: tuple[FoundRepository, ...] = ()
         self._words, self._order = "", "downloads"
-        self._search = self._repository = self._recommendation = (
-            0  # the numbers of the questions whose answers are wanted
-        )
+        # The numbers of the questions whose answers are wanted.
+        self._search = self._repository = self._recommendation = 0
         self._shown: str | None = None
         self.field = QLineEdit()
         self.field.setPlaceholderText("Search the Hugging Face Hub")
@@ -108,6 +107,7 @@ class FindView(QWidget):
         self.panes.left.connect(lambda: self.list.choose(None))
         self.pane.judge_wanted.connect(self._judge)
         self.pane.recommendation_wanted.connect(self._recommend)
+        self.pane.draft_wanted.connect(self._find_draft)
         self.pane.pull_wanted.connect(self._pull)
         self.pane.downloads_wanted.connect(self.downloads_wanted)
         self.pane.login_wanted.connect(self.settings_wanted)
@@ -248,6 +248,10 @@ class FindView(QWidget):
 
     def _judge(self, repo_id: str, path: str) -> None:
         self._link.ask(ask.Judge(repo_id, path), self.pane.show_judgement, self.pane.show_judge_trouble)
+
+    def _find_draft(self, repo_id: str, path: str) -> None:
+        # Without an answer nothing is offered, and what is wrong with the Hub the judgement has said.
+        self._link.ask(ask.FindDraft(repo_id, path), self.pane.show_draft)
 
     def _pull(self, repo_id: str, path: str) -> None:
         self._link.ask(ask.Pull(repo_id, path), failed=self.pane.show_judge_trouble)

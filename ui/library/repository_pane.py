@@ -10,14 +10,15 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QStacked
 
 from models.figures import count, parameters
 from models.hub.repository import Access, RemoteModel, Repository, Role
-from models.library.values import Download, Judgement, Recommended, Trouble, TroubleKind
+from models.library.values import Download, DraftOffer, Fit, Judgement, OfferRow, Recommended, Trouble, TroubleKind
 from models.shown import one_line
+from ui.check_field import CheckField
 from ui.icon_button import TextButton
 from ui.library.facts_grid import FactsGrid
-from ui.library.figures import FITS, joined, judged_facts, size
+from ui.library.figures import FITS, joined, judged_facts, offer_line, size
 from ui.library.row_list import Row, RowList
 from ui.library.state_pane import StatePane
-from ui.plain_words import on_button
+from ui.plain_words import in_tip, on_button
 from ui.theme import Palette, Space
 
 USUAL = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q8_0")  # chosen first where nothing better is known
@@ -29,6 +30,7 @@ class RepositoryPane(QWidget):
 
     judge_wanted = Signal(str, str)  # repository, file
     recommendation_wanted = Signal(str)  # repository
+    draft_wanted = Signal(str, str)  # what drafts for this file of a repository
     pull_wanted = Signal(str, str)
     downloads_wanted = Signal()
     login_wanted = Signal()
@@ -39,6 +41,7 @@ class RepositoryPane(QWidget):
         self.repository: Repository | None = None
         self._wanted = ""
         self._judged: dict[str, Judgement] = {}
+        self._drafts: dict[str, DraftOffer | None] = {}  # None: it was asked for
         self._recommended, self._first_key, self._waits = "", "", False
         self._downloads: tuple[Download, ...] = ()
         self._address = ""
@@ -60,6 +63,9 @@ class RepositoryPane(QWidget):
         self.facts = FactsGrid(can_halve=True)
         self.advice = QLabel()
         self.advice.setWordWrap(True)
+        self.draft = CheckField()
+        self.draft.hide()
+        self.draft.toggled.connect(lambda on: self._show_card())
         self.download = QPushButton("Download")
         self.download.setProperty("kind", "primary")
         self.download.clicked.connect(self._on_download)
@@ -74,6 +80,7 @@ class RepositoryPane(QWidget):
         inner.setSpacing(Space.S)
         inner.addWidget(self.facts)
         inner.addWidget(self.advice)
+        inner.addWidget(self.draft)
         inner.addWidget(self.download)
         body = QWidget()
         column = QVBoxLayout(body)
@@ -110,6 +117,7 @@ class RepositoryPane(QWidget):
         """Show what it has."""
         self.repository = repository
         self._judged.clear()
+        self._drafts.clear()
         self.title.setText(one_line(repository.repo_id))
         made_from = f"made from {', '.join(repository.base_models)}" if repository.base_models else ""
         facts = (
@@ -184,6 +192,12 @@ class RepositoryPane(QWidget):
                 self._judged[_key(model)] = judged
         self.list.show_rows([self._row(model) for model in repository.models])
         self._show_card()
+
+    def show_draft(self, found: DraftOffer) -> None:
+        """Offer what would draft for a model, if it is still of interest."""
+        if self.repository is not None and found.repo_id == self.repository.repo_id:
+            self._drafts[found.wanted] = found
+            self._show_card()
 
     def show_judge_trouble(self, trouble: Trouble) -> None:
         """Say why nothing is known beyond the size."""
@@ -261,14 +275,41 @@ class RepositoryPane(QWidget):
         if judged is not None:
             self.facts.show_facts(judged_facts(judged))
             self._say(judged.problem or judged.advice, "problem" if judged.problem else "muted")
+            self._ask_for_draft(model, judged)
         elif model.role is not Role.MODEL:
             self._say("", "muted")
+        self._show_draft(model)
         self._show_button(model)
+
+    def _ask_for_draft(self, model: RemoteModel, judged: Judgement) -> None:
+        fits = judged.problem is None and judged.fit in (Fit.GREEN, Fit.TIGHT)
+        if fits and _key(model) not in self._drafts:
+            self._drafts[_key(model)] = None
+            self.draft_wanted.emit(judged.repo_id, _key(model))
+
+    def _show_draft(self, model: RemoteModel) -> None:
+        offer = self._offer_for(model)
+        self.draft.setVisible(offer is not None)
+        if offer is not None:
+            self.draft.setText(on_button(f"With its draft ({size(offer.n_bytes)}): {offer.gain:.1f}× expected"))
+            self.draft.setToolTip(in_tip(offer_line(offer)))
+
+    def _offer_for(self, model: RemoteModel) -> OfferRow | None:
+        """What can be downloaded along with a model; nothing once the model or that is on its way."""
+        found = self._drafts.get(_key(model))
+        offer = found.offer if found is not None else None
+        if offer is None or self._download_of(model) is not None:
+            return None
+        on_its_way = ((one.repo_id, one.wanted) for one in self._downloads)
+        return None if (offer.repo_id, offer.wanted) in on_its_way else offer
 
     def _show_button(self, model: RemoteModel) -> None:
         going = self._download_of(model)
         if going is None:
-            self.download.setText(on_button(f"Download  {model.quantisation or model.name}  ({size(model.n_bytes)})"))
+            offer = self._offer_for(model) if self.draft.isChecked() else None
+            what = f"{model.quantisation or model.name}{' and its draft' if offer is not None else ''}"
+            n_bytes = model.n_bytes + (offer.n_bytes if offer is not None else 0)
+            self.download.setText(on_button(f"Download  {what}  ({size(n_bytes)})"))
             self.download.setEnabled(not model.missing)
         else:
             words = "Downloaded" if going.phase == "done" else "Show in downloads"
@@ -293,8 +334,11 @@ class RepositoryPane(QWidget):
             return
         if self._download_of(model) is not None:
             self.downloads_wanted.emit()
-        else:
-            self.pull_wanted.emit(self.repository.repo_id, model.files[0].path)
+            return
+        offer = self._offer_for(model) if self.draft.isChecked() else None
+        self.pull_wanted.emit(self.repository.repo_id, model.files[0].path)
+        if offer is not None:
+            self.pull_wanted.emit(offer.repo_id, offer.wanted)
 
     def _on_page(self) -> None:
         if self.repository is not None and self._address.startswith(("https://", "http://")):
