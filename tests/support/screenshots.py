@@ -19,7 +19,8 @@ sys.path.insert(0, str(HERE.parents[1]))
 # ruff: noqa: E402
 
 from fake_openai import TIMINGS, FakeServer
-from gguf_factory import Recipe, cached
+from gguf_factory import Recipe, big_vocab_ember, cached, cached_file
+from head_factory import eagle_head
 from hub_server import Fault, HubServer
 from library_child import library_child
 from probed import remember_probe
@@ -537,6 +538,28 @@ def _recommended_speed(stage: Stage, page: LibraryPage, repo: str) -> None:
     _shoot_at(stage, page, "keeps-recommended")
 
 
+def draft_along(stage: Stage) -> None:
+    """A model of the Hub with what would draft for it."""
+    repo, n_vocab = "acme/Bear-90M-GGUF", 5_000
+    model = cached_file("bear.gguf", lambda path: big_vocab_ember(path, n_vocab, n_layers=30))
+    head = cached_file("bear-head.gguf", lambda path: eagle_head(path, n_vocab=n_vocab))
+    stage.hub.add(repo, {"Bear-90M-Q8_0.gguf": model.read_bytes(), "eagle3-Bear-90M.gguf": head.read_bytes()})
+    remember_probe(stage.folder / "cache")
+    stage.connect()
+    stage.window.show_page("library")
+    page = stage.window.library
+    assert page is not None
+    page.show_tab("Find")
+    pane = page.finder.pane
+    page.finder.field.setText("Bear")
+    stage.until(lambda: page.finder.list.rows.rowCount() == 1)
+    page.finder.list.choose(repo)
+    stage.until(pane.draft.isVisible, 30)
+    _shoot_at(stage, page, "draft-offered")
+    pane.draft.click()
+    _shoot_at(stage, page, "draft-ticked")
+
+
 def _shoot_at(stage: Stage, page: LibraryPage, name: str) -> None:
     """Draw it in the usual window and in a small one."""
     stage.wait(0.2)
@@ -702,7 +725,7 @@ def _library_troubles(stage: Stage, page: LibraryPage, hub: HubServer) -> None:
 
 STATES: tuple[Callable[[Stage], None], ...] = (
     starting, empty, done, gauges, panel, streaming, waiting, problem, server_gone, loading, search, hard, small,
-    text_sizes, editing, speeds, library, library_keeps, model_dialogs, readme,
+    text_sizes, editing, speeds, library, library_keeps, draft_along, model_dialogs, readme,
 )  # fmt: skip
 
 

@@ -291,7 +291,7 @@ class RepositoryPane(QWidget):
         offer = self._offer_for(model)
         self.draft.setVisible(offer is not None)
         if offer is not None:
-            self.draft.setText(on_button(f"With its draft ({size(offer.n_bytes)}): {offer.gain:.1f}× expected"))
+            self.draft.setText(on_button(f"With its draft ({size(offer.n_bytes)}), about {offer.gain:.1f}× as fast"))
             self.draft.setToolTip(in_tip(offer_line(offer)))
 
     def _offer_for(self, model: RemoteModel) -> OfferRow | None:

@@ -47,7 +47,7 @@ def test_a_model_comes_with_its_draft_where_that_is_ticked(
     pane = opened(qtbot, page, "bear", REPO)
     assert pane.draft.isHidden()
     qtbot.waitUntil(pane.draft.isVisible)
-    assert pane.draft.text().startswith(f"With its draft ({figures.size(n_head)}): 1.")
+    assert pane.draft.text().startswith(f"With its draft ({figures.size(n_head)}), about 1.")
     assert f"{REPO}:{HEAD} (EAGLE-3 head, " in pane.draft.toolTip()
     assert not pane.draft.isChecked()
     assert pane.download.text() == f"Download  Q8_0  ({figures.size(n_model)})"
