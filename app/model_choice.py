@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from app.exit_codes import ExitCode
 from app.library import folders_file
 from app.paths import cache_folder, models_folder
 from core.errors import SlipstreamError
+from models.program import PROGRAM
 
 if TYPE_CHECKING:
     from models.catalog import Catalog, ModelEntry
+
+_MOST_NAMED = 12
 
 
 class UnknownModel(SlipstreamError):
@@ -63,6 +67,18 @@ def find_entry(name: str, models: Catalog | None = None) -> ModelEntry:
     models = models if models is not None else catalog()
     entry = models.find(name)
     if entry is None:
-        names = ", ".join(entry.name for entry in models.entries() if entry.problem is None)
+        names = _likeliest(name, [entry.name for entry in models.entries() if entry.problem is None])
         raise UnknownModel(f"There is no model called {name!r}. Models: {names}. A path to a .gguf file works as well.")
     return entry
+
+
+def _likeliest(typed: str, names: Sequence[str]) -> str:
+    """All names where they are few, else those most like what was typed."""
+    if len(names) <= _MOST_NAMED:
+        return ", ".join(names)
+    from difflib import get_close_matches
+
+    by_folded = {name.casefold(): name for name in names}
+    close = [by_folded[found] for found in get_close_matches(typed.casefold(), by_folded, _MOST_NAMED, 0.4)]
+    shown = close or list(names[:_MOST_NAMED])
+    return f"{', '.join(shown)} and {len(names) - len(shown):,} more (`{PROGRAM} models list`)"
