@@ -25,6 +25,7 @@ from app.table import table
 if TYPE_CHECKING:
     from app.pairing.service import Pairing
     from models.catalog import Catalog, ModelEntry
+    from models.judge import Judgement
     from models.pairing.partner import Partner
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -52,7 +53,8 @@ def build() -> typer.Typer:
 def _list(as_json: _Json = False) -> None:
     """List the models of this machine, the bundled ones first.
 
-    Among more than 200, --json leaves out who drafts for each (null): ask for it with show.
+    TOK/S is what a model reached here; with a tilde, what is expected of it. Among more than 200, nothing is expected
+    and --json leaves out who drafts for each (null): ask for it with show.
     """
     from app.library import folders_file
     from app.model_choice import catalog
@@ -63,16 +65,19 @@ def _list(as_json: _Json = False) -> None:
 
     models = catalog()
     entries = models.entries()
+    is_short = len(entries) <= MOST_PAIRED
+    rates = models_keep.Rates(expects=is_short)
     if as_json:
         known, listed = models_keep.known(), Listed(entries)
-        finds_partners = len(entries) <= MOST_PAIRED
         found = [
-            models_keep.facts(entry, known) | (_partners(pairing(entry, listed)) if finds_partners else _NOT_LOOKED_FOR)
+            models_keep.facts(entry, known)
+            | rates.as_fields(entry)
+            | (_partners(pairing(entry, listed)) if is_short else _NOT_LOOKED_FOR)
             for entry in entries
         ]
         print(json.dumps(found, ensure_ascii=False))
         return
-    say(models_keep.listing(entries))
+    say(models_keep.listing(entries, rates))
     for problem in models.folder_problems:
         say(f"{problem.folder}: {problem.sentence}")
     folders = [models_folder(), *(folder.path for folder in read_folders(folders_file()))]
@@ -138,7 +143,7 @@ def _show(
     )
     if as_json:
         judged = as_fields(judgement) if judgement else None
-        print(json.dumps(facts | partners | {"judgement": judged}, ensure_ascii=False))
+        print(json.dumps(facts | _rates(judgement) | partners | {"judgement": judged}, ensure_ascii=False))
         return
     rows = models_keep.described(facts)
     if used is not None:
@@ -173,6 +178,14 @@ def _partners(found: Pairing) -> dict[str, Any]:
         "draft": found.used.name if found.used is not None else None,
         "partners": [{key: one[key] for key in kept} for one in listed],
     }
+
+
+def _rates(judgement: Judgement | None) -> dict[str, float | None]:
+    """What the list says of a model's speed, as this judgement knows it."""
+    speed, measured = (judgement.speed, judgement.measured) if judgement is not None else (None, None)
+    return models_keep.rate_fields(
+        speed.empty if speed is not None else None, measured.rate if measured is not None else None
+    )
 
 
 def _facts(entry: ModelEntry) -> dict[str, Any]:

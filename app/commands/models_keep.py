@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.table import table
-from models.figures import parameters, size
+from models.figures import parameters, rate, size
 from models.program import PROGRAM
 from models.shown import one_line
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from models.download.records import Record
     from models.download.standing import Gone, Moved
 
-_HEAD = ["NAME", "PARAMETERS", "TYPE", "SIZE", "CONTEXT", "ARCHITECTURE", "LICENCE", "LAST USED", "FROM"]
+_HEAD = ["NAME", "PARAMETERS", "TYPE", "SIZE", "TOK/S", "CONTEXT", "ARCHITECTURE", "LICENCE", "LAST USED", "FROM"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,49 @@ def facts(entry: ModelEntry, known: Known) -> dict[str, Any]:
     }
 
 
+def rate_fields(expected: float | None, measured: float | None) -> dict[str, float | None]:
+    """Speeds as JSON has them; None is not known."""
+    known = {"predicted_tokens_per_s": expected, "measured_tokens_per_s": measured}
+    return {name: round(value, 2) if value is not None else None for name, value in known.items()}
+
+
+class Rates:
+    """How fast models are here, in tokens per second: measured, and expected if ``expects``, which judges each."""
+
+    def __init__(self, *, expects: bool) -> None:
+        from app.judging import machine_now
+        from app.measured_rates import MeasuredRates
+        from app.paths import cache_folder
+
+        self._measured = MeasuredRates(cache_folder())
+        self._here = machine_now() if expects else None
+
+    def measured(self, entry: ModelEntry) -> float | None:
+        """What a model reached lately."""
+        return self._measured.of(entry)
+
+    def expected(self, entry: ModelEntry) -> float | None:
+        """What is predicted at an empty context."""
+        from app.judging import judge_file
+
+        if self._here is None or entry.facts is None or entry.problem is not None:
+            return None
+        speed = judge_file(entry.facts, entry.path, self._here, is_quick=True).speed
+        return speed.empty if speed is not None else None
+
+    def as_fields(self, entry: ModelEntry) -> dict[str, float | None]:
+        """Both as JSON has them."""
+        return rate_fields(self.expected(entry), self.measured(entry))
+
+    def as_text(self, entry: ModelEntry) -> str:
+        """The measured one, else the expected one with a tilde; empty where neither is known."""
+        measured = self.measured(entry)
+        if measured is not None:
+            return rate(measured)
+        expected = self.expected(entry)
+        return f"~{rate(expected)}" if expected is not None else ""
+
+
 def described(facts: dict[str, Any]) -> list[list[str]]:
     """One model's facts as rows of label and text, without what is not known."""
     active = facts["n_active_params"]
@@ -95,10 +138,10 @@ def described(facts: dict[str, Any]) -> list[list[str]]:
     return [[label, text] for label, text in rows if text]
 
 
-def listing(entries: Sequence[ModelEntry]) -> str:
+def listing(entries: Sequence[ModelEntry], rates: Rates) -> str:
     """All models as a table, below it those that cannot be used and why, and what happened behind the app's back."""
     read = known()
-    rows = [_row(entry, facts(entry, read)) for entry in entries if entry.problem is None]
+    rows = [_row(entry, facts(entry, read), rates.as_text(entry)) for entry in entries if entry.problem is None]
     broken = [[entry.name, entry.problem] for entry in entries if entry.problem is not None]
     blocks = [table([_HEAD, *rows]) if rows else f"There are no models yet. `{PROGRAM} models search` finds some."]
     if broken:
@@ -119,7 +162,7 @@ def _settle(changes: Sequence[Moved | Gone]) -> None:
         print(f"{models_folder()} cannot be written: {error.strerror}.", file=sys.stderr)
 
 
-def _row(entry: ModelEntry, known: dict[str, Any]) -> list[str]:
+def _row(entry: ModelEntry, known: dict[str, Any], speed: str) -> list[str]:
     active = known["n_active_params"]
     is_sparse = 0 < active < entry.n_params
     used = known["last_used"]
@@ -130,6 +173,7 @@ def _row(entry: ModelEntry, known: dict[str, Any]) -> list[str]:
         parameters(entry.n_params) + (f", {parameters(active)} active" if is_sparse else ""),
         entry.quantisation,
         size(entry.n_bytes),
+        speed,
         f"{entry.n_ctx_train:,}",
         entry.architecture,
         entry.licence or "",

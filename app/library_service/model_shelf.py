@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,19 +10,18 @@ from app.exit_codes import ExitCode
 from app.imported_folders import forget_folder, import_folder, places
 from app.library import LibraryError, folders_file
 from app.library_service.file_changes import FileChanges
+from app.measured_rates import MeasuredRates
 from app.mending import mending
 from app.model_choice import UnknownModel, catalog
 from app.model_settings import LastUsed, UsageStore
 from app.pairing.listed import Listed
 from app.paths import cache_folder, models_folder, usage_file
 from app.removal import remove_model, why_not_ours
-from core.known_machine import known_runs
 from models.catalog import ModelEntry
 from models.download.records import Record, read_record
 from models.download.standing import Standing, standing
 from models.imported import read_folders
 from models.library.values import ModelDetails, ModelRow, ModelRows, Place, RowJudgement
-from models.speed.runs import Run, measured
 from models.split_files import parts
 
 if TYPE_CHECKING:
@@ -138,9 +136,7 @@ class _Known:
     def __init__(self, judged: Callable[[ModelEntry], RowJudgement | None]) -> None:
         self._judged, self._folder = judged, models_folder()
         self._used: LastUsed = UsageStore(usage_file()).all()
-        self._runs: dict[tuple[str, int], list[Run]] = defaultdict(list)
-        for run in known_runs(cache_folder()):
-            self._runs[run.model, run.n_bytes].append(run)
+        self._rates = MeasuredRates(cache_folder())
 
     def row(self, entry: ModelEntry) -> ModelRow:
         """Return a model as a row."""
@@ -169,20 +165,12 @@ class _Known:
             partners=judged.partners if judged is not None else (),
             last_used=self._used.of(entry.path),
             predicted_rate=judged.predicted_rate if judged is not None else None,
-            measured_rate=self._measured(entry),
+            measured_rate=self._rates.of(entry),
             has_changed=stands is Standing.CHANGED,
             mending=how.for_window if how is not None else "",
             repo_id=wish.repo_id if wish is not None else "",
             wanted=wish.wanted if wish is not None else "",
         )
-
-    def _measured(self, entry: ModelEntry) -> float | None:
-        if entry.facts is None:
-            return None
-        name, n_bytes = entry.path.stem, entry.facts.weight_bytes
-        runs = self._runs.get((name, n_bytes))
-        found = measured(runs, name, n_bytes) if runs else None
-        return found.rate if found is not None else None
 
 
 def _source(record: Record) -> str:

@@ -20,8 +20,13 @@ from app.model_settings import UsageStore
 from app.pairing.listed import MOST_PAIRED
 from app.paths import models_folder, usage_file
 from app.table import table, width
+from core.known_machine import identity
 from models import catalog
+from models.figures import rate
+from models.model_facts import read_model
+from models.speed.runs import Run, add_runs
 from tests.support.gguf_factory import EMBER_DRAFT, Recipe, cached
+from tests.support.probed import remember_probe
 from tests.support.quantised import ember_f16
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -190,11 +195,28 @@ def test_thousands_of_models_are_read_once(models, f16, monkeypatch):
     assert len(own) == len(set(own)) == 2_001
 
 
+def test_the_list_says_how_fast_each_model_is_here(models, home):
+    assert json.loads(models("list", "--json")[1])[0]["predicted_tokens_per_s"] is None, "nothing was measured yet"
+    remember_probe(home / "cache")
+    facts = read_model(EMBER_DRAFT)
+    layers = {"CPU: layer": 1.0}
+    run = Run("ember-draft-q8_0", facts.weight_bytes, "", "", layers, 0.01, 98.7, 9, 64, 0, 0, 1.0)
+    add_runs(home / "cache", identity(), [run])
+    large, small = json.loads(models("list", "--json")[1])
+    assert large["predicted_tokens_per_s"] > 0
+    assert small["predicted_tokens_per_s"] > 0
+    assert (large["measured_tokens_per_s"], small["measured_tokens_per_s"]) == (None, 98.7)
+    lines = models("list")[1].splitlines()
+    assert f"12 MB   ~{rate(large['predicted_tokens_per_s'])}" in lines[1]
+    assert "1.8 MB  99 " in lines[2]
+
+
 def test_a_list_of_many_models_reads_each_header_once_for_all_processes(models, home, monkeypatch):
     folder = models_folder()
     folder.mkdir(parents=True)
-    for i in range(MOST_PAIRED + 1):
-        os.link(cached(Recipe()), folder / f"m{i:03}.gguf")
+    shutil.copyfile(EMBER_DRAFT, folder / "m000.gguf")
+    for i in range(1, MOST_PAIRED + 1):
+        os.link(folder / "m000.gguf", folder / f"m{i:03}.gguf")
     read: list[Path] = []
     judged: list[str] = []
     read_model = catalog.read_model
