@@ -75,8 +75,7 @@ class SequenceAcceptance:
         if n_seen < _LEAST_SPREAD:
             return []
         return [
-            (total / n_seen, self.expect(evidence, table.rate(evidence)))
-            for evidence, (_, total) in self._own.items()
+            (total / n_seen, self.expect(evidence, table.rate(evidence))) for evidence, (_, total) in self._own.items()
         ]
 
     def _corrected(self, rate: float) -> float:
