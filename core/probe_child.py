@@ -19,7 +19,7 @@ from core.options import EngineOptions
 from models.memory import free_memory
 from models.speed.probe import Probe
 
-_SMALLEST_SET, _LARGEST_SET, _SHARE_OF_FREE = 64 << 20, 1 << 30, 8
+_SMALLEST_SET, _LARGEST_SET, _SHARE_OF_FREE = 64 << 20, 1 << 29, 8
 _CACHES = 2
 _TIMING_SECONDS = 0.5
 # Behind so many tokens each model is timed: none to speak of, and a few hundred.

@@ -14,6 +14,8 @@ from core.llama.library import declare, ggml, start_backend
 F32, F16 = 0, 1
 # As bytes, small finite numbers in every type.
 _FILL = 0x3C
+# On processors with half a gigabyte of cache, thousands of small matrices are needed to exceed it.
+_MOST_NODES = 32_768
 _GPU_KINDS = ("gpu", "igpu")
 
 P = ctypes.c_void_p
@@ -52,8 +54,8 @@ _synchronize = declare(ggml, "ggml_backend_synchronize", None, P)
 class Scratch:
     """Two sets of tensors: ``weights``, and the ``values`` that are computed with them."""
 
-    weights: Any = field(default_factory=lambda: _init(_InitParams(4 << 20, None, True)))
-    values: Any = field(default_factory=lambda: _init(_InitParams(16 << 20, None, True)))
+    weights: Any = field(default_factory=lambda: _init(_InitParams(8 << 20, None, True)))
+    values: Any = field(default_factory=lambda: _init(_InitParams(32 << 20, None, True)))
 
     def free(self) -> None:
         """Forget all tensors."""
@@ -141,7 +143,7 @@ def _allocated(device: int, nodes: Nodes, for_weights: Any, for_values: Any) -> 
             return
         for buffer in buffers:
             _clear(buffer, _FILL)
-        graph = _new_graph(scratch.values, 4096, False)
+        graph = _new_graph(scratch.values, _MOST_NODES, False)
         for end in ends:
             _expand(graph, end)
         yield graph
