@@ -70,6 +70,7 @@ class Drafting:
         room -= n_replay + len(self._roster.slots) - len(self._roster.running)
         speculating = [sequence for sequence in speculating if sequence.n_replay <= MOST_REPLAYED]
         n_even = len(decoding) if self._has_state and len(decoding) > 1 else 0
+        self._rollback.is_shared = n_even > 0
         chains = self.speculator.draft(speculating, len(decoding) + n_replay + chunk, kv, room, n_even=n_even)
         self._mark([chain.sequence for chain in chains.values()])
         return chains

@@ -43,9 +43,14 @@ class Memory(Protocol):
 
 
 class Rollback(Protocol):
-    """One way of going back. ``reach`` is how many drafted tokens it can take back at most."""
+    """One way of going back. ``reach`` is how many drafted tokens it can take back at most.
+
+    ``is_shared`` is set while several sequences of a model with a running state decode: rows that only one of them has
+    are then another pass over the weights (``llama_batch_allocr::split_equal``).
+    """
 
     reach: int
+    is_shared: bool
 
     def mark(self, slot: int, position: int) -> None:
         """Drafts will be verified in ``slot``, which holds ``position`` tokens."""
@@ -71,6 +76,7 @@ class Cut:
     """The cache goes back by itself: keys and values of any position, or snapshots of a running state."""
 
     mark_seconds = 0.0
+    is_shared = False
 
     def __init__(self, memory: Memory, reach: int = MAX_DRAFT_DEPTH) -> None:
         """Cut in ``memory``, which can go back by ``reach`` tokens."""
@@ -132,6 +138,7 @@ class Checkpoints:
         self._marks: dict[int, tuple[int, npt.NDArray[np.uint8] | None]] = {}
         self._seconds = 0.0
         self._save_seconds = self._load_seconds = 0.0
+        self.is_shared = False
 
     @property
     def mark_seconds(self) -> float:
@@ -157,7 +164,8 @@ class Checkpoints:
 
     def loss(self, n_rows: int) -> float:
         """Return the seconds of loading a state, and of ``n_rows`` more in the next step."""
-        return self._load_seconds + self._cost.extra(1, n_rows)
+        again = self._cost.time(n_rows) if self.is_shared else self._cost.extra(1, n_rows)
+        return self._load_seconds + again
 
     def take_seconds(self) -> float:
         """Return the seconds of saving and loading, once."""

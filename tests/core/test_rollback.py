@@ -125,6 +125,8 @@ def test_a_rejection_is_charged_with_the_way_back_and_the_rows_again() -> None:
     rollback.keep(0, 10)
     assert rollback.mark_seconds == pytest.approx(0.001)
     assert rollback.loss(3) == pytest.approx(0.001 + 0.006)
+    rollback.is_shared = True
+    assert rollback.loss(3) == pytest.approx(0.001 + COST.time(3)), "beside others it is a pass of its own"
     assert (rollback.take_seconds(), rollback.take_seconds()) == (pytest.approx(0.002), 0.0)
 
 
