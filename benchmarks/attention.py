@@ -94,7 +94,7 @@ def measure(options: argparse.Namespace) -> Report:
     try:
         for way, flash_attention in WAYS.items():
             settings = EngineOptions(
-                str(path), n_slots=max(_ROWS), n_ctx=n_ctx, n_threads=options.threads, speculation="off",
+                str(path), n_slots=1, n_ctx=n_ctx, n_threads=options.threads, speculation="off",
                 flash_attention=flash_attention,
             )  # fmt: skip
             engines[way], _ = load_engine(settings, cache_folder=None)

@@ -46,6 +46,10 @@ def choose_attention(
     heads = _heads(facts)
     if options.flash_attention != "auto" or n_gpu_layers or options.cache_type not in _PLAIN_TYPES or heads is None:
         return options
+    if options.n_slots > 1:
+        # Products are computed over the cells of all texts, also of those at rest; flash attention passes over them.
+        # Sixteen together lost an eighth of their speed by that, and one beside texts at rest two fifths.
+        return options
     if not _has_room(facts, options, n_cells):
         return options
     found = _probed(heads, options.n_threads or physical_cores(), measured, probe)

@@ -22,7 +22,7 @@ from tests.support.engines import (
 )
 
 FACTS = read_model(EMBER)
-OPTIONS = EngineOptions(str(EMBER))
+OPTIONS = EngineOptions(str(EMBER), n_slots=1)
 
 
 # A layer of Ember takes 0.1 ms for its weights at this rate.
@@ -108,6 +108,7 @@ def test_what_was_asked_for_and_what_must_be_is_not_changed() -> None:
         assert chosen(probe, options=options) == options.flash_attention
     assert chosen(probe, options=replace(OPTIONS, kv_type="q8_0")) == "auto"
     assert chosen(probe, n_gpu_layers=-1) == "auto"
+    assert chosen(probe, options=replace(OPTIONS, n_slots=2)) == "auto"
     assert chosen(probe, replace(FACTS, n_heads=0)) == "auto"
     assert chosen(probe, replace(FACTS, caches=tuple(replace(layer, n_v=0) for layer in FACTS.caches))) == "auto"
     assert probe.asked == []
