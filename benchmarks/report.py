@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from app.exit_codes import ExitCode
 from core.conditions import machine, versions
 from models.program import PROGRAM
 
@@ -55,7 +56,6 @@ def percentile(values: list[float], share: float) -> float:
 
 # Options that count or last something.
 _COUNTS = ("rounds", "layers", "steps", "tokens", "threads", "replies", "vocabulary", "seconds", "rate", "patience")
-INTERRUPTED = 130
 
 
 def say(text: str) -> None:
@@ -74,7 +74,7 @@ def run_bench(name: str, measure: Callable[[argparse.Namespace], Report], parser
         report = measure(options).as_dict()
     except KeyboardInterrupt:
         say("Stopped.")
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     text = json.dumps(report, indent=1)
     if options.output:
         options.output.write_text(text + "\n")

@@ -2,8 +2,9 @@
 
 llama.cpp takes flash attention wherever it can. On a GPU that is right. On many processors its kernel goes through the
 keys one by one, while the products use the fast kernels of matrices: at a few thousand cached tokens that is several
-times as fast, most of all for the rows of drafts and of requests that share a step. But they are more operations, each
-of which all threads wait for: small models lose more by that in short texts than they win in long ones.
+times as fast, most of all for the rows of drafts. But they are more operations, each of which all threads wait for, so
+small models lose more by that in short texts than they win in long ones; and they are computed over all cells, those of
+other texts included.
 """
 
 from __future__ import annotations

@@ -44,7 +44,6 @@ class PeakFinder:
         *,
         quiet: float = _QUIET_SECONDS,
         take: Callable[[], Bandwidth] = lambda: measure(this_machine(), free_memory(), seconds=_MEASURE_SECONDS),
-        rivals: Rivals | None = None,
     ) -> None:
         """``found`` gets bytes per second, on a thread of this object's own; ``folder`` keeps them for next time."""
         self._engine = engine
@@ -52,7 +51,7 @@ class PeakFinder:
         self._found = found
         self._quiet = quiet
         self._take = take
-        self._rivals = rivals or Rivals()
+        self._rivals = Rivals()
 
     def start(self) -> None:
         """Begin to wait."""

@@ -123,7 +123,7 @@ class Contest:
     def _worth(self, chain: Chain, prices: Prices) -> float:
         """Return what verifying the best part of a chain is worth, in tokens."""
         gains = self._growth.gains(chain, prices.rate)
-        count = best_cut(gains, prices.n_rows, prices.rate, prices.step_seconds)
+        count = best_cut(gains, prices)
         seconds = prices.step_seconds(prices.n_rows + count) - prices.step_seconds(prices.n_rows)
         return sum(gains[:count]) - prices.rate * seconds
 

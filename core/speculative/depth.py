@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from core.speculative.prices import Prices
+
 # How far to look ahead: a step in the cost curve may make the first extra row dear and the next ones free.
 LOOKAHEAD = (1, 2, 4, 8)
 
@@ -35,26 +37,23 @@ class Outlook(NamedTuple):
 
 def another_round(
     candidates: Sequence[Candidate],
-    n_rows: int,
-    rate: float,
-    step_seconds: Callable[[int], float],
+    prices: Prices,
     round_seconds: Callable[[int], float],
-    room: int,
     first_seconds: float = 0.0,
 ) -> Outlook:
     """Return what growing the most promising chains by one token (or more) is worth.
 
-    ``candidates`` come most promising first, ``n_rows`` is the step without them, ``room`` bounds further rows.
-    ``round_seconds`` is the drafting time of one round by its number of chains, ``first_seconds`` what the next round
-    costs beyond that.
+    ``candidates`` come most promising first, ``prices`` are those of the step without them. ``round_seconds`` is the
+    drafting time of one round by its number of chains, ``first_seconds`` what the next round costs beyond that.
     """
     best = Outlook(0.0, 0)
+    n_rows, rate, step_seconds = prices.n_rows, prices.rate, prices.step_seconds
     before = step_seconds(n_rows)
     for n_chains in range(1, len(candidates) + 1):
         spent = round_seconds(n_chains)
         for depth in LOOKAHEAD:
             more = n_chains * depth
-            if more > room:
+            if more > prices.room:
                 break
             gain = sum(_gain(candidate, depth) for candidate in candidates[:n_chains])
             worth = gain - rate * (step_seconds(n_rows + more) - before + first_seconds + depth * spent)
@@ -66,11 +65,8 @@ def another_round(
 def informed_round(
     candidates: Sequence[Candidate],
     spreads: Sequence[Sequence[tuple[float, float]]],
-    n_rows: int,
-    rate: float,
-    step_seconds: Callable[[int], float],
+    prices: Prices,
     round_seconds: Callable[[int], float],
-    room: int,
     first_seconds: float = 0.0,
 ) -> Outlook:
     """Return what it is worth to draft one token for each chain, see how likely it is, and go on only where that pays.
@@ -79,13 +75,14 @@ def informed_round(
     is sure. ``spreads`` has, for each candidate, shares of its next tokens and their chances. Else as another_round.
     """
     n_chains = len(candidates)
+    n_rows, rate, step_seconds = prices.n_rows, prices.rate, prices.step_seconds
     spent = round_seconds(n_chains)
     before = step_seconds(n_rows)
     # What each chain pays for so many tokens, the first of which is drafted already.
-    prices = [
+    dues = [
         (depth, rate * ((step_seconds(n_rows + n_chains * depth) - before) / n_chains + (depth - 1) * spent / n_chains))
         for depth in LOOKAHEAD
-        if n_chains * depth <= room
+        if n_chains * depth <= prices.room
     ]
     worth = -rate * (spent + first_seconds)
     for candidate, spread in zip(candidates, spreads, strict=True):
@@ -93,7 +90,7 @@ def informed_round(
             sure = candidate._replace(next_rate=chance)
             # The tokens behind it are no surer than usual.
             behind = candidate._replace(reach=candidate.reach * chance)
-            gains = [_gain(sure, 1) + (_gain(behind, depth - 1) if depth > 1 else 0.0) - paid for depth, paid in prices]
+            gains = [_gain(sure, 1) + (_gain(behind, depth - 1) if depth > 1 else 0.0) - paid for depth, paid in dues]
             worth += share * max([0.0, *gains])
     return Outlook(worth, n_chains) if worth > 0.0 else Outlook(0.0, 0)
 
@@ -123,13 +120,14 @@ def charged(reaches: Sequence[float], first: float, loss: Callable[[int], float]
     return worths
 
 
-def best_cut(gains: Sequence[float], n_rows: int, rate: float, step_seconds: Callable[[int], float]) -> int:
+def best_cut(gains: Sequence[float], prices: Prices) -> int:
     """Return how many of the drafted tokens to verify.
 
     ``gains`` are the chances that each token is accepted (less what rejections cost, see ``charged``), most likely
     first; drafting itself is paid already.
     """
     best_count, best_worth, gain = 0, 0.0, 0.0
+    n_rows, rate, step_seconds = prices.n_rows, prices.rate, prices.step_seconds
     before = step_seconds(n_rows)
     for count, more in enumerate(gains, 1):
         gain += more

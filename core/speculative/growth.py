@@ -79,7 +79,8 @@ class Growth:
         """Return what a drafter can be expected to be worth on a sequence, in tokens."""
         candidates = [Candidate(1.0, chain.acceptance.mean, self._loss(chain, prices.rate))]
         late = self._late(drafter, [chain.sequence])
-        return self._outlook(drafter, candidates, [chain.acceptance], prices, MAX_DRAFT_DEPTH, late).worth
+        prices = prices._replace(room=MAX_DRAFT_DEPTH)
+        return self._outlook(drafter, candidates, [chain.acceptance], prices, late).worth
 
     def _outlook(
         self,
@@ -87,15 +88,14 @@ class Growth:
         candidates: list[Candidate],
         acceptances: list[SequenceAcceptance],
         prices: Prices,
-        room: int,
         late: float,
     ) -> Outlook:
         """Return what another round is worth: by what is usual, or where that is nothing, to see if it is better."""
-        arguments = (prices.n_rows, prices.rate, prices.step_seconds, drafter.round_seconds, room, late)
-        outlook = another_round(candidates, *arguments)
+        outlook = another_round(candidates, prices, drafter.round_seconds, late)
         if outlook.n_chains or not candidates or any(candidate.reach < 1.0 for candidate in candidates):
             return outlook
-        return informed_round(candidates, [known.spread(drafter.table) for known in acceptances], *arguments)
+        spreads = [known.spread(drafter.table) for known in acceptances]
+        return informed_round(candidates, spreads, prices, drafter.round_seconds, late)
 
     def gains(self, chain: Chain, rate: float) -> list[float]:
         """Return what verifying each token of a chain promises, in tokens."""
@@ -115,8 +115,7 @@ class Growth:
                 drafter,
                 [Candidate(chain.probability, chain.acceptance.mean, self._loss(chain, prices.rate)) for chain in live],
                 [chain.acceptance for chain in live],
-                prices._replace(n_rows=prices.n_rows + n_drafted),
-                prices.room - n_drafted,
+                prices.beside(n_drafted),
                 self._late(drafter, [chain.sequence for chain in live if not chain.tokens]),
             )
             if not outlook.n_chains:
@@ -136,8 +135,7 @@ class Growth:
                 forker,
                 [Candidate(tree.reach_of(node), tree.acceptance.mean) for tree, node in tips],
                 [tree.acceptance for tree, _ in tips],
-                prices._replace(n_rows=prices.n_rows + n_drafted),
-                prices.room - n_drafted,
+                prices.beside(n_drafted),
                 self._late(forker, [tree.sequence for tree, node in tips if node == PENDING]),
             )
             if not outlook.n_chains:

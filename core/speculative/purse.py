@@ -8,7 +8,7 @@ _RISK_SHARE = 0.015
 _MEMORY_SECONDS = 20.0
 # A step that took more than this many times the plain one met a suspended machine or a jump of the clock: drafting
 # never costs that much, and must not be forbidden for it.
-_HICCUP = 20.0
+HICCUP = 20.0
 
 
 class Purse:
@@ -39,7 +39,7 @@ class Purse:
     def book(self, plain: float, spent: float) -> None:
         """Record a step that took ``spent`` seconds for tokens that plain decoding gives in ``plain`` seconds."""
         if plain > 0.0:
-            spent = min(spent, _HICCUP * plain)
+            spent = min(spent, HICCUP * plain)
         fade = max(0.0, 1.0 - spent / _MEMORY_SECONDS)
         self._elapsed = self._elapsed * fade + spent
         self._balance = self._balance * fade + (plain - spent)

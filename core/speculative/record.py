@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from core.speculative.acceptance import SequenceAcceptance
+from core.speculative.purse import HICCUP
 
 FIRST_PROBE = 8
 # Where drafting promises nothing, it is thought about anew only every so many steps.
@@ -12,7 +13,6 @@ _LONGEST_REST = 8
 _SIBLING_MEAN = 0.1
 # What other texts have come at counts as so many steps of a new one; steps fade.
 _FIRST_STEPS, _FADE = 2.0, 0.9
-_HICCUP = 20.0
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Record:
         if not self._spent:
             self._plain, self._spent = _FIRST_STEPS * plain_step * self.speedup, _FIRST_STEPS * plain_step
         # A step that took longer still met a suspended machine or a jump of the clock.
-        spent = min(spent, _HICCUP * plain_step)
+        spent = min(spent, HICCUP * plain_step)
         self._plain = self._plain * _FADE + plain_step * n_new
         self._spent = self._spent * _FADE + spent
         self.speedup = max(1.0, self._plain / self._spent)

@@ -28,7 +28,7 @@ def keep_what_pays(
         key=lambda entry: (-entry[0], -entry[1]),
     )[: max(prices.room, 0)]
     if not has_forked:
-        count = best_cut([gain for _, _, _, gain in tokens], prices.n_rows, prices.rate, prices.step_seconds)
+        count = best_cut([gain for _, _, _, gain in tokens], prices)
         sizes: dict[int, int] = {}
         for _, _, chain, _ in tokens[:count]:
             sizes[id(chain)] = sizes.get(id(chain), 0) + 1
@@ -37,7 +37,7 @@ def keep_what_pays(
         return
     price = prices.rate * prices.branch_seconds
     nodes = branching([(chain, -node) for _, node, chain, _ in tokens], prices.n_branches, price)
-    count = best_cut([worth for worth, _, _ in nodes], prices.n_rows, prices.rate, prices.step_seconds)
+    count = best_cut([worth for worth, _, _ in nodes], prices)
     keep(chains, [(chain, node) for _, chain, node in nodes[:count]])
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support import measured
 from tests.support.fake_openai import FakeServer
+from tests.support.hub_server import HubServer
 
 
 @pytest.fixture
@@ -19,6 +20,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     measured.give(tmp_path / "home" / "cache")
     return tmp_path / "home"
+
+
+@pytest.fixture
+def hub_server(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    """An empty hub on this machine, which is asked in place of the real one, without anybody's token."""
+    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    server = HubServer()
+    monkeypatch.setenv("HF_ENDPOINT", server.address)
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
+    yield server
+    server.stop()
 
 
 @pytest.fixture

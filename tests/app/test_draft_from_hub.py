@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -22,23 +21,11 @@ from tests.support import gguf_factory, head_factory
 from tests.support.engines import GREEDY_WITH_LOGPROBS as GREEDY
 from tests.support.engines import SURE, complete, greedy_tokens, open_engine
 from tests.support.heads import following
-from tests.support.hub_server import HubServer
 
 REPO = "acme/fox-90M-GGUF"
 # A vocabulary that no bundled model has, so that nothing here can draft for it.
 N_VOCAB = 5_000
 COUNTING = tuple(range(500, 520))
-
-
-@pytest.fixture
-def hub(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    server = HubServer()
-    monkeypatch.setenv("HF_ENDPOINT", server.address)
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
-    yield server
-    server.stop()
 
 
 def pull(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -70,14 +57,14 @@ def drafted(engine: Engine, prompt: str | tuple[int, ...], sampling: SamplingPar
     return text, ended
 
 
-def test_a_head_beside_the_model_drafts_for_it(home, hub, tmp_path, capsys):
+def test_a_head_beside_the_model_drafts_for_it(home, hub_server, tmp_path, capsys):
     model = gguf_factory.big_vocab_ember(tmp_path / "m.gguf", N_VOCAB, n_layers=30)
     with plain(model) as engine:
         expected, _, ledger = complete(engine, SURE, max_tokens=40, sampling=GREEDY)
         said = [token for token, _ in greedy_tokens(ledger, "only")]
         told = [*engine.vocab.tokenize(SURE).tolist(), *said]
     head = head_factory.eagle_head(tmp_path / "h.gguf", "table", following([told], 2), n_vocab=N_VOCAB)
-    hub.add(REPO, {"fox-90M-Q8_0.gguf": model.read_bytes(), "eagle3-fox-90M.gguf": head.read_bytes()})
+    hub_server.add(REPO, {"fox-90M-Q8_0.gguf": model.read_bytes(), "eagle3-fox-90M.gguf": head.read_bytes()})
     pulled = pull(capsys)
     assert pulled["draft"]["name"] == "eagle3-fox-90M"
     with paired("fox-90M-Q8_0") as engine:
@@ -86,10 +73,10 @@ def test_a_head_beside_the_model_drafts_for_it(home, hub, tmp_path, capsys):
     assert 0 < ended.receipt.n_accepted <= ended.receipt.n_drafted
 
 
-def test_heads_in_the_file_draft_and_nothing_else_is_downloaded(home, hub, tmp_path, capsys):
+def test_heads_in_the_file_draft_and_nothing_else_is_downloaded(home, hub_server, tmp_path, capsys):
     model = head_factory.mtp_counter(tmp_path / "m.gguf", 16)
-    hub.add(REPO, {"fox-90M-Q8_0.gguf": model.read_bytes()})
-    hub.add("acme/fox-2M-GGUF", {"fox-2M-Q8_0.gguf": gguf_factory.EMBER_DRAFT.read_bytes()})
+    hub_server.add(REPO, {"fox-90M-Q8_0.gguf": model.read_bytes()})
+    hub_server.add("acme/fox-2M-GGUF", {"fox-2M-Q8_0.gguf": gguf_factory.EMBER_DRAFT.read_bytes()})
     assert pull(capsys)["draft"] is None
     assert cli.main(["models", "pair", "fox-90M-Q8_0", "--use", "mtp"]) == ExitCode.OK
     endless = SamplingParams(temperature=0, ignore_eos=True)

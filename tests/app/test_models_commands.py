@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,17 +26,11 @@ REPO = "acme/fox-GGUF"
 
 
 @pytest.fixture
-def server(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    server = HubServer()
-    monkeypatch.setenv("HF_ENDPOINT", server.address)
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
-    server.add(
+def server(hub_server: HubServer) -> HubServer:
+    hub_server.add(
         REPO, {"fox-Q8_0.gguf": EMBER.read_bytes(), "fox-Q4_0.gguf": EMBER_DRAFT.read_bytes(), "mmproj-fox.gguf": b"x"}
     )
-    yield server
-    server.stop()
+    return hub_server
 
 
 class Output:

@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +30,9 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def server(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    server = HubServer()
-    monkeypatch.setenv("HF_ENDPOINT", server.address)
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
-    server.add("acme/ember-2M-GGUF", {"ember-2M-Q8_0.gguf": EMBER_DRAFT.read_bytes()})
-    yield server
-    server.stop()
+def server(hub_server: HubServer) -> HubServer:
+    hub_server.add("acme/ember-2M-GGUF", {"ember-2M-Q8_0.gguf": EMBER_DRAFT.read_bytes()})
+    return hub_server
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,22 +15,9 @@ from models.model_facts import ModelFacts
 from models.pairing.gain import Kind
 from tests.support import gguf_factory, head_factory
 from tests.support.gguf_factory import EMBER_DRAFT, Recipe
-from tests.support.hub_server import HubServer
 
 REPO = "acme/fox-90M-GGUF"
 N_VOCAB = 5_000  # no bundled model has so many tokens
-
-
-@pytest.fixture
-def server(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    monkeypatch.delenv("HF_HUB_OFFLINE")
-    for name in ("HF_TOKEN", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    server = HubServer()
-    monkeypatch.setenv("HF_ENDPOINT", server.address)
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.null.Keyring")
-    yield server
-    server.stop()
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +37,8 @@ def look() -> tuple[DraftSearch, RemoteModel, ModelFacts]:
     return DraftSearch(client, repository), model, remote_facts(client, repository, model)
 
 
-def test_a_head_beside_the_model_is_offered(server, files):
-    server.add(REPO, {"fox-90M-Q8_0.gguf": files["model"], "eagle3-fox-90M.gguf": files["head"]})
+def test_a_head_beside_the_model_is_offered(hub_server, files):
+    hub_server.add(REPO, {"fox-90M-Q8_0.gguf": files["model"], "eagle3-fox-90M.gguf": files["head"]})
     search, model, facts = look()
     offer = search.find(model, facts, catalog().entries()).offer
     assert offer is not None
@@ -61,36 +46,36 @@ def test_a_head_beside_the_model_is_offered(server, files):
     assert offer.n_bytes == len(files["head"])
 
 
-def test_a_small_model_of_the_family_is_offered_and_priced_for_each_type_without_asking_again(server, files):
-    server.add(REPO, {"fox-90M-Q8_0.gguf": files["model"]})
-    server.add("acme/fox-2M-GGUF", {"fox-2M-Q8_0.gguf": files["small"]})
+def test_a_small_model_of_the_family_is_offered_and_priced_for_each_type_without_asking_again(hub_server, files):
+    hub_server.add(REPO, {"fox-90M-Q8_0.gguf": files["model"]})
+    hub_server.add("acme/fox-2M-GGUF", {"fox-2M-Q8_0.gguf": files["small"]})
     search, model, facts = look()
     offer = search.find(model, facts, ()).offer
     assert offer is not None
     assert offer.name == "acme/fox-2M-GGUF:Q8_0"
-    n_asked = len(server.asked)
+    n_asked = len(hub_server.asked)
     weights = replace(facts.active_weights, shared=facts.active_weights.shared // 2)
     smaller = search.find(model, replace(facts, active_weights=weights), ()).offer
     assert smaller is not None
     assert 1 < smaller.gain < offer.gain
     tiny = replace(facts, active_weights=replace(facts.active_weights, shared=1_000))
     assert search.find(model, tiny, ()).offer is None
-    assert len(server.asked) == n_asked
+    assert len(hub_server.asked) == n_asked
 
 
-def test_nothing_is_offered_where_something_here_drafts(server):
-    server.add(REPO, {"fox-90M-Q8_0.gguf": gguf_factory.cached(Recipe(n_layers=30)).read_bytes()})
-    server.add("acme/fox-2M-GGUF", {"fox-2M-Q8_0.gguf": EMBER_DRAFT.read_bytes()})
+def test_nothing_is_offered_where_something_here_drafts(hub_server):
+    hub_server.add(REPO, {"fox-90M-Q8_0.gguf": gguf_factory.cached(Recipe(n_layers=30)).read_bytes()})
+    hub_server.add("acme/fox-2M-GGUF", {"fox-2M-Q8_0.gguf": EMBER_DRAFT.read_bytes()})
     search, model, facts = look()
     found = search.find(model, facts, catalog().entries())
     assert found.offer is None
     assert found.why.startswith("ember-draft-q8_0 drafts: 1.")
-    assert not any("/api/models?" in asked.path for asked in server.asked), "nobody is searched for"
+    assert not any("/api/models?" in asked.path for asked in hub_server.asked), "nobody is searched for"
 
 
-def test_one_whose_tokens_differ_is_not_offered(server, files):
-    server.add(REPO, {"fox-90M-Q8_0.gguf": files["model"]})
-    server.add("acme/fox-2M-GGUF", {"fox-2M-Q8_0.gguf": EMBER_DRAFT.read_bytes()})
+def test_one_whose_tokens_differ_is_not_offered(hub_server, files):
+    hub_server.add(REPO, {"fox-90M-Q8_0.gguf": files["model"]})
+    hub_server.add("acme/fox-2M-GGUF", {"fox-2M-Q8_0.gguf": EMBER_DRAFT.read_bytes()})
     search, model, facts = look()
     found = search.find(model, facts, catalog().entries())
     assert (found.offer, found.why) == (None, "Nothing is known that would draft for it.")
