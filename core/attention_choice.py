@@ -42,7 +42,8 @@ def choose_attention(
 ) -> EngineOptions:
     """Return the options with flash attention off where that was asked to be decided and is faster here.
 
-    What ``probe`` measures for heads and a number of threads is kept in ``measured``.
+    What ``probe`` measures for heads and a number of threads is kept in ``measured``. What may not be measured and is
+    not known stays flash attention.
     """
     heads = _heads(facts)
     if options.flash_attention != "auto" or n_gpu_layers or options.cache_type not in _PLAIN_TYPES or heads is None:
@@ -53,7 +54,7 @@ def choose_attention(
         return options
     if not _has_room(facts, options, n_cells):
         return options
-    found = _probed(heads, options.n_threads or physical_cores(), measured, probe)
+    found = _probed(heads, options.n_threads or physical_cores(), measured, probe if options.calibrates else _unknown)
     return replace(options, flash_attention="off") if found is not None and _pays(facts, found) else options
 
 
@@ -88,6 +89,10 @@ def _probed(heads: Heads, n_threads: int, measured: Measurements, probe: Prober)
     if found is not None:
         measured.keep(key, {"few": [*found.few], "many": [*found.many], "bytes_per_second": found.bytes_per_second})
     return found
+
+
+def _unknown(heads: Heads, n_threads: int) -> None:
+    """Measure nothing."""
 
 
 def _read(known: dict[str, Any]) -> AttentionProbe:

@@ -54,10 +54,12 @@ def cost_model_of(
     make_batch: Callable[[int], Batch] = Batch,
     *,
     skips_masked: bool = False,
+    assumed: Calibration | None = None,
 ) -> CostModel:
     """Return the cost model of a context from what was measured before under ``key``, or measure now.
 
     ``reads`` says what its steps read. ``skips_masked`` is for kernels that pass over cells that a row does not see.
+    Where times are ``assumed``, nothing is measured.
     """
     known = measured.recall(key)
     try:
@@ -67,10 +69,11 @@ def cost_model_of(
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         _log.warning("A kept calibration could not be read")
     kv_share = reads.cell / max(reads.weights.read_by(1), 1)
-    calibration = calibrate(context, n_ubatch, kv_share, make_batch=make_batch)
+    calibration = assumed or calibrate(context, n_ubatch, kv_share, make_batch=make_batch)
     if skips_masked:
         calibration = replace(calibration, idle_share=_SKIPPED_SHARE)
-    measured.keep(key, asdict(calibration))
+    if assumed is None:
+        measured.keep(key, asdict(calibration))
     return CostModel(calibration)
 
 

@@ -11,6 +11,7 @@ from core.roster import Roster
 from core.sequence import Sequence
 from core.speculative.drafter import Chain
 from core.speculative.speculator import Speculator
+from core.speculative.step_room import StepRoom
 
 
 class Drafting:
@@ -55,9 +56,15 @@ class Drafting:
         # Where cells become few, trees must not push anything out: chains take fewer.
         branches = self._branches
         n_branches = branches.count if kv + room <= self._context.n_cells else 0
-        chains = self.speculator.draft(
-            speculating, len(decoding) + chunk, kv, room, n_branches, branches.seconds_each if n_branches else 0.0
+        step = StepRoom(
+            len(decoding) + chunk,
+            kv,
+            room,
+            n_branches,
+            branches.seconds_each if n_branches else 0.0,
+            beside=_without(decoding, speculating),
         )
+        chains = self.speculator.draft(speculating, step)
         return chains, self._clock() - began
 
     def _draft_with_way_back(
@@ -71,7 +78,9 @@ class Drafting:
         speculating = [sequence for sequence in speculating if sequence.n_replay <= MOST_REPLAYED]
         n_even = len(decoding) if self._has_state and len(decoding) > 1 else 0
         self._rollback.is_shared = n_even > 0
-        chains = self.speculator.draft(speculating, len(decoding) + n_replay + chunk, kv, room, n_even=n_even)
+        beside = _without(decoding, speculating)
+        step = StepRoom(len(decoding) + n_replay + chunk, kv, room, n_even=n_even, beside=beside)
+        chains = self.speculator.draft(speculating, step)
         self._mark([chain.sequence for chain in chains.values()])
         return chains
 
@@ -81,3 +90,11 @@ class Drafting:
             if not sequence.n_replay:
                 assert sequence.slot is not None
                 self._rollback.mark(sequence.slot.id, sequence.n_past)
+
+
+def _without(sequences: list[Sequence], left_out: list[Sequence]) -> list[Sequence]:
+    """Return those of ``sequences`` that are not ``left_out``."""
+    if len(left_out) == len(sequences):
+        return []
+    names = {sequence.id for sequence in left_out}
+    return [sequence for sequence in sequences if sequence.id not in names]

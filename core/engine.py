@@ -19,12 +19,13 @@ from core.errors import SlipstreamError
 from core.events import Ended, FinishReason, RequestEvent
 from core.intake import Intake, Prepared
 from core.lane import Lane
+from core.lane_targets import step_target
 from core.llama.context import Context
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.meter import Meter, Occupancy
 from core.pacer import Pacer
-from core.planner import NO_DRAFTS, Plan, leading, plan, prefill_chunk, step_target, stop_at_stops
+from core.planner import NO_DRAFTS, Plan, leading, plan, prefill_chunk, stop_at_stops
 from core.request import Request
 from core.rollback import Rollback, choose_rollback
 from core.roster import Roster

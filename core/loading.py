@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from core.assumed_steps import assumed_steps
 from core.attention_choice import choose_attention
 from core.bandwidth import remembered
 from core.cache_loading import make_slots
@@ -171,7 +172,10 @@ def _build(
         reads = ReadCost.of(facts, options.cache_type)
         # llama.cpp's flash attention on a processor passes over masked cells (ggml-cpu/ops.cpp).
         skips_masked = not n_gpu_layers and options.flash_attention != "off"
-        cost = cost_model_of(context, options.n_ubatch, measured, key, reads, skips_masked=skips_masked)
+        assumed = None if options.calibrates else assumed_steps(reads, is_on_gpu=n_gpu_layers > 0)
+        cost = cost_model_of(
+            context, options.n_ubatch, measured, key, reads, skips_masked=skips_masked, assumed=assumed
+        )
         rollback = choose_rollback(context, cost, is_recurrent=model.is_recurrent, window=shape.window)
         target = Target(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured)
         speculator = _speculator(target, cost, rollback)
@@ -266,7 +270,8 @@ def _load_draft(target: Target, path: str) -> DraftModel:
     conditions = ("draft", options.devices, options.flash_attention, options.n_ubatch)
     key = steps_key(path, model, n_gpu_layers, threads, *conditions)
     reads = ReadCost.of(facts, "f16")
-    cost = cost_model_of(context, options.n_ubatch, target.measured, key, reads)
+    assumed = None if options.calibrates else assumed_steps(reads, is_on_gpu=n_gpu_layers > 0)
+    cost = cost_model_of(context, options.n_ubatch, target.measured, key, reads, assumed=assumed)
     return DraftModel(
         model,
         context,
@@ -282,7 +287,7 @@ def _load_draft(target: Target, path: str) -> DraftModel:
 def _choose_threads(
     context: Context, model: Model, options: EngineOptions, n_gpu_layers: int, measured: Measurements
 ) -> ThreadChoice:
-    """Return the threads asked for, those measured earlier for this model here, or measure now."""
+    """Return the threads asked for, those measured earlier for this model here, or measure now where that may be."""
     if options.n_threads is not None:
         return ThreadChoice(options.n_threads, options.n_threads, options.n_threads)
     counts = candidates(physical_cores())
@@ -290,6 +295,8 @@ def _choose_threads(
     known = measured.recall(key)
     if known is not None and known.keys() == _THREAD_WIDTHS.keys() and all(n in counts for n in known.values()):
         return ThreadChoice(**known)
+    if not options.calibrates:
+        return ThreadChoice(*[physical_cores()] * len(_THREAD_WIDTHS))
     chosen = {}
     for name, n_rows in _THREAD_WIDTHS.items():
         rows = min(n_rows, options.n_batch, context.n_cells)

@@ -37,6 +37,8 @@ class EngineOptions:
     ``cache_ram`` bounds the bytes of host memory that keep texts which the KV cache has no room for; None takes a share
     of what is free, 0 keeps none. ``cache_disk`` bounds those on disk, where texts survive a restart; None takes a
     share of the disk, 0 writes none.
+    ``calibrates`` false measures nothing while the model is loaded: what is not known from an earlier load is assumed,
+    and learnt from the steps.
     ``devices`` names llama.cpp devices (as ``doctor`` lists them); empty means all GPUs, else the CPU.
     """
 
@@ -62,6 +64,7 @@ class EngineOptions:
     draft_width: int | None = None
     cache_ram: int | None = None
     cache_disk: int | None = 0
+    calibrates: bool = True
 
     def __post_init__(self) -> None:
         if not self.model_path:

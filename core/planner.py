@@ -12,12 +12,6 @@ from core.lane import Lane
 from core.sequence import Sequence
 from core.tree_shape import TreeShape
 
-# Seconds that a step should take at most, by the lane that goes first among those who decode, and where nobody does:
-# cancels and new requests wait for its end. Text that comes ten times a second still flows; the fast lane is for those
-# who want it twice as smooth. Nobody watches the batch lane, but longer steps would not help it: the more of them a
-# prompt takes, the more tokens of others come along with it.
-_DECODE_TARGETS = {Lane.FAST: 0.05, Lane.STANDARD: 0.1, Lane.BATCH: 0.1}
-_PREFILL_TARGET = 0.5
 _FAST = Lane.FAST
 # Prompts move by at least so many rows.
 _SMALLEST_CHUNK = 16
@@ -144,13 +138,6 @@ def halve_prefill(shares: Plan) -> Plan:
 def has_prefill(shares: Plan) -> bool:
     """True where a plan holds prefill rows."""
     return any(share.sequence.is_prefilling for share in shares)
-
-
-def step_target(decoding: list[Sequence]) -> float:
-    """Return the seconds that a step should take at most beside those that decode."""
-    if not decoding:
-        return _PREFILL_TARGET
-    return _DECODE_TARGETS[min((sequence.lane for sequence in decoding), key=lambda lane: lane.rank)]
 
 
 def prefill_chunk(cost: CostModel, n_decoding: int, kv: int, widest: int, target: float) -> int:

@@ -66,6 +66,10 @@ class EngineChoice:
         str | None,
         _option("--cache-disk", metavar="SIZE", help="Disk space for the same, as 8G; 0 writes nothing."),
     ] = None
+    no_calibration: Annotated[
+        bool,
+        _option("--no-calibration", help="Measure nothing while a model is loaded: learn from what it then does."),
+    ] = False
     devices: Annotated[
         list[str] | None,
         _option("--device", metavar="NAME", help="Use this device, as doctor names it; may be given more than once."),
@@ -120,6 +124,7 @@ def serve(
         speculation=engine.speculation,
         cache_ram=None if engine.cache_ram is None else parse_size(engine.cache_ram, "--cache-ram"),
         cache_disk=None if engine.cache_disk is None else parse_size(engine.cache_disk, "--cache-disk"),
+        calibrates=not engine.no_calibration,
         devices=tuple(engine.devices or ()),
         api_key=api_key,
         announce=announce,

@@ -43,6 +43,7 @@ class ServerSettings:
     speculation: Speculation = "auto"
     cache_ram: int | None = None
     cache_disk: int | None = None
+    calibrates: bool = True
     api_key: str | None = None
     announce: bool = False
     exit_with_stdin: bool = False
@@ -104,6 +105,7 @@ class ServerSettings:
             speculation=self.speculation,
             cache_ram=self.cache_ram,
             cache_disk=self.cache_disk,
+            calibrates=self.calibrates,
         )
 
 

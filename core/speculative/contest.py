@@ -87,6 +87,8 @@ class Contest:
                 chosen[chain.drafter.name].append(chain)
         given_up = {chain.sequence.id for chains in chosen.values() for chain in chains}
         n_taken = sum(len(chain.tokens) for chain in found if chain.sequence.id not in given_up)
+        # What would be cut for the sake of those who have no draft need not be drafted.
+        prices = prices.within(prices.patience.limit(given_up | by_id.keys()))
         drafted = []
         for drafter in self._paid:
             self._probes.make(drafter, awake)

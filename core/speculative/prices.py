@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+from core.speculative.patience import Hope, Patience
+
+_ENDLESS = Patience()
 
 
 class Prices(NamedTuple):
     """A step has ``n_rows`` rows anyway and room for ``room`` more; ``step_seconds`` predicts its time by its rows.
 
     ``rate`` is what a second is worth elsewhere, in tokens. Trees may have ``n_branches`` side branches altogether,
-    each of which adds ``branch_seconds``.
+    each of which adds ``branch_seconds``. ``patience`` is that of those who share the step, who have waited ``spent``
+    seconds for drafts.
     """
 
     n_rows: int
@@ -19,6 +24,28 @@ class Prices(NamedTuple):
     room: int
     n_branches: int = 0
     branch_seconds: float = 0.0
+    patience: Patience = _ENDLESS
+    spent: float = 0.0
+
+    def bearable(self, count: int, hopes: Sequence[Hope]) -> int:
+        """Return the most of ``count`` drafted tokens that nobody who shares the step waits too long for.
+
+        ``hopes`` come in the order in which they are verified.
+        """
+        return self.patience.cut(count, hopes, lambda rows: self.spent + self.step_seconds(self.n_rows + rows))
+
+    def within(self, seconds: float) -> Prices:
+        """Return the prices of a step with room for only so many rows that it takes ``seconds`` at most."""
+        fits, most = 0, self.room
+        if self.step_seconds(self.n_rows + most) <= seconds:
+            return self
+        while fits < most:
+            middle = (fits + most + 1) // 2
+            if self.step_seconds(self.n_rows + middle) <= seconds:
+                fits = middle
+            else:
+                most = middle - 1
+        return self._replace(room=fits)
 
     def beside(self, n_taken: int) -> Prices:
         """Return the prices of a step in which so many further rows are taken."""

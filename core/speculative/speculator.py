@@ -20,12 +20,14 @@ from core.speculative.fixed_depth import FixedDepth
 from core.speculative.forced import Forced
 from core.speculative.growth import Growth
 from core.speculative.lookup import Lookup
+from core.speculative.patience import Patience
 from core.speculative.prices import Prices
 from core.speculative.probes import Probes
 from core.speculative.purse import Purse
 from core.speculative.record import FIRST_PROBE, Record
 from core.speculative.records import Records
 from core.speculative.selection import keep_evenly, keep_what_pays
+from core.speculative.step_room import StepRoom
 from core.speculative.tree import Forker, Tree
 
 # A chain whose chance has sunk below this cannot pay in any step.
@@ -131,30 +133,16 @@ class Speculator:
 
     # -- before a step ------------------------------------------------------------------------------------------
 
-    def draft(
-        self,
-        decoding: list[Sequence],
-        n_rows: int,
-        kv: int,
-        room: int,
-        n_branches: int = 0,
-        branch_seconds: float = 0.0,
-        n_even: int = 0,
-    ) -> dict[str, Chain]:
-        """Return the chains to verify in the next step, by request id; none is a normal answer.
-
-        ``n_rows`` are the rows that the step has anyway, ``kv`` the tokens they attend to, ``room`` the rows that may
-        be added, ``n_branches`` the side branches that trees may have altogether; each adds ``branch_seconds``.
-        ``n_even`` sequences have to bring equally many rows (0: as many as each likes), unless a depth is fixed.
-        """
+    def draft(self, decoding: list[Sequence], step: StepRoom) -> dict[str, Chain]:
+        """Return the chains to verify in the next ``step``, by request id; none is a normal answer."""
         began = self._clock()
         self._growth.drop_forks()
         self._growth.seconds_at_risk = 0.0
         try:
             if self._fixed is not None:
-                chains = self._fixed.draft(decoding, room, n_branches)
+                chains = self._fixed.draft(decoding, step.room, step.n_branches)
             else:
-                chains = self._draft_what_pays(decoding, n_rows, kv, room, n_branches, branch_seconds, n_even)
+                chains = self._draft_what_pays(decoding, step)
         except DraftFailed:
             chains = []
         self._records.collect_observations()
@@ -165,26 +153,17 @@ class Speculator:
             (drafted if chain.kept_depths else self._cut_away)[chain.sequence.id] = chain
         return drafted
 
-    def _draft_what_pays(
-        self,
-        decoding: list[Sequence],
-        n_rows: int,
-        kv: int,
-        room: int,
-        n_branches: int,
-        branch_seconds: float,
-        n_even: int,
-    ) -> list[Chain]:
-        cost, growth = self._cost, self._growth
+    def _draft_what_pays(self, decoding: list[Sequence], step: StepRoom) -> list[Chain]:
+        cost, growth, n_rows, n_even = self._cost, self._growth, step.n_rows, step.n_even
         if cost.age(n_rows) > _CONTROL_STEPS:
             return []
         if n_even and (len(decoding) < n_even or any(sequence.n_replay for sequence in decoding)):
             return []
         awake = self._records.awake(decoding) if self._paid else []
-        chains = self._contest.find(decoding, room)
+        chains = self._contest.find(decoding, step.room)
         if not awake and not chains:
             return []
-        per_row = kv / max(n_rows, 1)
+        per_row = step.kv / max(n_rows, 1)
 
         def step_seconds(rows: int) -> float:
             return cost.time(rows, int(per_row * rows))
@@ -195,9 +174,11 @@ class Speculator:
         if not self.purse.may_risk(0.0):
             # What was believed to pay has not: from here on only what is clearly worth it.
             rate *= _CAUTION
-        prices = Prices(n_rows, rate, step_seconds, room, n_branches, branch_seconds)
+        patience = Patience([*decoding, *step.beside], step_seconds(n_rows))
+        prices = Prices(n_rows, rate, step_seconds, step.room, step.n_branches, step.branch_seconds, patience)
         if awake:
             chains = self._contest.draft(awake, chains, prices)
+            prices = prices._replace(spent=growth.seconds_at_risk)
         if n_even:
             keep_evenly(chains, n_even, prices, lambda chain: growth.gains(chain, rate))
         else:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from core.cost_model import Calibration, CostModel
 from core.draft import Draft
 from core.lane import Lane
-from core.planner import Share, halve_prefill, has_prefill, leading, plan, prefill_chunk, step_target
+from core.lane_targets import step_target
+from core.planner import Share, halve_prefill, has_prefill, leading, plan, prefill_chunk
 from tests.support.sequences import sequence
 
 

@@ -13,15 +13,20 @@ import pytest
 from core.context_shape import MOST_SHADOWED
 from core.cost_model import Calibration, CostModel
 from core.intake import Prepared
+from core.lane import Lane
+from core.lane_targets import flow_target
 from core.request import Request
 from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable
 from core.speculative.drafter import Chain, Guess, Observation
 from core.speculative.lookup import Lookup
 from core.speculative.speculator import Speculator
+from core.speculative.step_room import StepRoom
 from tests.support.drafters import RandomDrafter
 
 GPU = Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130})
+# Of a large model.
+SLOW = Calibration({1: 0.060, 2: 0.075, 4: 0.105, 16: 0.285})
 CPU = Calibration({1: 0.0105, 2: 0.0159, 3: 0.019, 4: 0.022, 8: 0.036, 16: 0.068})
 ROUND = 0.001
 N_PROMPT, WRONG, N_CTX = 20, 4095, 20_000
@@ -48,11 +53,12 @@ class Knower(RandomDrafter):
         self.is_right = is_right
         self.table = AcceptanceTable((0.7,))
         self.clock = Clock()
-        self.n_probes = 0
+        self.n_probes = self.n_asked = 0
         self._seen: list[Observation] = []
 
     def extend(self, chains: list[Chain]) -> list[Guess | None]:
         self.clock.now += ROUND
+        self.n_asked += len(chains)
         return [
             Guess(said(chain.position) if self.is_right(chain.sequence.id, chain.position) else WRONG, 0)
             for chain in chains
@@ -115,7 +121,7 @@ class Stage:
     def _step(self, room: int) -> dict[str, Chain]:
         n, kv = len(self._requests), sum(len(sequence.tokens) for sequence in self._requests)
         before = self.clock.now
-        drafted = self._speculator.draft(list(self._requests), n, kv, room)
+        drafted = self._speculator.draft(list(self._requests), StepRoom(n, kv, room))
         assert sum(len(chain.tokens) for chain in drafted.values()) <= room
         seconds = self._cost.time(n + sum(len(chain.tokens) for chain in drafted.values()), kv)
         self._speculator.evaluated(())
@@ -229,3 +235,17 @@ def test_one_that_stopped_drafting_is_tried_again_more_and_more_seldom_and_draft
     stage.run(300)
     steps = stage.run(40)
     assert sum(map(bool, steps)) >= 36
+
+
+def test_drafts_for_one_make_another_wait_no_longer_than_its_lane_allows() -> None:
+    only_first = Knower("draft", lambda request_id, _: request_id == "0")
+    alone = Stage(SLOW, Knower("draft", always)).run(60)[20:]
+    assert min(len(step["0"].tokens) for step in alone) >= 6, "alone it may wait for many tokens at once"
+    stage = Stage(SLOW, only_first, n_requests=2)
+    stage.run(60)
+    only_first.n_asked = 0
+    steps = stage.run(40)
+    n_rows = [2 + sum(len(chain.tokens) for chain in step.values()) for step in steps]
+    assert max(CostModel(SLOW).time(rows) for rows in n_rows) + ROUND <= flow_target(Lane.STANDARD)
+    assert sum(n_rows) > 2.8 * len(steps), "as far as that it is drafted for"
+    assert only_first.n_asked <= 1.3 * sum(n - 2 for n in n_rows), "and next to nothing in vain"

@@ -13,7 +13,7 @@ from core.speculative.selection import keep_evenly
 
 
 def chain(*reach: float) -> Chain:
-    nobody = cast("Any", SimpleNamespace())
+    nobody = cast("Any", SimpleNamespace(id="nobody"))
     drafted = len(reach)
     return Chain(nobody, nobody, nobody, [7] * drafted, [0] * drafted, [0.5] * drafted, list(reach))
 

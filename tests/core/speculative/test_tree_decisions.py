@@ -16,6 +16,7 @@ from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable
 from core.speculative.drafter import Chain, Guess
 from core.speculative.speculator import Speculator
+from core.speculative.step_room import StepRoom
 from core.speculative.tree import Tip
 from tests.support.drafters import RandomDrafter
 
@@ -58,7 +59,7 @@ def drafts_on(
         prompt = np.zeros(20, np.int32)
         sequences.append(Sequence(Prepared(Request(str(index), "x"), prompt, sampler), order=index, submitted_at=0.0))
         speculator.admit(sequences[-1])
-    chains = speculator.draft(sequences, n_sequences, 20 * n_sequences, room, n_branches, branch_seconds)
+    chains = speculator.draft(sequences, StepRoom(n_sequences, 20 * n_sequences, room, n_branches, branch_seconds))
     return [chain.draft for chain in chains.values()]
 
 

@@ -1,0 +1,146 @@
+"""Drafts for some make no text wait beyond its lane's target. Pure, on recorded curves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.cost_model import Calibration, CostModel
+from core.lane import Lane
+from core.lane_targets import flow_target
+from core.sequence import Sequence
+from core.speculative.drafter import Chain
+from core.speculative.patience import Hope, Patience
+from core.speculative.prices import Prices
+from core.speculative.selection import keep_evenly, keep_what_pays
+from tests.support.engines import open_engine, run, submit
+from tests.support.gguf_factory import EMBER_DRAFT
+
+# Steps of a large model on a processor: a row takes 60 ms, and each further one 20 ms.
+SLOW = CostModel(Calibration({1: 0.060, 2: 0.080, 4: 0.120, 16: 0.360}))
+
+
+def request(name: str, lane: Lane = Lane.STANDARD) -> Any:
+    return SimpleNamespace(id=name, lane=lane)
+
+
+def chain(name: str, *reach: float) -> Chain:
+    drafted = len(reach)
+    sequence = cast("Any", request(name))
+    return Chain(
+        sequence, cast("Any", None), cast("Any", None), [7] * drafted, [0] * drafted, [0.5] * drafted, [*reach]
+    )
+
+
+def step(*lanes: Lane, rate: float = 1.0, spent: float = 0.0) -> Prices:
+    """A step of requests called 0, 1 ... in these lanes, where time is worth next to nothing elsewhere."""
+    requests = [request(str(index), lane) for index, lane in enumerate(lanes)]
+    patience = Patience(requests, SLOW.time(len(lanes)))
+    return Prices(len(lanes), rate, SLOW.time, 16, patience=patience, spent=spent)
+
+
+def kept(prices: Prices, *chains: Chain) -> list[int]:
+    keep_what_pays(list(chains), prices, lambda one: one.reach, has_forked=False)
+    return [len(one.tokens) for one in chains]
+
+
+SURE = (0.99,) * 8
+
+
+def test_alone_a_text_waits_for_as_many_tokens_as_come_together() -> None:
+    assert kept(step(Lane.STANDARD), chain("0", *SURE)) == [8]
+
+
+def test_a_text_without_a_draft_waits_no_longer_than_its_lane_allows() -> None:
+    (n_drafted,) = kept(step(Lane.STANDARD, Lane.STANDARD), chain("0", *SURE))
+    assert n_drafted == 1
+    assert SLOW.time(2 + n_drafted) <= flow_target(Lane.STANDARD) < SLOW.time(2 + n_drafted + 1)
+
+
+def test_what_drafting_took_is_waited_for_too() -> None:
+    assert kept(step(Lane.STANDARD, Lane.STANDARD, spent=0.01), chain("0", *SURE)) == [0]
+    assert kept(step(Lane.STANDARD, spent=0.01), chain("0", *SURE)) == [8]
+
+
+def test_nobody_watches_the_batch_lane() -> None:
+    assert kept(step(Lane.STANDARD, Lane.BATCH), chain("0", *SURE)) == [8]
+
+
+def test_two_good_drafts_wait_for_each_other() -> None:
+    assert kept(step(Lane.STANDARD, Lane.STANDARD), chain("0", *SURE), chain("1", *SURE)) == [8, 8]
+
+
+def test_a_poor_draft_does_not_make_a_text_wait_for_the_long_one_of_another() -> None:
+    n_good, n_poor = kept(step(Lane.STANDARD, Lane.STANDARD), chain("0", *SURE), chain("1", 0.4))
+    assert 1 <= n_good + n_poor <= 3
+    assert SLOW.time(2 + n_good + n_poor) <= flow_target(Lane.STANDARD) * (1 + 0.4 * n_poor)
+
+
+def test_where_plain_steps_are_too_slow_already_drafts_make_them_little_slower() -> None:
+    lanes = (Lane.STANDARD,) * 4
+    (n_drafted,) = kept(step(*lanes), chain("0", *SURE))
+    assert SLOW.time(4) > flow_target(Lane.STANDARD)
+    assert n_drafted == 1
+    assert SLOW.time(5) <= 1.25 * SLOW.time(4)
+
+
+@pytest.mark.parametrize(("chances", "depth"), [(SURE, 8), ((0.7, 0.2, 0.01, 0.001), 2)])
+def test_drafts_of_equal_length_are_shortened_together(chances: tuple[float, ...], depth: int) -> None:
+    chains = [chain("0", *SURE), chain("1", *chances)]
+    keep_evenly(chains, 2, step(Lane.STANDARD, Lane.STANDARD, rate=0.0), lambda one: one.reach)
+    assert [len(one.tokens) for one in chains] == [depth] * 2
+
+
+def test_rows_that_those_without_drafts_leave() -> None:
+    prices = step(Lane.STANDARD, Lane.STANDARD)
+    assert prices.patience.limit({"0"}) == flow_target(Lane.STANDARD)
+    assert prices.patience.limit({"0", "1"}) == float("inf")
+    assert prices.within(0.1).room == 1
+    assert prices.within(0.05).room == 0
+    assert prices.within(float("inf")) is prices
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(Lane), st.lists(st.floats(0.01, 0.999), max_size=8)), min_size=2, max_size=6),
+    st.floats(0.0, 0.1),
+)
+def test_no_text_waits_beyond_its_target_and_nothing_is_cut_without_need(
+    texts: list[tuple[Lane, list[float]]], spent: float
+) -> None:
+    requests = [request(str(index), lane) for index, (lane, _) in enumerate(texts)]
+    plain = SLOW.time(len(texts))
+    hopes = [Hope(str(index), chance) for index, (_, chances) in enumerate(texts) for chance in chances]
+    patience = Patience(requests, plain)
+
+    def seconds(count: int) -> float:
+        return spent + SLOW.time(len(texts) + count)
+
+    def waits(count: int) -> list[float]:
+        gains = [sum(hope.chance for hope in hopes[:count] if hope.request_id == one.id) for one in requests]
+        limits = [max(flow_target(one.lane), 1.25 * plain) for one in requests]
+        return [seconds(count) / (1 + gain) / limit for gain, limit in zip(gains, limits, strict=True)]
+
+    count = patience.cut(len(hopes), hopes, seconds)
+    assert not count or max(waits(count)) <= 1 + 1e-9
+    assert all(max(waits(more)) > 1 - 1e-9 for more in range(count + 1, len(hopes) + 1))
+
+
+def test_requests_that_want_no_drafts_are_asked_for_their_patience_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[set[str]] = []
+
+    class Asked(Patience):
+        def __init__(self, requests: Collection[Sequence], plain_seconds: float) -> None:
+            asked.append({request.id for request in requests})
+            super().__init__(requests, plain_seconds)
+
+    monkeypatch.setattr("core.speculative.speculator.Patience", Asked)
+    with open_engine(n_slots=3, n_ctx=256, draft_path=str(EMBER_DRAFT)) as engine:
+        for name, speculates in (("drafted", True), ("plain", False), ("also plain", False)):
+            submit(engine, name, "Once upon a time", max_tokens=24, speculates=speculates)
+        run(engine)
+    assert {"drafted", "plain", "also plain"} in asked

@@ -1,0 +1,96 @@
+"""Loading without measuring: what is assumed of steps, and that it is corrected."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from core.assumed_steps import assumed_steps
+from core.cost_model import CostModel
+from core.engine import Engine
+from core.loaded_model import LoadedModel
+from core.loading import load_engine
+from core.measurements import physical_cores
+from core.meter import ReadCost
+from core.options import EngineOptions
+from core.sampling_params import SamplingParams
+from models.model_facts import WeightBytes, read_model
+from tests.support import gguf_factory, head_factory
+from tests.support.engines import EMBER, complete
+from tests.support.gguf_factory import EMBER_DRAFT
+
+DENSE = ReadCost.of(read_model(EMBER), "f16")
+EXPERTS = ReadCost(WeightBytes(shared=10**9, experts=8 * 10**9, n_experts=64, n_experts_used=8), 1000)
+
+
+@pytest.mark.parametrize("reads", [DENSE, EXPERTS])
+@pytest.mark.parametrize("is_on_gpu", [False, True])
+def test_wider_steps_take_longer_and_less_than_as_many_narrow_ones(reads: ReadCost, is_on_gpu: bool) -> None:
+    model = CostModel(assumed_steps(reads, is_on_gpu=is_on_gpu))
+    times = [model.time(rows) for rows in range(1, 200)]
+    assert times == sorted(times)
+    assert all(took <= rows * times[0] for rows, took in enumerate(times, 1))
+    assert model.time(1, 1000) > model.time(1)
+
+
+def test_a_further_row_is_dear_on_a_processor_and_nearly_free_on_a_gpu() -> None:
+    for is_on_gpu, low, high in ((False, 1.3, 1.5), (True, 1.0, 1.05)):
+        model = CostModel(assumed_steps(DENSE, is_on_gpu=is_on_gpu))
+        assert low <= model.time(2) / model.time(1) <= high
+
+
+def test_further_rows_read_further_experts() -> None:
+    dense, experts = (CostModel(assumed_steps(reads, is_on_gpu=True)) for reads in (DENSE, EXPERTS))
+    assert experts.time(8) / experts.time(1) > 2.0 > dense.time(8) / dense.time(1)
+
+
+def measured_nothing(*_: Any, **__: Any) -> NoReturn:
+    raise AssertionError("it was measured")
+
+
+def load_unmeasured(model: Path, folder: Path, **options: Any) -> tuple[Engine, LoadedModel]:
+    return load_engine(EngineOptions(str(model), n_ctx=256, calibrates=False, **options), cache_folder=folder)
+
+
+def forbid_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("core.calibration.calibrate", "core.loading.measure"):
+        monkeypatch.setattr(name, measured_nothing)
+    monkeypatch.setattr("core.attention_choice.probe_attention", measured_nothing)
+
+
+@pytest.mark.parametrize("n_slots", [1, 2])
+def test_nothing_is_measured_while_a_model_is_loaded_and_steps_correct_what_was_assumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_slots: int
+) -> None:
+    forbid_measuring(monkeypatch)
+    engine, loaded = load_unmeasured(EMBER, tmp_path, n_slots=n_slots, draft_path=str(EMBER_DRAFT))
+    assert not (tmp_path / "measured.json").exists(), "what is assumed is not kept as if it were known"
+    assert loaded.n_threads == physical_cores()
+    before = engine.cost.time(1)
+    ended = complete(engine, "Once upon a time", max_tokens=40, sampling=SamplingParams(temperature=0))[1]
+    assert ended.receipt.n_generated == 40
+    assert engine.cost.time(1) != before
+    engine.close()
+
+
+def test_a_head_is_not_measured_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = head_factory.mtp_counter(tmp_path / "m.gguf", 16)
+    forbid_measuring(monkeypatch)
+    load_unmeasured(model, tmp_path, n_slots=1)[0].close()
+
+
+def test_what_was_measured_before_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.measurements.are_disturbing", lambda rivals: False)
+    model = gguf_factory.cached(gguf_factory.Recipe(n_layers=12))
+    first, loaded = load_engine(EngineOptions(str(model), n_ctx=256), cache_folder=tmp_path)
+    known, n_threads = first.cost.time(1), loaded.n_threads
+    first.close()
+    kept = json.loads((tmp_path / "measured.json").read_text())
+    forbid_measuring(monkeypatch)
+    again, loaded = load_unmeasured(model, tmp_path)
+    assert (again.cost.time(1), loaded.n_threads) == (known, n_threads)
+    again.close()
+    assert json.loads((tmp_path / "measured.json").read_text()) == kept
