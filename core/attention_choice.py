@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.llama.attention_probe import AttentionProbe, AttentionTimes, Heads, probe_attention
+from core.llama.system import features
 from core.measurements import Measurements, measurement_key, physical_cores
 from core.options import EngineOptions
 from models.memory import estimate, fits, free_memory
@@ -78,7 +79,7 @@ def _has_room(facts: ModelFacts, options: EngineOptions, n_cells: int) -> bool:
 
 
 def _probed(heads: Heads, n_threads: int, measured: Measurements, probe: Prober) -> AttentionProbe | None:
-    key = measurement_key("attention", *heads, n_threads)
+    key = measurement_key("attention", *heads, n_threads, features())
     known = measured.recall(key)
     try:
         if known is not None:

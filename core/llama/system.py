@@ -13,6 +13,10 @@ from core.llama.heads import HeadKind, why_unavailable
 from core.llama.library import L
 from core.llama.log import silence
 
+# The feature of a build whose attention on the processor passes over the cells of other texts in runs
+# (packaging/first_start/llama_sources.cmake).
+PASSES_OVER_RUNS = "SLIPSTREAM"
+
 
 @dataclass(frozen=True, slots=True)
 class LlamaSystem:

@@ -17,6 +17,8 @@ from first_start.errors import SetupError
 from first_start.machine import Compiler, Machine
 
 PROJECT = "llama-cpp-python"
+# What is changed in llama.cpp's sources before they are compiled.
+SOURCES = Path(__file__).with_name("llama_sources.cmake")
 _STEP = re.compile(r"^\s*\[(\d+)/(\d+)\]")
 
 
@@ -97,6 +99,12 @@ def build_environment(plan: BuildPlan, environment: Mapping[str, str]) -> dict[s
     return {**environment, **chosen, "CMAKE_ARGS": shlex.join(arguments)}
 
 
+def with_own_sources(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an ``environment`` for the build in which llama.cpp's sources are changed first (``SOURCES``)."""
+    included = shlex.quote(f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={SOURCES.as_posix()}")
+    return {**environment, "CMAKE_ARGS": f"{included} {environment.get('CMAKE_ARGS', '')}".strip()}
+
+
 def describe_step(line: str) -> tuple[int, int] | None:
     """Return (done, total) for a line of the build's output that tells it."""
     match = _STEP.match(line)
@@ -128,7 +136,8 @@ class WheelBuild:
             *("--no-binary", PROJECT, "--build-constraint", str(self.constraints)),
             *("--wheel-dir", str(folder), f"{PROJECT}=={self.version}"),
         ]
-        run_logged("The build of llama.cpp", command, log, build_environment(self.plan, environment), watch)
+        chosen = with_own_sources(build_environment(self.plan, environment))
+        run_logged("The build of llama.cpp", command, log, chosen, watch)
         wheels = sorted(folder.glob("*.whl"))
         if len(wheels) != 1:
             raise SetupError(f"The build of llama.cpp left {len(wheels)} wheels instead of one in {folder}.")

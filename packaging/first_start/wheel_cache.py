@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from first_start.llama_build import Backend, BuildPlan, build_environment
+from first_start.llama_build import SOURCES, Backend, BuildPlan, build_environment
 from first_start.machine import Machine
 
 _KEEP = 6
@@ -29,6 +29,7 @@ def build_key(version: str, plan: BuildPlan, machine: Machine, environment: Mapp
     parts = {
         "version": version,
         "cmake": build_environment(plan, environment)["CMAKE_ARGS"],
+        "sources": hashlib.sha256(SOURCES.read_bytes()).hexdigest(),
         "user": {name: environment[name] for name in _USER_FLAGS if environment.get(name)},
         "compiler": plan.compiler.version if plan.compiler else "",
         "system": [machine.system, machine.architecture, machine.libc],

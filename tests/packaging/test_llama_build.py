@@ -2,10 +2,19 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from first_start.amx import NO_AMX, Amx, flags_for, probe
-from first_start.llama_build import Backend, build_environment, describe_step, plan_build, without_gpu
+from first_start.llama_build import (
+    SOURCES,
+    Backend,
+    build_environment,
+    describe_step,
+    plan_build,
+    with_own_sources,
+    without_gpu,
+)
 from first_start.machine import Compiler, Family, Machine, find_compiler, parse_compiler, parse_cpu_flags
 
 GCC12 = Compiler("gcc", "g++", Family.GCC, 12, "gcc (Debian 12.2.0-14+deb12u1) 12.2.0")
@@ -92,6 +101,16 @@ def test_the_users_own_settings_come_last_and_flags_are_joined():
     assert "-DCMAKE_C_FLAGS=-g -mno-amx-tile -mno-amx-int8 -mno-amx-bf16" in arguments
     assert "-DCMAKE_CXX_FLAGS=-mno-amx-tile -mno-amx-int8 -mno-amx-bf16" in arguments
     assert (environment["CC"], environment["CXX"], environment["HOME"]) == ("gcc", "g++", "/h")
+
+
+def test_sources_are_changed_before_anything_else_is_said(monkeypatch):
+    folder = Path("/home/ada b/it's here/llama_sources.cmake")
+    monkeypatch.setattr("first_start.llama_build.SOURCES", folder)
+    for others in ("", "-DGGML_CUDA=off '-DX=a b'"):
+        arguments = shlex.split(with_own_sources({"CMAKE_ARGS": others})["CMAKE_ARGS"])
+        assert arguments == [f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={folder}", *shlex.split(others)]
+    assert with_own_sources({"HOME": "/h"})["HOME"] == "/h"
+    assert SOURCES.is_file()
 
 
 def test_the_builds_steps_are_read_from_its_output():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from first_start.amx import NO_AMX, Amx
-from first_start.llama_build import plan_build
+from first_start.llama_build import SOURCES, plan_build
 from first_start.machine import Compiler, Family, Machine
 from first_start.wheel_cache import WheelCache, build_key, cache_folder
 
@@ -31,6 +31,15 @@ KEY = build_key("0.3.36", PLAN, PC, {})
 )
 def test_whatever_makes_another_wheel_makes_another_key(other):
     assert other != KEY
+
+
+def test_other_changes_to_the_sources_make_another_wheel(tmp_path, monkeypatch):
+    changed = tmp_path / "llama_sources.cmake"
+    changed.write_bytes(SOURCES.read_bytes())
+    monkeypatch.setattr("first_start.wheel_cache.SOURCES", changed)
+    assert build_key("0.3.36", PLAN, PC, {}) == KEY, "wherever they are written down"
+    changed.write_bytes(SOURCES.read_bytes() + b"\n")
+    assert build_key("0.3.36", PLAN, PC, {}) != KEY
 
 
 def test_what_does_not_change_the_wheel_keeps_the_key():

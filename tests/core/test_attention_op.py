@@ -1,0 +1,88 @@
+"""llama.cpp's attention on the processor, which the set-up makes faster, still computes what it should."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.llama.system import PASSES_OVER_RUNS, features
+from tests.support.attention_op import Case, Numbers, by_ggml, by_numpy
+
+# Cells and scores are kept in 16 bits, and some processors compute with as many.
+CLOSE = 0.02
+LENGTHS = (32, 64, 80, 128)
+
+
+def numbers(seed: int, *shape: int) -> Numbers:
+    return np.random.default_rng(seed).standard_normal(shape, np.float32)
+
+
+def case(
+    length: int, n_rows: int, n_cells: int, visible: list[slice], seed: int = 1, *, has_sinks: bool = False
+) -> Case:
+    """Rows of 4 heads, of which two share keys; each sees the same cells, but for the last of them."""
+    is_visible = np.zeros((n_rows, n_cells), np.bool_)
+    for cells in visible:
+        is_visible[:, cells] = True
+    seen = np.flatnonzero(is_visible[0])
+    for row in range(n_rows - 1):
+        is_visible[row, seen[max(1, len(seen) - n_rows + 1 + row) :]] = False
+    query, keys, values = (
+        numbers(seed, 4, n_rows, length),
+        numbers(seed + 1, 2, n_cells, length),
+        numbers(seed + 2, 2, n_cells, length),
+    )
+    return Case(query, keys, values, is_visible, numbers(seed + 3, 4) if has_sinks else None)
+
+
+def test_the_build_passes_over_the_cells_of_other_texts_in_runs() -> None:
+    assert PASSES_OVER_RUNS in features()
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("n_rows", [1, 2, 5])
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("n_cells", "visible"),
+    [
+        (256, [slice(0, 256)]),
+        (256, [slice(7, 8)]),
+        (1024, [slice(0, 1)]),  # one row of 512 cells or more is shared out among the threads
+        (1024, [slice(1000, 1024)]),
+        (1024, [slice(1023, 1024)]),
+        (1024, [slice(300, 517)]),
+        (1024, [slice(3, 40), slice(41, 42), slice(700, 900)]),
+        (1024, [slice(5, 1024, 16)]),  # the cells of sixteen texts that came together
+        (768, [slice(0, 768)]),
+    ],
+)
+def test_a_text_among_others_is_attended_to_as_if_it_was_alone(
+    length: int, n_rows: int, n_threads: int, n_cells: int, visible: list[slice]
+) -> None:
+    one = case(length, n_rows, n_cells, visible)
+    np.testing.assert_allclose(by_ggml(one, n_threads), by_numpy(one), atol=CLOSE)
+
+
+@pytest.mark.parametrize("visible", [[slice(0, 9)], [slice(600, 640)], [slice(0, 768)]])
+@pytest.mark.parametrize("n_rows", [1, 3])
+@pytest.mark.parametrize("n_threads", [1, 2, 4])
+def test_sinks_count_once_wherever_the_text_lies(visible: list[slice], n_rows: int, n_threads: int) -> None:
+    one = case(64, n_rows, 768, visible, has_sinks=True)
+    np.testing.assert_allclose(by_ggml(one, n_threads), by_numpy(one), atol=CLOSE)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(LENGTHS),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.sampled_from((256, 512, 600, 1280)),
+    st.floats(0.002, 0.9),
+    st.integers(0, 1_000),
+)
+def test_any_cells_may_be_seen(length: int, n_rows: int, n_threads: int, n_cells: int, share: float, seed: int) -> None:
+    one = case(length, n_rows, n_cells, [slice(0, 1)], seed)
+    one.is_visible[:] |= np.random.default_rng(seed).random(one.is_visible.shape) < share
+    np.testing.assert_allclose(by_ggml(one, n_threads), by_numpy(one), atol=CLOSE)
