@@ -36,7 +36,9 @@ def test_the_first_start_sets_up_and_the_second_does_not(checkout):
     assert [call[4:] for call in checkout.calls] == [[*APP, "chat", "two words"]] * 2
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt", "packaging/bootstrap.py"])
+@pytest.mark.parametrize(
+    "name", ["pyproject.toml", "constraints.txt", "packaging/bootstrap.py", "packaging/first_start/llama_sources.cmake"]
+)
 def test_a_change_of_what_is_installed_sets_up_again(checkout, name):
     checkout.start()
     with (checkout.folder / name).open("a") as file:
