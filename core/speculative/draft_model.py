@@ -7,6 +7,7 @@ from collections.abc import Callable
 from collections.abc import Sequence as Series
 
 import numpy as np
+import numpy.typing as npt
 
 from core.branches import Branches
 from core.context_shape import MOST_SHADOWED
@@ -23,6 +24,9 @@ from core.speculative.drafter import Chain, Guess, Observation
 from core.speculative.tree import Tip, Tree
 from core.thread_control import ThreadControl
 from core.token_buffer import TokenBuffer
+
+# So many unread tokens of a text are read in one decode with what others draft; more take decodes of their own.
+_FEW = 8
 
 
 class _Lane:
@@ -118,22 +122,26 @@ class DraftModel:
         if not tips:
             return []
         began = self._clock()
-        rows = sum(self._read_up_to_here(tip.chain.sequence) for tip in tips if tip.node == PENDING)
+        rows, unread = self._read_what_is_far_behind(tips)
         self._batch.clear()
-        placed = [self._add(tip) for tip in tips]
-        n_rows = self._batch.n_tokens
+        outputs: list[tuple[Sequence, int] | None] = []
+        placed = [self._place(tip, unread, outputs) for tip in tips]
         if self._context.decode(self._batch) is not DecodeStatus.OK:
             self._start_over(tips)
             return [()] * len(tips)
         self._count(sum(_position(tip) for tip in tips), len(tips))
         self._context.synchronize()
-        logits = iter(self._context.logits(n_rows))
+        logits = self._context.logits(len(outputs))
+        new = iter([row for row, judged in zip(logits, outputs, strict=True) if judged is None])
         choose = self._chooser.choose
         found = [
-            choose(tip.chain.sequence, next(logits), _position(tip), width, _ahead(tip)) if is_placed else ()
+            choose(tip.chain.sequence, next(new), _position(tip), width, _ahead(tip)) if is_placed else ()
             for tip, is_placed in zip(tips, placed, strict=True)
         ]
-        self._observe(rows + n_rows, 0, self._clock() - began)
+        for row, judged in zip(logits, outputs, strict=True):
+            if judged is not None:
+                self._judge(*judged, row)
+        self._observe(rows + self._batch.n_tokens, 0, self._clock() - began)
         return found
 
     def settle(self, sequence: Sequence) -> None:
@@ -191,16 +199,63 @@ class DraftModel:
         assert sequence.slot is not None
         return self._lanes[sequence.slot.id]
 
-    def _read_up_to_here(self, sequence: Sequence) -> int:
-        """Evaluate all tokens of a sequence but the last; return how many rows that took."""
+    def _read_what_is_far_behind(self, tips: Series[Tip]) -> tuple[int, set[str]]:
+        """Leave at most a few tokens of each text unread, which can be read beside the tips themselves.
+
+        Return how many rows that took, and the ids of the requests of which something is left.
+        """
+        rows, unread = 0, set()
+        room = self._context.n_outputs - len(tips)
+        for tip in tips:
+            if tip.node != PENDING:
+                continue
+            sequence = tip.chain.sequence
+            n_unread = self._n_unread(sequence)
+            if n_unread > min(_FEW, room):
+                rows += self._read_up_to_here(sequence)
+            elif n_unread:
+                room -= n_unread
+                unread.add(sequence.id)
+        return rows, unread
+
+    def _place(self, tip: Tip, unread: set[str], outputs: list[tuple[Sequence, int] | None]) -> bool:
+        """Add a tip's row, behind what is unread of its text; False where it has no place.
+
+        ``outputs`` gets an item for each row with logits: None, or the sequence and position that it can be judged by.
+        """
+        sequence = tip.chain.sequence
+        if tip.node == PENDING and sequence.id in unread:
+            assert sequence.slot is not None
+            lane, tokens = self._lane(sequence), sequence.tokens.view
+            for position in range(len(lane.resident), len(tokens) - 1):
+                token = int(tokens[position])
+                if position >= sequence.n_prompt - 1:
+                    self._batch.add(token, position, sequence.slot.id)
+                    outputs.append((sequence, position))
+                else:
+                    self._batch.add_run(tokens[position : position + 1], position, sequence.slot.id, want_last=False)
+                lane.resident.append(token)
+        is_placed = self._add(tip)
+        if is_placed:
+            outputs.append(None)
+        return is_placed
+
+    def _n_unread(self, sequence: Sequence) -> int:
+        """Drop what is not a sequence's text; return how many of its tokens are to be read, the last one left out."""
         assert sequence.slot is not None
         slot, lane, tokens = sequence.slot.id, self._lane(sequence), sequence.tokens
         self.settle(sequence)
         n_known = min(lane.resident.common_prefix(tokens.view), len(tokens) - 1)
         if n_known < len(lane.resident):
             self._cut(slot, lane, n_known)
-        n_rows = len(tokens) - 1 - len(lane.resident)
-        while len(lane.resident) < len(tokens) - 1:
+        return len(tokens) - 1 - len(lane.resident)
+
+    def _read_up_to_here(self, sequence: Sequence) -> int:
+        """Evaluate all tokens of a sequence but the last; return how many rows that took."""
+        n_rows = self._n_unread(sequence)
+        assert sequence.slot is not None
+        slot, lane = sequence.slot.id, self._lane(sequence)
+        while len(lane.resident) < len(sequence.tokens) - 1:
             self._read_some(sequence, slot, lane)
         return n_rows
 
@@ -226,11 +281,12 @@ class DraftModel:
         self._context.synchronize()
         logits = self._context.logits(len(judged))
         for position, row in zip(judged, logits, strict=True):
-            guesses = self._chooser.choose(sequence, row, position + 1)
-            if not guesses:
-                continue
-            guess = guesses[0]
-            was_right = guess.token == int(tokens[position + 1])
+            self._judge(sequence, position, row)
+
+    def _judge(self, sequence: Sequence, position: int, row: npt.NDArray[np.float32]) -> None:
+        """Compare what the draft model says behind ``position`` with what came."""
+        for guess in self._chooser.choose(sequence, row, position + 1):
+            was_right = guess.token == int(sequence.tokens.view[position + 1])
             self._observations.append(Observation(sequence.id, guess.evidence, was_right))
 
     def _add(self, tip: Tip) -> bool:

@@ -34,6 +34,7 @@ from tests.support.engines import (
     EMBER_DRAFT,
     FOX,
     GREEDY_WITH_LOGPROBS,
+    SURE,
     Ledger,
     assert_same_up_to_a_near_tie,
     chat,
@@ -169,7 +170,7 @@ def test_second_choices_are_accepted_and_the_cache_goes_on_with_them(plain: Engi
 
 def test_a_tree_of_several_levels_is_verified_as_its_paths_are(plain: Engine) -> None:
     """A wrong token, its right sibling, and behind both whole branches: rows of three and more sequences."""
-    wanted = expected(plain, FOX, 30)
+    wanted = expected(plain, SURE, 30)
     answer = [token for token, _ in wanted]
 
     class Bush(Chain):
@@ -186,7 +187,7 @@ def test_a_tree_of_several_levels_is_verified_as_its_paths_are(plain: Engine) ->
         records.chain = lambda sequence, drafter: Bush(  # type: ignore[method-assign]
             sequence, drafter, records.by_id[sequence.id].acceptance[drafter.name]
         )
-        submit(engine, "only", FOX, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
+        submit(engine, "only", SURE, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
         ledger = step_by_step(engine, Ledger())
         assert engine.stats.n_accepted > 15
         assert engine.stats.n_steps < 12
