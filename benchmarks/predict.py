@@ -83,20 +83,20 @@ class Sample:
     observation: Observation
 
 
-def measure_family(members: Iterable[Member], seconds: float, n_threads: int) -> list[Sample]:
+def measure_family(members: Iterable[Member], probe: MachineProbe, seconds: float, n_threads: int) -> list[Sample]:
     """Make, time and remove each model."""
     samples: list[Sample] = []
     with tempfile.TemporaryDirectory() as folder:
         for member in members:
             path = make(Path(folder) / member.recipe.name, member.recipe)
-            samples += measure_member(member, path, seconds, n_threads)
+            samples += measure_member(member, path, probe, seconds, n_threads)
             path.unlink()
             rates = ", ".join(f"{1 / sample.seconds:.1f}" for sample in samples[-2:])
             say(f"{member.kind} {member.type} with {member.n_layers} layers: {rates} tokens/s")
     return samples
 
 
-def measure_member(member: Member, path: Path, seconds: float, n_threads: int) -> list[Sample]:
+def measure_member(member: Member, path: Path, probe: MachineProbe, seconds: float, n_threads: int) -> list[Sample]:
     """Time one model behind a few and behind many tokens."""
     facts = read_model(path)
     options = EngineOptions(str(path), n_ctx=_N_CTX, n_slots=1, n_threads=n_threads, n_gpu_layers=0, speculation="off")
@@ -106,17 +106,17 @@ def measure_member(member: Member, path: Path, seconds: float, n_threads: int) -
         for context, n_prompt in (("empty", _EMPTY), ("full", _FULL)):
             timings = [time_decoding(engine, n_prompt, seconds / _TIMINGS) for _ in range(_TIMINGS)]
             timing = min(timings, key=lambda one: one.seconds)
-            seen = Observation(amounts_of(facts, timing.n_past), timing.seconds)
+            seen = Observation(amounts_of(facts, timing.n_past, probe), timing.seconds)
             samples.append(Sample(member, context, timing.n_past, timing.seconds, facts.active_bytes_per_token, seen))
         return samples
     finally:
         engine.close()
 
 
-def amounts_of(facts: ModelFacts, n_past: int) -> Amounts:
+def amounts_of(facts: ModelFacts, n_past: int, probe: MachineProbe) -> Amounts:
     """Count what a token does on the processor."""
     placement = Placement.all_on(0, facts.n_layers)
-    return work(facts, placement, [_processor(None, None).traits], n_past=n_past)
+    return work(facts, placement, [_processor(None, probe).traits], n_past=n_past)
 
 
 def _processor(rate: float | None, probe: MachineProbe | None) -> MachineDevice:
@@ -129,7 +129,7 @@ def pair_runs(probe: MachineProbe) -> list[Observation]:
     """Return the runs of the bundled pair, made when the machine was probed."""
     facts = {path.name: read_model(path) for path in (EMBER, EMBER_DRAFT)}
     return [
-        Observation(amounts_of(facts[run.path], run.n_past), run.seconds)
+        Observation(amounts_of(facts[run.path], run.n_past, probe), run.seconds)
         for run in probe.timed
         if run.device == machine_probe.CPU
     ]
@@ -217,7 +217,7 @@ def measure(options: argparse.Namespace) -> Report:
         raise SystemExit(f"This machine could not be probed: {PROGRAM} doctor says what is wrong with llama.cpp.")
     members = [Member(kind, type_, n) for kind in KINDS for type_ in TYPES for n in options.layers]
     random.Random(options.seed).shuffle(members)
-    samples = measure_family(members, options.seconds, n_threads)
+    samples = measure_family(members, probe, options.seconds, n_threads)
     samples.sort(key=lambda s: (s.member.kind, s.member.type, s.member.n_layers, s.context))
     rows = rows_of(samples, predictors(rate, probe, samples))
     settings = {

@@ -38,7 +38,8 @@ class MachineDevice:
     @property
     def traits(self) -> DeviceTraits:
         """How work is counted on it."""
-        return DeviceTraits(self.name, reads_keys_per_head=self.is_cpu)
+        cache = self.probe.cache if self.probe is not None else 0.0
+        return DeviceTraits(self.name, reads_keys_per_head=self.is_cpu, cache=cache)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,14 @@ buffers that reorder them (``ggml_backend_dev_get_extra_bufts``).
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.llama.attention_probe import Heads, by_flash, by_products
 from core.llama.devices import Device
 from core.llama.library import declare, ggml
-from core.llama.op_timer import F16, OpTimer, P, Scratch, find_device, matrices, mul_mat
+from core.llama.op_timer import F16, F32, OpTimer, P, Scratch, find_device, matrices, mul_mat
 from models.ggml_types import BY_NAME, GgmlType
 from models.speed.probe import Probe
 
@@ -25,6 +26,10 @@ PROBED_CACHES = ("F16", "Q8_0", "Q4_0")
 _WIDTH = 2048
 _HEADS, _N_CELLS = Heads(8, 4, 128, 128), 1024
 _NODES, _FEW_ROWS = 512, 5
+# Where a cache ends is looked for with matrices of 4 MB: in steps of half a power of two, up to half a gigabyte. It
+# matters where few bytes are read so many times as fast as many.
+_NARROW, _MOST_SIZES, _CLIFF = 1024, 15, 1.25
+_FEW_OF_CACHE = 0.5
 _ROUNDS = 2
 _norm = declare(ggml, "ggml_rms_norm", P, P, P, ctypes.c_float)
 
@@ -37,10 +42,11 @@ def probe(device: Device, *, n_threads: int, n_bytes: int, seconds: float = 2.5)
     handle = find_device(device.name)
     if handle is None:
         return None
-    n_measured = _ROUNDS * (len(PROBED) + len(PROBED_CACHES) + 4)
+    n_measured = _ROUNDS * (2 * len(PROBED) + len(PROBED_CACHES) + 4) + _MOST_SIZES
     bench = _Bench(OpTimer(handle, device.kind.value, n_threads, seconds / n_measured))
     try:
-        return _best([bench.probe(n_bytes) for _ in range(_ROUNDS)])
+        cache = 0.0 if bench.timer.is_gpu else cache_size(bench.rates_by_size(n_bytes))
+        return _best([bench.probe(n_bytes, cache) for _ in range(_ROUNDS)])
     finally:
         bench.timer.close()
 
@@ -49,10 +55,29 @@ def _best(rounds: Sequence[Probe]) -> Probe | None:
     """The best of each: what disturbs a measurement only makes it slower, and seldom lasts until the next round."""
     weights: dict[str, float] = {}
     cached: dict[str, float] = {}
+    near: dict[str, float] = {}
     for one in rounds:
-        for best, rates in ((weights, one.weights), (cached, one.cached)):
+        for best, rates in ((weights, one.weights), (cached, one.cached), (near, one.near)):
             best |= {name: max(rate, best.get(name, 0.0)) for name, rate in rates.items()}
-    return Probe(weights, cached, min(o.node for o in rounds), min(o.row for o in rounds)) if weights else None
+    node, row = min(one.node for one in rounds), min(one.row for one in rounds)
+    return Probe(weights, cached, node, row, near, rounds[0].cache) if weights else None
+
+
+def cache_size(rates: Mapping[int, float]) -> float:
+    """Return how many bytes stay in a device's cache from one reading to the next, 0 where that makes no difference.
+
+    ``rates`` are bytes per second by the size of what is read again and again.
+    """
+    sizes = sorted(rates)
+    if not sizes:
+        return 0.0
+    near, far = max(rates.values()), rates[sizes[-1]]
+    if near < _CLIFF * far:
+        return 0.0
+    middle = math.sqrt(near * far)
+    # The first size that is slow; the cache ends somewhere between it and the one before.
+    first = next(index for index, size in enumerate(sizes) if all(rates[other] < middle for other in sizes[index:]))
+    return math.sqrt(sizes[first - 1] * sizes[first]) if first else 0.0
 
 
 class _Bench:
@@ -61,11 +86,26 @@ class _Bench:
     def __init__(self, timer: OpTimer) -> None:
         self.timer = timer
 
-    def probe(self, n_bytes: int) -> Probe:
-        """Measure everything once."""
+    def probe(self, n_bytes: int, cache: float) -> Probe:
+        """Measure everything once; with a ``cache``, also what few bytes take."""
         rates = {name: self.matrix_rate(BY_NAME[name.lower()], n_bytes) for name in PROBED}
+        few = int(cache * _FEW_OF_CACHE)
+        near = {name: self.matrix_rate(BY_NAME[name.lower()], few) for name in PROBED} if cache else {}
         caches = {name: self.cache_rate(BY_NAME[name.lower()], n_bytes) for name in PROBED_CACHES}
-        return Probe(_known(rates), _known(caches), self.node_seconds(), self.row_cost(n_bytes))
+        return Probe(_known(rates), _known(caches), self.node_seconds(), self.row_cost(n_bytes), _known(near), cache)
+
+    def rates_by_size(self, n_bytes: int) -> dict[int, float]:
+        """Bytes per second of matrices of more and more bytes, up to ``n_bytes``, of the type that is simplest."""
+        each = 4 * _NARROW * _NARROW
+        found: dict[int, float] = {}
+        for step in range(_MOST_SIZES):
+            count = round(2 ** (step / 2))
+            if count * each > n_bytes:
+                break
+            seconds = self.timer.time(matrices(F32, _NARROW, count), self.timer.plain)
+            if seconds:
+                found[count * each] = count * each / seconds
+        return found
 
     def matrix_rate(self, kind: GgmlType, n_bytes: int) -> float | None:
         """Bytes per second of matrices times one row, in the order of weights that llama.cpp would choose."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 # Trying things out may cost at most this share of the time that was spent decoding.
 _RISK_SHARE = 0.015
+# Beyond that, only what is worth so many times its price, and so many times more for each further such share.
+_CAUTION, _MORE_CAUTION, _MOST_CAUTION = 1.3, 2.0, 100.0
 # Accounts are of the recent past: old gains must not pay for long losses, nor old losses forbid what pays now.
 _MEMORY_SECONDS = 20.0
 # A step that took more than this many times the plain one met a suspended machine or a jump of the clock: drafting
 # never costs that much, and must not be forbidden for it.
-HICCUP = 20.0
+HICCUP = 8.0
 
 
 class Purse:
@@ -35,6 +37,16 @@ class Purse:
         ``chance`` is how often such a thing has turned out to be worth it.
         """
         return self._balance - seconds >= -chance * _RISK_SHARE * self._elapsed - self._credit
+
+    @property
+    def caution(self) -> float:
+        """How many times its price drafting must be worth: 1 while it has lost no more than may be risked.
+
+        What was believed to pay has not: steps with drafts may take longer here than their rows say, or tokens be right
+        less often than they seem. However wrong that belief is, caution grows until the loss stays where it is.
+        """
+        over = -self._balance / max(_RISK_SHARE * self._elapsed + self._credit, 1e-9)
+        return 1.0 if over <= 1.0 else min(_CAUTION * _MORE_CAUTION ** (over - 1.0), _MOST_CAUTION)
 
     def book(self, plain: float, spent: float) -> None:
         """Record a step that took ``spent`` seconds for tokens that plain decoding gives in ``plain`` seconds."""

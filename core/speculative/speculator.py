@@ -32,7 +32,6 @@ from core.speculative.tree import Forker, Tree
 
 # A chain whose chance has sunk below this cannot pay in any step.
 _HOPELESS = 0.02
-_CAUTION = 1.3
 # So many plain steps may be lost on trying a drafter out before anything was won.
 _CREDIT_STEPS = 2.0
 # What drafts are measured against must be known: after so many steps without a plain one, one is made.
@@ -171,9 +170,7 @@ class Speculator:
         # What a second is worth: the tokens that it brings at the speed that these texts have reached lately.
         records = self._records.by_id
         rate = sum([records[sequence.id].speedup for sequence in decoding]) / step_seconds(len(decoding))
-        if not self.purse.may_risk(0.0):
-            # What was believed to pay has not: from here on only what is clearly worth it.
-            rate *= _CAUTION
+        rate *= self.purse.caution
         patience = Patience([*decoding, *step.beside], step_seconds(n_rows))
         prices = Prices(n_rows, rate, step_seconds, step.room, step.n_branches, step.branch_seconds, patience)
         if awake:

@@ -15,7 +15,7 @@ from statistics import median
 
 from models.ggml_types import BY_NAME
 from models.speed.probe import Probe
-from models.speed.work import EXPERT_LAYER, LAYER, STATE, STEP, Amounts, cached, experts, weights
+from models.speed.work import EXPERT_LAYER, LAYER, STATE, STEP, Amounts, cached, experts, near, weights
 
 # Rate of a matrix times one row as a share of the measured bandwidth: what this probe found on processors with AVX2,
 # where unpacking small types takes longer than reading them.
@@ -79,6 +79,9 @@ def prior(key: str, *, is_cpu: bool, bandwidth: float | None, probe: Probe | Non
     for name, rate in rates.items():
         found[weights(name)] = Constant(1.0 / rate.bytes_per_second, rate.spread)
         found[experts(name)] = Constant(1.0 / rate.bytes_per_second, max(rate.spread, _GUESSED))
+        quick = max(probe.near.get(name, 0.0) if probe is not None else 0.0, rate.bytes_per_second)
+        found[near(weights(name))] = Constant(1.0 / quick, rate.spread)
+        found[near(experts(name))] = Constant(1.0 / quick, max(rate.spread, _GUESSED))
     for name in _CACHE_TYPES:
         measured = probe.cached.get(name) if probe is not None else None
         usual = rates["F16"].bytes_per_second / _USUAL_SHARE["F16"] * _USUAL_CACHED.get(name, _RARE_CACHED)

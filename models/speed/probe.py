@@ -16,17 +16,21 @@ class Probe:
 
     ``weights`` maps tensor types to bytes per second of a matrix times one row, ``cached`` KV types to bytes per second
     of attention. ``node`` is the seconds of an operation so small that it only costs being started, and ``row`` what
-    a further row adds to a step, as a share of a step of one row.
+    a further row adds to a step, as a share of a step of one row. ``cache`` is how many bytes of weights the device
+    finds in its own cache when they are read once more (0: none), ``near`` is ``weights`` for such few.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
     cached: Mapping[str, float] = field(default_factory=dict)
     node: float = 0.0
     row: float = 0.0
+    near: Mapping[str, float] = field(default_factory=dict)
+    cache: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        return {"weights": dict(self.weights), "cached": dict(self.cached), "node": self.node, "row": self.row}
+        rates = {"weights": dict(self.weights), "cached": dict(self.cached), "near": dict(self.near)}
+        return {**rates, "node": self.node, "row": self.row, "cache": self.cache}
 
 
 def probe_of(fields: object) -> Probe | None:
@@ -34,10 +38,10 @@ def probe_of(fields: object) -> Probe | None:
     if not isinstance(fields, dict):
         return None
     weights, cached = _rates(fields.get("weights")), _rates(fields.get("cached"))
-    node, row = fields.get("node"), fields.get("row")
-    if not weights or not _is_number(node) or not _is_number(row):
+    node, row, cache = fields.get("node"), fields.get("row"), fields.get("cache", 0.0)
+    if not weights or not _is_number(node) or not _is_number(row) or not _is_number(cache):
         return None
-    return Probe(weights, cached, node, row)
+    return Probe(weights, cached, node, row, _rates(fields.get("near")), cache)
 
 
 def _rates(value: object) -> dict[str, float]:

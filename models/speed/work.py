@@ -11,6 +11,9 @@ from models.model_facts import LayerCache, ModelFacts
 
 STEP, LAYER, EXPERT_LAYER, STATE = "step", "layer", "expert layer", "state"
 _STATE_BYTES = 4
+# What is read again and again stays in a cache that is a little larger, and nothing does in one that is too small: each
+# byte is thrown out for another before its turn comes. In between a part stays (sizes as shares of the cache's).
+_ALL_STAYS, _NONE_STAYS = 0.8, 1.4
 
 
 def weights(type_name: str) -> str:
@@ -21,6 +24,11 @@ def weights(type_name: str) -> str:
 def experts(type_name: str) -> str:
     """Name of the amount: bytes of chosen experts of this tensor type."""
     return f"experts {type_name.upper()}"
+
+
+def near(name: str) -> str:
+    """Name of the amount: what of another amount of bytes is found in the device's own cache."""
+    return f"near {name}"
 
 
 def cached(kv_type: str) -> str:
@@ -48,10 +56,14 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class DeviceTraits:
-    """``key`` names the device in what was measured; on a processor each head goes through the keys on its own."""
+    """``key`` names the device in what was measured; on a processor each head goes through the keys on its own.
+
+    ``cache`` is how many bytes of weights it finds in its own cache when they are read once more; 0: none are.
+    """
 
     key: str
     reads_keys_per_head: bool = True
+    cache: float = 0.0
 
 
 def work(
@@ -60,16 +72,25 @@ def work(
     """Amounts of one decoded token behind ``n_past`` others; names are "DEVICE: AMOUNT"."""
     share = facts.n_experts_used / facts.n_experts if facts.n_experts else 0.0
     done: list[dict[str, float]] = [defaultdict(float) for _ in devices]
+    # Tokens choose other experts: all of them are read again before long.
+    far = [_far_share(device, size) for device, size in zip(devices, _sizes(facts, placement, devices), strict=True)]
+
+    def read(where: int, name: str, n_bytes: float) -> None:
+        if far[where] > 0.0:
+            done[where][name] += n_bytes * far[where]
+        if far[where] < 1.0:
+            done[where][near(name)] += n_bytes * (1.0 - far[where])
+
     for layer, where, of_experts in zip(facts.weight_map.layers, placement.layers, placement.experts, strict=True):
         done[where][LAYER] += 1
         for type_name, n_bytes in layer.shared:
-            done[where][weights(type_name)] += n_bytes
+            read(where, weights(type_name), n_bytes)
         for type_name, n_bytes in layer.experts:
-            done[of_experts][experts(type_name)] += n_bytes * share
+            read(of_experts, experts(type_name), n_bytes * share)
         if layer.experts:
             done[of_experts][EXPERT_LAYER] += 1
     for type_name, n_bytes in facts.weight_map.output.shared:
-        done[placement.output][weights(type_name)] += n_bytes
+        read(placement.output, weights(type_name), n_bytes)
     for cache in facts.caches:
         if cache.layer < len(placement.layers):
             where = placement.layers[cache.layer]
@@ -83,6 +104,23 @@ def work(
         for device, amounts in zip(devices, done, strict=True)
         for name, amount in ({STEP: 1.0} | amounts if amounts else {}).items()
     }
+
+
+def _sizes(facts: ModelFacts, placement: Placement, devices: Sequence[DeviceTraits]) -> list[float]:
+    """Bytes of weights on each device, those of all experts included."""
+    sizes = [0.0] * len(devices)
+    for layer, where, of_experts in zip(facts.weight_map.layers, placement.layers, placement.experts, strict=True):
+        sizes[where] += sum(n_bytes for _, n_bytes in layer.shared)
+        sizes[of_experts] += layer.expert_bytes
+    sizes[placement.output] += sum(n_bytes for _, n_bytes in facts.weight_map.output.shared)
+    return sizes
+
+
+def _far_share(device: DeviceTraits, size: float) -> float:
+    """The share of weights of ``size`` bytes altogether that a device reads from its memory, and not from its cache."""
+    if not device.cache:
+        return 1.0
+    return min(max((size / device.cache - _ALL_STAYS) / (_NONE_STAYS - _ALL_STAYS), 0.0), 1.0)
 
 
 def _heads_per_key(facts: ModelFacts, cache: LayerCache) -> float:
