@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 from core.llama.attention_probe import Heads, by_flash, by_products
@@ -71,13 +72,12 @@ def cache_size(rates: Mapping[int, float]) -> float:
     sizes = sorted(rates)
     if not sizes:
         return 0.0
-    near, far = max(rates.values()), rates[sizes[-1]]
+    # The innermost caches are faster still, and hold next to nothing.
+    near, far = median(sorted(rates.values())[len(rates) // 2 :]), rates[sizes[-1]]
     if near < _CLIFF * far:
         return 0.0
     middle = math.sqrt(near * far)
-    # The first size that is slow; the cache ends somewhere between it and the one before.
-    first = next(index for index, size in enumerate(sizes) if all(rates[other] < middle for other in sizes[index:]))
-    return math.sqrt(sizes[first - 1] * sizes[first]) if first else 0.0
+    return float(max((size for size in sizes if rates[size] >= middle), default=0))
 
 
 class _Bench:

@@ -158,3 +158,47 @@ def test_a_probe_goes_through_json_and_nonsense_is_none():
         {"weights": {"Q4_0": 1}, "node": "x", "row": 0},
     ):
         assert probe_of(bad) is None
+
+
+def test_small_models_are_read_from_the_cache_and_large_ones_from_memory():
+    facts = read_model(EMBER)
+    placement = Placement.all_on(0, facts.n_layers)
+    size = sum(amount for name, amount in amounts().items() if ": weights" in name)
+
+    def near_share(cache: float) -> float:
+        found = work(facts, placement, [DeviceTraits("CPU", cache=cache)], n_past=0)
+        read = {name: amount for name, amount in found.items() if "weights" in name}
+        assert sum(read.values()) == pytest.approx(size)
+        return sum(amount for name, amount in read.items() if ": near weights" in name) / size
+
+    shares = [near_share(cache) for cache in (0.0, size / 2, size, 1.2 * size, 4 * size)]
+    assert shares == sorted(shares)
+    assert shares[:2] == [0.0, 0.0]
+    assert 0.0 < shares[2] < 1.0
+    assert shares[-1] == 1.0
+
+
+def test_all_experts_count_for_what_stays_in_the_cache():
+    facts = read_model(cached(Recipe(8, "Q8_0", 4, 1)))
+    whole = facts.weight_bytes
+    found = work(facts, Placement.all_on(0, facts.n_layers), [DeviceTraits("CPU", cache=whole / 2)], n_past=0)
+    assert not any("near" in name for name in found)
+
+
+def test_what_the_cache_holds_costs_what_the_probe_says_of_few_bytes():
+    probe = Probe(PROBE.weights, PROBE.cached, 1e-6, 0.4, {"Q8_0": 60e9, "Q4_0": 1e9}, 64e6)
+    known = before(probe)
+    assert known["CPU: near weights Q8_0"].seconds == pytest.approx(1 / 60e9)
+    assert known["CPU: near weights Q4_0"].seconds == pytest.approx(1 / 15e9), "never slower than from memory"
+    assert known["CPU: near weights Q6_K"].seconds == known["CPU: weights Q6_K"].seconds, "not probed"
+    assert before()["CPU: near weights Q8_0"].seconds == pytest.approx(1 / 20e9)
+    assert probe_of(probe.as_dict()) == probe
+
+
+def test_runs_of_small_models_say_little_of_large_ones():
+    """Those that stay in the cache run several times as fast as memory could feed them."""
+    probe = Probe(PROBE.weights, PROBE.cached, 1e-6, 0.4, {"Q8_0": 60e9}, 64e6)
+    small, large = {"CPU: near weights Q8_0": 10e6, "CPU: layer": 8.0}, {"CPU: weights Q8_0": 1e9, "CPU: layer": 8.0}
+    untaught = learn(before(probe), []).seconds(large)
+    taught = learn(before(probe), [Observation(small, 10e6 / 90e9 + 8 * 4e-5)] * 4).seconds(large)
+    assert taught == pytest.approx(untaught, rel=0.15)
