@@ -5,7 +5,7 @@ from __future__ import annotations
 # Trying things out may cost at most this share of the time that was spent decoding.
 _RISK_SHARE = 0.015
 # Beyond that, only what is worth so many times its price, and so many times more for each further such share.
-_CAUTION, _MORE_CAUTION, _MOST_CAUTION = 1.3, 2.0, 100.0
+_CAUTION, _MORE_CAUTION, _MOST_CAUTION = 1.3, 4.0, 100.0
 # Accounts are of the recent past: old gains must not pay for long losses, nor old losses forbid what pays now.
 _MEMORY_SECONDS = 20.0
 # A step that took more than this many times the plain one met a suspended machine or a jump of the clock: drafting
