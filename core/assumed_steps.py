@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.cost_model import Calibration
 from core.meter import ReadCost
+from core.options import EngineOptions
 
 # Bytes per second from memory: a start, which the first steps correct.
 _CPU_RATE, _GPU_RATE = 1e10, 3e11
@@ -11,6 +12,11 @@ _CPU_RATE, _GPU_RATE = 1e10, 3e11
 # processors compute as fast as they read. On a GPU rows are nearly free up to a few dozen.
 _CPU_SHARES = {1: 1.0, 2: 1.4, 4: 2.0, 8: 3.5, 16: 6.0, 64: 20.0}
 _GPU_SHARES = {1: 1.0, 16: 1.1, 64: 1.5}
+
+
+def assumed_for(options: EngineOptions, reads: ReadCost, n_gpu_layers: int) -> Calibration | None:
+    """Return what is assumed where ``options`` let nothing be measured, None where they do."""
+    return None if options.calibrates else assumed_steps(reads, is_on_gpu=n_gpu_layers > 0)
 
 
 def assumed_steps(reads: ReadCost, *, is_on_gpu: bool) -> Calibration:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from core.assumed_steps import assumed_steps
+from core.assumed_steps import assumed_for
 from core.calibration import cost_model_of, steps_key
 from core.cost_model import CostModel
 from core.errors import LoadFailed
@@ -178,6 +178,6 @@ def _cost(
     options = target.options
     conditions = (kind, options.devices, options.flash_attention, options.n_ubatch)
     key = steps_key(path, model, target.n_gpu_layers, target.threads, *conditions)
-    assumed = None if options.calibrates else assumed_steps(reads, is_on_gpu=target.n_gpu_layers > 0)
+    assumed = assumed_for(options, reads, target.n_gpu_layers)
     make_batch = partial(StateBatch, width=width)
     return cost_model_of(context, options.n_ubatch, target.measured, key, reads, make_batch, assumed=assumed)

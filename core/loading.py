@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from core.assumed_steps import assumed_steps
+from core.assumed_steps import assumed_for
 from core.attention_choice import choose_attention
 from core.bandwidth import remembered
 from core.cache_loading import make_slots
@@ -172,7 +172,7 @@ def _build(
         reads = ReadCost.of(facts, options.cache_type)
         # llama.cpp's flash attention on a processor passes over masked cells (ggml-cpu/ops.cpp).
         skips_masked = not n_gpu_layers and options.flash_attention != "off"
-        assumed = None if options.calibrates else assumed_steps(reads, is_on_gpu=n_gpu_layers > 0)
+        assumed = assumed_for(options, reads, n_gpu_layers)
         cost = cost_model_of(
             context, options.n_ubatch, measured, key, reads, skips_masked=skips_masked, assumed=assumed
         )
@@ -270,7 +270,7 @@ def _load_draft(target: Target, path: str) -> DraftModel:
     conditions = ("draft", options.devices, options.flash_attention, options.n_ubatch)
     key = steps_key(path, model, n_gpu_layers, threads, *conditions)
     reads = ReadCost.of(facts, "f16")
-    assumed = None if options.calibrates else assumed_steps(reads, is_on_gpu=n_gpu_layers > 0)
+    assumed = assumed_for(options, reads, n_gpu_layers)
     cost = cost_model_of(context, options.n_ubatch, target.measured, key, reads, assumed=assumed)
     return DraftModel(
         model,

@@ -131,16 +131,17 @@ class DraftModel:
             return [()] * len(tips)
         self._count(sum(_position(tip) for tip in tips), len(tips))
         self._context.synchronize()
-        logits = self._context.logits(len(outputs))
-        new = iter([row for row, judged in zip(logits, outputs, strict=True) if judged is None])
-        choose = self._chooser.choose
+        new = []
+        for row, judged in zip(self._context.logits(len(outputs)), outputs, strict=True):
+            if judged is None:
+                new.append(row)
+            else:
+                self._judge(*judged, row)
+        choose, rows_of_tips = self._chooser.choose, iter(new)
         found = [
-            choose(tip.chain.sequence, next(new), _position(tip), width, _ahead(tip)) if is_placed else ()
+            choose(tip.chain.sequence, next(rows_of_tips), _position(tip), width, _ahead(tip)) if is_placed else ()
             for tip, is_placed in zip(tips, placed, strict=True)
         ]
-        for row, judged in zip(logits, outputs, strict=True):
-            if judged is not None:
-                self._judge(*judged, row)
         self._observe(rows + self._batch.n_tokens, 0, self._clock() - began)
         return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from core.lane_targets import flow_target
@@ -43,19 +43,20 @@ class Patience:
         """Return the seconds that the step may take where it brings one token each to all but ``drafted``."""
         return min([seconds for name, seconds in self._limits.items() if name not in drafted], default=float("inf"))
 
-    def cut(self, count: int, hopes: Sequence[Hope], seconds: Callable[[int], float]) -> int:
+    def cut(self, count: int, hopes: Iterable[Hope], seconds: Callable[[int], float]) -> int:
         """Return the most of ``count`` drafted tokens that nobody waits too long for.
 
         ``hopes`` come in the order in which they are verified; the step takes ``seconds`` with so many of them.
         """
-        if seconds(count) <= self._least:
+        if not self._limits or seconds(count) <= self._least:
             return count
+        listed = list(hopes)[:count]
         expected: dict[str, float] = defaultdict(lambda: 1.0)
-        for name, chance in hopes[:count]:
+        for name, chance in listed:
             expected[name] += chance
         while count and not self._bears(seconds(count), expected):
             count -= 1
-            name, chance = hopes[count]
+            name, chance = listed[count]
             expected[name] -= chance
         return count
 

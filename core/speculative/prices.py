@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from core.speculative.patience import Hope, Patience
@@ -27,7 +28,7 @@ class Prices(NamedTuple):
     patience: Patience = _ENDLESS
     spent: float = 0.0
 
-    def bearable(self, count: int, hopes: Sequence[Hope]) -> int:
+    def bearable(self, count: int, hopes: Iterable[Hope]) -> int:
         """Return the most of ``count`` drafted tokens that nobody who shares the step waits too long for.
 
         ``hopes`` come in the order in which they are verified.
@@ -37,7 +38,7 @@ class Prices(NamedTuple):
     def within(self, seconds: float) -> Prices:
         """Return the prices of a step with room for only so many rows that it takes ``seconds`` at most."""
         fits, most = 0, self.room
-        if self.step_seconds(self.n_rows + most) <= seconds:
+        if math.isinf(seconds) or self.step_seconds(self.n_rows + most) <= seconds:
             return self
         while fits < most:
             middle = (fits + most + 1) // 2

@@ -30,7 +30,7 @@ def keep_what_pays(
     )[: max(prices.room, 0)]
     if not has_forked:
         count = best_cut([gain for _, _, _, gain in tokens], prices)
-        count = prices.bearable(count, [Hope(chain.sequence.id, reach) for reach, _, chain, _ in tokens[:count]])
+        count = prices.bearable(count, (Hope(chain.sequence.id, reach) for reach, _, chain, _ in tokens))
         sizes: dict[int, int] = {}
         for _, _, chain, _ in tokens[:count]:
             sizes[id(chain)] = sizes.get(id(chain), 0) + 1
@@ -40,7 +40,7 @@ def keep_what_pays(
     price = prices.rate * prices.branch_seconds
     nodes = branching([(chain, -node) for _, node, chain, _ in tokens], prices.n_branches, price)
     count = best_cut([worth for worth, _, _ in nodes], prices)
-    count = prices.bearable(count, [Hope(chain.sequence.id, chain.reach[node]) for _, chain, node in nodes[:count]])
+    count = prices.bearable(count, (Hope(chain.sequence.id, chain.reach[node]) for _, chain, node in nodes))
     keep(chains, [(chain, node) for _, chain, node in nodes[:count]])
 
 
@@ -61,8 +61,8 @@ def keep_evenly(
         left = promised - prices.rate * (prices.step_seconds(prices.n_rows + size * n_sequences) - least)
         if left > worth:
             depth, worth = size, left
-    hopes = [Hope(chain.sequence.id, chain.reach[place]) for place in range(depth) for chain in chains]
-    depth = prices.bearable(len(hopes), hopes) // max(len(chains), 1)
+    hopes = (Hope(chain.sequence.id, chain.reach[place]) for place in range(depth) for chain in chains)
+    depth = prices.bearable(depth * len(chains), hopes) // max(len(chains), 1)
     for chain in chains:
         chain.truncate(depth)
 

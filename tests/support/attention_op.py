@@ -10,15 +10,23 @@ import numpy as np
 import numpy.typing as npt
 
 from core.llama.library import declare, ggml
-from core.llama.op_timer import F16, F32, OpTimer, P, Scratch, attention, find_device
+from core.llama.op_timer import (
+    F16,
+    F32,
+    OpTimer,
+    P,
+    Scratch,
+    _allocate,
+    _expand,
+    _free_buffer,
+    _new_graph,
+    attention,
+    find_device,
+)
 
 _set = declare(ggml, "ggml_backend_tensor_set", None, P, P, ctypes.c_size_t, ctypes.c_size_t)
 _get = declare(ggml, "ggml_backend_tensor_get", None, P, P, ctypes.c_size_t, ctypes.c_size_t)
 _add_sinks = declare(ggml, "ggml_flash_attn_ext_add_sinks", None, P, P)
-_allocate = declare(ggml, "ggml_backend_alloc_ctx_tensors_from_buft", P, P, P)
-_free_buffer = declare(ggml, "ggml_backend_buffer_free", None, P)
-_new_graph = declare(ggml, "ggml_new_graph_custom", P, P, ctypes.c_size_t, ctypes.c_bool)
-_expand = declare(ggml, "ggml_build_forward_expand", None, P, P)
 
 Numbers = npt.NDArray[np.float32]
 
