@@ -13,9 +13,11 @@ from core.llama.heads import HeadKind, why_unavailable
 from core.llama.library import L
 from core.llama.log import silence
 
-# The feature of a build whose attention on the processor passes over the cells of other texts in runs
-# (packaging/first_start/llama_sources.cmake).
+# What packaging/first_start/llama_sources.cmake adds. The feature of a build whose attention on the processor passes over
+# the cells of other texts in runs.
 PASSES_OVER_RUNS = "SLIPSTREAM"
+# That of one which keeps the graphs of narrow batches.
+KEEPS_GRAPHS = "SLIPSTREAM_GRAPHS"
 
 
 @dataclass(frozen=True, slots=True)
