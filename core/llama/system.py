@@ -13,10 +13,10 @@ from core.llama.heads import HeadKind, why_unavailable
 from core.llama.library import L
 from core.llama.log import silence
 
-# What packaging/first_start/llama_sources.cmake adds. The feature of a build whose attention on the processor passes over
-# the cells of other texts in runs.
+# Features that packaging/first_start/llama_sources.cmake adds. A build whose attention on the processor passes over the
+# cells of other texts in runs has this one.
 PASSES_OVER_RUNS = "SLIPSTREAM"
-# That of one which keeps the graphs of narrow batches.
+# And this one that keeps the graphs of narrow batches.
 KEEPS_GRAPHS = "SLIPSTREAM_GRAPHS"
 
 

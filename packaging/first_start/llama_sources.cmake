@@ -1,5 +1,5 @@
-# Makes llama.cpp faster on a processor, without changing what it computes. Sources are changed before they are compiled:
-# CMAKE_PROJECT_llama_cpp_INCLUDE has this file included at the end of llama-cpp-python's project().
+# Makes llama.cpp faster on a processor, without changing what it computes. Sources are changed before they are
+# compiled: CMAKE_PROJECT_llama_cpp_INCLUDE has this file included at the end of llama-cpp-python's project().
 #
 # Attention
 # - Cells of other texts are passed over in runs instead of one by one. In a KV cache that all texts share, most cells
@@ -11,8 +11,10 @@
 # Graphs
 # - The compute graph of a batch is built anew whenever its number of rows is not that of the batch before: about half a
 #   microsecond for each node, a tenth of a step of 60 small layers, and as long as the step itself for 200. Which is
-#   nearly always where drafts are as long as they pay. The graphs of the eight widths used last are kept, up to 32 rows,
-#   each with a scheduler and so with compute buffers of its own. Only where the processor computes alone.
+#   nearly always where drafts are as long as they pay. The graphs of the eight widths used last are kept, up to 32
+#   rows, each with a scheduler and so with compute buffers of its own; together they have a quarter of the rows that the
+#   context has buffers for. Only where the processor computes alone, and not on Windows, where the memory that a
+#   scheduler asks for and never uses counts as used.
 #
 # Either all of it is changed or, where a text is not found exactly once, nothing. A build that has it says so among the
 # features of the processor.
@@ -37,7 +39,8 @@ set(slipstream_ops_file "${slipstream_root}/ggml/src/ggml-cpu/ops.cpp")
 set(slipstream_backend_file "${slipstream_root}/ggml/src/ggml-cpu/ggml-cpu.cpp")
 set(slipstream_members_file "${slipstream_root}/src/llama-context.h")
 set(slipstream_context_file "${slipstream_root}/src/llama-context.cpp")
-set(slipstream_names mappings ops backend members context)
+# The backend says what a build has: it is written last.
+set(slipstream_names mappings ops members context backend)
 foreach(name IN LISTS slipstream_names)
     if(NOT EXISTS "${slipstream_${name}_file}")
         message(WARNING "Slipstream: llama.cpp's sources stay as they are, there is no ${slipstream_${name}_file}")
@@ -45,6 +48,10 @@ foreach(name IN LISTS slipstream_names)
     endif()
     file(READ "${slipstream_${name}_file}" slipstream_${name})
 endforeach()
+if(slipstream_backend MATCHES "SLIPSTREAM_GRAPHS")
+    message(STATUS "Slipstream: llama.cpp's sources were changed before")
+    return()
+endif()
 
 # -- attention --------------------------------------------------------------------------------------------------------
 
@@ -156,6 +163,7 @@ slipstream_replace(slipstream_members [==[
     // is in the members above, and what they held before it in its place here.
     struct slipstream_graph {
         uint32_t n_tokens  = 0;
+        uint32_t n_widest  = 0; // its buffers do not shrink
         uint64_t last_used = 0;
 
         ggml_backend_sched_ptr              sched;
@@ -164,9 +172,12 @@ slipstream_replace(slipstream_members [==[
     };
 
     std::array<slipstream_graph, 8> slipstream_graphs;
-    slipstream_graph *              slipstream_current = nullptr;
-    uint64_t                        slipstream_n_used  = 0;
+    slipstream_graph *              slipstream_current   = nullptr;
+    uint64_t                        slipstream_n_used    = 0;
+    size_t                          slipstream_max_nodes = 0;
+    bool                            slipstream_has_room  = true;
 
+    bool slipstream_keeps(uint32_t n_tokens) const;
     void slipstream_swap(slipstream_graph & other);
     void slipstream_use_graph(uint32_t n_tokens);
     void slipstream_drop_graphs();
@@ -177,6 +188,19 @@ slipstream_replace(slipstream_members [==[
 slipstream_replace(slipstream_context [==[
 llm_graph_result * llama_context::process_ubatch(const llama_ubatch & ubatch, llm_graph_type gtype, llama_memory_context_i * mctx, ggml_status & ret) {
 ]==] [==[
+// Slipstream: whether graphs for so many tokens are kept.
+bool llama_context::slipstream_keeps(uint32_t n_tokens) const {
+#if defined(_WIN32)
+    GGML_UNUSED(n_tokens);
+    return false;
+#else
+    // Samplers write into the tensors of the graph built last, and what warms up has graphs that nothing else has.
+    const bool is_plain = sampling.samplers.empty() && !cparams.warmup && !cparams.cb_eval && !opt_ctx;
+    const bool is_alone = backends.size() == 1 && backend_cpu && slipstream_has_room && !graph_reuse_disable;
+    return n_tokens <= std::min(32u, cparams.n_ubatch/4) && is_alone && is_plain;
+#endif
+}
+
 // Slipstream: exchange what is in use for what is kept in a place.
 void llama_context::slipstream_swap(slipstream_graph & other) {
     std::swap(sched,              other.sched);
@@ -184,13 +208,10 @@ void llama_context::slipstream_swap(slipstream_graph & other) {
     std::swap(gf_res_prev_active, other.gf_res_prev_active);
 }
 
-// Slipstream: use the graph kept for so many tokens, or the context's own for wide batches.
+// Slipstream: use the graph kept for so many tokens, or the context's own.
 void llama_context::slipstream_use_graph(uint32_t n_tokens) {
-    const uint32_t n_most   = 32;
-    const bool     is_alone = backends.size() == 1 && backend_cpu;
-
     slipstream_graph * wanted = nullptr;
-    if (n_tokens <= n_most && is_alone && !opt_ctx && !cparams.cb_eval && !graph_reuse_disable) {
+    if (slipstream_keeps(n_tokens)) {
         wanted = &slipstream_graphs[0];
         for (auto & graph : slipstream_graphs) {
             if (graph.n_tokens == n_tokens) {
@@ -202,6 +223,7 @@ void llama_context::slipstream_use_graph(uint32_t n_tokens) {
             }
         }
         wanted->n_tokens  = n_tokens;
+        wanted->n_widest  = std::max(wanted->n_widest, n_tokens);
         wanted->last_used = ++slipstream_n_used;
     }
     if (wanted == slipstream_current) {
@@ -215,9 +237,23 @@ void llama_context::slipstream_use_graph(uint32_t n_tokens) {
         return;
     }
     slipstream_swap(*wanted);
+    while (true) {
+        uint32_t           n_rows = 0;
+        slipstream_graph * oldest = nullptr;
+        for (auto & graph : slipstream_graphs) {
+            n_rows += graph.n_widest;
+            if (&graph != wanted && graph.sched && (!oldest || graph.last_used < oldest->last_used)) {
+                oldest = &graph;
+            }
+        }
+        if (!oldest || n_rows <= cparams.n_ubatch/4) {
+            break;
+        }
+        *oldest = {};
+    }
     if (!sched) {
         sched.reset(ggml_backend_sched_new(backend_ptrs.data(), backend_buft.data(), backend_ptrs.size(),
-                    gf_res_reserve->get_max_nodes(), false, cparams.op_offload));
+                    slipstream_max_nodes, false, cparams.op_offload));
     }
 }
 
@@ -239,10 +275,38 @@ slipstream_replace(slipstream_context [==[
     auto * res = get_gf_res_prev();
     auto * gf  = res->get_gf();
 ]==] [==[
-    slipstream_use_graph(ubatch.n_tokens);
+    slipstream_use_graph(mctx ? ubatch.n_tokens : UINT32_MAX);
 
     auto * res = get_gf_res_prev();
     auto * gf  = res->get_gf();
+]==])
+
+# A graph that is kept asks for memory when its width first comes; the context's own has all that it needs. A scheduler
+# that failed once must not be asked again.
+slipstream_replace(slipstream_context [==[
+            LLAMA_LOG_ERROR("%s: failed to allocate graph\n", __func__);
+            ret = GGML_STATUS_ALLOC_FAILED;
+]==] [==[
+            LLAMA_LOG_ERROR("%s: failed to allocate graph\n", __func__);
+            if (slipstream_current) {
+                slipstream_drop_graphs();
+                slipstream_has_room = false;
+            }
+            ret = GGML_STATUS_ALLOC_FAILED;
+]==])
+
+# Schedulers and graphs for all that a narrow batch can need; the context's own are for the widest.
+slipstream_replace(slipstream_context [==[
+        res.reset(new llm_graph_result(gf_res_reserve->get_max_nodes()));
+]==] [==[
+        res.reset(new llm_graph_result(slipstream_current ? slipstream_max_nodes : gf_res_reserve->get_max_nodes()));
+]==])
+slipstream_replace(slipstream_context [==[
+        const bool diff = n_nodes_pp != n_nodes_tg || n_splits_pp != n_splits_tg ||
+]==] [==[
+        slipstream_max_nodes = std::min<size_t>(max_nodes, 2*std::max(n_nodes_pp, n_nodes_tg) + 1024);
+
+        const bool diff = n_nodes_pp != n_nodes_tg || n_splits_pp != n_splits_tg ||
 ]==])
 
 # The destructor looks at the size of the context's own buffers.

@@ -26,7 +26,7 @@ N_SEQUENCES, N_CELLS, WIDEST = 3, 512, 40
 
 
 @contextmanager
-def opened(path: Path, *, builds_each: bool = False) -> Iterator[Context]:
+def opened(path: Path, n_ubatch: int = 512, *, builds_each: bool = False) -> Iterator[Context]:
     before = os.environ.pop(SWITCH, None)
     if builds_each:
         os.environ[SWITCH] = "1"
@@ -37,8 +37,8 @@ def opened(path: Path, *, builds_each: bool = False) -> Iterator[Context]:
                 n_cells=N_CELLS,
                 n_sequences=N_SEQUENCES,
                 n_outputs=WIDEST,
-                n_batch=128,
-                n_ubatch=128,
+                n_batch=n_ubatch,
+                n_ubatch=n_ubatch,
                 n_threads=2,
             )
             with closing(context):
@@ -54,7 +54,7 @@ class Texts:
 
     def __init__(self, context: Context, seed: int = 1) -> None:
         self.context = context
-        self._batch = Batch(128)
+        self._batch = Batch(WIDEST)
         self._sizes = [0] * N_SEQUENCES
         self._random = random.Random(seed)
 
@@ -158,6 +158,25 @@ def test_the_graphs_of_the_widths_used_last_are_kept() -> None:
         assert texts.n_kept - before == 2
         texts.grow({0: 1})
         assert texts.n_kept - before == 2
+
+
+def test_kept_graphs_have_a_quarter_of_the_rows_of_the_context() -> None:
+    with opened(EMBER, n_ubatch=64) as context:
+        texts = Texts(context)
+        for n_rows in (10, 6, 10, 6):
+            texts.grow({0: n_rows})
+        assert texts.n_kept == 2
+        texts.grow({0: 7})  # in place of 10, which was not used for longest
+        texts.grow({0: 6})
+        assert texts.n_kept == 3
+        texts.grow({0: 10})
+        assert texts.n_kept == 3
+        before = texts.n_kept
+        for n_rows in (17, 18, 17, 18):  # more than a quarter
+            texts.grow({0: n_rows})
+        assert texts.n_kept == before
+        texts.grow({0: 10})
+        assert texts.n_kept - before == 1
 
 
 def test_a_cache_that_moves_its_cells_leaves_no_graph_behind() -> None:
