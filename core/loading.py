@@ -47,6 +47,7 @@ from core.thread_control import thread_control
 from models import figures
 from models.model_facts import ModelFacts
 from models.pairing.vocabulary import why_not
+from models.speed.peak import peak_of
 
 _log = logging.getLogger(__name__)
 # Rows at which the threads of each kind of step are measured.
@@ -70,7 +71,8 @@ def load_engine(
     facts = read_facts(options.model_path)
     gpus = usable_gpus(options)
     notices = why_left_out(facts, options)
-    found = fit(facts, options, machine_with(gpus, cache_folder), compute_bytes)
+    machine = machine_with(gpus, cache_folder)
+    found = fit(facts, options, machine, compute_bytes)
     options, n_gpu_layers, size = found.options, found.n_gpu_layers, found.size
     notices += found.notices
     if measured is None:
@@ -97,7 +99,7 @@ def load_engine(
             without = replace(options, draft_path=None)
             engine, threads = _build(model, facts, without, size, n_gpu_layers, measured, cache_folder)
             draft_path = ""
-        engine.meter.peak = _known_peak(cache_folder) if not n_gpu_layers else None
+        engine.meter.peak = peak_of(facts, found.placement, machine) if n_gpu_layers else _known_peak(cache_folder)
     except BaseException:
         model.close()
         raise
@@ -169,7 +171,7 @@ def _build(
         context.set_threads(threads.decode, threads.few, threads.many)
         conditions = (options.devices, options.flash_attention, options.cache_type, options.n_ubatch, options.n_cpu_moe)
         key = steps_key(options.model_path, model, n_gpu_layers, threads, *conditions)
-        reads = ReadCost.of(facts, options.cache_type)
+        reads = ReadCost.of(facts, options.cache_type, shape.n_ubatch)
         # llama.cpp's flash attention on a processor passes over masked cells (ggml-cpu/ops.cpp).
         skips_masked = not n_gpu_layers and options.flash_attention != "off"
         assumed = assumed_for(options, reads, n_gpu_layers)

@@ -21,6 +21,7 @@ from models.gguf_errors import GgufError
 from models.machine import Machine
 from models.memory import USABLE_SHARE, MemoryNeed, free_memory
 from models.model_facts import ModelFacts, read_model
+from models.speed.work import Placement
 
 ALL_LAYERS = -1
 Compute = Callable[[EngineOptions], int | None]
@@ -31,12 +32,14 @@ Compute = Callable[[EngineOptions], int | None]
 class Fit:
     """How a model is loaded: ``options`` with all that was left to be chosen, and without a draft that has no room.
 
-    ``n_gpu_layers`` -1 is all of them. ``notices`` are sentences about what was chosen, and left out.
+    ``n_gpu_layers`` -1 is all of them, ``placement`` says what lies where. ``notices`` are sentences about what was
+    chosen, and left out.
     """
 
     options: EngineOptions
     n_gpu_layers: int
     size: ContextSize
+    placement: Placement
     notices: tuple[str, ...] = ()
 
 
@@ -72,7 +75,7 @@ def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: Co
         notices = (f"{name} does not draft: with it there is too little memory. {why}", *notices)
         found = replace(found, draft_path=None)
     n_gpu_layers = ALL_LAYERS if plan.setting.n_gpu_layers > facts.n_layers else plan.setting.n_gpu_layers
-    return Fit(found, n_gpu_layers, _size(facts, options, machine, wanted, plan), notices)
+    return Fit(found, n_gpu_layers, _size(facts, options, machine, wanted, plan), plan.placement, notices)
 
 
 def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = None) -> ContextSize:

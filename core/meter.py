@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from core.account import Account
 from core.cost_model import CostModel
-from core.options import DEFAULT_KV_TYPE
+from core.options import DEFAULT_KV_TYPE, DEFAULT_UBATCH
 from core.planner import Plan
 from core.snapshot import Bound, LaneCount, Snapshot
 from core.state_snapshots import STATE_BYTES
@@ -29,7 +29,8 @@ class ReadCost:
     """Bytes that one model reads in a step: ``weights`` by the number of rows, ``cell`` for each cached token.
 
     ``state`` is the recurrent state of one sequence. Layers with a sliding window read ``cell_in_window`` for each of
-    the last ``window`` tokens.
+    the last ``window`` tokens. More than ``n_ubatch`` rows are evaluated that many at a time, with all weights each
+    time.
     """
 
     weights: WeightBytes
@@ -37,14 +38,15 @@ class ReadCost:
     state: int = 0
     window: int = 0
     cell_in_window: int = 0
+    n_ubatch: int = DEFAULT_UBATCH
 
     @classmethod
-    def of(cls, facts: ModelFacts, kv_type: str) -> ReadCost:
+    def of(cls, facts: ModelFacts, kv_type: str, n_ubatch: int = DEFAULT_UBATCH) -> ReadCost:
         """Return the cost of a model with a KV cache of ``kv_type``."""
         cell = facts.kv_bytes_per_further_token(kv_type, kv_type)
         in_window = facts.kv_bytes_per_token(kv_type, kv_type) - cell
         state = facts.state_elements * STATE_BYTES
-        return cls(facts.active_weights, cell, state, facts.window, in_window)
+        return cls(facts.active_weights, cell, state, facts.window, in_window, n_ubatch)
 
     @classmethod
     def of_mtp_head(cls, facts: ModelFacts, kv_type: str) -> ReadCost:
@@ -59,7 +61,14 @@ class ReadCost:
 
     def step(self, n_rows: int, n_cells: int, n_sequences: int = 1) -> int:
         """Return the bytes of a step; ``n_cells`` counts the cells of each sequence once, however many rows it has."""
-        n_bytes = self.weights.read_by(n_rows) + self.cell * n_cells + self.state * n_sequences
+        weights = self.weights.read_by(min(n_rows, self.n_ubatch))
+        if n_rows > self.n_ubatch:
+            n_full, rest = divmod(n_rows, self.n_ubatch)
+            weights = n_full * weights + (self.weights.read_by(rest) if rest else 0)
+            # The rows of each pass attend to what was there before and to all of the passes before it.
+            n_past = n_cells - n_rows
+            n_cells = n_full * n_past + self.n_ubatch * n_full * (n_full + 1) // 2 + (n_past + n_rows if rest else 0)
+        n_bytes = weights + self.cell * n_cells + self.state * n_sequences
         return n_bytes + self.cell_in_window * min(n_cells, self.window * n_sequences) if self.window else n_bytes
 
 

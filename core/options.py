@@ -9,6 +9,7 @@ from core.errors import BadOption
 
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 DEFAULT_KV_TYPE: KvType = "f16"
+DEFAULT_UBATCH = 512
 FlashAttention = Literal["auto", "on", "off"]
 Speculation = Literal["auto", "draft", "off"]
 MAX_SLOTS = 64
@@ -47,7 +48,7 @@ class EngineOptions:
     n_cells: int | None = None
     n_slots: int = 4
     n_batch: int = 2048
-    n_ubatch: int = 512
+    n_ubatch: int = DEFAULT_UBATCH
     n_threads: int | None = None
     n_gpu_layers: int | None = None
     n_cpu_moe: int | None = None

@@ -122,6 +122,15 @@ class TestBytes:
         assert reading.n_bytes == WEIGHTS + (101 + 301) * 1_000
         assert (reading.n_rows, reading.n_sequences, reading.n_prefill) == (2, 2, 0)
 
+    def test_a_long_prompt_reads_weights_and_cells_once_for_each_pass(self) -> None:
+        reads = ReadCost(WeightBytes(WEIGHTS, 0, 1, 0), cell=1_000, n_ubatch=512)
+        assert reads.step(512, 600) == WEIGHTS + 600 * 1_000
+        # Behind 88 tokens: 600 cells are there in the first pass, 1,112 in the second and 1,288 in the third.
+        assert reads.step(1_200, 1_288) == 3 * WEIGHTS + (600 + 1_112 + 1_288) * 1_000
+        assert reads.step(1_024, 1_112) == 2 * WEIGHTS + (600 + 1_112) * 1_000
+        experts = ReadCost(WeightBytes(0, WEIGHTS, 8, 2), cell=0, n_ubatch=4)
+        assert experts.step(6, 6) == experts.step(4, 4) + experts.step(2, 2)
+
     def test_drafted_rows_read_the_cells_of_their_sequence_once(self) -> None:
         reading = meter().read(plan((100, 1, 4)), 0.01, 0.002, draft_bytes=5_000)
         assert reading.n_bytes == WEIGHTS + 105 * 1_000 + 5_000
