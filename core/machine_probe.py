@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ FILE_NAME = "probe.json"
 CPU = "CPU"
 _CHILD_SECONDS = 120
 _MOST_CHARACTERS = 1 << 20
+# Raised when something further is measured: what an older program left out is not 0.
+_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def measure(models: tuple[Path, ...]) -> MachineProbe | None:
 
 
 def remembered(folder: Path, machine: Machine) -> MachineProbe | None:
-    """Return what was measured on this machine before, or None."""
+    """Return what was measured on this machine before by this version of the program, or None."""
     try:
         with open(folder / FILE_NAME, encoding="utf-8") as file:
             known = _parse(file.read(_MOST_CHARACTERS))
@@ -75,12 +78,19 @@ def as_dict(found: MachineProbe) -> dict[str, Any]:
     """Return a measurement as JSON has it."""
     devices = {name: probe.as_dict() for name, probe in found.devices.items()}
     timed = [asdict(model) for model in found.timed]
-    return {"cpu": found.cpu, "ram": found.ram, "devices": devices, "timed": timed}
+    return {"program": _program(), "cpu": found.cpu, "ram": found.ram, "devices": devices, "timed": timed}
+
+
+def _program() -> str:
+    """What measures: other kernels have other rates."""
+    return f"{_FORMAT}, llama-cpp-python {version('llama-cpp-python')}"
 
 
 def _parse(text: str) -> MachineProbe | None:
     try:
         fields = json.loads(text)
+        if fields["program"] != _program():
+            return None
         probes = {str(name): probe_of(value) for name, value in fields["devices"].items()}
         timed = tuple(
             TimedModel(str(each["path"]), str(each["device"]), int(each["n_past"]), float(each["seconds"]))

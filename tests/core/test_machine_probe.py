@@ -59,6 +59,15 @@ def test_another_machine_remembers_nothing(tmp_path: Path) -> None:
     assert machine_probe.remembered(tmp_path, dataclasses.replace(HERE, cpu="Another")) is None
 
 
+@pytest.mark.parametrize("program", [None, "1, llama-cpp-python 0.3.1"])
+def test_what_another_version_measured_is_measured_again(tmp_path: Path, program: str | None) -> None:
+    machine_probe.remember(tmp_path, FOUND)
+    fields = json.loads((tmp_path / FILE_NAME).read_text())
+    del fields["program"]
+    (tmp_path / FILE_NAME).write_text(json.dumps(fields | ({"program": program} if program else {})))
+    assert machine_probe.remembered(tmp_path, HERE) is None
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"cpu": "x", "ram": 1, "devices": 5, "timed": []}', "[" * 9999])
 def test_a_damaged_file_counts_as_none(tmp_path: Path, content: str) -> None:
     (tmp_path / FILE_NAME).write_text(content)
