@@ -31,12 +31,14 @@ _NODES, _FEW_ROWS = 512, 5
 # matters where few bytes are read so many times as fast as many.
 _NARROW, _MOST_SIZES, _CLIFF = 1024, 15, 1.25
 _FEW_OF_CACHE = 0.5
+# Of so many times what a cache holds nothing stays in it; to fill more matrices than that takes most of the time.
+_BEYOND_CACHE, _LEAST_BYTES = 3, 128 << 20
 _ROUNDS = 2
 _norm = declare(ggml, "ggml_rms_norm", P, P, P, ctypes.c_float)
 
 
 def probe(device: Device, *, n_threads: int, n_bytes: int, seconds: float = 2.5) -> Probe | None:
-    """Measure one device in about ``seconds``, each type on about ``n_bytes`` of matrices; None where it cannot.
+    """Measure one device in about ``seconds``, each type on up to ``n_bytes`` of matrices; None where it cannot.
 
     Call it in a process of its own: what a backend does not like ends the process.
     """
@@ -47,7 +49,8 @@ def probe(device: Device, *, n_threads: int, n_bytes: int, seconds: float = 2.5)
     bench = _Bench(OpTimer(handle, device.kind.value, n_threads, seconds / n_measured))
     try:
         cache = 0.0 if bench.timer.is_gpu else cache_size(bench.rates_by_size(n_bytes))
-        return _best([bench.probe(n_bytes, cache) for _ in range(_ROUNDS)])
+        enough = min(n_bytes, max(_LEAST_BYTES, int(_BEYOND_CACHE * cache))) if cache else n_bytes
+        return _best([bench.probe(enough, cache) for _ in range(_ROUNDS)])
     finally:
         bench.timer.close()
 
