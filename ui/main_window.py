@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from PySide6.QtCore import QPoint, QSettings, QSize, Qt
 from PySide6.QtGui import QAction, QActionGroup, QCloseEvent, QKeySequence, QResizeEvent, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStackedWidget, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
 from ui.api import Api, ServerState
 from ui.appearance import Appearance, Choice
@@ -29,6 +29,7 @@ from ui.library.library_link import LibraryLink
 from ui.library.library_page import LibraryPage
 from ui.rail import Rail
 from ui.server_watch import ServerWatch
+from ui.speed_bar.speed_bar import SpeedBar
 from ui.tab_order import move_focus
 from ui.text_size import PERCENTS, USUAL, read_percent, step
 from ui.theme import NARROW, Palette
@@ -38,7 +39,7 @@ _T = TypeVar("_T")
 
 
 class MainWindow(QMainWindow):
-    """A rail at the edge; chats, the open one and its settings, or the library."""
+    """A rail at the edge; chats, the open one and its settings, or the library; the gauges below all of them."""
 
     def __init__(
         self, api: Api, appearance: Appearance, chats_file: Path, settings_file: Path, library_process: ChildProcess
@@ -58,6 +59,7 @@ class MainWindow(QMainWindow):
         self.page = ChatPage(self.desk, self.watch, self.tools)
         self.tuning = TuningPanel()
         self.rail = Rail()
+        self.speed_bar = SpeedBar()
         self.link = LibraryLink(library_process, self)
         self.library: LibraryPage | None = None  # made when it is first wanted
         self._chat, self._pages = QWidget(), QStackedWidget()
@@ -80,15 +82,19 @@ class MainWindow(QMainWindow):
         row.addWidget(self.page, 1)
         row.addWidget(self.tuning)
         self._pages.addWidget(self._chat)
+        beside = QHBoxLayout()
+        beside.setSpacing(0)
+        beside.addWidget(self.rail)
+        beside.addWidget(self._pages, 1)
         middle = QWidget()
-        whole = QHBoxLayout(middle)
+        whole = QVBoxLayout(middle)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.setSpacing(0)
-        whole.addWidget(self.rail)
-        whole.addWidget(self._pages, 1)
+        whole.addLayout(beside, 1)
+        whole.addWidget(self.speed_bar)
         self.setCentralWidget(middle)
         self.tuning.hide()
-        self.rail.foot.addWidget(self.theme_button)
+        self.rail.foot.addWidget(self.theme_button, 0, Qt.AlignmentFlag.AlignHCenter)
         self.rail.show_page("chat")
 
     def _connect_signals(self) -> None:
@@ -111,6 +117,7 @@ class MainWindow(QMainWindow):
         self.page.composer.sent.connect(lambda text: self.tuning.take_typed())
         self.theme_button.clicked.connect(self._show_looks)
         self._appearance.changed.connect(self._dress)
+        self.watch.looked.connect(self.speed_bar.show_state)
         self.rail.chosen.connect(self.show_page)
         self.link.downloads_changed.connect(
             lambda downloads: self.rail.set_busy("library", downloads_at_work(downloads) > 0)
@@ -271,7 +278,7 @@ class MainWindow(QMainWindow):
 
     def _dress(self, palette: Palette) -> None:
         self.tools.set_style(self._appearance.text_style)
-        for part in (self.rail, self.history, self.page, self.tuning, self.theme_button):
+        for part in (self.rail, self.history, self.page, self.tuning, self.theme_button, self.speed_bar):
             part.set_palette(palette)
         self.tuning.fit(self.width())
         if self.library is not None:

@@ -43,6 +43,7 @@ from ui.library.quantise_dialog import QuantiseDialog
 from ui.library.settings_dialog import SettingsDialog
 from ui.main_window import MainWindow
 from ui.private_server import PrivateServer
+from ui.rail import PAGES
 from ui.server_link import ServerLink
 
 REPLY = """A **model** predicts the next token from all the tokens before it. That costs one read of every weight, \
@@ -197,16 +198,22 @@ WORKING = asdict(
 
 
 def gauges(stage: Stage) -> None:
-    """The bar at work, in three widths."""
+    """The bar at work below each page, in three widths."""
     stage.server.snapshot = WORKING
     stage.connect()
     stage.history()
     stage.open_old(REPLY)
-    stage.shoot("gauges")
-    stage.window.resize(640, 480)
-    stage.shoot("gauges-small")
-    stage.window.resize(480, 360)
-    stage.shoot("gauges-tiny")
+    stage.window.show_page("library")
+    page = stage.window.library
+    assert page is not None
+    stage.until(lambda: page.models.list.rows.rowCount() > 1)
+    page.models.list.choose("ember-q8_0")
+    for name, size in (("", (1180, 780)), ("-small", (640, 480)), ("-tiny", (480, 360))):
+        stage.window.resize(*size)
+        for shown in PAGES:
+            stage.window.show_page(shown)
+            stage.wait(0.3)
+            stage.shoot(f"gauges{name}-{shown}")
 
 
 def panel(stage: Stage) -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import asdict, replace
 
 import pytest
 from fake_openai import FakeServer
+from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QWidget
 
 from core.snapshot import Bound, Snapshot
 from ui.api import ServerState
+from ui.appearance import Choice
 from ui.main_window import MainWindow
+from ui.rail import PAGES
 from ui.server_watch import CALM_MS, LIVE_MS
 from ui.speed_bar import faces
 from ui.speed_bar.reading import snapshot_from
@@ -124,11 +129,81 @@ class TestBar:
         assert accent not in colours()
 
 
+def visible_rect(part: QWidget, window: MainWindow) -> QRect:
+    """Where the whole of ``part`` is in view; empty where some of it is not."""
+    seen = part.visibleRegion().boundingRect()
+    return QRect(part.mapTo(window, QPoint()), part.size()) if seen == part.rect() else QRect()
+
+
 class TestWindow:
+    @pytest.mark.parametrize("page", PAGES)
+    @pytest.mark.parametrize(("size", "percent"), [((1180, 780), 100), ((480, 360), 100), ((480, 360), 150)])
+    def test_it_is_at_the_foot_of_every_page(
+        self, qtbot, window: MainWindow, page: str, size: tuple[int, int], percent: int
+    ) -> None:
+        window._resize_text(percent)
+        window.resize(*size)
+        window.show_page(page)
+        bar, pages = window.speed_bar, window._pages
+
+        def is_at_the_foot() -> bool:
+            seen = visible_rect(bar, window)
+            return (seen.left(), seen.bottom(), seen.width()) == (0, window.height() - 1, window.width())
+
+        qtbot.waitUntil(is_at_the_foot)
+        assert visible_rect(pages, window).bottom() < visible_rect(bar, window).top()
+        assert bar.speed.isVisible()
+
+    @pytest.mark.parametrize("page", PAGES)
+    def test_without_a_loaded_model_it_stays_and_is_idle(
+        self, qtbot, window: MainWindow, server: FakeServer, page: str
+    ) -> None:
+        bar = window.speed_bar
+        window.show_page(page)
+        assert (bar.isVisible(), bar.speed.face.value) == (True, "–")
+        server.snapshot = sent(WORKING)
+        window.watch.start()
+        qtbot.waitUntil(lambda: bar.speed.face.value == "38")
+        server.phase, server.snapshot = "loading", None
+        qtbot.waitUntil(lambda: bar.speed.face.value == "–")
+        server.phase, server.snapshot = "ready", sent(WORKING)
+        qtbot.waitUntil(lambda: bar.speed.face.value == "38")
+        window.watch.stop(is_gone=True)
+        assert (bar.isVisible(), bar.speed.face.value) == (True, "–")
+
+    def test_a_reply_drives_it_while_the_library_is_open(self, qtbot, window: MainWindow, server: FakeServer) -> None:
+        window.watch.start()
+        bar = window.speed_bar
+        server.pieces, server.steps = ["word "] * 20, threading.Semaphore(2)
+        server.snapshot = sent(WORKING)
+        window.page.composer.set_text("Go on.")
+        window.page.composer.button.click()
+        qtbot.waitUntil(lambda: window.desk.current.live_ttft is not None)
+        window.show_page("library")
+        assert bar.isVisible()
+        for rate in (41.0, 52.0):
+            server.snapshot = sent(replace(WORKING, decode_rate=rate))
+            qtbot.waitUntil(lambda rate=rate: bar.speed.accessibleDescription() == f"{rate:.0f} tok/s")
+        assert window.desk.current.is_running
+        server.snapshot = sent(Snapshot())
+        server.steps.release(len(server.pieces))
+        qtbot.waitUntil(lambda: not window.desk.current.is_running and bar.speed.face.value == "–")
+        assert bar.isVisible()
+
+    def test_it_takes_the_colours_and_sizes_that_are_chosen_on_any_page(self, window: MainWindow) -> None:
+        window.show_page("library")
+        bar = window.speed_bar
+        low = bar.height()
+        window._choose_theme(Choice.DARK)
+        window._resize_text(150)
+        assert bar.grab().toImage().pixelColor(2, bar.height() // 2).name() == DARK.panel
+        assert bar.speed._palette is DARK
+        assert bar.height() == low * 1.5
+
     def test_gauges_move_only_while_something_runs(self, qtbot, window: MainWindow, server: FakeServer) -> None:
         server.snapshot = sent(WORKING)
         window.watch.start()
-        bar = window.page.speed_bar
+        bar = window.speed_bar
         qtbot.waitUntil(lambda: bar.speed.face.value == "38")
         assert window.watch._timer.interval() == LIVE_MS
         server.snapshot = sent(Snapshot())

@@ -516,7 +516,7 @@ def test_settings_and_gauges_have_room_for_text_of_any_size(qtbot, window: MainW
     qtbot.waitUntil(lambda: window.tuning.geometry().right() < window._chat.width())
     body = window.tuning.prompt.parentWidget()
     qtbot.waitUntil(lambda: body.width() <= body.parentWidget().width())
-    bar = window.page.speed_bar
+    bar = window.speed_bar
     shown = [gauge for gauge in bar.findChildren(Gauge) if gauge.isVisible()]
     assert shown
     assert all(gauge.height() >= gauge.sizeHint().height() for gauge in shown)

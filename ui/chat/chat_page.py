@@ -30,7 +30,6 @@ from ui.chat.transcript import Transcript
 from ui.chat.welcome import Welcome
 from ui.icon_button import IconButton
 from ui.server_watch import ServerWatch
-from ui.speed_bar.speed_bar import SpeedBar
 from ui.theme import COLUMN, TOP_BAR, Palette, Space
 
 LIVE_MS = 100
@@ -64,7 +63,6 @@ class ChatPage(QWidget):
         self.stack = QStackedWidget()
         self.composer = Composer()
         self.hint = QLabel(HINT)
-        self.speed_bar = SpeedBar()
         self._live = QTimer(self, interval=LIVE_MS)
         self._lay_out()
         self._connect_signals()
@@ -98,7 +96,6 @@ class ChatPage(QWidget):
         column.addWidget(self.server_banner)
         column.addWidget(self.stack, 1)
         column.addLayout(self._writing)
-        column.addWidget(self.speed_bar)
 
     def _connect_signals(self) -> None:
         self.sidebar_button.clicked.connect(self.sidebar_wanted)
@@ -120,7 +117,6 @@ class ChatPage(QWidget):
         self._desk.ended.connect(self._on_ended)
         self._desk.current_running_changed.connect(self._on_running)
         self._watch.state_changed.connect(self._on_state)
-        self._watch.looked.connect(self.speed_bar.show_state)
         self._watch.models_changed.connect(self.picker.set_models)
         self._watch.load_failed.connect(lambda problem: self.server_banner.say(problem, "danger"))
         self._live.timeout.connect(self._show_live)
@@ -131,7 +127,7 @@ class ChatPage(QWidget):
 
     def set_palette(self, palette: Palette) -> None:
         """Draw everything for another palette; the tools have its style already."""
-        parts = (self.picker, self.storage_banner, self.server_banner, self.welcome, self.composer, self.speed_bar)
+        parts = (self.picker, self.storage_banner, self.server_banner, self.welcome, self.composer)
         for part in (self.sidebar_button, self.panel_button, *parts):
             part.set_palette(palette)
         self.transcript.restyle()
@@ -140,7 +136,7 @@ class ChatPage(QWidget):
         """Keep the field as wide as the text above it, and lower than the window."""
         super().resizeEvent(event)
         side = max(Space.L, (self.width() - COLUMN) // 2 - Space.M)
-        is_low = self.height() < 520
+        is_low = self.height() < 480
         self._writing.setContentsMargins(side, Space.XS, side, Space.S if is_low else Space.M)
         self.hint.setVisible(not is_low)
         self.composer.field.set_max_lines(max(3, self.height() // 60))

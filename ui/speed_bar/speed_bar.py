@@ -15,6 +15,7 @@ from ui.text_size import scaled
 from ui.theme import Palette, Space
 
 HEIGHT = 36
+_SIDE = Space.L  # where the icons of the pages above begin and end
 _ROOMY = 700
 
 
@@ -36,7 +37,7 @@ class SpeedBar(QFrame):
         self._by_urgency = (self.speed, self.bandwidth, self.drafts, self.requests, self.bound)
         self._fastest: dict[str | None, float] = {}
         self._row = QHBoxLayout(self)
-        self._row.setSpacing(Space.XL)
+        self._row.setContentsMargins(_SIDE, Space.XS + 1, _SIDE, Space.XS + 2)
         self._row.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
         for gauge in self._gauges:
             self._row.addWidget(gauge, 1)
@@ -74,10 +75,9 @@ class SpeedBar(QFrame):
         self._leave_out()
 
     def _leave_out(self) -> None:
-        side = Space.XL if self.width() >= _ROOMY else Space.L
-        self._row.setContentsMargins(side, Space.XS + 1, side, Space.XS + 2)
-        self._row.setSpacing(side)
-        room = self.width() - side
+        between = Space.XL if self.width() >= _ROOMY else Space.L
+        self._row.setSpacing(between)
+        room = self.width() - 2 * _SIDE + between
         for gauge in self._by_urgency:
-            room -= gauge.minimumSizeHint().width() + side
+            room -= gauge.minimumSizeHint().width() + between
             gauge.setVisible(room >= 0)
