@@ -13,7 +13,7 @@ QToolTip { background: $raised; color: $text; border: 1px solid $border; padding
 
 #rail { background: $sidebar; border-right: 1px solid $border; }
 #libraryPage { background: $canvas; }
-#detailsSide { background: $panel; border-left: 1px solid $border; }
+#detailsSide { background: $panel; }
 #detailsSide QScrollArea, #detailsBody { background: $panel; border: 0; }
 #judgeCard { background: $canvas; border-top: 1px solid $border; }
 #downloadsArea, #downloadsBody { background: $canvas; border: 0; }
@@ -165,7 +165,7 @@ QScrollBar:horizontal { background: transparent; height: 12px; margin: 2px; }
 QScrollBar::handle:horizontal { background: $border_strong; border-radius: 4px; min-width: 36px; }
 QMessageBox, QDialog { background: $canvas; }
 #dialogArea, #dialogForm { background: $canvas; border: 0; }
-#dialogLine { background: $border; }
+#dialogLine, #paneLine { background: $border; }
 #framedList { border: 1px solid $border; border-radius: ${corner_s}px; padding: 4px 0; }
 #calmNote { background: $accent_soft; border-radius: ${corner_s}px; }
 #warningNote { background: $warning_soft; border-radius: ${corner_s}px; }

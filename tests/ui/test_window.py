@@ -523,6 +523,13 @@ def test_settings_and_gauges_have_room_for_text_of_any_size(qtbot, window: MainW
     assert all(gauge.geometry().right() <= bar.width() for gauge in shown)
 
 
+def test_the_line_beside_the_settings_goes_down_to_the_gauges(window: MainWindow) -> None:
+    window._choose_theme(Choice.LIGHT)
+    window.toggle_panel()
+    edge = window.tuning.grab(QRect(0, 0, 1, window.tuning.height())).toImage()
+    assert {edge.pixelColor(0, y).name() for y in range(edge.height())} == {LIGHT.border}
+
+
 def test_a_long_chat_is_made_bit_by_bit(qtbot, qapp, server: FakeServer, tmp_path: Path) -> None:
     store = ChatStore(tmp_path / "chats.db")
     store.save_chat(Chat(1, "Long", 1, 1, leaf_id=600))

@@ -26,6 +26,7 @@ MAX_INT = 2_147_483_647
 TYPING_MS = 300
 PROMPT_HEIGHT, DIAL_WIDTH, NUMBER_WIDTH = 132, 68, 112
 SCROLL_BAR = 16
+LINE = 1  # at its edge, drawn by the style sheet
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class TuningPanel(QFrame):
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidget(body)
         column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
+        column.setContentsMargins(LINE, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(top)
         column.addWidget(area, 1)
@@ -151,7 +152,8 @@ class TuningPanel(QFrame):
         """Be as wide as text of this size needs, and leave half of a window of this width to the chat."""
         width = max(PANEL, min(scaled(PANEL), window // 2 - Space.XXL))
         self.setFixedWidth(width)
-        room = width - 2 * Space.L - SCROLL_BAR - self.fontMetrics().horizontalAdvance(self.max_tokens.accessibleName())
+        room = width - LINE - 2 * Space.L - SCROLL_BAR
+        room -= self.fontMetrics().horizontalAdvance(self.max_tokens.accessibleName())
         for field in (self.max_tokens, self.seed):
             field.setFixedWidth(min(scaled(NUMBER_WIDTH), room - Space.S))
 

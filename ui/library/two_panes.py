@@ -25,6 +25,9 @@ class TwoPanes(QWidget):
         self.back_button.clicked.connect(self._on_back)
         self.side = QFrame()
         self.side.setObjectName("detailsSide")
+        self.line = QFrame()
+        self.line.setObjectName("paneLine")
+        self.line.setFixedWidth(1)
         column = QVBoxLayout(self.side)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -38,6 +41,7 @@ class TwoPanes(QWidget):
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)
         row.addWidget(listed, 1)
+        row.addWidget(self.line)
         row.addWidget(self.side)
         self._show()
 
@@ -69,5 +73,7 @@ class TwoPanes(QWidget):
 
     def _show(self) -> None:
         self.side.setVisible(self._shows_details)
+        # Beside no list it would double the line of the rail.
+        self.line.setVisible(self._shows_details and not self._is_narrow)
         self._listed.setVisible(not (self._is_narrow and self._shows_details))
         self.back_button.setVisible(self._is_narrow)

@@ -14,9 +14,11 @@ from PySide6.QtWidgets import QDialog, QMessageBox
 from models.catalog import STARTER_FOLDER
 from tests.support.hub_server import Fault, HubServer
 from tests.support.probed import remember_probe
+from ui.appearance import Choice
 from ui.library.hub_dialog import HubDialog
 from ui.library.library_page import DOWNLOADS, FIND, HERE, LibraryPage
 from ui.main_window import MainWindow
+from ui.theme import LIGHT
 
 REPO = "acme/fox-GGUF"
 SMALL = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
@@ -62,6 +64,21 @@ def test_models_of_this_machine_are_listed_and_described(qtbot, page: LibraryPag
     qtbot.waitUntil(details.machine.facts.isVisible)
     assert details.machine.facts.facts["Expected"] == "not known yet"
     assert "The speed is not known yet: ./slipstream doctor measures" in details.machine.sentence.text()
+
+
+def test_a_line_divides_the_list_from_the_details_where_both_are_seen(
+    qtbot, page: LibraryPage, window: MainWindow
+) -> None:
+    panes = page.models.panes
+    listed(qtbot, page, "ember-q8_0")
+    assert not panes.line.isVisible()
+    page.models.list.choose("ember-q8_0")
+    qtbot.waitUntil(lambda: panes.line.isVisible() and panes.line.height() == panes.height())
+    window._choose_theme(Choice.LIGHT)
+    assert panes.line.grab().toImage().pixelColor(0, panes.height() - 1).name() == LIGHT.border
+    window.resize(640, 480)
+    qtbot.waitUntil(panes.side.isVisible)
+    assert not panes.line.isVisible()
 
 
 def test_a_broken_file_says_why_and_cannot_be_used(qtbot, page: LibraryPage, models_folder: Path) -> None:
