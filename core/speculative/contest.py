@@ -92,7 +92,7 @@ class Contest:
         drafted = []
         for drafter in self._paid:
             self._probes.make(drafter, awake)
-            chains = chosen[drafter.name]
+            chains = [chain for chain in chosen[drafter.name] if self._records.may_ask(drafter, chain.sequence)]
             if width > 1 and drafter is self._forker:
                 trees = [chain for chain in chains if isinstance(chain, Tree)]
                 growth.grow_trees(trees, prices.beside(n_taken), width)
@@ -109,7 +109,7 @@ class Contest:
         best: tuple[Chain, float] | None = None
         for drafter in self._paid:
             chain = self._records.chain(sequence, drafter)
-            promise = self._growth.promise(drafter, chain, prices)
+            promise = self._growth.promise(drafter, chain, prices) if self._records.may_ask(drafter, sequence) else 0.0
             trial = record.trials[drafter.name]
             if trial.is_new:
                 self._probes.judge(trial, drafter.name, promise)

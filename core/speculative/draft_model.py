@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from collections.abc import Sequence as Series
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from core.meter import ReadCost
 from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable
 from core.speculative.choice import PRIORS_BY_RANK, Chooser
-from core.speculative.drafter import Chain, Guess, Observation
+from core.speculative.drafter import Chain, DraftFailed, Guess, Observation
 from core.speculative.tree import Tip, Tree
 from core.thread_control import ThreadControl
 from core.token_buffer import TokenBuffer
@@ -118,6 +119,7 @@ class DraftModel:
         """Return the draft model's ``width`` best next tokens for each tip; at most ``most_tips`` at a time.
 
         There are none where its numbers are none, or where no branch is left for a tip off the trunk.
+        Raises DraftFailed.
         """
         if not tips:
             return []
@@ -127,8 +129,7 @@ class DraftModel:
         outputs: list[tuple[Sequence, int] | None] = []
         placed = [self._place(tip, unread, outputs) for tip in tips]
         if self._context.decode(self._batch) is not DecodeStatus.OK:
-            self._start_over(tips)
-            return [()] * len(tips)
+            self._fail([tip.chain.sequence for tip in tips])
         self._count(sum(_position(tip) for tip in tips), len(tips))
         self._context.synchronize()
         new = []
@@ -172,7 +173,10 @@ class DraftModel:
                 lane.forks.clear()
 
     def shadow(self, sequence: Sequence) -> None:
-        """Read what a sequence has said since, and note how often the draft would have been right. Drafts nothing."""
+        """Read what a sequence has said since, and note how often the draft would have been right. Drafts nothing.
+
+        Raises DraftFailed.
+        """
         began = self._clock()
         rows = self._read_up_to_here(sequence)
         if rows:
@@ -273,8 +277,7 @@ class DraftModel:
         for position in judged:
             self._batch.add(int(tokens[position]), position, slot)
         if self._context.decode(self._batch) is not DecodeStatus.OK:
-            self._cut(slot, lane, 0)
-            raise DraftFailed
+            self._fail([sequence])
         self._count(end, 1)
         lane.resident.extend(tokens[start:end])
         if not judged:
@@ -333,12 +336,15 @@ class DraftModel:
             size = 0
         lane.resident.truncate(size)
 
-    def _start_over(self, tips: Series[Tip]) -> None:
-        """After a failed decode nothing is known of these lanes."""
-        for tip in tips:
-            slot = tip.chain.sequence.slot
-            assert slot is not None
-            self._cut(slot.id, self._lane(tip.chain.sequence), 0)
+    def _drop(self, slot: int) -> None:
+        self._cut(slot, self._lanes[slot], 0)
+
+    def _fail(self, sequences: Series[Sequence]) -> NoReturn:
+        """After a failed decode nothing is known of these lanes; where cells were short, others get theirs."""
+        for sequence in sequences:
+            assert sequence.slot is not None
+            self._drop(sequence.slot.id)
+        raise DraftFailed(sequences)
 
 
 def _position(tip: Tip) -> int:
@@ -355,7 +361,3 @@ def _ahead(tip: Tip) -> list[int]:
 def _n_common(line: list[int], other: list[int]) -> int:
     """Return how many tokens at the start are the same."""
     return next((n for n, (a, b) in enumerate(zip(line, other, strict=False)) if a != b), min(len(line), len(other)))
-
-
-class DraftFailed(Exception):
-    """The draft model could not evaluate its batch; the step goes on without drafts."""

@@ -27,6 +27,14 @@ class Observation(NamedTuple):
     was_right: bool
 
 
+class DraftFailed(Exception):
+    """A drafter could not evaluate its batch; it can go on for others than ``sequences`` (none: all that it had)."""
+
+    def __init__(self, sequences: Series[Sequence] = ()) -> None:
+        super().__init__()
+        self.sequences = tuple(sequences)
+
+
 class Drafter(Protocol):
     """Proposes tokens one at a time, for any number of sequences at once."""
 
@@ -43,7 +51,7 @@ class Drafter(Protocol):
         """Drop what is kept of texts that have ended."""
 
     def extend(self, chains: list[Chain]) -> list[Guess | None]:
-        """Return the next token of each chain, None where there is none to propose."""
+        """Return the next token of each chain, None where there is none to propose. May raise DraftFailed."""
 
     def take_observations(self) -> list[Observation]:
         """Return what was learnt in passing, once."""
@@ -62,7 +70,10 @@ class PaidDrafter(Drafter, Protocol):
         """Return the expected seconds of reading ``n_behind`` tokens."""
 
     def shadow(self, sequence: Sequence) -> None:
-        """Read what a sequence has said since, and note how often the drafter would have been right."""
+        """Read what a sequence has said since, and note how often the drafter would have been right.
+
+        May raise DraftFailed.
+        """
 
     def take_bytes_read(self) -> int:
         """Return the bytes that were read since this was last asked."""

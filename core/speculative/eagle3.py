@@ -10,7 +10,7 @@ from core.llama.context import Context, DecodeStatus
 from core.llama.heads import FeatureBatch, Rows
 from core.llama.model import Model
 from core.meter import ReadCost
-from core.speculative.draft_model import DraftFailed
+from core.speculative.drafter import DraftFailed
 from core.speculative.head import Head
 from core.thread_control import ThreadControl
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 
 from core.draft import PENDING
 from core.options import MAX_DRAFT_DEPTH
@@ -10,8 +11,9 @@ from core.rollback import Checkpoints
 from core.sequence import Sequence
 from core.speculative.acceptance import SequenceAcceptance
 from core.speculative.depth import Candidate, Outlook, another_round, charged, informed_round
-from core.speculative.drafter import Chain, Drafter, PaidDrafter
+from core.speculative.drafter import Chain, Drafter, DraftFailed, PaidDrafter
 from core.speculative.prices import Prices
+from core.speculative.records import Records
 from core.speculative.tree import Forker, Tip, Tree
 
 # What reading a sequence costs a drafter is spread over the steps that are likely still to come: a reply of
@@ -37,11 +39,13 @@ class Growth:
         end_tokens: Collection[int],
         forker: Forker | None,
         checkpoints: Checkpoints | None,
+        records: Records,
         clock: Callable[[], float],
     ) -> None:
         """Drafts get ``most`` tokens and texts ``n_ctx``; a draft whose chance is below ``least_reach`` has grown up.
 
         Nothing is drafted beyond one of ``end_tokens``. ``checkpoints`` is asked what rejections cost, None: nothing.
+        ``records`` are told where a drafter fails.
         """
         self.seconds_at_risk = 0.0
         self.clock = clock
@@ -51,6 +55,7 @@ class Growth:
         self._end_tokens = end_tokens
         self._forker = forker
         self._checkpoints = checkpoints
+        self._records = records
         self._has_forked = False
         self._usual_reply = _USUAL_REPLY
 
@@ -161,6 +166,33 @@ class Growth:
             return 0.0
         return rate * self._checkpoints.loss(chain.sequence.n_replay + len(chain.tokens) + 1)
 
+    # -- at risk ------------------------------------------------------------------------------------------------
+
+    def at_risk(self, drafter: Drafter, sequences: list[Sequence], work: Callable[[], None]) -> Collection[str]:
+        """Book the seconds of what a drafter does for ``sequences``, and return the ids of those that it fails for.
+
+        Those it leaves alone for a while.
+        """
+        began = self.clock()
+        try:
+            work()
+        except DraftFailed as failure:
+            failed = {sequence.id: sequence for sequence in failure.sequences or sequences}
+            for sequence in failed.values():
+                self._records.fail(sequence, drafter)
+            return failed.keys()
+        finally:
+            self.seconds_at_risk += self.clock() - began
+        return ()
+
+    def _works(self, drafter: Drafter, chains: list[Chain], work: Callable[[], None]) -> bool:
+        """Let a drafter work; False where it failed: chains that it failed for stop, the others are as they were."""
+        failed = self.at_risk(drafter, [chain.sequence for chain in chains], work)
+        for chain in chains if failed else ():
+            if chain.sequence.id in failed:
+                chain.stop(None)
+        return not failed
+
     # -- by a token ---------------------------------------------------------------------------------------------
 
     def look_up(self, finder: Drafter, chains: list[Chain], room: int, *, is_lawful: bool = False) -> None:
@@ -172,9 +204,8 @@ class Growth:
 
     def extend(self, drafter: Drafter, chains: list[Chain]) -> None:
         """Let each chain grow by a token, at the expense of the drafter's time."""
-        began = self.clock()
-        self._extend_all(drafter, chains)
-        self.seconds_at_risk += self.clock() - began
+        while chains and not self._works(drafter, chains, partial(self._extend_all, drafter, chains)):
+            chains = [chain for chain in chains if not chain.is_done]
 
     def _extend_all(self, drafter: Drafter, chains: list[Chain], is_lawful: bool = False) -> None:
         for chain, guess in zip(chains, drafter.extend(chains), strict=True):
@@ -193,11 +224,16 @@ class Growth:
         """Let the draft model draft on at ``tips``, with ``width`` choices at each."""
         if not tips:
             return
-        assert self._forker is not None
-        began = self.clock()
+        forker = self._forker
+        assert forker is not None
         self._has_forked = True
-        tips = tips[: self._forker.most_tips]
-        for (tree, node), guesses in zip(tips, self._forker.grow(tips, width), strict=True):
+        tips = tips[: forker.most_tips]
+        trees = [tip.chain for tip in tips]
+        while tips and not self._works(forker, trees, partial(self._grow_all, forker, tips, width)):
+            tips = [tip for tip in tips if not tip.chain.is_done]
+            trees = [tip.chain for tip in tips]
+
+    def _grow_all(self, forker: Forker, tips: list[Tip], width: int) -> None:
+        for (tree, node), guesses in zip(tips, forker.grow(tips, width), strict=True):
             assert isinstance(tree, Tree)
             tree.grow(node, guesses, self._least_reach, self._end_tokens)
-        self.seconds_at_risk += self.clock() - began

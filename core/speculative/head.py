@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Sequence as Series
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -18,8 +19,7 @@ from core.planner import Plan
 from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable
 from core.speculative.choice import PRIORS, Chooser
-from core.speculative.draft_model import DraftFailed
-from core.speculative.drafter import Chain, Guess, Observation
+from core.speculative.drafter import Chain, DraftFailed, Guess, Observation
 from core.speculative.hidden_window import HiddenWindow
 from core.thread_control import ThreadControl
 from core.token_buffer import TokenBuffer
@@ -183,7 +183,10 @@ class Head(ABC):
     # -- drafting -----------------------------------------------------------------------------------------------
 
     def extend(self, chains: list[Chain]) -> list[Guess | None]:
-        """Return the head's next token for each chain; None where the target's states were not kept."""
+        """Return the head's next token for each chain; None where the target's states were not kept.
+
+        Raises DraftFailed.
+        """
         began = self._clock()
         n_rows = 0
         spans = {id(chain): self._unread(chain.sequence) for chain in chains if not chain.tokens}
@@ -207,7 +210,7 @@ class Head(ABC):
                 self._add_drafted(chain)
             rows[id(chain)] = self._batch.n_tokens - 1
         n_rows += self._batch.n_tokens
-        logits, own = self._decode(sum(chain.position for chain in ready), len(ready))
+        logits, own = self._decode([chain.sequence for chain in ready], sum(chain.position for chain in ready))
         guesses: list[Guess | None] = []
         for chain in chains:
             row = rows.get(id(chain))
@@ -222,7 +225,10 @@ class Head(ABC):
         return guesses
 
     def shadow(self, sequence: Sequence) -> None:
-        """Read what a sequence has said since, and note how often the head would have been right. Drafts nothing."""
+        """Read what a sequence has said since, and note how often the head would have been right. Drafts nothing.
+
+        Raises DraftFailed.
+        """
         span = self._unread(sequence)
         if span is None or span.n_rows < 2:
             return
@@ -319,7 +325,7 @@ class Head(ABC):
             self._batch.add_run(tokens, part.start + self._shift, slot.id, want_last=False)
             self._batch.states[: part.n_rows] = states
             if self._context.decode(self._batch) is not DecodeStatus.OK:
-                self._fail()
+                self._fail([span.sequence])
             span.lane.read.extend(tokens)
             self._count(part.end, 1)
         return span.n_rows
@@ -330,25 +336,31 @@ class Head(ABC):
         states = self._states_of([span])
         self._batch.clear()
         self._add_span(span, states)
-        logits, _ = self._decode(span.end, 1)
+        logits, _ = self._decode([sequence], span.end)
         for row, position in enumerate(range(span.start + 1, span.end + 1)):
             for guess in self._chooser.choose(sequence, logits[row], position):
                 was_right = guess.token == int(sequence.tokens.view[position])
                 self._observations.append(Observation(sequence.id, guess.evidence, was_right))
 
-    def _decode(self, n_cells: int, n_sequences: int) -> tuple[Rows, Rows]:
+    def _decode(self, sequences: Series[Sequence], n_cells: int) -> tuple[Rows, Rows]:
         """Evaluate the batch, all of whose rows are outputs; return their logits and the head's own states."""
         if self._context.decode(self._batch) is not DecodeStatus.OK:
-            self._fail()
-        self._count(n_cells, n_sequences)
+            self._fail(sequences)
+        self._count(n_cells, len(sequences))
         self._context.synchronize()
         n_rows = self._batch.n_tokens
         return self._context.logits(n_rows), heads.hidden(self._context, n_rows, self._state_width)
 
-    def _fail(self) -> None:
-        """After a failed decode nothing is known of the cache."""
-        self.clear()
-        raise DraftFailed
+    def _drop(self, slot: int) -> None:
+        self._context.remove(slot, 0)
+        self._lanes[slot].forget()
+
+    def _fail(self, sequences: Series[Sequence]) -> NoReturn:
+        """After a failed decode nothing is known of these lanes; where cells were short, others get theirs."""
+        for sequence in sequences:
+            assert sequence.slot is not None
+            self._drop(sequence.slot.id)
+        raise DraftFailed(sequences)
 
     def _count(self, n_cells: int, n_sequences: int) -> None:
         if self._reads is not None:

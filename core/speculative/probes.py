@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Series
+from functools import partial
 
 from core.sequence import Sequence
 from core.speculative.drafter import PaidDrafter
@@ -31,19 +32,18 @@ class Probes:
         for sequence in sequences:
             record = self._records.by_id[sequence.id]
             trial = record.trials[drafter.name]
-            if record.n_verified - trial.tried_at < trial.interval:
+            if record.n_verified - trial.tried_at < trial.interval or not self._records.may_ask(drafter, sequence):
                 continue
             seconds = drafter.catch_up_seconds(drafter.n_behind(sequence))
             if not self._purse.may_risk(seconds, self._chance[drafter.name]):
                 continue
-            growth = self._growth
-            began = growth.clock()
-            drafter.shadow(sequence)
-            growth.seconds_at_risk += growth.clock() - began
+            trial.interval = min(trial.interval * 2, _LONGEST_PROBE)
+            if self._growth.at_risk(drafter, [sequence], partial(drafter.shadow, sequence)):
+                self.judge(trial, drafter.name, 0.0)
+                continue
             trial.tried_at = record.n_verified
             trial.is_new = True
             record.wake()
-            trial.interval = min(trial.interval * 2, _LONGEST_PROBE)
 
     def judge(self, trial: Trial, name: str, promise: float) -> None:
         """Learn from what the drafter ``name`` promises after a trial."""

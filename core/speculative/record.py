@@ -10,6 +10,8 @@ from core.speculative.purse import HICCUP
 FIRST_PROBE = 8
 # Where drafting promises nothing, it is thought about anew only every so many steps.
 _LONGEST_REST = 8
+# Where a drafter has failed, it is asked again after so many tokens, twice as many each time.
+_FIRST_PAUSE, _LONGEST_PAUSE = 8, 512
 _SIBLING_MEAN = 0.1
 # What other texts have come at counts as so many steps of a new one; steps fade.
 _FIRST_STEPS, _FADE = 2.0, 0.9
@@ -17,11 +19,23 @@ _FIRST_STEPS, _FADE = 2.0, 0.9
 
 @dataclass(slots=True)
 class Trial:
-    """When a paid drafter was last tried on a sequence, by the count of its verified tokens."""
+    """When a paid drafter was last tried on a sequence, and from when on it may be again if it has failed.
+
+    Both by the count of the sequence's verified tokens.
+    """
 
     tried_at: int = 0
     interval: int = FIRST_PROBE
     is_new: bool = False
+    resumes_at: int = 0
+    _pause: int = 0
+
+    def fail(self, n_verified: int) -> None:
+        """The drafter could not do its work: leave it alone for a while, longer each time."""
+        self._pause = min(2 * self._pause or _FIRST_PAUSE, _LONGEST_PAUSE)
+        # By then it may draft where that promises something. To learn whether it does has time.
+        self.resumes_at = self.tried_at = n_verified + self._pause
+        self.is_new = False
 
 
 @dataclass(slots=True)

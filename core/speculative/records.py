@@ -57,6 +57,17 @@ class Records:
                 awake.append(sequence)
         return awake
 
+    def fail(self, sequence: Sequence, drafter: Drafter) -> None:
+        """A drafter could not do its work for a sequence."""
+        record = self.by_id[sequence.id]
+        record.trials[drafter.name].fail(record.n_verified)
+
+    def may_ask(self, drafter: Drafter, sequence: Sequence) -> bool:
+        """Return whether a drafter is to be asked about a sequence: not soon after it has failed there."""
+        record = self.by_id[sequence.id]
+        trial = record.trials.get(drafter.name)
+        return trial is None or record.n_verified >= trial.resumes_at
+
     def chain(self, sequence: Sequence, drafter: Drafter) -> Chain:
         """Return an empty chain."""
         return Chain(sequence, drafter, self.by_id[sequence.id].acceptance[drafter.name])

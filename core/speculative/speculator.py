@@ -12,7 +12,7 @@ from core.planner import Plan
 from core.rollback import Checkpoints, Rollback
 from core.sequence import Sequence
 from core.speculative.contest import Contest
-from core.speculative.draft_model import DraftFailed, DraftModel
+from core.speculative.draft_model import DraftModel
 from core.speculative.draft_stats import DraftStats
 from core.speculative.drafter import Chain, Drafter, PaidDrafter, Watcher
 from core.speculative.effort import Effort
@@ -88,6 +88,7 @@ class Speculator:
             end_tokens=end_tokens,
             forker=self._forker,
             checkpoints=self._checkpoints,
+            records=self._records,
             clock=clock,
         )
         self._contest = Contest(
@@ -137,13 +138,10 @@ class Speculator:
         began = self._clock()
         self._growth.drop_forks()
         self._growth.seconds_at_risk = 0.0
-        try:
-            if self._fixed is not None:
-                chains = self._fixed.draft(decoding, step.room, step.n_branches)
-            else:
-                chains = self._draft_what_pays(decoding, step)
-        except DraftFailed:
-            chains = []
+        if self._fixed is not None:
+            chains = self._fixed.draft(decoding, step.room, step.n_branches)
+        else:
+            chains = self._draft_what_pays(decoding, step)
         self._records.collect_observations()
         self._seconds_drafting = self._clock() - began
         drafted: dict[str, Chain] = {}

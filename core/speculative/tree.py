@@ -37,7 +37,7 @@ class Tree(Chain):
     @property
     def tips(self) -> tuple[int, ...]:
         """Nodes that can grow."""
-        return tuple(self.open_tips)
+        return tuple(self.open_tips) if not self.is_done else ()
 
     @property
     def kept_depths(self) -> Series[int]:
@@ -133,7 +133,7 @@ class Forker(PaidDrafter, Protocol):
     most_tips: int
 
     def grow(self, tips: Series[Tip], width: int) -> list[tuple[Guess, ...]]:
-        """Return the ``width`` best next tokens for each tip; at most ``most_tips`` at a time."""
+        """Return the ``width`` best next tokens for each tip; at most ``most_tips``. May raise DraftFailed."""
 
     def settle(self, sequence: Sequence) -> None:
         """Keep of a sequence's branches what has become part of it."""

@@ -18,7 +18,7 @@ from core.lane_targets import flow_target
 from core.request import Request
 from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable
-from core.speculative.drafter import Chain, Guess, Observation
+from core.speculative.drafter import Chain, DraftFailed, Guess, Observation
 from core.speculative.lookup import Lookup
 from core.speculative.speculator import Speculator
 from core.speculative.step_room import StepRoom
@@ -242,6 +242,73 @@ def test_one_that_stopped_drafting_is_tried_again_more_and_more_seldom_and_draft
     stage.run(300)
     steps = stage.run(40)
     assert sum(map(bool, steps)) >= 36
+
+
+class Broken(Knower):
+    """Fails for some requests, after it has worked for as long as a step takes."""
+
+    def __init__(self, *request_ids: str) -> None:
+        super().__init__("draft", always)
+        self._fails_for = request_ids
+        self.failed_at: list[float] = []
+
+    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+        self._fail([chain.sequence for chain in chains])
+        return super().extend(chains)
+
+    def shadow(self, sequence: Sequence) -> None:
+        self._fail([sequence])
+        super().shadow(sequence)
+
+    def _fail(self, sequences: list[Sequence]) -> None:
+        failed = [sequence for sequence in sequences if sequence.id in self._fails_for]
+        if failed:
+            self.failed_at.append(self.clock.now)
+            self.clock.now += WASTED
+            raise DraftFailed(failed)
+
+
+WASTED = 0.010
+
+
+@pytest.mark.parametrize("curve", [GPU, CPU])
+def test_one_that_always_fails_is_asked_ever_less_often_and_pays_for_it(curve: Calibration) -> None:
+    broken = Broken("0")
+    stage = Stage(curve, broken)
+    n_steps = 0
+    while not broken.failed_at:
+        assert not any(stage.run(1))
+        n_steps += 1
+        assert n_steps < 100
+    assert stage._speculator.purse.balance == pytest.approx(-WASTED)
+    n_failed = []
+    for _ in range(4):
+        stage.run(250)
+        n_failed.append(len(broken.failed_at))
+    assert n_failed[0] <= 5
+    assert n_failed[-1] <= n_failed[0] + 3
+    assert stage.seconds <= 1.02 * stage.n_sampled * CostModel(curve).time(1)
+
+
+def test_a_request_for_which_drafting_fails_leaves_the_drafts_of_others() -> None:
+    broken = Broken("0")
+    steps = Stage(GPU, broken, n_requests=2).run(60)
+    assert broken.failed_at
+    assert {name for step in steps for name in step} == {"1"}
+    assert sum(map(bool, steps)) >= 58, "also in the steps in which it failed"
+
+
+def test_a_try_that_fails_is_paid_for_and_is_not_made_again_soon() -> None:
+    broken = Broken("0")
+    broken.is_right = never
+    stage = Stage(CPU, broken)
+    broken._fails_for = ()
+    stage.run(150)
+    broken._fails_for = ("0",)
+    before, n_before = stage.seconds, stage.n_sampled
+    stage.run(2000)
+    assert 1 <= len(broken.failed_at) <= 6
+    assert stage.seconds - before <= 1.02 * (stage.n_sampled - n_before) * CostModel(CPU).time(1)
 
 
 def test_drafts_for_one_make_another_wait_no_longer_than_its_lane_allows() -> None:
