@@ -15,13 +15,14 @@ from core.context_shape import MOST_SHADOWED
 from core.cost_model import CostModel
 from core.draft import PENDING
 from core.llama.batch import Batch
-from core.llama.context import Context, DecodeStatus
+from core.llama.context import Context
 from core.llama.model import Model
 from core.meter import ReadCost
 from core.sequence import Sequence
 from core.speculative.acceptance import AcceptanceTable
 from core.speculative.choice import PRIORS_BY_RANK, Chooser
 from core.speculative.drafter import Chain, DraftFailed, Guess, Observation
+from core.speculative.idle_texts import IdleTexts
 from core.speculative.tree import Tip, Tree
 from core.thread_control import ThreadControl
 from core.token_buffer import TokenBuffer
@@ -76,6 +77,7 @@ class DraftModel:
         self._bytes_read = 0
         self._branches = Branches(context, n_slots, n_branches)
         self._lanes = tuple(_Lane() for _ in range(n_slots))
+        self._idle = IdleTexts(context, self._drop)
         self._batch = Batch(context.n_batch)
         self._chooser = Chooser(n_vocab)
         self._observations: list[Observation] = []
@@ -124,11 +126,13 @@ class DraftModel:
         if not tips:
             return []
         began = self._clock()
+        for tip in tips:
+            self._idle.use(tip.chain.sequence.slot)
         rows, unread = self._read_what_is_far_behind(tips)
         self._batch.clear()
         outputs: list[tuple[Sequence, int] | None] = []
         placed = [self._place(tip, unread, outputs) for tip in tips]
-        if self._context.decode(self._batch) is not DecodeStatus.OK:
+        if not self._idle.decode(self._batch):
             self._fail([tip.chain.sequence for tip in tips])
         self._count(sum(_position(tip) for tip in tips), len(tips))
         self._context.synchronize()
@@ -178,6 +182,7 @@ class DraftModel:
         Raises DraftFailed.
         """
         began = self._clock()
+        self._idle.use(sequence.slot)
         rows = self._read_up_to_here(sequence)
         if rows:
             self._observe(rows, 0, self._clock() - began)
@@ -276,7 +281,7 @@ class DraftModel:
         judged = range(max(first_judged, start), end)
         for position in judged:
             self._batch.add(int(tokens[position]), position, slot)
-        if self._context.decode(self._batch) is not DecodeStatus.OK:
+        if not self._idle.decode(self._batch):
             self._fail([sequence])
         self._count(end, 1)
         lane.resident.extend(tokens[start:end])

@@ -12,7 +12,7 @@ import numpy as np
 
 from core.cost_model import CostModel
 from core.llama import heads
-from core.llama.context import Context, DecodeStatus
+from core.llama.context import Context
 from core.llama.heads import Rows, StateBatch
 from core.meter import ReadCost
 from core.planner import Plan
@@ -21,6 +21,7 @@ from core.speculative.acceptance import AcceptanceTable
 from core.speculative.choice import PRIORS, Chooser
 from core.speculative.drafter import Chain, DraftFailed, Guess, Observation
 from core.speculative.hidden_window import HiddenWindow
+from core.speculative.idle_texts import IdleTexts
 from core.thread_control import ThreadControl
 from core.token_buffer import TokenBuffer
 
@@ -112,6 +113,7 @@ class Head(ABC):
         self._shift = first_position
         self._state_width = state_width
         self._lanes = tuple(_Lane(feature_width) for _ in range(n_slots))
+        self._idle = IdleTexts(context, self._drop)
         self._batch = StateBatch(context.n_batch, state_width)
         self._chooser = Chooser(target.n_vocab)
         self._observations: list[Observation] = []
@@ -188,6 +190,8 @@ class Head(ABC):
         Raises DraftFailed.
         """
         began = self._clock()
+        for chain in chains:
+            self._idle.use(chain.sequence.slot)
         n_rows = 0
         spans = {id(chain): self._unread(chain.sequence) for chain in chains if not chain.tokens}
         ready = [chain for chain in chains if chain.tokens or spans[id(chain)] is not None]
@@ -233,6 +237,7 @@ class Head(ABC):
         if span is None or span.n_rows < 2:
             return
         began = self._clock()
+        self._idle.use(sequence.slot)
         known, _ = span.split(span.end - 1)
         first_judged = max(sequence.n_prompt - 1, known.end - min(_MOST_SHADOWED, self._context.n_outputs))
         before, judged = known.split(first_judged)
@@ -324,7 +329,7 @@ class Head(ABC):
             self._batch.clear()
             self._batch.add_run(tokens, part.start + self._shift, slot.id, want_last=False)
             self._batch.states[: part.n_rows] = states
-            if self._context.decode(self._batch) is not DecodeStatus.OK:
+            if not self._idle.decode(self._batch):
                 self._fail([span.sequence])
             span.lane.read.extend(tokens)
             self._count(part.end, 1)
@@ -344,7 +349,7 @@ class Head(ABC):
 
     def _decode(self, sequences: Series[Sequence], n_cells: int) -> tuple[Rows, Rows]:
         """Evaluate the batch, all of whose rows are outputs; return their logits and the head's own states."""
-        if self._context.decode(self._batch) is not DecodeStatus.OK:
+        if not self._idle.decode(self._batch):
             self._fail(sequences)
         self._count(n_cells, len(sequences))
         self._context.synchronize()

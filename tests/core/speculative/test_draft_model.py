@@ -18,6 +18,7 @@ from tests.support.engines import (
     FOX,
     GREEDY_WITH_LOGPROBS,
     SURE,
+    Ledger,
     assert_same_up_to_a_near_tie,
     chat,
     complete,
@@ -94,6 +95,21 @@ def test_the_next_turn_goes_on_from_what_was_read(monkeypatch: pytest.MonkeyPatc
         assert len(batches[0]) >= len(first) - 1
 
 
+def test_what_idle_slots_hold_makes_way_for_the_text_that_is_drafted_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The draft model has room for one of these conversations."""
+    prompts = [chat(f"Tell me a story about a {animal}. " * 35) for animal in ("fox", "bear", "duck")]
+    with open_engine(n_slots=3, n_ctx=512, n_cells=512, speculation="off") as plain:
+        wanted = [greedy_tokens(said(plain, prompt), "only") for prompt in prompts]
+    with drafting(n_slots=3, n_ctx=512, n_cells=512) as (engine, model):
+        assert len(engine.vocab.tokenize(prompts[0])) > 256
+        batches = watch(monkeypatch, model)
+        for prompt, expected in zip(prompts, wanted, strict=True):
+            ledger = said(engine, prompt)
+            assert ledger.ended["only"].receipt.n_drafted > 10
+            assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), expected)
+    assert len({rows[0] for rows in batches}) == 3, "each in a slot of its own"
+
+
 def test_where_cells_are_for_one_of_two_texts_one_is_drafted_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The model shares the cells of what they have in common, the draft model does not."""
     prompts = [chat("Tell me a story about a fox. " * 35 + word) for word in ("Now", "Soon")]
@@ -113,6 +129,10 @@ def test_where_cells_are_for_one_of_two_texts_one_is_drafted_for(monkeypatch: py
     assert max(receipt.n_drafted for receipt in receipts) > 30
     assert set(failed) == {DecodeStatus.NO_KV_SLOT}
     assert len(failed) < 8, "it is not tried in each step"
+
+
+def said(engine: Engine, prompt: str) -> Ledger:
+    return complete(engine, prompt, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)[2]
 
 
 @pytest.mark.parametrize("every", [1, 7])

@@ -258,6 +258,18 @@ def test_drafts_give_way_when_the_cache_is_full(settings: dict[str, Setting], ki
     assert {ended.failure for ended in ledger.ended.values()} == {None}
 
 
+@pytest.mark.parametrize("kind", ["mtp", "eagle3"])
+def test_of_what_idle_slots_hold_the_oldest_makes_way(settings: dict[str, Setting], kind: str) -> None:
+    """The head has cells for three of these conversations."""
+    with use(settings[kind], n_slots=4, n_ctx=512, n_cells=512, draft_depth=3) as engine:
+        for animal in ("fox", "bear", "duck", "owl"):
+            prompt = chat(f"Tell me a story about a {animal}. " * 15)
+            assert complete(engine, prompt, max_tokens=20, sampling=ENDLESS)[1].receipt.n_drafted > 10
+        held = [len(lane.read) for lane in head_of(engine)._lanes]
+    assert sum(held) < 512
+    assert [size > 128 for size in held] == [False, True, True, True]
+
+
 @pytest.mark.parametrize("kind", HEADS)
 def test_a_head_says_the_same_after_many_steps_as_when_it_reads_the_text_at_once(
     settings: dict[str, Setting], kind: str
