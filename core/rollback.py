@@ -21,7 +21,9 @@ from core.options import MAX_DRAFT_DEPTH
 
 # A sequence that has more rows to evaluate again than this gets no drafts before that is done.
 MOST_REPLAYED = 16
-_SECONDS_WEIGHT = 0.1
+# What a state costs is known from the latest ones. One counts as at most so many times what they took, and the first as
+# at most this share of a step: the machine may have slept meanwhile, and what seems too dear is never measured again.
+_SECONDS_WEIGHT, _OUTLIER, _MOST_AT_FIRST = 0.1, 3.0, 0.25
 
 
 class Memory(Protocol):
@@ -175,7 +177,9 @@ class Checkpoints:
     def _spent(self, began: float, lately: float) -> float:
         seconds = self._clock() - began
         self._seconds += seconds
-        return lately + _SECONDS_WEIGHT * (seconds - lately) if lately else seconds
+        if not lately:
+            return min(seconds, _MOST_AT_FIRST * self._cost.time(1))
+        return lately + _SECONDS_WEIGHT * (min(seconds, _OUTLIER * lately) - lately)
 
 
 def choose_rollback(memory: Memory, cost: CostModel, *, is_recurrent: bool, window: int = 0) -> Rollback:
