@@ -17,6 +17,10 @@ from core.speculative.prices import Prices
 LOOKAHEAD = (1, 2, 4, 8)
 
 
+def _nothing(_: int) -> float:
+    return 0.0
+
+
 class Candidate(NamedTuple):
     """A chain that could grow: the chance that it is accepted so far, and the chance that its next token is right.
 
@@ -39,24 +43,25 @@ def another_round(
     candidates: Sequence[Candidate],
     prices: Prices,
     round_seconds: Callable[[int], float],
-    first_seconds: float = 0.0,
+    first_seconds: Callable[[int], float] = _nothing,
 ) -> Outlook:
     """Return what growing the most promising chains by one token (or more) is worth.
 
     ``candidates`` come most promising first, ``prices`` are those of the step without them. ``round_seconds`` is the
-    drafting time of one round by its number of chains, ``first_seconds`` what the next round costs beyond that.
+    drafting time of one round by its number of chains, ``first_seconds`` what the next round costs beyond that by the
+    number of the first chains that are in it.
     """
     best = Outlook(0.0, 0)
     n_rows, rate, step_seconds = prices.n_rows, prices.rate, prices.step_seconds
     before = step_seconds(n_rows)
     for n_chains in range(1, len(candidates) + 1):
-        spent = round_seconds(n_chains)
+        spent, first = round_seconds(n_chains), first_seconds(n_chains)
         for depth in LOOKAHEAD:
             more = n_chains * depth
             if more > prices.room:
                 break
             gain = sum(_gain(candidate, depth) for candidate in candidates[:n_chains])
-            worth = gain - rate * (step_seconds(n_rows + more) - before + first_seconds + depth * spent)
+            worth = gain - rate * (step_seconds(n_rows + more) - before + first + depth * spent)
             if worth > best.worth:
                 best = Outlook(worth, n_chains)
     return best
@@ -67,7 +72,7 @@ def informed_round(
     spreads: Sequence[Sequence[tuple[float, float]]],
     prices: Prices,
     round_seconds: Callable[[int], float],
-    first_seconds: float = 0.0,
+    first_seconds: Callable[[int], float] = _nothing,
 ) -> Outlook:
     """Return what it is worth to draft one token for each chain, see how likely it is, and go on only where that pays.
 
@@ -84,7 +89,7 @@ def informed_round(
         for depth in LOOKAHEAD
         if n_chains * depth <= prices.room
     ]
-    worth = -rate * (spent + first_seconds)
+    worth = -rate * (spent + first_seconds(n_chains))
     for candidate, spread in zip(candidates, spreads, strict=True):
         for share, chance in spread:
             sure = candidate._replace(next_rate=chance)

@@ -66,6 +66,12 @@ class PaidDrafter(Drafter, Protocol):
     def round_seconds(self, n_chains: int) -> float:
         """Return the expected seconds of a round, in which each chain grows by a token."""
 
+    def start_seconds(self, n_chains: int) -> float:
+        """Return the expected seconds that the first round of ``n_chains`` takes beyond a usual one.
+
+        A drafter that finds several tokens at once does its work there.
+        """
+
     def catch_up_seconds(self, n_behind: int) -> float:
         """Return the expected seconds of reading ``n_behind`` tokens."""
 

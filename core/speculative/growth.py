@@ -83,9 +83,8 @@ class Growth:
     def promise(self, drafter: PaidDrafter, chain: Chain, prices: Prices) -> float:
         """Return what a drafter can be expected to be worth on a sequence, in tokens."""
         candidates = [Candidate(1.0, chain.acceptance.mean, self._loss(chain, prices.rate))]
-        late = self._late(drafter, [chain.sequence])
         prices = prices._replace(room=MAX_DRAFT_DEPTH)
-        return self._outlook(drafter, candidates, [chain.acceptance], prices, late).worth
+        return self._outlook(drafter, candidates, [chain.acceptance], prices, [chain.sequence]).worth
 
     def _outlook(
         self,
@@ -93,14 +92,22 @@ class Growth:
         candidates: list[Candidate],
         acceptances: list[SequenceAcceptance],
         prices: Prices,
-        late: float,
+        fresh: list[Sequence | None],
     ) -> Outlook:
-        """Return what another round is worth: by what is usual, or where that is nothing, to see if it is better."""
-        outlook = another_round(candidates, prices, drafter.round_seconds, late)
+        """Return what another round is worth: by what is usual, or where that is nothing, to see if it is better.
+
+        ``fresh`` has the sequences of those candidates for which nothing is drafted yet.
+        """
+        late = self._late(drafter, [sequence for sequence in fresh if sequence is not None])
+
+        def first(n_chains: int) -> float:
+            return late + drafter.start_seconds(sum([sequence is not None for sequence in fresh[:n_chains]]))
+
+        outlook = another_round(candidates, prices, drafter.round_seconds, first)
         if outlook.n_chains or not candidates or any(candidate.reach < 1.0 for candidate in candidates):
             return outlook
         spreads = [known.spread(drafter.table) for known in acceptances]
-        return informed_round(candidates, spreads, prices, drafter.round_seconds, late)
+        return informed_round(candidates, spreads, prices, drafter.round_seconds, first)
 
     def gains(self, chain: Chain, rate: float) -> list[float]:
         """Return what verifying each token of a chain promises, in tokens."""
@@ -121,7 +128,7 @@ class Growth:
                 [Candidate(chain.probability, chain.acceptance.mean, self._loss(chain, prices.rate)) for chain in live],
                 [chain.acceptance for chain in live],
                 prices.beside(n_drafted),
-                self._late(drafter, [chain.sequence for chain in live if not chain.tokens]),
+                [None if chain.tokens else chain.sequence for chain in live],
             )
             if not outlook.n_chains:
                 return
@@ -141,7 +148,7 @@ class Growth:
                 [Candidate(tree.reach_of(node), tree.acceptance.mean) for tree, node in tips],
                 [tree.acceptance for tree, _ in tips],
                 prices.beside(n_drafted),
-                self._late(forker, [tree.sequence for tree, node in tips if node == PENDING]),
+                [tree.sequence if node == PENDING else None for tree, node in tips],
             )
             if not outlook.n_chains:
                 return

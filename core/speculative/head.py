@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from collections.abc import Sequence as Series
-from typing import NamedTuple, NoReturn
 
 import numpy as np
 
@@ -15,15 +14,10 @@ from core.llama import heads
 from core.llama.context import Context
 from core.llama.heads import Rows, StateBatch
 from core.meter import ReadCost
-from core.planner import Plan
 from core.sequence import Sequence
-from core.speculative.acceptance import AcceptanceTable
-from core.speculative.choice import PRIORS, Chooser
-from core.speculative.drafter import Chain, DraftFailed, Guess, Observation
-from core.speculative.hidden_window import HiddenWindow
-from core.speculative.idle_texts import IdleTexts
+from core.speculative.drafter import Chain, Guess, Observation
+from core.speculative.listener import Listener, Span
 from core.thread_control import ThreadControl
-from core.token_buffer import TokenBuffer
 
 # While catching up, this many of the latest tokens are compared with what the head would have said.
 _MOST_SHADOWED = 16
@@ -31,56 +25,13 @@ _MOST_SHADOWED = 16
 MOST_OUTPUTS = 32
 
 
-class _Lane:
-    """What a head knows of one slot: states of the target, and the tokens [first, end) that it has read with them.
-
-    ``state`` is the head's own hidden state after its last token.
-    """
-
-    def __init__(self, width: int) -> None:
-        self.window = HiddenWindow(width)
-        self.read = TokenBuffer(np.empty(0, np.int32))
-        self.first = 0
-        self.state = np.empty(0, np.float32)
-
-    def forget(self) -> None:
-        """Nothing is in the head's cache any more."""
-        self.read.truncate(0)
-        self.first = 0
-
-
-class _Span(NamedTuple):
-    """Tokens [start, end) of a sequence to read; each needs the target's state one position before it.
-
-    ``is_fresh`` where they do not continue what the head has read.
-    """
-
-    sequence: Sequence
-    lane: _Lane
-    start: int
-    end: int
-    is_fresh: bool
-
-    @property
-    def n_rows(self) -> int:
-        return self.end - self.start
-
-    def split(self, place: int) -> tuple[_Span, _Span]:
-        """Return the tokens before ``place`` and those from there on."""
-        place = min(max(place, self.start), self.end)
-        rest = self._replace(start=place, is_fresh=self.is_fresh and place == self.start)
-        return self._replace(end=place), rest
-
-
-class Head(ABC):
+class Head(Listener):
     """Drafts with a head in a context of its own, fed with the target's hidden states, for all sequences at once.
 
     It reads pairs: a token and the target's state before it. A drafted token is paired with the head's own state
     instead; once it is accepted it is read again with the target's (as common/speculative.cpp does). What the head
     has read with true states is kept by longest common prefix.
     """
-
-    name: str
 
     def __init__(
         self,
@@ -101,66 +52,26 @@ class Head(ABC):
         The target hands out features of ``feature_width`` numbers, from which states of ``state_width`` are made.
         ``first_position`` is where the head puts the token at position 0. ``threads`` None keeps the context's.
         """
-        # What comes after a token of the target's and what comes after one of its own are different questions.
-        self.table = AcceptanceTable(PRIORS * 2)
-        self.cost = cost
-        self._observe = threads.observe if threads is not None else cost.observe
-        self._context = context
-        self._target = target
-        self._clock = clock
-        self._reads = reads
-        self._bytes_read = 0
-        self._shift = first_position
+        super().__init__(
+            context,
+            target,
+            cost,
+            n_slots=n_slots,
+            feature_width=feature_width,
+            first_position=first_position,
+            reads=reads,
+            threads=threads,
+            clock=clock,
+        )
         self._state_width = state_width
-        self._lanes = tuple(_Lane(feature_width) for _ in range(n_slots))
-        self._idle = IdleTexts(context, self._drop)
         self._batch = StateBatch(context.n_batch, state_width)
-        self._chooser = Chooser(target.n_vocab)
-        self._observations: list[Observation] = []
+        # The head's own hidden state after the last token of each slot.
+        self._own: dict[int, Rows] = {}
         heads.export_hidden(context, of_outputs_only=True)
-
-    @abstractmethod
-    def _features(self, n_rows: int) -> tuple[Rows, ...]:
-        """Return the features of the target's last batch, as parts that lie side by side."""
 
     @abstractmethod
     def _states(self, features: Rows) -> Rows:
         """Return what the head makes of features: shape (n, state_width)."""
-
-    # -- what the target does -----------------------------------------------------------------------------------
-
-    def evaluated(self, shares: Plan) -> None:
-        """Keep the states of the rows that the target has just evaluated, for those who may be drafted for."""
-        if not any(share.sequence.request.speculates for share in shares):
-            return
-        self._target.synchronize()
-        parts = self._features(sum(share.n_rows + len(share.draft) for share in shares))
-        row = 0
-        for sequence, n_rows, draft, shape in shares:
-            tokens, past = sequence.tokens.view, sequence.n_past
-            end = row + n_rows + len(draft)
-            if not sequence.request.speculates:
-                row = end
-                continue
-            evaluated = tokens[past : past + n_rows]
-            # Of a tree, only the rows before its first fork follow each other for certain.
-            if draft and shape is None:
-                evaluated = np.concatenate((evaluated, np.array(draft, np.int32)))
-            rows = slice(row, row + len(evaluated))
-            self._lane(sequence).window.take(tokens[:past], evaluated, tuple(part[rows] for part in parts))
-            row = end
-
-    def admit(self, sequence: Sequence) -> None:  # noqa: B027 (a deliberate nothing)
-        """Do nothing yet: what was evaluated is read when drafting first pays."""
-
-    def forget(self, sequence: Sequence) -> None:  # noqa: B027
-        """Keep the cache: the next turn of the conversation begins with it."""
-
-    def clear(self) -> None:
-        """Forget what every slot holds."""
-        self._context.clear()
-        for lane in self._lanes:
-            lane.forget()
 
     # -- what it costs ------------------------------------------------------------------------------------------
 
@@ -177,10 +88,9 @@ class Head(ABC):
         """Return the expected seconds of reading ``n_behind`` tokens."""
         return self.cost.time(n_behind)
 
-    def take_bytes_read(self) -> int:
-        """Return the bytes that were read since this was last asked."""
-        taken, self._bytes_read = self._bytes_read, 0
-        return taken
+    def start_seconds(self, n_chains: int) -> float:
+        """Return nothing: a first round costs what others cost."""
+        return 0.0
 
     # -- drafting -----------------------------------------------------------------------------------------------
 
@@ -221,7 +131,8 @@ class Head(ABC):
             if row is None:
                 guesses.append(None)
                 continue
-            self._lane(chain.sequence).state = own[row].copy()
+            assert chain.sequence.slot is not None
+            self._own[chain.sequence.slot.id] = own[row].copy()
             found = self._chooser.choose(chain.sequence, logits[row], chain.position, ahead=chain.tokens)
             guess = found[0] if found else None
             guesses.append(self._deeper(guess) if chain.tokens else guess)
@@ -246,22 +157,9 @@ class Head(ABC):
             self._judge(judged)
         self._observe(known.n_rows, 0, self._clock() - began)
 
-    def take_observations(self) -> list[Observation]:
-        """Return what reading along has shown."""
-        taken, self._observations = self._observations, []
-        return taken
-
-    def close(self) -> None:
-        """Free the context."""
-        self._context.close()
-
     # -- helpers ------------------------------------------------------------------------------------------------
 
-    def _lane(self, sequence: Sequence) -> _Lane:
-        assert sequence.slot is not None
-        return self._lanes[sequence.slot.id]
-
-    def _unread(self, sequence: Sequence) -> _Span | None:
+    def _unread(self, sequence: Sequence) -> Span | None:
         """Return the tokens to read before one can be drafted, the last included; None where states are missing."""
         lane, tokens = self._lane(sequence), sequence.tokens.view
         known = lane.window.known(tokens[:-1])
@@ -269,9 +167,9 @@ class Head(ABC):
             return None
         held = min(lane.read.common_prefix(tokens), len(tokens) - 1)
         is_fresh = held <= lane.first or held <= known.start
-        return _Span(sequence, lane, known.start + 1 if is_fresh else held, len(tokens), is_fresh)
+        return Span(sequence, lane, known.start + 1 if is_fresh else held, len(tokens), is_fresh)
 
-    def _states_of(self, spans: list[_Span]) -> dict[str, Rows]:
+    def _states_of(self, spans: list[Span]) -> dict[str, Rows]:
         """Return the states that go with the tokens of spans, by sequence."""
         if not spans:
             return {}
@@ -282,7 +180,7 @@ class Head(ABC):
             span.sequence.id: states[end - span.n_rows : end] for span, end in zip(spans, ends.tolist(), strict=True)
         }
 
-    def _add_span(self, span: _Span, states: dict[str, Rows]) -> None:
+    def _add_span(self, span: Span, states: dict[str, Rows]) -> None:
         """Add rows for a span, all of whose logits are wanted.
 
         Either all rows of a batch are outputs or none: some graphs hand out the first rows instead of the chosen ones.
@@ -303,20 +201,9 @@ class Head(ABC):
         assert slot is not None
         row = self._batch.n_tokens
         self._batch.add(chain.tokens[-1], chain.position - 1 + self._shift, slot.id)
-        self._batch.states[row] = self._lane(chain.sequence).state
+        self._batch.states[row] = self._own[slot.id]
 
-    def _make_way(self, span: _Span) -> None:
-        """Drop what the head's cache holds from the span's start on: drafted tokens, and what was rejected."""
-        slot, lane = span.sequence.slot, span.lane
-        assert slot is not None
-        if not span.is_fresh and self._context.remove(slot.id, span.start + self._shift):
-            lane.read.truncate(span.start)
-            return
-        self._context.remove(slot.id, 0)
-        lane.read = TokenBuffer(span.sequence.tokens.view[: span.start])
-        lane.first = span.start
-
-    def _read(self, span: _Span) -> int:
+    def _read(self, span: Span) -> int:
         """Read a span without asking for logits; return how many rows that took."""
         rest = span
         while rest.n_rows:
@@ -332,10 +219,10 @@ class Head(ABC):
             if not self._idle.decode(self._batch):
                 self._fail([span.sequence])
             span.lane.read.extend(tokens)
-            self._count(part.end, 1)
+            self._count(self._batch.n_tokens, part.end, 1)
         return span.n_rows
 
-    def _judge(self, span: _Span) -> None:
+    def _judge(self, span: Span) -> None:
         """Read a span and compare what the head says after each token with what came."""
         sequence = span.sequence
         states = self._states_of([span])
@@ -351,26 +238,7 @@ class Head(ABC):
         """Evaluate the batch, all of whose rows are outputs; return their logits and the head's own states."""
         if not self._idle.decode(self._batch):
             self._fail(sequences)
-        self._count(n_cells, len(sequences))
+        self._count(self._batch.n_tokens, n_cells, len(sequences))
         self._context.synchronize()
         n_rows = self._batch.n_tokens
         return self._context.logits(n_rows), heads.hidden(self._context, n_rows, self._state_width)
-
-    def _drop(self, slot: int) -> None:
-        self._context.remove(slot, 0)
-        self._lanes[slot].forget()
-
-    def _fail(self, sequences: Series[Sequence]) -> NoReturn:
-        """After a failed decode nothing is known of these lanes; where cells were short, others get theirs."""
-        for sequence in sequences:
-            assert sequence.slot is not None
-            self._drop(sequence.slot.id)
-        raise DraftFailed(sequences)
-
-    def _count(self, n_cells: int, n_sequences: int) -> None:
-        if self._reads is not None:
-            self._bytes_read += self._reads.step(self._batch.n_tokens, n_cells, n_sequences)
-
-    @staticmethod
-    def _deeper(guess: Guess | None) -> Guess | None:
-        return guess and Guess(guess.token, guess.evidence + len(PRIORS))

@@ -34,7 +34,7 @@ class Probes:
             trial = record.trials[drafter.name]
             if record.n_verified - trial.tried_at < trial.interval or not self._records.may_ask(drafter, sequence):
                 continue
-            seconds = drafter.catch_up_seconds(drafter.n_behind(sequence))
+            seconds = drafter.catch_up_seconds(drafter.n_behind(sequence)) + drafter.start_seconds(1)
             if not self._purse.may_risk(seconds, self._chance[drafter.name]):
                 continue
             trial.interval = min(trial.interval * 2, _LONGEST_PROBE)

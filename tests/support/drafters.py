@@ -54,6 +54,9 @@ class RandomDrafter:
     def round_seconds(self, n_chains: int) -> float:
         return 0.0
 
+    def start_seconds(self, n_chains: int) -> float:
+        return 0.0
+
     def catch_up_seconds(self, n_behind: int) -> float:
         return 0.0
 

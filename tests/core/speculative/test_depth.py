@@ -43,8 +43,15 @@ def test_a_dear_draft_model_must_promise_more() -> None:
 
 def test_what_the_next_round_costs_beyond_itself_counts_once() -> None:
     candidates = [Candidate(1.0, 0.9)]
-    assert another_round(candidates, step(CPU), free, 0.001).n_chains == 1
-    assert another_round(candidates, step(CPU), free, 1.0).n_chains == 0
+    assert another_round(candidates, step(CPU), free, lambda _: 0.001).n_chains == 1
+    assert another_round(candidates, step(CPU), free, lambda _: 1.0).n_chains == 0
+
+
+def test_what_only_some_of_the_chains_must_begin_with_is_charged_to_those() -> None:
+    """Of two chains the first is under way, and the other one is to be begun with a dear block."""
+    candidates = [Candidate(0.9, 0.9), Candidate(1.0, 0.8)]
+    assert another_round(candidates, step(GPU, 2), free).n_chains == 2
+    assert another_round(candidates, step(GPU, 2), free, lambda n_chains: 0.05 * (n_chains - 1)).n_chains == 1
 
 
 def cheap(n_chains: int) -> float:
@@ -67,7 +74,7 @@ def test_asking_must_be_worth_its_time() -> None:
     candidates = [Candidate(1.0, 0.4)]
     outlook = informed_round(candidates, [KNOWING], step(CPU), cheap)
     assert outlook.worth > 0.0
-    late = informed_round(candidates, [KNOWING], step(CPU), cheap, 0.02)
+    late = informed_round(candidates, [KNOWING], step(CPU), cheap, lambda _: 0.02)
     assert late == (0.0, 0)
     assert informed_round(candidates, [KNOWING], step(CPU, room=0), cheap) == (0.0, 0)
 
