@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,24 +12,25 @@ from core.calibration import cost_model_of, steps_key
 from core.cost_model import CostModel
 from core.errors import LoadFailed
 from core.llama import heads
+from core.llama.batch import Batch
 from core.llama.context import Context
 from core.llama.heads import HeadKind, StateBatch
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.measurements import Measurements
 from core.meter import ReadCost
-from core.options import EngineOptions
+from core.options import MAX_DRAFT_DEPTH, EngineOptions
 from core.sizing import ContextSize
+from core.speculative.dflash import DFlashHead
 from core.speculative.eagle3 import Eagle3Head
 from core.speculative.head import MOST_OUTPUTS
 from core.speculative.mtp import MtpHead
 from core.thread_choice import ThreadChoice
 from core.thread_control import thread_control
-from models.gguf import read_header
+from models.gguf import GgufHeader, read_header
 from models.gguf_errors import GgufError
 from models.model_facts import ModelFacts, read_model
 from models.pairing import heads as rules
-from models.pairing.heads import EAGLE3
 from models.pairing.vocabulary import why_not
 
 _KV_TYPE = "f16"
@@ -70,8 +72,10 @@ def why_left_out(facts: ModelFacts, options: EngineOptions) -> tuple[str, ...]:
     left_out = []
     if facts.n_mtp_layers and options.uses_heads and (reason := why_no_mtp(facts)):
         left_out.append(f"The prediction heads of {options.model_path} are not used. {reason}")
-    reason = heads.why_unavailable(HeadKind.EAGLE3)
-    if reason and options.draft_path is not None and is_eagle(options.draft_path):
+    # The file is looked at where that matters: what is wrong with it is said later.
+    can_lack = options.draft_path is not None and any(heads.why_unavailable(kind) for kind in HeadKind)
+    kind = head_kind(options.draft_path) if options.draft_path is not None and can_lack else None
+    if kind is not None and (reason := heads.why_unavailable(kind)):
         left_out.append(f"{options.draft_path} does not draft. {reason}")
     return tuple(left_out)
 
@@ -82,7 +86,8 @@ def mtp_head(target: Target) -> MtpHead:
     context = _context(target, target.model, is_mtp=True)
     try:
         reads = ReadCost.of_mtp_head(target.facts, _KV_TYPE)
-        cost = _cost(target, context, width, target.options.model_path, target.model, "mtp", reads)
+        make_batch = partial(StateBatch, width=width)
+        cost = _cost(target, context, make_batch, target.options.model_path, target.model, HeadKind.MTP, reads)
         return MtpHead(
             context,
             target.context,
@@ -97,8 +102,8 @@ def mtp_head(target: Target) -> MtpHead:
         raise
 
 
-def is_eagle(path: str) -> bool:
-    """Return whether a draft file holds an EAGLE-3 head; raises LoadFailed for heads of kinds that do not run here."""
+def head_kind(path: str) -> HeadKind | None:
+    """Return the kind of head in a draft file, None for a model; raises LoadFailed for heads that do not run here."""
     try:
         facts = read_model(Path(path))
     except GgufError as error:
@@ -106,17 +111,18 @@ def is_eagle(path: str) -> bool:
     reason = rules.why_not_kind(facts.architecture)
     if reason:
         raise LoadFailed(f"{path} cannot be used. {reason}")
-    return facts.architecture == EAGLE3
+    return HeadKind(facts.architecture) if facts.architecture in rules.IN_FILES else None
 
 
-def eagle_head(target: Target, path: str) -> Eagle3Head:
+def file_head(target: Target, path: str, kind: HeadKind) -> Eagle3Head | DFlashHead:
     """Return the drafter in the file ``path``; raises LoadFailed where it does not belong to the target.
 
     This build of llama.cpp must be able to run it (``why_unavailable``).
     """
     options = target.options
     try:
-        reason = rules.why_not_eagle(read_header(Path(path)), target.facts)
+        header = read_header(Path(path))
+        reason = rules.why_not_file(header, target.facts)
     except GgufError as error:
         raise LoadFailed(str(error)) from error
     if reason:
@@ -126,26 +132,56 @@ def eagle_head(target: Target, path: str) -> Eagle3Head:
         reason = why_not(target.vocab, Vocab(model))
         if reason:
             raise _refusal(target, path, reason)
-        context = _context(target, model, borrows=True)
-        try:
-            reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
-            cost = _cost(target, context, heads.embedding_width(model), path, model, EAGLE3, reads)
-            width = heads.embedding_width(target.model)
-            return Eagle3Head(
-                model,
-                context,
-                target.context,
-                cost,
-                n_slots=options.n_slots,
-                target_width=width,
-                reads=reads,
-                threads=thread_control(context, cost, target.threads, target.n_gpu_layers),
-            )
-        except BaseException:
-            context.close()
-            raise
+        if kind is HeadKind.DFLASH:
+            return _dflash_head(target, path, model, header)
+        return _eagle_head(target, path, model)
     except BaseException:
         model.close()
+        raise
+
+
+def _eagle_head(target: Target, path: str, model: Model) -> Eagle3Head:
+    context = _context(target, model, borrows=True)
+    try:
+        reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
+        make_batch = partial(StateBatch, width=heads.embedding_width(model))
+        cost = _cost(target, context, make_batch, path, model, HeadKind.EAGLE3, reads)
+        return Eagle3Head(
+            model,
+            context,
+            target.context,
+            cost,
+            n_slots=target.options.n_slots,
+            target_width=heads.embedding_width(target.model),
+            reads=reads,
+            threads=thread_control(context, cost, target.threads, target.n_gpu_layers),
+        )
+    except BaseException:
+        context.close()
+        raise
+
+
+def _dflash_head(target: Target, path: str, model: Model, header: GgufHeader) -> DFlashHead:
+    # The last token, and no more masks than tokens are ever drafted.
+    n_block = min(rules.block_size(header), MAX_DRAFT_DEPTH + 1)
+    context = _context(target, model, borrows=True, n_block=n_block)
+    try:
+        heads.set_causal(context, rules.is_causal(header))
+        reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
+        cost = _cost(target, context, Batch, path, model, HeadKind.DFLASH, reads)
+        return DFlashHead(
+            model,
+            context,
+            target.context,
+            cost,
+            n_slots=target.options.n_slots,
+            target_width=heads.embedding_width(target.model),
+            n_block=n_block,
+            reads=reads,
+            threads=thread_control(context, cost, target.threads, target.n_gpu_layers),
+        )
+    except BaseException:
+        context.close()
         raise
 
 
@@ -153,12 +189,13 @@ def _refusal(target: Target, path: str, reason: str) -> LoadFailed:
     return LoadFailed(f"{path} cannot draft for {target.options.model_path}. {reason}")
 
 
-def _context(target: Target, model: Model, *, is_mtp: bool = False, borrows: bool = False) -> Context:
+def _context(target: Target, model: Model, *, is_mtp: bool = False, borrows: bool = False, n_block: int = 0) -> Context:
+    """Return a context with room beside the texts for ``n_block`` rows of each slot."""
     options, threads = target.options, target.threads
     n_outputs = max(options.n_slots, MOST_OUTPUTS)
     context = Context(
         model,
-        n_cells=target.size.n_cells,
+        n_cells=target.size.n_cells + options.n_slots * n_block,
         n_sequences=options.n_slots,
         n_outputs=n_outputs,
         n_batch=max(options.n_ubatch, n_outputs),
@@ -173,11 +210,16 @@ def _context(target: Target, model: Model, *, is_mtp: bool = False, borrows: boo
 
 
 def _cost(
-    target: Target, context: Context, width: int, path: str, model: Model, kind: str, reads: ReadCost
+    target: Target,
+    context: Context,
+    make_batch: Callable[[int], Batch],
+    path: str,
+    model: Model,
+    kind: HeadKind,
+    reads: ReadCost,
 ) -> CostModel:
     options = target.options
-    conditions = (kind, options.devices, options.flash_attention, options.n_ubatch)
+    conditions = (kind.value, options.devices, options.flash_attention, options.n_ubatch)
     key = steps_key(path, model, target.n_gpu_layers, target.threads, *conditions)
     assumed = assumed_for(options, reads, target.n_gpu_layers)
-    make_batch = partial(StateBatch, width=width)
     return cost_model_of(context, options.n_ubatch, target.measured, key, reads, make_batch, assumed=assumed)

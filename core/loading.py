@@ -20,11 +20,10 @@ from core.cost_model import CostModel
 from core.dry_run import compute_bytes
 from core.engine import Engine
 from core.errors import DraftRefused, LoadFailed
-from core.head_loading import Target, eagle_head, is_eagle, mtp_head, wants_mtp, why_left_out
+from core.head_loading import Target, file_head, head_kind, mtp_head, wants_mtp, why_left_out
 from core.llama import heads
 from core.llama.batch import Batch
 from core.llama.context import Context
-from core.llama.heads import HeadKind
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.loaded_model import LoadedModel
@@ -232,9 +231,10 @@ def _speculator(target: Target, cost: CostModel, rollback: Rollback) -> Speculat
 def _named_draft(target: Target, path: str) -> list[PaidDrafter]:
     """Return the drafter in the file ``path``, none where this build of llama.cpp cannot run it."""
     try:
-        if not is_eagle(path):
+        kind = head_kind(path)
+        if kind is None:
             return [_load_draft(target, path)]
-        return [eagle_head(target, path)] if heads.why_unavailable(HeadKind.EAGLE3) is None else []
+        return [file_head(target, path, kind)] if heads.why_unavailable(kind) is None else []
     except LoadFailed as error:
         raise DraftRefused(error.message) from error
 

@@ -29,9 +29,9 @@ class EngineOptions:
     f16, or a coarser type where that does not fit. What is set is kept, or the load refused: a set ``n_ctx`` is never
     shortened.
     ``speculation`` auto drafts with lookups, with the prediction heads in the model's file, and with what
-    ``draft_path`` names: a small model or an EAGLE-3 head; "draft" with that alone (or with the heads, where none is
-    named); off never. ``draft_depth`` switches the judgement off: always so many tokens (to compare with).
-    ``draft_width`` is the most choices that are drafted for one place: 1 drafts chains, more draft trees. With a
+    ``draft_path`` names: a small model, an EAGLE-3 or a DFlash head; "draft" with that alone (or with the heads,
+    where none is named); off never. ``draft_depth`` switches the judgement off: always so many tokens (to compare
+    with). ``draft_width`` is the most choices that are drafted for one place: 1 drafts chains, more draft trees. With a
     ``draft_depth`` it is always so many.
     ``uses_heads`` false leaves the prediction heads in the model's file alone.
     A draft that cannot be loaded is an error; with ``must_draft`` false the model is loaded without it, and says so.

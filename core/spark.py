@@ -7,7 +7,7 @@ from pathlib import Path
 from core.cost_model import CostModel
 from core.engine import Engine
 from core.errors import LoadFailed
-from core.head_loading import is_eagle
+from core.head_loading import head_kind
 from core.llama.context import Context
 from core.llama.vocab import Vocab
 from core.loaded_model import LoadedModel, SparkModel
@@ -47,7 +47,7 @@ def why_none(options: EngineOptions) -> str:
     if options.speculation == "off":
         return f"{name} is not loaded, since drafting is switched off."
     try:
-        if is_eagle(options.draft_path):
+        if head_kind(options.draft_path) is not None:
             return f"{name} is a head that drafts for this model and cannot answer alone."
     except LoadFailed:
         pass  # of a kind that does not run here, or gone

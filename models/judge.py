@@ -156,8 +156,10 @@ def _head_notes(facts: ModelFacts, wanted: Wanted, why_no_head: Callable[[Kind],
     notes = []
     if facts.n_mtp_layers and (reason := heads.why_no_mtp(facts) or why_no_head(Kind.MTP)):
         notes.append(f"Its prediction heads cannot draft here. {reason}")
-    if wanted.draft is not None and wanted.draft.is_head and (reason := why_no_head(Kind.EAGLE3)):
-        notes.append(f"Its EAGLE-3 head cannot draft here. {reason}")
+    if wanted.draft is not None and wanted.draft.is_head:
+        kind = kind_of(wanted.draft)
+        if reason := why_no_head(kind):
+            notes.append(f"Its {heads.IN_FILES[kind]} cannot draft here. {reason}")
     return tuple(notes)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from models.pairing.partner import Partner
 
 _MOST_REFUSED = 12
+_KINDS = {"model": "small model", "mtp": "heads in the file", "eagle3": "EAGLE-3 head", "dflash": "DFlash head"}
 
 
 def pair(
@@ -131,7 +132,7 @@ def _lines(entry: ModelEntry, found: Pairing, extra: Offers, has_partner: bool) 
 
 
 def _row(partner: Partner, found: Pairing) -> list[str]:
-    what = {"model": "small model", "mtp": "heads in the file", "eagle3": "EAGLE-3 head"}[partner.kind.value]
+    what = _KINDS[partner.kind.value]
     gain = f"{partner.gain:.2f}× {'measured' if partner.measured is not None else 'expected'}"
     forecast = f"({partner.prediction.gain:.2f}× was expected)" if partner.prediction and partner.measured else ""
     return [

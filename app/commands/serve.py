@@ -51,7 +51,7 @@ class EngineChoice:
         _option(
             "--draft",
             metavar="NAME",
-            help="Small model of the same vocabulary or EAGLE-3 head that drafts for it; found by itself if left out.",
+            help="Small model of the same vocabulary, EAGLE-3 or DFlash head; found by itself if left out.",
         ),
     ] = None
     no_draft: Annotated[bool, _option("--no-draft", help="Let no small model and no heads draft.")] = False

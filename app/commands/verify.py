@@ -39,7 +39,7 @@ def verify(
     draft: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Model or EAGLE-3 head that drafts for it; if left out, the one `models pair` names."
+            metavar="NAME", help="Model or head that drafts for it; if left out, the one `models pair` names."
         ),
     ] = None,
     lookup_only: Annotated[bool, typer.Option("--lookup-only", help="Use no draft model.")] = False,

@@ -23,7 +23,7 @@ from models.library.values import Choosing, ModelJudgement, OfferRow, Offers, Pa
 from models.pairing.offers import Offer
 from models.pairing.partner import Partner
 
-_KINDS = {"model": "small model", "mtp": "heads in its file", "eagle3": "EAGLE-3 head"}
+_KINDS = {"model": "small model", "mtp": "heads in its file", "eagle3": "EAGLE-3 head", "dflash": "DFlash head"}
 DISTURBED = "Replies were written meanwhile, so this may be off: test again when nothing else runs."
 LOOK_SECONDS = 0.1
 

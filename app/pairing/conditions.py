@@ -100,4 +100,4 @@ def why_no_head(kind: Kind) -> str | None:
     # Loads llama.cpp, so it is asked only where there is a head that fits otherwise.
     from core.llama.heads import HeadKind, why_unavailable
 
-    return why_unavailable(HeadKind.MTP if kind is Kind.MTP else HeadKind.EAGLE3)
+    return why_unavailable(HeadKind(kind.value))

@@ -29,6 +29,7 @@ class HeadKind(StrEnum):
 
     MTP = "mtp"
     EAGLE3 = "eagle3"
+    DFLASH = "dflash"
 
 
 def _find(name: str, mangled: str, result: Any, *arguments: Any) -> Callable[..., Any] | None:
@@ -53,6 +54,9 @@ _get_layer_input = _find(
 _target_layers = _find("llama_model_target_layer_ids", "PK11llama_model", _INT32_P, ctypes.c_void_p)
 _n_target_layers = _find("llama_model_target_layer_ids_n", "PK11llama_model", ctypes.c_uint32, ctypes.c_void_p)
 
+_mask_token = getattr(L, "llama_vocab_mask", None)
+_set_causal = getattr(L, "llama_set_causal_attn", None)
+
 _NEEDED: dict[HeadKind, dict[str, object]] = {
     HeadKind.MTP: {
         "llama_set_embeddings_nextn": _set_hidden,
@@ -65,6 +69,14 @@ _NEEDED: dict[HeadKind, dict[str, object]] = {
         "llama_get_embeddings_layer_inp": _get_layer_input,
         "llama_model_target_layer_ids": _target_layers,
         "llama_model_target_layer_ids_n": _n_target_layers,
+    },
+    HeadKind.DFLASH: {
+        "llama_set_embeddings_layer_inp": _set_layer_input,
+        "llama_get_embeddings_layer_inp": _get_layer_input,
+        "llama_model_target_layer_ids": _target_layers,
+        "llama_model_target_layer_ids_n": _n_target_layers,
+        "llama_vocab_mask": _mask_token,
+        "llama_set_causal_attn": _set_causal,
     },
 }
 
@@ -91,11 +103,28 @@ def n_mtp_layers(model: Model) -> int:
 
 
 def target_layers(model: Model) -> tuple[int, ...]:
-    """Return the target's layers whose inputs an EAGLE-3 head reads."""
+    """Return the target's layers whose inputs a head in a file of its own reads."""
     assert _target_layers is not None
     assert _n_target_layers is not None
     ids = _target_layers(model.c)
     return tuple(int(ids[index]) for index in range(_n_target_layers(model.c)))
+
+
+def mask_token(model: Model) -> int:
+    """Return the token that stands for one to be drafted (``llama_vocab_mask``), negative where there is none."""
+    assert _mask_token is not None
+    return int(_mask_token(model.vocab))
+
+
+def set_causal(context: Context, is_causal: bool) -> None:
+    """Choose whether the rows of a batch see only those before them, or all of their text (``set_causal_attn``)."""
+    assert _set_causal is not None
+    _set_causal(context.c, is_causal)
+
+
+def n_axes(model: Model) -> int:
+    """Return how many positions a row without a token has: four where the rotation is that of pictures (M-RoPE)."""
+    return 4 if L.llama_model_rope_type(model.c) == L.LLAMA_ROPE_TYPE_MROPE else 1
 
 
 def export_hidden(context: Context, *, of_outputs_only: bool) -> None:
@@ -155,6 +184,35 @@ class FeatureBatch(StateBatch):
         for row in range(len(states)):
             self.add(0, position + row, 0)
         self.states[: len(states)] = states
+
+
+class TargetBatch(FeatureBatch):
+    """A batch of the target's states that a head puts into its cache, without any output."""
+
+    def __init__(self, capacity: int, width: int, n_axes: int = 1) -> None:
+        """Make room for ``capacity`` states of ``width`` numbers, each with ``n_axes`` positions."""
+        super().__init__(capacity, width)
+        self._n_axes = n_axes
+        self._tokens = np.zeros(capacity, np.int32)
+        self._axes = np.zeros(n_axes * capacity, np.int32)
+        if n_axes > 1:
+            self._c.pos = self._axes.ctypes.data_as(_INT32_P)
+
+    def add_states(self, states: Rows, position: int, sequence: int) -> None:
+        """Add the states of consecutive positions from ``position`` on."""
+        row, count = self.n_tokens, len(states)
+        self.add_run(self._tokens[:count], position, sequence, want_last=False)
+        self.states[row : row + count] = states
+
+    @property
+    def c(self) -> Any:
+        """The C structure, valid until the next ``add_states`` or ``clear``."""
+        if self._n_axes > 1:
+            # One axis after the other; of a text, the first three run alike and the last one stays.
+            count = self.n_tokens
+            self._axes[: 3 * count] = np.tile(self._pos[:count], 3)
+            self._axes[3 * count : 4 * count] = 0
+        return super().c
 
 
 def encode(context: Context, batch: FeatureBatch) -> DecodeStatus:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from models.model_facts import ModelFacts
 from models.pairing.gain import Judged, Kind, Prediction, expected_acceptance, learnt, predict
+from models.pairing.heads import IN_FILES, USUAL_BLOCK
 from models.pairing.price import Pace, cost_share
 
 MTP = "mtp"
@@ -16,6 +17,8 @@ def kind_of(draft: ModelFacts | None) -> Kind:
     """What drafts; None is the prediction heads in the model's file."""
     if draft is None:
         return Kind.MTP
+    if draft.architecture in IN_FILES:
+        return Kind(draft.architecture)
     return Kind.EAGLE3 if draft.is_head else Kind.MODEL
 
 
@@ -29,7 +32,11 @@ def forecast(
 ) -> Prediction:
     """Predict the gain of a draft (None: the prediction heads in the model's file) of whose tokens ``judged`` came."""
     n_params = draft.n_active_params if draft is not None else 0
-    expected = expected_acceptance(kind_of(draft), n_params, target.n_active_params)
+    kind = kind_of(draft)
+    expected = expected_acceptance(kind, n_params, target.n_active_params)
     share = cost_share(target, draft, pace)
-    found = predict(target.active_weights, share, learnt(expected, judged), row_cost)
+    if kind is Kind.DFLASH:
+        # The rows of a block are computed whether they are used or not.
+        share *= 1 + (USUAL_BLOCK - 1) * row_cost
+    found = predict(target.active_weights, share, learnt(expected, judged), row_cost, is_block=kind is Kind.DFLASH)
     return replace(found, is_measured=judged.n_tokens > 0)

@@ -17,6 +17,7 @@ a that explains the mean number of tokens L = (1 - a^(g+1)) / (1 - a) that came 
 - EAGLE-3 heads: L 3.53 at depth 7 with Llama-3.1-8B on MT-Bench (vLLM, 26191) makes 0.74, as L 2.7 at depth 3 with
   Qwen3-8B does (speculators, 563); 2.47 at depth 6 with MiniCPM3 (vLLM, 24243) makes 0.61 and 2.36 at depth 5 with
   gpt-oss (42764) 0.60. The paper's own lengths (arXiv 2503.01840) are of trees, which accept more.
+- DFlash heads count like these until one has run here.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MAX_DEPTH = 8
 WORTH = 1.05
 _AT_EQUAL_SIZE, _PER_DECADE = 0.87, 0.083
 _LEAST_ACCEPTANCE = 0.4
-_OF_HEADS = {"mtp": 0.80, "eagle3": 0.70}
+_OF_HEADS = {"mtp": 0.80, "eagle3": 0.70, "dflash": 0.70}
 # What is published counts like so many tokens seen here.
 _PRIOR_TOKENS = 16.0
 _TRUST = 2
@@ -45,6 +46,7 @@ class Kind(StrEnum):
     MODEL = "model"
     MTP = "mtp"
     EAGLE3 = "eagle3"
+    DFLASH = "dflash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +86,18 @@ def learnt(expected: float, judged: Judged) -> float:
     return (judged.n_accepted + _PRIOR_TOKENS * expected) / (judged.n_tokens + _PRIOR_TOKENS)
 
 
-def predict(target: WeightBytes, share: float, acceptance: float, row_cost: float) -> Prediction:
-    """The best depth and its gain; a drafted token costs ``share`` of a token of the model (``price.cost_share``)."""
+def predict(
+    target: WeightBytes, share: float, acceptance: float, row_cost: float, *, is_block: bool = False
+) -> Prediction:
+    """The best depth and its gain; a drafted token costs ``share`` of a token of the model (``price.cost_share``).
+
+    Where a draft ``is_block``, that is what all of its tokens cost together.
+    """
     one = max(target.read_by(1), 1)
     best = Prediction(acceptance, 0, 1.0)
     for depth in range(1, MAX_DEPTH + 1):
         n_tokens = sum(acceptance**accepted for accepted in range(depth + 1))
-        seconds = target.read_by(depth + 1) / one + row_cost * depth + share * depth
+        seconds = target.read_by(depth + 1) / one + row_cost * depth + share * (1 if is_block else depth)
         if n_tokens / seconds > best.gain:
             best = Prediction(acceptance, depth, n_tokens / seconds)
     return best

@@ -42,7 +42,7 @@ def hub_heads(
     """
     offers: list[Offer] = []
     notes: list[str] = []
-    no_head = heads.why_no_eagle(facts) or why_no_head(Kind.EAGLE3)
+    no_head = heads.why_no_file(facts) or why_no_head(Kind.EAGLE3)
     if no_head is not None:
         notes.append(f"No EAGLE-3 head was looked for. {no_head}")
     vocabulary = vocabulary or FileVocabulary(read_header(facts.files[0]))
@@ -128,6 +128,6 @@ def _why_not(header: GgufHeader, draft: ModelFacts, facts: ModelFacts, vocabular
         return draft.problem or why_not(vocabulary, FileVocabulary(header))
     return (
         heads.why_not_kind(draft.architecture)
-        or heads.why_not_eagle(header, facts)
+        or heads.why_not_file(header, facts)
         or why_not(vocabulary, FileVocabulary(header))
     )

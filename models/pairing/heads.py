@@ -10,6 +10,11 @@ from models.gguf import GgufHeader, TensorInfo
 from models.model_facts import ModelFacts
 
 EAGLE3 = "eagle3"
+DFLASH = "dflash"
+IN_FILES = {EAGLE3: "EAGLE-3 head", DFLASH: "DFlash head"}
+"""What heads in files of their own are called, by their architecture."""
+# What llama.cpp assumes where a file does not say (common/speculative.cpp).
+USUAL_BLOCK = 16
 _TABLES = ("token_embd.weight", "output.weight")
 
 
@@ -29,47 +34,87 @@ def why_no_mtp(facts: ModelFacts) -> str | None:
 
 def why_not_kind(architecture: str) -> str | None:
     """Why a head of this architecture does not run here, as a sentence, or None."""
-    if architecture == EAGLE3 or architecture not in architectures.DRAFT_HEADS:
+    if architecture in IN_FILES or architecture not in architectures.DRAFT_HEADS:
         return None
     return (
         f"It is a drafting head of the kind {architecture}, which Slipstream does not run. "
-        "EAGLE-3 heads and small models of the same vocabulary can draft."
+        "EAGLE-3 and DFlash heads and small models of the same vocabulary can draft."
     )
 
 
-def why_no_eagle(target: ModelFacts) -> str | None:
-    """Why no EAGLE-3 head at all can draft for ``target``, or None."""
+def why_no_file(target: ModelFacts) -> str | None:
+    """Why no head in a file of its own can draft for ``target``, or None."""
     if target.architecture in architectures.HAND_OUT_LAYERS:
         return None
     return f"llama.cpp hands out no hidden states of layers of the architecture {target.architecture}."
 
 
-def why_not_eagle(header: GgufHeader, target: ModelFacts) -> str | None:
-    """Why an EAGLE-3 head does not belong to ``target``, or would make llama.cpp abort beside it; None where it fits.
+def why_not_file(header: GgufHeader, target: ModelFacts) -> str | None:
+    """Why a head does not belong to ``target``, or would make llama.cpp abort beside it; None where it fits.
 
     Vocabularies are not compared. Raises GgufError.
     """
-    reason = why_no_eagle(target)
+    reason = why_no_file(target)
     if reason is not None:
         return reason
-    made_for = header.integer(f"{EAGLE3}.target_hidden_size")
+    kind = header.text("general.architecture") or ""
+    if kind == DFLASH:
+        reason = _why_not_variant(header)
+    if reason is not None:
+        return reason
+    made_for = header.integer(f"{kind}.{'target_hidden_size' if kind == EAGLE3 else 'embedding_length'}")
     if made_for != target.n_embd:
         return f"It was made for a model of width {made_for}, and this one's is {target.n_embd}."
-    bad = [layer for layer in header.integers(f"{EAGLE3}.target_layers") or () if not 0 <= layer < target.n_layers]
+    layers = header.integers(f"{kind}.target_layers") or ()
+    bad = [layer for layer in layers if not 0 <= layer < target.n_layers]
     if bad:
         return f"It reads layer {bad[0]}, and the model has layers 0 to {target.n_layers - 1}."
-    return _why_not_shape(header, target)
+    return _why_not_shape(header, kind, target) or (_why_not_block(header, target) if kind == DFLASH else None)
 
 
-def _why_not_shape(header: GgufHeader, target: ModelFacts) -> str | None:
+def block_size(header: GgufHeader) -> int:
+    """How many rows a DFlash head was trained to evaluate at once: the last token, and masks behind it."""
+    found = header.integer(f"{DFLASH}.block_size")
+    return found if found is not None else USUAL_BLOCK
+
+
+def is_causal(header: GgufHeader) -> bool:
+    """Whether the rows of a DFlash head's block see only those before them."""
+    return header.metadata.get(f"{DFLASH}.attention.causal") is True
+
+
+def _why_not_variant(header: GgufHeader) -> str | None:
+    """Why a head that llama.cpp calls DFlash drafts in another way."""
+    names = {tensor.name for tensor in header.tensors}
+    if "selector_hidden.weight" in names:
+        variant = "DFlash 2, which chooses among paths through its block"
+    elif "markov_w1.weight" in names:
+        variant = "DSpark, which lets each token of a block depend on the one before"
+    elif header.integer(f"{DFLASH}.hyper_connection.count"):
+        variant = "DSpark for DeepSeek-V4"
+    else:
+        return None
+    return f"It is a head of the kind {variant}. Slipstream runs DFlash heads of the first kind."
+
+
+def _why_not_block(header: GgufHeader, target: ModelFacts) -> str | None:
+    if block_size(header) < 2:
+        return f"Its blocks have {block_size(header)} rows, so it drafts nothing."
+    mask, n_tokens = header.integer("tokenizer.ggml.mask_token_id"), header.count("tokenizer.ggml.tokens") or 0
+    if mask is None or not 0 <= mask < min(n_tokens, target.n_vocab):
+        return "It does not name a token that stands for those to be drafted (mask_token_id)."
+    return None
+
+
+def _why_not_shape(header: GgufHeader, kind: str, target: ModelFacts) -> str | None:
     tensors = {tensor.name: tensor for tensor in header.tensors}
-    width = header.integer(f"{EAGLE3}.embedding_length")
+    width = header.integer(f"{kind}.embedding_length")
     if any(name not in tensors for name in _TABLES) and width != target.n_embd:
         return f"It has no embeddings of its own and its width is {width}, while the model's is {target.n_embd}."
-    if header.integer(f"{EAGLE3}.block_count") != 1:
+    if kind == EAGLE3 and header.integer(f"{kind}.block_count") != 1:
         return "An EAGLE-3 head has one layer."
-    usual = (width or 0) // max(header.integer(f"{EAGLE3}.attention.head_count") or 1, 1)
-    key, value = (header.integer(f"{EAGLE3}.attention.{kind}_length") or usual for kind in ("key", "value"))
+    usual = (width or 0) // max(header.integer(f"{kind}.attention.head_count") or 1, 1)
+    key, value = (header.integer(f"{kind}.attention.{of}_length") or usual for of in ("key", "value"))
     if key != value:
         return "Its keys and values differ in length."
     return _why_not_tables(header, tensors, target.n_vocab)

@@ -25,6 +25,7 @@ from models.program import command
 # Siblings larger than this share of the model gain little.
 _LARGEST_SHARE = 0.4
 MOST_FOUND = 50
+_HEADS = {Kind.EAGLE3: "an EAGLE-3 head", Kind.DFLASH: "a DFlash head"}
 _MOST_LOOKED_AT, _MOST_OFFERS = 3, 3
 # Small models lose more by coarse weights, and are small anyway.
 _PREFERRED = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0", "F16", "BF16")
@@ -59,7 +60,8 @@ class Offer:
     def sentence(self) -> str:
         """What it is, what to do, and what that would bring."""
         doubt = "" if self.is_checked else "; its vocabulary is compared once it is here"
-        what = "would draft, an EAGLE-3 head made for this model" if self.kind is Kind.EAGLE3 else "would draft"
+        head = _HEADS.get(self.kind)
+        what = f"would draft, {head} made for this model" if head is not None else "would draft"
         pull = command("models pull", self.name)
         return f"`{pull}` ({size(self.n_bytes)}) {what}: {self.gain:.1f}× predicted{doubt}."
 

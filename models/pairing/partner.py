@@ -14,7 +14,7 @@ from models.gguf_errors import GgufError
 from models.memory import estimate
 from models.model_facts import ModelFacts
 from models.pairing import heads
-from models.pairing.forecast import MTP, draft_key, forecast
+from models.pairing.forecast import MTP, draft_key, forecast, kind_of
 from models.pairing.gain import NOTHING_JUDGED, WORTH, Judged, Kind, Prediction, corrected
 from models.pairing.identity import file_id
 from models.pairing.price import CPU_ROW, Pace, draft_bytes
@@ -135,8 +135,7 @@ def _judge(facts: ModelFacts, entry: ModelEntry, conditions: Conditions, other_w
     draft = entry.facts
     if draft is None:
         return Partner(entry.name, entry.path, Kind.MODEL, 0, entry.n_bytes, problem=entry.problem)
-    kind = Kind.EAGLE3 if draft.is_head else Kind.MODEL
-    partner = Partner(entry.name, entry.path, kind, draft.n_params, draft.n_bytes)
+    partner = Partner(entry.name, entry.path, kind_of(draft), draft.n_params, draft.n_bytes)
     try:
         if draft.is_head:
             reason = _why_not_head(facts, entry, conditions, other_words)
@@ -153,9 +152,9 @@ def _why_not_head(facts: ModelFacts, entry: ModelEntry, conditions: Conditions, 
     assert entry.facts is not None
     return (
         heads.why_not_kind(entry.facts.architecture)
-        or heads.why_not_eagle(read_header(entry.path), facts)
+        or heads.why_not_file(read_header(entry.path), facts)
         or other_words(entry.path)
-        or conditions.why_no_head(Kind.EAGLE3)
+        or conditions.why_no_head(kind_of(entry.facts))
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from models.layer_weights import LayerWeights
 from models.machine import Machine
 from models.model_facts import ModelFacts
-from models.pairing.heads import EAGLE3
+from models.pairing.heads import IN_FILES
 from models.speed.head_work import head_work, reads_of_file
 from models.speed.work import Amounts, Placement, work
 
@@ -62,7 +62,7 @@ def _amounts(target: ModelFacts, draft: ModelFacts | None, pace: Pace) -> Amount
     traits = pace.machine.traits
     model, reads = _head(target, draft)
     if reads is not None:
-        return head_work(reads, model, traits[pace.device])
+        return head_work(reads, model, traits[pace.device], draft.n_layers if draft is not None else 1)
     return work(model, Placement.all_on(pace.device, model.n_layers), traits, n_past=0)
 
 
@@ -70,4 +70,4 @@ def _head(target: ModelFacts, draft: ModelFacts | None) -> tuple[ModelFacts, Lay
     """Whose weights a drafted token uses, and for a head which; None for a small model, which uses all of its own."""
     if draft is None:
         return target, target.mtp_head
-    return draft, reads_of_file(draft, target) if draft.architecture == EAGLE3 else None
+    return draft, reads_of_file(draft, target) if draft.architecture in IN_FILES else None

@@ -1,6 +1,6 @@
 """What one token of a drafting head makes a device do, counted from the headers of the head and its model. Pure.
 
-A head is one layer and an output. Beside its own weights it may read its model's output.
+A head is a layer or a few, and an output. Beside its own weights it may read its model's output.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ def reads_of_file(head: ModelFacts, target: ModelFacts) -> LayerWeights:
     return LayerWeights().with_shared(*layers, head.weight_map.output, *borrowed)
 
 
-def head_work(reads: LayerWeights, model: ModelFacts, device: DeviceTraits) -> Amounts:
+def head_work(reads: LayerWeights, model: ModelFacts, device: DeviceTraits, n_layers: int = 1) -> Amounts:
     """Amounts of one drafted token on a device; ``model`` says how many of the experts are chosen."""
     share = model.n_experts_used / model.n_experts if model.n_experts else 0.0
-    done = {STEP: 1.0, LAYER: 1.0}
+    done = {STEP: 1.0, LAYER: float(n_layers)}
     for type_name, n_bytes in reads.shared:
         done[weights(type_name)] = float(n_bytes)
     for type_name, n_bytes in reads.experts:

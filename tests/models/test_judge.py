@@ -176,6 +176,9 @@ def test_heads_are_judged_like_small_models_and_only_where_the_library_runs_them
         None,
         "Its EAGLE-3 head cannot draft here. It lacks what eagle3 needs.",
     )
+    block = read_model(head_factory.dflash_head(tmp_path / "block.gguf"))
+    lacking = judge(FACTS, machine(), wanted=Wanted(1024, draft=block), why_no_head=lambda kind: f"No {kind}.")
+    assert lacking.notes[-1] == "Its DFlash head cannot draft here. No dflash."
 
 
 def test_a_draft_that_need_not_be_costs_neither_context_nor_precision():

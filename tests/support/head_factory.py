@@ -2,7 +2,8 @@
 
 ``mtp_ember`` is Ember in the clothes of GLM-4.5 (the same text, whose rotary embedding pairs other columns) with one
 multi-token prediction layer behind it. ``counter`` is a model whose every token is followed by the next token id, so
-that a head can be made which is always right. ``eagle_head`` is an EAGLE-3 head in a file of its own.
+that a head can be made which is always right. ``eagle_head`` is an EAGLE-3 head in a file of its own, ``dflash_head``
+a DFlash head in one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ _F32 = gguf.GGMLQuantizationType.F32
 _COUNTER_SCALE = 0.5
 Table = Mapping[int, int]
 Kind = Literal["random", "table", "counter"]
+BlockKind = Literal["random", "table", "counter", "echo"]
+# What stands for tokens that are to be drafted: no text has it.
+MASK = 5
+_MASK_KEY = "tokenizer.ggml.mask_token_id"
 
 
 def mtp_ember(path: Path, table: Table | None = None, left_out: str = "") -> Path:
@@ -111,6 +116,50 @@ def eagle_head(
     tensors += _eagle_layer(is_silent=kind != "random")
     tensors = [tensor for tensor in tensors if tensor.name != left_out]
     return write(path, _eagle_metadata(layers, target_width, n_vocab, changed or {}), tensors)
+
+
+def dflash_head(
+    path: Path,
+    kind: BlockKind = "random",
+    table: Table | None = None,
+    *,
+    layers: tuple[int, ...] = (0, 1, 3),
+    block_size: int = 6,
+    step: int = 1,
+    ids: Sequence[int] | None = None,
+    has_tables: bool = False,
+    n_vocab: int | None = None,
+    left_out: str = "",
+    extra: Sequence[str] = (),
+    changed: Mapping[str, Any] | None = None,
+) -> Path:
+    """A DFlash head for Ember or the counter, which proposes ``block_size`` - 1 tokens at once.
+
+    A "random" one knows nothing. "table" proposes ``table[last]`` at every place of a block. So does "counter" with
+    the next number: it is right with its first token for the model that counts in steps of ``step``, and with all of
+    them where that is 0. "echo" sees no token and says what most of the text that the target has read consists of.
+    The others are as for ``eagle_head``; tensors named ``extra`` are there beside those that are needed.
+    """
+    fc = np.zeros((WIDTH, len(layers) * WIDTH), np.float32)
+    if kind == "echo":
+        fc[:, :WIDTH] = np.eye(WIDTH)
+    elif kind == "random":
+        fc[:] = _noise(13, fc.shape, 0.05)
+    tensors = [_tensor("fc.weight", fc), _ones("enc.output_norm.weight"), _ones("output_norm.weight")]
+    if kind == "table":
+        tensors[2] = _tensor("output_norm.weight", _weights_of("output_norm.weight"))
+    if kind != "random":
+        tensors += _block_tables(kind, step)
+    elif has_tables:
+        tensors += [_copied("token_embd.weight"), replace(_copied("token_embd.weight"), name="output.weight")]
+    if ids is not None:
+        tensors = [_rows_of(tensor, len(ids)) if tensor.name == "output.weight" else tensor for tensor in tensors]
+        tensors.append(_ids(ids))
+    tensors += _block_layer(_table_map(table, _normalised(_embeddings())) if table else np.eye(WIDTH), kind == "random")
+    tensors = [tensor for tensor in tensors if tensor.name != left_out]
+    tensors += [_ones(name) for name in extra]
+    added = {"target_layers": layers, "block_size": block_size, "attention.head_count_kv": N_HEADS, _MASK_KEY: MASK}
+    return write(path, _head_metadata("dflash", {**added, **(changed or {})}, n_vocab), tensors)
 
 
 # -- tensors ----------------------------------------------------------------------------------------------------
@@ -272,6 +321,38 @@ def _eagle_layer(*, is_silent: bool) -> list[Tensor]:
     ]
 
 
+def _block_tables(kind: BlockKind, step: int) -> list[Tensor]:
+    """Embeddings in which a mask is nothing (and for an "echo" every token is), and an output."""
+    if kind == "table":
+        rows, output = _embeddings().copy(), _embeddings()
+    else:
+        tables = _counter_tables(0 if kind == "echo" else step)
+        rows, output = tables[0].data().copy(), tables[1].data()
+    rows[slice(None) if kind == "echo" else MASK] = 0.0
+    return [_tensor("token_embd.weight", rows), _tensor("output.weight", output)]
+
+
+def _block_layer(projection: np.ndarray, is_random: bool) -> list[Tensor]:
+    """A layer that attends; unless it is random, to all alike, and says the sum of their projections."""
+    loud = 0.05 if is_random else 0.0
+    small = {"ffn_gate": (N_FEED, WIDTH), "ffn_up": (N_FEED, WIDTH), "ffn_down": (WIDTH, N_FEED)}
+    tensors = [_ones(f"blk.0.{name}.weight") for name in ("attn_norm", "ffn_norm")]
+    tensors.append(_ones("blk.0.attn_k_norm.weight", HEAD_WIDTH))
+    tensors.append(_tensor("blk.0.attn_q_norm.weight", np.full(HEAD_WIDTH, float(is_random))))
+    for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+        weights = _noise(17 + len(tensors), (WIDTH, WIDTH), 0.05)
+        if not is_random and name == "attn_v":
+            weights = projection
+        if not is_random and name == "attn_output":
+            # Much, as attention divides by the length of the text.
+            weights = 1000.0 * np.eye(WIDTH)
+        tensors.append(_tensor(f"blk.0.{name}.weight", weights))
+    return tensors + [
+        _small(f"blk.0.{name}.weight", _noise(19, shape, loud if name in _LAST else 0.05))
+        for name, shape in small.items()
+    ]
+
+
 # -- metadata ---------------------------------------------------------------------------------------------------
 
 
@@ -294,9 +375,10 @@ def _entry(key: str, value: Any) -> Entry:
         (int, gguf.GGUFValueType.UINT32),
         (float, gguf.GGUFValueType.FLOAT32),
     ]
+    kind = next(kind for type_, kind in types if isinstance(value[0] if isinstance(value, tuple) else value, type_))
     if isinstance(value, tuple):
-        return Entry(key, list(value), gguf.GGUFValueType.ARRAY, gguf.GGUFValueType.UINT32)
-    return Entry(key, value, next(kind for type_, kind in types if isinstance(value, type_)))
+        return Entry(key, list(value), gguf.GGUFValueType.ARRAY, kind)
+    return Entry(key, value, kind)
 
 
 def _glm_metadata(n_blocks: int) -> list[Entry]:
@@ -316,6 +398,12 @@ def _eagle_metadata(
     layers: tuple[int, ...], target_width: int, n_vocab: int | None, changed: Mapping[str, Any]
 ) -> list[Entry]:
     added = {"target_layers": layers, "target_hidden_size": target_width}
-    entries = _renamed("eagle3", {"block_count": 1}, added, n_vocab)
-    kept = [entry for entry in entries if entry.key.removeprefix("eagle3.") not in changed]
-    return kept + [_entry(f"eagle3.{key}", value) for key, value in changed.items()]
+    return _head_metadata("eagle3", {**added, **changed}, n_vocab)
+
+
+def _head_metadata(architecture: str, added: Mapping[str, Any], n_vocab: int | None) -> list[Entry]:
+    """Metadata of a head of one layer, with what is ``added`` in place of Ember's; None leaves a key out."""
+    entries = _renamed(architecture, {"block_count": 1}, {}, n_vocab)
+    values = {key if key.startswith("tokenizer.") else f"{architecture}.{key}": value for key, value in added.items()}
+    kept = [entry for entry in entries if entry.key not in values]
+    return kept + [_entry(key, value) for key, value in values.items() if value is not None]

@@ -10,7 +10,8 @@ import numpy as np
 from core.engine import Engine
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
-from core.llama.heads import StateBatch
+from core.llama.heads import StateBatch, TargetBatch
+from core.speculative.dflash import DFlashHead
 from core.speculative.drafter import Chain, Guess
 from core.speculative.head import Head
 
@@ -24,18 +25,18 @@ def following(texts: list[list[int]], distance: int) -> dict[int, int]:
     return {token: found.most_common(1)[0][0] for token, found in counts.items()}
 
 
-def head_of(engine: Engine) -> Head:
+def head_of(engine: Engine) -> Head | DFlashHead:
     speculator = engine._speculator
     assert speculator is not None
     (head,) = speculator._paid
-    assert isinstance(head, Head)
+    assert isinstance(head, Head | DFlashHead)
     return head
 
 
 class Recorder:
     """Writes down what a head proposes first, with the text before it."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: Head | DFlashHead) -> None:
         self.seen: list[tuple[list[int], int]] = []
         self._extend: Callable[[list[Chain]], list[Guess | None]] = head.extend
         head.extend = self.extend  # type: ignore[method-assign]
@@ -57,6 +58,9 @@ def says_at_once(engine: Engine, text: list[int]) -> int:
     batch.add_run(tokens[:-1], 0, 0, want_last=True)
     assert target.decode(batch) is DecodeStatus.OK
     target.synchronize()
+    if isinstance(head, DFlashHead):
+        return _fills_in_at_once(engine, head, text)
+    assert isinstance(head, Head)
     states = head._states(np.concatenate(head._features(len(text) - 1), axis=1))
     pairs = StateBatch(len(text), head._state_width)
     pairs.add_run(tokens[1:-1], 1 + head._shift, 0, want_last=False)
@@ -67,4 +71,25 @@ def says_at_once(engine: Engine, text: list[int]) -> int:
     pairs.states[0] = states[-1]
     assert head._context.decode(pairs) is DecodeStatus.OK
     head._context.synchronize()
-    return int(head._context.logits(1)[0].argmax())
+    return _likeliest(engine, head._context.logits(1)[0])
+
+
+def _fills_in_at_once(engine: Engine, head: DFlashHead, text: list[int]) -> int:
+    features = np.concatenate(head._features(len(text) - 1), axis=1)
+    states = TargetBatch(len(text), features.shape[1])
+    states.add_states(features, 0, 0)
+    assert head._context.decode(states) is DecodeStatus.OK
+    block = Batch(head._n_block)
+    for place in range(head._n_block):
+        block.add(head._mask if place else text[-1], len(text) - 1 + place, 0)
+    assert head._context.decode(block) is DecodeStatus.OK
+    head._context.synchronize()
+    token = _likeliest(engine, head._context.logits(2)[1])
+    head.clear()
+    return token
+
+
+def _likeliest(engine: Engine, logits: np.ndarray) -> int:
+    """The likeliest token that goes on with the text."""
+    logits[list(engine.vocab.end_tokens)] = -np.inf
+    return int(logits.argmax())

@@ -106,9 +106,21 @@ def test_what_was_measured_goes_before_what_is_expected(folder):
 def test_a_head_of_a_kind_that_does_not_run_is_refused(folder):
     head = entry(folder / "head.gguf")
     assert head.facts is not None
-    other = replace(head, facts=replace(head.facts, architecture="dflash"))
+    other = replace(head, facts=replace(head.facts, architecture="gemma4-assistant"))
     (found,) = partners(entry(folder / "deep.gguf"), [other], PairStore(folder / "none.json"), HERE)
-    assert "of the kind dflash, which Slipstream does not run" in (found.problem or "")
+    assert "of the kind gemma4-assistant, which Slipstream does not run" in (found.problem or "")
+
+
+def test_a_dflash_head_is_a_partner_whose_block_costs_once(folder):
+    head_factory.dflash_head(folder / "block.gguf")
+    found = judged(folder)["block"]
+    assert (found.kind, found.is_usable) == (Kind.DFLASH, True)
+    assert found.prediction is not None
+    assert found.prediction.depth > 1
+    lacking = judged(folder, conditions=replace(HERE, why_no_head=lambda kind: f"No {kind} in this build."))
+    assert lacking["block"].problem == "No dflash in this build."
+    head_factory.dflash_head(folder / "block.gguf", extra=("markov_w1.weight",))
+    assert "of the kind DSpark" in (judged(folder)["block"].problem or "")
 
 
 def test_a_file_that_goes_while_it_is_looked_at_is_a_reason(folder):
