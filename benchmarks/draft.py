@@ -152,17 +152,24 @@ def against_best_fixed(samples: Sequence[Sample], draft: str, kind: str, way: Wa
     fixed_ways = {sample.way for sample in cell if sample.way == PLAIN or sample.way.depth is not None}
     if draft not in _SWEPT or not fixed_ways:
         return None
+    speeds = {one: _speeds(cell, one) for one in (way, *fixed_ways)}
     ratios = []
     for part in (0, 1) if len(rounds) > 1 else (0,):
         chosen_on = set(rounds[part::2])
         compared_on = set(rounds) - chosen_on or chosen_on
-        best = max(fixed_ways, key=lambda one: (_speed(cell, one, chosen_on), one.name))
-        ratios.append(_speed(cell, way, compared_on) / _speed(cell, best, compared_on))
+        best = max(fixed_ways, key=lambda one: (median([speeds[one][place] for place in chosen_on]), one.name))
+        # Prompts differ far more than ways do: each is compared with itself.
+        ratios.append(median([speeds[way][place] / speeds[best][place] for place in compared_on]))
     return round(statistics.geometric_mean(ratios), 4)
 
 
-def _speed(cell: Sequence[Sample], way: Way, rounds: set[int]) -> float:
-    return median([sample.vs_plain for sample in cell if sample.way == way and sample.round in rounds])
+def _speeds(cell: Sequence[Sample], way: Way) -> dict[int, float]:
+    """Return how a way compares with plain decoding, by round."""
+    rounds = {sample.round for sample in cell if sample.way == way}
+    return {
+        place: median([sample.vs_plain for sample in cell if sample.way == way and sample.round == place])
+        for place in rounds
+    }
 
 
 def _row(draft: str, kind: str, way: Way, samples: Sequence[Sample]) -> Row:
@@ -235,7 +242,9 @@ def _depths(text: str) -> list[int]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--prompts", type=int, default=5, choices=range(1, prompts.N_EACH + 1), help="of each kind")
+    parser.add_argument(
+        "--prompts", type=int, default=prompts.N_EACH, choices=range(1, prompts.N_EACH + 1), help="of each kind"
+    )
     parser.add_argument("--tokens", type=int, default=prompts.N_TOKENS, help="most tokens of a reply")
     parser.add_argument("--depths", type=_depths, default=list(DEPTHS), help="fixed depths, as 0-12 or 0,2,8")
     parser.add_argument("--drafts", nargs="+", choices=DRAFTS, default=list(DRAFTS), help="only these; none: lookups")
