@@ -24,6 +24,7 @@ from core.llama.context import Context
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.meter import Meter, Occupancy
+from core.options import DEFAULT_UBATCH
 from core.pacer import Pacer
 from core.planner import NO_DRAFTS, Plan, leading, plan, prefill_chunk, stop_at_stops
 from core.request import Request
@@ -61,7 +62,7 @@ class Engine:
         n_ctx: int,
         slots: SlotTable,
         n_branches: int = 0,
-        n_ubatch: int = 512,
+        n_ubatch: int = DEFAULT_UBATCH,
         rollback: Rollback | None = None,
         speculator: Speculator | None = None,
         threads: ThreadControl | None = None,

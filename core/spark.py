@@ -12,7 +12,7 @@ from core.llama.context import Context
 from core.llama.vocab import Vocab
 from core.loaded_model import LoadedModel, SparkModel
 from core.meter import Meter
-from core.options import EngineOptions
+from core.options import DEFAULT_UBATCH, EngineOptions
 from core.slots import SlotTable
 from core.speculative.draft_model import DraftModel
 from core.thread_choice import ThreadChoice
@@ -68,8 +68,8 @@ def open_spark(main: Engine, loaded: LoadedModel) -> Engine:
         n_cells=n_cells,
         n_sequences=loaded.n_slots,
         n_outputs=loaded.n_slots,
-        n_batch=max(512, loaded.n_slots),
-        n_ubatch=512,
+        n_batch=max(DEFAULT_UBATCH, loaded.n_slots),
+        n_ubatch=DEFAULT_UBATCH,
         n_threads=loaded.n_threads,
     )
     cost = CostModel(draft.cost.snapshot())

@@ -235,10 +235,11 @@ class Growth:
         assert forker is not None
         self._has_forked = True
         tips = tips[: forker.most_tips]
-        trees = [tip.chain for tip in tips]
-        while tips and not self._works(forker, trees, partial(self._grow_all, forker, tips, width)):
+        while tips:
+            grow = partial(self._grow_all, forker, tips, width)
+            if self._works(forker, [tip.chain for tip in tips], grow):
+                return
             tips = [tip for tip in tips if not tip.chain.is_done]
-            trees = [tip.chain for tip in tips]
 
     def _grow_all(self, forker: Forker, tips: list[Tip], width: int) -> None:
         for (tree, node), guesses in zip(tips, forker.grow(tips, width), strict=True):

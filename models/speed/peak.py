@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from models.machine import Machine, MachineDevice
 from models.model_facts import ModelFacts
-from models.speed.work import Placement
+from models.speed.work import Placement, bytes_on
 
 
 def peak_of(facts: ModelFacts, placement: Placement, machine: Machine) -> float | None:
@@ -13,11 +13,7 @@ def peak_of(facts: ModelFacts, placement: Placement, machine: Machine) -> float 
     Devices work one after the other, each at the highest rate that was measured there.
     """
     share = facts.n_experts_used / facts.n_experts if facts.n_experts else 0.0
-    read = [0.0] * len(machine.devices)
-    for layer, where, of_experts in zip(facts.weight_map.layers, placement.layers, placement.experts, strict=True):
-        read[where] += layer.n_bytes - layer.expert_bytes
-        read[of_experts] += layer.expert_bytes * share
-    read[placement.output] += facts.weight_map.output.n_bytes
+    read = bytes_on(facts, placement, len(machine.devices), share)
     seconds = 0.0
     for device, n_bytes in zip(machine.devices, read, strict=True):
         rate = _highest(device)

@@ -74,7 +74,8 @@ def work(
     share = facts.n_experts_used / facts.n_experts if facts.n_experts else 0.0
     done: list[dict[str, float]] = [defaultdict(float) for _ in devices]
     # Tokens choose other experts: all of them are read again before long.
-    sizes = _sizes(facts, placement, len(devices)) if any(device.cache for device in devices) else [0.0] * len(devices)
+    count = len(devices)
+    sizes = bytes_on(facts, placement, count) if any(device.cache for device in devices) else [0.0] * count
     far = [_far_share(device, size) for device, size in zip(devices, sizes, strict=True)]
 
     def read(where: int, name: str, n_bytes: float) -> None:
@@ -108,12 +109,12 @@ def work(
     }
 
 
-def _sizes(facts: ModelFacts, placement: Placement, n_devices: int) -> list[float]:
-    """Bytes of weights on each device, those of all experts included."""
+def bytes_on(facts: ModelFacts, placement: Placement, n_devices: int, expert_share: float = 1.0) -> list[float]:
+    """Bytes of weights on each device, with such a share of its experts."""
     sizes = [0.0] * n_devices
     for layer, where, of_experts in zip(facts.weight_map.layers, placement.layers, placement.experts, strict=True):
         sizes[where] += layer.n_bytes - layer.expert_bytes
-        sizes[of_experts] += layer.expert_bytes
+        sizes[of_experts] += layer.expert_bytes * expert_share
     sizes[placement.output] += facts.weight_map.output.n_bytes
     return sizes
 
