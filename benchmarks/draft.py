@@ -5,10 +5,12 @@ model ten times its size. Ember itself drafts for it perfectly, Ember-draft as a
 and Ember-draft with shuffled weights is always wrong. One client, greedy; tokens per second after the first token, so
 that reading the prompt does not count but the draft model's reading of it does.
 
-Every way to decode takes its turn on each prompt, once and from an empty cache. A way keeps what it learns from prompt
-to prompt (acceptance, step times, its own lookup table), as a server does that stays up; the adaptive ones begin
-calibrated and warmed by one prompt of each kind that is not measured. Plain decoding runs again every few turns: each
-ratio is to plain decoding of the same prompt just before and after, so that a drifting machine favours nobody.
+Every way to decode takes its turn on each prompt, from an empty cache. A way keeps what it learns from prompt to prompt
+(acceptance, step times, its own lookup table), as a server does that stays up; the adaptive ones begin calibrated and
+warmed by one prompt of each kind that is not measured. A reply takes a fraction of a second, in which a shared machine
+may be slow by chance: so each way has several servers that know nothing of each other, each of which sees each prompt
+once. Plain decoding runs again every few turns: each ratio is to plain decoding of the same prompt just before and
+after, so that a drifting machine favours nobody.
 
 The best fixed depth is chosen on one half of the prompts and compared on the other, both ways round: chosen and
 compared on the same noisy samples, the luckiest of many depths would win against any that is as good. One of the ways,
@@ -22,6 +24,7 @@ import os
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle, product
 from pathlib import Path
 
 from core.openmp import WAITING
@@ -42,7 +45,7 @@ _SWEPT = ("perfect", "realistic")
 # Here further choices beside the drafted tokens can be right: decided with and without them.
 _BRANCHING = ("realistic",)
 # After so many turns of others plain decoding is measured again.
-_PLAIN_EVERY = 4
+_PLAIN_EVERY = 3
 _N_CTX = 512
 
 
@@ -75,8 +78,12 @@ def ways_with(draft: str, depths: Sequence[int]) -> tuple[Way, ...]:
     return (ADAPTIVE, *((CHAINS,) if draft in _BRANCHING else ()), AUTO, *swept, CONTROL)
 
 
-def turns(ways: Sequence[Way], round_: int) -> list[Way]:
-    """Return the order of a round: rotated from round to round, plain decoding first, last and every few turns."""
+def turns(ways: Sequence[Way], round_: int, n_servers: int = 1) -> list[Way]:
+    """Return the order of a round: all ways, as often as each has servers, and plain decoding between them.
+
+    Rotated from round to round, plain decoding first, last and every few turns.
+    """
+    ways = [*ways] * n_servers
     start = round_ * _PLAIN_EVERY % len(ways)
     rotated = [*ways[start:], *ways[:start]]
     order = [PLAIN]
@@ -100,17 +107,19 @@ def ratios_to_plain(order: Sequence[Way], rates: Sequence[float]) -> list[float]
 
 def measure_draft(draft: str, stage: Stage, options: argparse.Namespace) -> list[Sample]:
     """Return the samples of all ways with one draft."""
-    ways = ways_with(draft, options.depths)
-    contenders = {way: stage.contender(way) for way in (PLAIN, *ways)}
-    for way, contender in contenders.items():
+    ways, n_servers = ways_with(draft, options.depths), options.servers
+    servers = {way: [stage.contender(way) for _ in range(n_servers)] for way in ways}
+    servers[PLAIN] = [stage.contender(PLAIN)]
+    for way, contenders in servers.items():
         # What decides nothing learns nothing: one prompt warms it up.
-        for prompt in prompts.warm_up() if way.depth is None and not way.is_plain else prompts.warm_up()[:1]:
+        warm_up = prompts.warm_up() if way.depth is None and not way.is_plain else prompts.warm_up()[:1]
+        for contender, prompt in product(contenders, warm_up):
             contender.run([prompt.text], options.tokens)
     samples: list[Sample] = []
     for round_ in range(options.prompts):
         for kind in prompts.KINDS:
             prompt = prompts.of_kind(kind)[round_]
-            samples += _measure_prompt(draft, prompt, round_, turns(ways, round_), contenders, options.tokens)
+            samples += _measure_prompt(draft, prompt, round_, turns(ways, round_, n_servers), servers, options.tokens)
         say(f"{draft}: prompt {round_ + 1} of {options.prompts} of each kind")
     return samples
 
@@ -120,10 +129,11 @@ def _measure_prompt(
     prompt: prompts.Prompt,
     round_: int,
     order: Sequence[Way],
-    contenders: dict[Way, Contender],
+    servers: dict[Way, list[Contender]],
     n_tokens: int,
 ) -> list[Sample]:
-    receipts = [contenders[way].run([prompt.text], n_tokens).outcomes[0].receipt for way in order]
+    waiting = {way: cycle(contenders) for way, contenders in servers.items()}
+    receipts = [next(waiting[way]).run([prompt.text], n_tokens).outcomes[0].receipt for way in order]
     rates = [receipt.decode_rate for receipt in receipts]
     return [
         Sample(draft, prompt.kind, way, receipt.decode_rate, ratio, receipt.n_drafted, receipt.n_accepted, round_)
@@ -212,7 +222,7 @@ def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
 def measure(options: argparse.Namespace) -> Report:
     """Run the bench."""
     n_threads = options.threads or physical_cores()
-    settings = {name: getattr(options, name) for name in ("layers", "prompts", "tokens", "depths", "drafts")}
+    settings = {name: getattr(options, name) for name in ("layers", "prompts", "servers", "tokens", "depths", "drafts")}
     report = Report("draft", settings={**settings, "threads": n_threads, "clients": 1})
     target = gguf_factory.cached(Recipe(n_layers=options.layers))
     samples: list[Sample] = []
@@ -245,6 +255,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--prompts", type=int, default=prompts.N_EACH, choices=range(1, prompts.N_EACH + 1), help="of each kind"
     )
+    parser.add_argument("--servers", type=int, default=3, choices=range(1, 11), metavar="N", help="of each way")
     parser.add_argument("--tokens", type=int, default=prompts.N_TOKENS, help="most tokens of a reply")
     parser.add_argument("--depths", type=_depths, default=list(DEPTHS), help="fixed depths, as 0-12 or 0,2,8")
     parser.add_argument("--drafts", nargs="+", choices=DRAFTS, default=list(DRAFTS), help="only these; none: lookups")

@@ -13,7 +13,7 @@ from core.speculative.lookup import Lookup
 from core.speculative.prices import Prices
 from core.speculative.probes import Probes
 from core.speculative.records import Records
-from core.speculative.tree import Forker, Tree
+from core.speculative.tree import Forker
 
 # How many next tokens are asked for at each place where forks may pay, and how likely others than the first choice are
 # at best: where a row (the mean of the next so many) is worth more than that, they are not asked for.
@@ -74,31 +74,39 @@ class Contest:
 
         Return what was drafted, and what was found for the others.
         """
-        growth = self._growth
-        by_id = {chain.sequence.id: chain for chain in found}
-        chosen: dict[str, list[Chain]] = {drafter.name: [] for drafter in self._paid}
-        width = self._width_worth_trying(prices) if awake and prices.n_branches else 1
+        rivals = {chain.sequence.id: chain for chain in found}
+        chosen: dict[str, list[Chain]] = {}
         for sequence in awake:
             chain, promise = self._most_promising(sequence, prices)
-            rival = by_id.get(sequence.id)
+            rival = rivals.get(sequence.id)
             if promise > (self._worth(rival, prices) if rival is not None else 0.0):
-                if width > 1 and self._forker is not None and chain.drafter is self._forker:
-                    chain = self._records.tree(sequence, self._forker)
-                chosen[chain.drafter.name].append(chain)
+                chosen.setdefault(chain.drafter.name, []).append(chain)
+        for drafter in self._paid:
+            self._probes.make(drafter, awake)
+        return self._grow(chosen, found, prices) if chosen else found
+
+    def _grow(self, chosen: dict[str, list[Chain]], found: list[Chain], prices: Prices) -> list[Chain]:
+        """Let each drafter, by name, work on the chains that it was chosen for, instead of what was found there."""
+        growth, rivals = self._growth, {chain.sequence.id for chain in found}
+        width = self._width_worth_trying(prices) if prices.n_branches else 1
         given_up = {chain.sequence.id for chains in chosen.values() for chain in chains}
         n_taken = sum(len(chain.tokens) for chain in found if chain.sequence.id not in given_up)
         # What would be cut for the sake of those who have no draft need not be drafted.
-        prices = prices.within(prices.patience.limit(given_up | by_id.keys()))
-        drafted = []
+        prices = prices.within(prices.patience.limit(given_up | rivals))
+        drafted: list[Chain] = []
         for drafter in self._paid:
-            self._probes.make(drafter, awake)
-            chains = [chain for chain in chosen[drafter.name] if self._records.may_ask(drafter, chain.sequence)]
+            chains = chosen.get(drafter.name, [])
+            # A probe may just have failed.
+            chains = [chain for chain in chains if self._records.may_ask(drafter, chain.sequence)]
+            if not chains:
+                continue
             if width > 1 and drafter is self._forker:
-                trees = [chain for chain in chains if isinstance(chain, Tree)]
+                trees = [self._records.tree(chain.sequence, self._forker) for chain in chains]
                 growth.grow_trees(trees, prices.beside(n_taken), width)
+                chains = [*trees]
             else:
                 growth.grow_chains(drafter, chains, prices.beside(n_taken))
-            drafted += [chain for chain in chains if chain.tokens or (chain.next and chain.sequence.id not in by_id)]
+            drafted += [chain for chain in chains if chain.tokens or (chain.next and chain.sequence.id not in rivals)]
             n_taken += sum(len(chain.tokens) for chain in chains)
         replaced = {chain.sequence.id for chain in drafted}
         return [chain for chain in found if chain.sequence.id not in replaced] + drafted

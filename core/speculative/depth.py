@@ -8,6 +8,7 @@ the long run (Dinkelbach's method for fractional programs, 1967).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -49,22 +50,25 @@ def another_round(
 
     ``candidates`` come most promising first, ``prices`` are those of the step without them. ``round_seconds`` is the
     drafting time of one round by its number of chains, ``first_seconds`` what the next round costs beyond that by the
-    number of the first chains that are in it.
+    number of the first chains that are in it; it is asked only where that decides.
     """
-    best = Outlook(0.0, 0)
-    n_rows, rate, step_seconds = prices.n_rows, prices.rate, prices.step_seconds
+    best_worth, best_chains = 0.0, 0
+    n_rows, rate, step_seconds, room = prices.n_rows, prices.rate, prices.step_seconds, prices.room
     before = step_seconds(n_rows)
     for n_chains in range(1, len(candidates) + 1):
-        spent, first = round_seconds(n_chains), first_seconds(n_chains)
+        chosen, spent = candidates[:n_chains], round_seconds(n_chains)
+        worth = -math.inf
         for depth in LOOKAHEAD:
             more = n_chains * depth
-            if more > prices.room:
+            if more > room:
                 break
-            gain = sum(_gain(candidate, depth) for candidate in candidates[:n_chains])
-            worth = gain - rate * (step_seconds(n_rows + more) - before + first + depth * spent)
-            if worth > best.worth:
-                best = Outlook(worth, n_chains)
-    return best
+            gain = sum([_gain(candidate, depth) for candidate in chosen])
+            worth = max(worth, gain - rate * (step_seconds(n_rows + more) - before + depth * spent))
+        if worth > best_worth:
+            worth -= rate * first_seconds(n_chains)
+            if worth > best_worth:
+                best_worth, best_chains = worth, n_chains
+    return Outlook(best_worth, best_chains)
 
 
 def informed_round(
@@ -89,7 +93,7 @@ def informed_round(
         for depth in LOOKAHEAD
         if n_chains * depth <= prices.room
     ]
-    worth = -rate * (spent + first_seconds(n_chains))
+    worth = -rate * spent
     for candidate, spread in zip(candidates, spreads, strict=True):
         for share, chance in spread:
             sure = candidate._replace(next_rate=chance)
@@ -97,6 +101,8 @@ def informed_round(
             behind = candidate._replace(reach=candidate.reach * chance)
             gains = [_gain(sure, 1) + (_gain(behind, depth - 1) if depth > 1 else 0.0) - paid for depth, paid in dues]
             worth += share * max([0.0, *gains])
+    if worth > 0.0:
+        worth -= rate * first_seconds(n_chains)
     return Outlook(worth, n_chains) if worth > 0.0 else Outlook(0.0, 0)
 
 

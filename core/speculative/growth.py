@@ -98,10 +98,12 @@ class Growth:
 
         ``fresh`` has the sequences of those candidates for which nothing is drafted yet.
         """
-        late = self._late(drafter, [sequence for sequence in fresh if sequence is not None])
+        late: list[float] = []
 
         def first(n_chains: int) -> float:
-            return late + drafter.start_seconds(sum([sequence is not None for sequence in fresh[:n_chains]]))
+            if not late:
+                late.append(self._late(drafter, [sequence for sequence in fresh if sequence is not None]))
+            return late[0] + drafter.start_seconds(sum([sequence is not None for sequence in fresh[:n_chains]]))
 
         outlook = another_round(candidates, prices, drafter.round_seconds, first)
         if outlook.n_chains or not candidates or any(candidate.reach < 1.0 for candidate in candidates):

@@ -43,7 +43,7 @@ class Probes:
                 continue
             trial.tried_at = record.n_verified
             trial.is_new = True
-            record.wake()
+            record.look_again()
 
     def judge(self, trial: Trial, name: str, promise: float) -> None:
         """Learn from what the drafter ``name`` promises after a trial."""

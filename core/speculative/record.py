@@ -51,10 +51,10 @@ class Record:
     siblings: SequenceAcceptance = field(default_factory=lambda: SequenceAcceptance(_SIBLING_MEAN))
     speedup: float = 1.0
     n_verified: int = 0
-    _plain: float = 0.0
-    _spent: float = 0.0
     rest: int = 0
     rest_length: int = 0
+    _plain: float = 0.0
+    _spent: float = 0.0
 
     def came(self, n_new: int, plain_step: float, spent: float) -> None:
         """A step of ``spent`` seconds brought this text ``n_new`` tokens, each of which is a plain step otherwise."""
@@ -71,6 +71,10 @@ class Record:
         self.rest_length = min(2 * self.rest_length + 1, _LONGEST_REST)
         self.rest = self.rest_length
 
+    def look_again(self) -> None:
+        """Something new is known: look at it in the next step."""
+        self.rest = 0
+
     def wake(self) -> None:
-        """Something new is known: look again at once."""
+        """Something is promised here: look in each step."""
         self.rest = self.rest_length = 0

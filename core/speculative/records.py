@@ -27,12 +27,15 @@ class Records:
         self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
         # Of texts before.
         self._speedup = 1.0
+        self._rest_length = 0
 
     def admit(self, sequence: Sequence) -> None:
         """Begin a record."""
         acceptance = {name: SequenceAcceptance(mean) for name, mean in self._means.items()}
         trials = {drafter.name: Trial() for drafter in self._paid}
-        self.by_id[sequence.id] = Record(acceptance, trials, speedup=math.sqrt(self._speedup))
+        self.by_id[sequence.id] = Record(
+            acceptance, trials, speedup=math.sqrt(self._speedup), rest_length=self._rest_length
+        )
 
     def forget(self, sequence: Sequence) -> bool:
         """End a sequence's record, False where it has none; what it taught stays."""
@@ -41,6 +44,7 @@ class Records:
             return False
         weight = min(_MOST_SPEEDUP_WEIGHT, record.n_verified / 100.0)
         self._speedup += weight * (record.speedup - self._speedup)
+        self._rest_length = record.rest_length
         for name, seen in record.acceptance.items():
             if seen.n_seen:
                 weight = min(0.5, seen.n_seen / 100.0)

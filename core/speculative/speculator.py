@@ -174,6 +174,8 @@ class Speculator:
         if awake:
             chains = self._contest.draft(awake, chains, prices)
             prices = prices._replace(spent=growth.seconds_at_risk)
+        if not chains:
+            return []
         if n_even:
             keep_evenly(chains, n_even, prices, lambda chain: growth.gains(chain, rate))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,11 +40,19 @@ def row(
 
 
 def test_plain_decoding_begins_and_ends_a_round_and_comes_every_few_turns() -> None:
-    ways = [ADAPTIVE, AUTO, fixed(1), fixed(2), fixed(3), fixed(4)]
+    ways = [ADAPTIVE, AUTO, fixed(1), fixed(2), fixed(3)]
     order = turns(ways, 0)
-    assert order == [PLAIN, ADAPTIVE, AUTO, fixed(1), fixed(2), PLAIN, fixed(3), fixed(4), PLAIN]
+    assert order == [PLAIN, ADAPTIVE, AUTO, fixed(1), PLAIN, fixed(2), fixed(3), PLAIN]
     assert {way for way in turns(ways, 1) if not way.is_plain} == set(ways)
     assert turns(ways, 1) != order
+
+
+def test_each_way_has_a_turn_for_each_of_its_servers() -> None:
+    ways = [ADAPTIVE, AUTO, fixed(1), CONTROL]
+    order = [way for way in turns(ways, 1, n_servers=3) if way != PLAIN]
+    assert Counter(order) == dict.fromkeys(ways, 3)
+    # The servers of one way are measured at different times.
+    assert all(abs(order.index(way) - order.index(way, order.index(way) + 1)) == len(ways) for way in ways)
 
 
 def test_a_machine_that_slows_down_bends_no_ratio() -> None:
@@ -142,11 +151,25 @@ def test_contenders_that_share_a_model_say_the_same_and_do_not_see_each_others_c
 
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
     picture = tmp_path / "draft.png"
-    options = ("--layers", "8", "--prompts", "1", "--tokens", "8", "--depths", "0,2", "--plot", str(picture))
+    options = (
+        "--layers",
+        "8",
+        "--prompts",
+        "1",
+        "--servers",
+        "2",
+        "--tokens",
+        "8",
+        "--depths",
+        "0,2",
+        "--plot",
+        str(picture),
+    )
     report = run_bench("draft", *options)
     ways = {(entry["draft"], entry["way"]) for entry in report["rows"]}
     assert {("perfect", "depth 2"), ("realistic", "auto"), ("random", "adaptive"), ("none", "lookup")} <= ways
     assert {entry["kind"] for entry in report["rows"]} == {"story", "code", "rename", "copy"}
+    assert all(entry["runs"] == 2 for entry in report["rows"] if entry["way"] != "plain")
     assert all(value > 0 for value in report["summary"].values())
     assert picture.read_bytes().startswith(PNG)
 

@@ -110,12 +110,18 @@ class Stage:
         self._surcharge = surcharge
         self.n_sampled = 0
         self._speculator = Speculator(self._cost, n_ctx=N_CTX, lookup=lookup, paid=cast("Any", paid), clock=clock)
+        self._requests: list[Sequence] = []
+        self.begin(n_requests)
+
+    def begin(self, n_requests: int = 1) -> None:
+        """End what decodes, and let so many new texts decode instead."""
+        for sequence in self._requests:
+            self._speculator.forget(sequence)
         sampler = cast("Any", SimpleNamespace(seed=1, guide=None))
-        prompt = np.array([says(place) for place in range(N_PROMPT)], np.int32)
-        self._requests = []
-        for index in range(n_requests):
-            sequence = Sequence(Prepared(Request(str(index), "x"), prompt, sampler), order=index, submitted_at=0.0)
-            self._requests.append(sequence)
+        prompt = np.array([self._says(place) for place in range(N_PROMPT)], np.int32)
+        prepared = [Prepared(Request(str(index), "x"), prompt, sampler) for index in range(n_requests)]
+        self._requests = [Sequence(one, order=index, submitted_at=0.0) for index, one in enumerate(prepared)]
+        for sequence in self._requests:
             self._speculator.admit(sequence)
 
     def run(self, n_steps: int, room: int = 24) -> list[dict[str, Chain]]:
@@ -242,6 +248,36 @@ def test_one_that_stopped_drafting_is_tried_again_more_and_more_seldom_and_draft
     stage.run(300)
     steps = stage.run(40)
     assert sum(map(bool, steps)) >= 36
+
+
+class Considered(Knower):
+    """Remembers whether it was thought about."""
+
+    is_considered = False
+
+    def round_seconds(self, n_chains: int) -> float:
+        self.is_considered = True
+        return super().round_seconds(n_chains)
+
+    def take_considered(self) -> bool:
+        taken, self.is_considered = self.is_considered, False
+        return taken
+
+
+def test_after_hopeless_texts_a_drafter_is_considered_in_the_first_step_and_seldom_from_then_on() -> None:
+    useless = Considered("draft", never)
+    stage = Stage(CPU, useless)
+    stage.run(300)
+    stage.begin()
+    useless.take_considered()
+    considered = [useless.take_considered() for _ in range(64) if not any(stage.run(1))]
+    assert considered[:8] == [True] + 7 * [False]
+    assert 4 <= sum(considered) <= 12
+    useless.is_right = always
+    for _ in range(3):
+        stage.run(300)
+        stage.begin()
+    assert all(stage.run(20)), "it does not rest where it has paid lately"
 
 
 class Broken(Knower):
