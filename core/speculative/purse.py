@@ -34,9 +34,11 @@ class Purse:
     def may_risk(self, seconds: float, chance: float = 1.0) -> bool:
         """Return whether ``seconds`` may be spent on something whose gain is not known.
 
-        ``chance`` is how often such a thing has turned out to be worth it.
+        ``chance`` is how often such a thing has turned out to be worth it: of what others have won, no larger share is
+        risked on it.
         """
-        return self._balance - seconds >= -chance * _RISK_SHARE * self._elapsed - self._credit
+        won = chance * self._balance if self._balance > 0.0 else self._balance
+        return won - seconds >= -chance * _RISK_SHARE * self._elapsed - self._credit
 
     @property
     def caution(self) -> float:

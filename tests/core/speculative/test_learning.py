@@ -120,6 +120,8 @@ def test_gains_may_be_risked_and_old_ones_are_forgotten() -> None:
     purse = Purse()
     purse.book(1.0, 0.5)
     assert purse.may_risk(0.4)
+    assert purse.may_risk(0.2, chance=0.5)
+    assert not purse.may_risk(0.3, chance=0.5), "what lookups win is not thrown after a draft model that seldom pays"
     for _ in range(10_000):
         purse.book(0.01, 0.01)
     assert not purse.may_risk(0.45)
