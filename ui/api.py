@@ -192,7 +192,7 @@ class Api(QObject):
 class ReplyStream(QObject):
     """One streamed reply. After any number of ``text`` comes exactly one of ``finished``, ``failed``, ``cancelled``."""
 
-    text = Signal(str, int)  # what was added, and how many chunks of the server it took
+    text = Signal(str, int)  # what was added, and how many tokens that is
     progressed = Signal(object)  # DeepProgress, before the text of a deep reply
     finished = Signal(object)  # ReplyEnd
     failed = Signal(str)  # a sentence
@@ -206,6 +206,7 @@ class ReplyStream(QObject):
         self._timings: Timings | None = None
         self._answered_by: str | None = None
         self._has_ended = False
+        self._n_tokens = self._n_told = 0
 
     @property
     def has_ended(self) -> bool:
@@ -246,7 +247,8 @@ class ReplyStream(QObject):
 
     def _emit_text(self, added: list[str]) -> None:
         if added:
-            self.text.emit("".join(added), len(added))
+            n_new, self._n_told = self._n_tokens - self._n_told, self._n_tokens
+            self.text.emit("".join(added), n_new)
 
     def _take(self, data: str, added: list[str]) -> str | None:
         """Take one event; return a sentence where it says that the reply failed."""
@@ -260,7 +262,7 @@ class ReplyStream(QObject):
             return "The server sent something unexpected."
         if "error" in event:
             return sentence_of(event) or "The server reported an error without saying which."
-        self._timings = Timings.from_object(event.get("timings")) or self._timings
+        timings = Timings.from_object(event.get("timings"))
         self._answered_by = event.get("answered_by") or self._answered_by
         progress = DeepProgress.from_object(event.get("progress"))
         if progress is not None:
@@ -269,7 +271,11 @@ class ReplyStream(QObject):
             content = (choice.get("delta") or {}).get("content")
             if content:
                 added.append(content)
+                # Before the end only the tokens so far are known; of a server that does not say, one for each chunk.
+                self._n_tokens = timings.decode_tokens if timings is not None else self._n_tokens + 1
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
+        if self._finish_reason is not None:
+            self._timings = timings or self._timings
         return None
 
     def _on_closed(self) -> None:

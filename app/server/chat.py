@@ -145,6 +145,7 @@ class Choice:
     calls: list[ToolCall] = field(default_factory=list)
     logprobs: list[Any] = field(default_factory=list)
     end: Ended | None = None
+    n_tokens: int = 0
 
     def parse(self, news: News) -> list[str | ToolCall]:
         """Return what is certain after this piece of text."""
@@ -171,11 +172,12 @@ class ChatReply:
         self._is_single_call = body.parallel_tool_calls is False
         self._has_logprobs = bool(body.logprobs)
         self._includes_usage = body.includes_usage
+        self._counts_tokens = bool(body.timings_per_token)
         self._choices = [Choice(ToolCallParser() if body.uses_tools else None) for _ in range(body.n_choices)]
         rest = ',"usage":null' if body.includes_usage else ""
         head = "data: " + json.dumps(identity.head(), separators=(",", ":"))[:-1]
         self._heads = [f'{head},"choices":[{{"index":{i},"delta":{{"content":' for i in range(body.n_choices)]
-        self._tail = f'}},"logprobs":null,"finish_reason":null}}]{rest}}}\n\n'
+        self._tail = f'}},"logprobs":null,"finish_reason":null}}]{rest}'
 
     def add(self, news: News) -> None:
         """Keep what is new of a choice for the whole object."""
@@ -224,9 +226,13 @@ class ChatReply:
     def chunks(self, news: News) -> bytes:
         """Return the chunks for what is new of a choice."""
         choice = self._choices[news.index]
+        choice.n_tokens += news.n_tokens
         if choice.parser is None and news.end is None and not news.logprobs:
             # The common case is put together by hand: it runs for every token of every stream.
-            return (self._heads[news.index] + encode_text(news.text) + self._tail).encode() if news.text else b""
+            if not news.text:
+                return b""
+            count = f',"timings":{{"decode_tokens":{choice.n_tokens}}}' if self._counts_tokens else ""
+            return f"{self._heads[news.index]}{encode_text(news.text)}{self._tail}{count}}}\n\n".encode()
         deltas: list[dict[str, Any]] = []
         for part in choice.parse(news):
             if choice.calls and self._is_single_call:
@@ -237,8 +243,9 @@ class ChatReply:
         logprobs = chat_logprobs(news.logprobs) if self._has_logprobs and news.logprobs else None
         if logprobs and not deltas:
             deltas.append({"content": ""})
+        so_far: dict[str, Any] = {"timings": {"decode_tokens": choice.n_tokens}} if self._counts_tokens else {}
         chunks = b"".join(
-            self._chunk(news.index, delta, logprobs if i == 0 else None) for i, delta in enumerate(deltas)
+            self._chunk(news.index, delta, logprobs if i == 0 else None, **so_far) for i, delta in enumerate(deltas)
         )
         return chunks if news.end is None else chunks + self._last(news.index, news.end)
 

@@ -24,10 +24,11 @@ def new_id(prefix: str) -> str:
 
 @dataclass(slots=True)
 class News:
-    """What is new of one choice: text, logprobs of its tokens, and its end where it has ended."""
+    """What is new of one choice: text, of how many tokens, their logprobs, and its end where it has ended."""
 
     index: int
     text: str = ""
+    n_tokens: int = 0
     logprobs: list[TokenLogprob] = field(default_factory=list)
     end: Ended | None = None
 
@@ -57,7 +58,7 @@ def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[Ne
     """Return one News for each choice that the events speak of; several tokens of a choice become one text."""
     if len(events) == 1 and type(events[0]) is Token:
         token = events[0]
-        return [News(index_of[token.request_id], token.text, list(token.logprobs))]
+        return [News(index_of[token.request_id], token.text, token.n, list(token.logprobs))]
     news: dict[int, News] = {}
     texts: dict[int, list[str]] = {}
     for event in events:
@@ -65,6 +66,7 @@ def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[Ne
         if type(event) is Token:
             item = news.setdefault(index, News(index))
             texts.setdefault(index, []).append(event.text)
+            item.n_tokens += event.n
             item.logprobs.extend(event.logprobs)
         elif type(event) is Ended:
             if event.reason is FinishReason.FAILED and event.failure is not None:

@@ -309,6 +309,7 @@ class ChatCompletionBody(GenerationBody):
     tool_choice: Literal["auto", "none", "required"] | ChosenTool | None = None
     parallel_tool_calls: bool | None = None
     modalities: list[Literal["text"]] | None = None
+    timings_per_token: bool | None = None
     reasoning_effort: str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
 

@@ -25,6 +25,7 @@ class FakeServer:
     def __init__(self, port: int = 0, api_key: str | None = None) -> None:
         self.api_key = api_key
         self.pieces: list[str] = ["Hello", " there", "."]
+        self.tokens_each: int | None = None  # in each piece, where the pieces say so
         self.delay = 0.0
         self.steps: threading.Semaphore | None = None  # each stage and piece waits until the test lets it go
         self.error: tuple[int, Any] | None = None  # status and body of every chat request
@@ -71,9 +72,10 @@ class FakeServer:
         for stage in self.stages if speed == "deep" else ():
             self._wait()
             yield _chunk({}) | {"progress": stage}
-        for piece in self.pieces:
+        for place, piece in enumerate(self.pieces, 1):
             self._wait()
-            yield _chunk({"content": piece}) | marks
+            count = {"timings": {"decode_tokens": place * self.tokens_each}} if self.tokens_each else {}
+            yield _chunk({"content": piece}) | marks | count
         if self.error_in_stream:
             yield {"error": {"message": self.error_in_stream, "type": "server_error", "param": None, "code": None}}
             return

@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parents[1]))
 # ruff: noqa: E402
 
 from fake_openai import TIMINGS, FakeServer
-from gguf_factory import Recipe, big_vocab_ember, cached, cached_file
+from gguf_factory import EMBER_DRAFT, Recipe, big_vocab_ember, cached, cached_file
 from head_factory import eagle_head
 from hub_server import Fault, HubServer
 from library_child import library_child
@@ -357,19 +357,24 @@ def text_sizes(stage: Stage) -> None:
 
 
 def readme(stage: Stage) -> None:
-    """Talk to the bundled model through the real server."""
+    """Talk to a model of sixty layers and its draft through the real server, and look before it has done."""
+    models = stage.folder / "models"
+    models.mkdir()
+    (models / "deep-ember-q8_0.gguf").symlink_to(cached(Recipe(n_layers=60)))
     key = new_api_key()
-    server = PrivateServer(serve_command(), serve_environment(key), str(serve_folder()))
+    command = serve_command(["--model", str(models / "deep-ember-q8_0.gguf"), "--draft", str(EMBER_DRAFT)])
+    server = PrivateServer(command, serve_environment(key), str(serve_folder()))
     link = ServerLink(server, key, stage.api, stage.window.watch, stage.window.page.server_banner)
     link.start()
     stage.history()
     while stage.window.watch.state.phase != "ready":
         stage.wait(0.1)
-    for text in ("What is speculative decoding?", "Tell me a story about a fox."):
-        stage.say(text)
-        while stage.window.desk.current.is_running:
-            stage.wait(0.1)
-    stage.wait(0.6)
+    desk = stage.window.desk
+    stage.say("What is speculative decoding?")
+    stage.until(lambda: not desk.current.is_running)
+    stage.say("Tell me a story about a fox.", wait=0.5)
+    stage.shoot("readme-live")
+    stage.until(lambda: not desk.current.is_running)
     stage.shoot("readme")
     server.stop()
 

@@ -15,11 +15,16 @@ class Ear:
 
     def __init__(self, stream: ReplyStream) -> None:
         self.texts: list[str] = []
+        self.n_tokens = 0
         self.ends: list[object] = []
-        stream.text.connect(lambda text, count: self.texts.append(text))
+        stream.text.connect(self._hear)
         stream.finished.connect(self.ends.append)
         stream.failed.connect(self.ends.append)
         stream.cancelled.connect(lambda: self.ends.append("cancelled"))
+
+    def _hear(self, text: str, n_tokens: int) -> None:
+        self.texts.append(text)
+        self.n_tokens += n_tokens
 
 
 def ask(qtbot, api: Api) -> Ear:
@@ -41,6 +46,17 @@ def test_a_reply_streams_and_ends_with_its_timings(qtbot, api: Api, server: Fake
     assert end.timings is not None
     assert end.timings.decode_per_second == 412.0
     assert server.requests[0]["stream"] is True
+    assert ear.n_tokens == 4, "of a server that does not count, a chunk is a token"
+
+
+def test_of_drafts_that_come_many_at_a_time_the_tokens_are_counted(qtbot, api: Api, server: FakeServer) -> None:
+    server.tokens_each = 11
+    ear = ask(qtbot, api)
+    assert ("".join(ear.texts), ear.n_tokens) == ("Hello there.", 33)
+    end = ear.ends[0]
+    assert isinstance(end, ReplyEnd)
+    assert end.timings is not None
+    assert end.timings.decode_tokens == 128
 
 
 def test_an_error_in_openais_shape_is_told_in_its_own_words(qtbot, api: Api, server: FakeServer) -> None:

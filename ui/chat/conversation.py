@@ -164,12 +164,12 @@ class Conversation(QObject):
         self.path_changed.emit()
         self.running_changed.emit(True)
 
-    def _on_text(self, text: str, n_chunks: int) -> None:
+    def _on_text(self, text: str, n_tokens: int) -> None:
         running = self._running
         if running is None:
             return
         now = self._clock()
-        running.take(text, n_chunks, now)
+        running.take(text, n_tokens, now)
         self.grew.emit(running.message.id, text)
 
     def _on_progress(self, progress: DeepProgress) -> None:
@@ -230,12 +230,12 @@ class _Running:
             self._pieces = ["".join(self._pieces)]
         return self._pieces[0] if self._pieces else ""
 
-    def take(self, text: str, n_chunks: int, now: float) -> None:
+    def take(self, text: str, n_tokens: int, now: float) -> None:
         """Add text that came at ``now``."""
         if self.ttft is None:
             self.ttft = now - self.began
         self._pieces.append(text)
-        self.rate.add(n_chunks, now)
+        self.rate.add(n_tokens, now)
         self.has_unsaved = True
 
 
@@ -257,6 +257,8 @@ def request_body(settings: ChatSettings, path: list[Message]) -> dict[str, Any]:
         "top_p": settings.top_p,
         "min_p": settings.min_p,
         "repeat_penalty": settings.repeat_penalty,
+        # A chunk has all tokens that one step brought: what was drafted well comes many at a time.
+        "timings_per_token": True,
     }
     speed = None if settings.speed is Speed.STANDARD else settings.speed.value
     optional = {"model": settings.model, "max_tokens": settings.max_tokens, "seed": settings.seed, "speed": speed}

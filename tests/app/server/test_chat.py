@@ -69,6 +69,16 @@ def test_a_stream_gives_the_same_text_as_the_whole_answer(server):
     assert all(chunk.usage is None for chunk in chunks[:-1])
 
 
+@pytest.mark.parametrize("more", [{}, {"logprobs": True}])
+def test_each_chunk_says_how_many_tokens_have_come_where_that_is_asked_for(server, more):
+    chunks = list(server.chat(stream=True, extra_body={"timings_per_token": True}, **more))
+    counts = [chunk.timings["decode_tokens"] for chunk in chunks if chunk.choices[0].delta.content]
+    assert counts == sorted(counts)
+    assert counts[0] >= 1
+    assert counts[-1] == chunks[-1].timings["decode_tokens"] == 24
+    assert not any(hasattr(chunk, "timings") for chunk in list(server.chat(stream=True))[:-1])
+
+
 def test_the_bytes_of_a_stream_are_server_sent_events_that_end_with_done(server):
     body = {"messages": [{"role": "user", "content": "Count to 3."}], "max_tokens": 5, "stream": True}
     answer = server.http.post("/v1/chat/completions", json=body)
