@@ -357,7 +357,7 @@ def text_sizes(stage: Stage) -> None:
 
 
 def readme(stage: Stage) -> None:
-    """Talk to a model of sixty layers and its draft through the real server, and look before it has done."""
+    """Talk to a model of sixty layers and its draft through the real server: while it answers, and after."""
     models = stage.folder / "models"
     models.mkdir()
     (models / "deep-ember-q8_0.gguf").symlink_to(cached(Recipe(n_layers=60)))

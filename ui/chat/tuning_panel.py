@@ -155,7 +155,8 @@ class TuningPanel(QFrame):
         room = width - LINE - 2 * Space.L - SCROLL_BAR
         room -= self.fontMetrics().horizontalAdvance(self.max_tokens.accessibleName())
         for field in (self.max_tokens, self.seed):
-            field.setFixedWidth(min(scaled(NUMBER_WIDTH), room - Space.S))
+            # Names are measured in whole pixels and laid out in parts of them.
+            field.setFixedWidth(min(scaled(NUMBER_WIDTH), room - Space.S - 2))
 
     def set_palette(self, palette: Palette) -> None:
         """Draw the icon for another palette, and leave room for text of another size."""

@@ -17,6 +17,7 @@ from ui.theme import Palette, Space
 HEIGHT = 36
 _SIDE = Space.L  # where the icons of the pages above begin and end
 _ROOMY = 700
+_LINE = 1
 
 
 class SpeedBar(QFrame):
@@ -62,12 +63,18 @@ class SpeedBar(QFrame):
         """Draw in other colours, or in another size."""
         for gauge in self._gauges:
             gauge.set_palette(palette)
-        self.setFixedHeight(scaled(HEIGHT))
+        self.setFixedHeight(self._height)
         self._leave_out()
 
     def minimumSizeHint(self) -> QSize:
         """Ask for no width: gauges that have no room are left out."""
-        return QSize(0, scaled(HEIGHT))
+        return QSize(0, self._height)
+
+    @property
+    def _height(self) -> int:
+        margins = self._row.contentsMargins()
+        # A font may have taller lines than most. Above all there is the line to the page.
+        return max(scaled(HEIGHT), self.speed.sizeHint().height() + margins.top() + margins.bottom() + _LINE)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Leave out what has no room."""
