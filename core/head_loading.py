@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,7 @@ from core.speculative.eagle3 import Eagle3Head
 from core.speculative.head import MOST_OUTPUTS
 from core.speculative.mtp import MtpHead
 from core.thread_choice import ThreadChoice
-from core.thread_control import thread_control
+from core.thread_control import ThreadControl, thread_control
 from models.gguf import GgufHeader, read_header
 from models.gguf_errors import GgufError
 from models.model_facts import ModelFacts, read_model
@@ -83,23 +84,21 @@ def why_left_out(facts: ModelFacts, options: EngineOptions) -> tuple[str, ...]:
 def mtp_head(target: Target) -> MtpHead:
     """Return the drafter of a model that was loaded with its prediction heads."""
     width = heads.hidden_width(target.model)
+    reads = ReadCost.of_mtp_head(target.facts, _KV_TYPE)
+    make_batch = partial(StateBatch, width=width)
     context = _context(target, target.model, is_mtp=True)
-    try:
-        reads = ReadCost.of_mtp_head(target.facts, _KV_TYPE)
-        make_batch = partial(StateBatch, width=width)
-        cost = _cost(target, context, make_batch, target.options.model_path, target.model, HeadKind.MTP, reads)
-        return MtpHead(
+    path = target.options.model_path
+    with _measured(target, context, make_batch, path, target.model, HeadKind.MTP, reads) as (cost, threads):
+        head = MtpHead(
             context,
             target.context,
             cost,
             n_slots=target.options.n_slots,
             width=width,
             reads=reads,
-            threads=thread_control(context, cost, target.threads, target.n_gpu_layers),
+            threads=threads,
         )
-    except BaseException:
-        context.close()
-        raise
+    return head
 
 
 def head_kind(path: str) -> HeadKind | None:
@@ -141,12 +140,11 @@ def file_head(target: Target, path: str, kind: HeadKind) -> Eagle3Head | DFlashH
 
 
 def _eagle_head(target: Target, path: str, model: Model) -> Eagle3Head:
+    reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
+    make_batch = partial(StateBatch, width=heads.embedding_width(model))
     context = _context(target, model, borrows=True)
-    try:
-        reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
-        make_batch = partial(StateBatch, width=heads.embedding_width(model))
-        cost = _cost(target, context, make_batch, path, model, HeadKind.EAGLE3, reads)
-        return Eagle3Head(
+    with _measured(target, context, make_batch, path, model, HeadKind.EAGLE3, reads) as (cost, threads):
+        head = Eagle3Head(
             model,
             context,
             target.context,
@@ -154,22 +152,19 @@ def _eagle_head(target: Target, path: str, model: Model) -> Eagle3Head:
             n_slots=target.options.n_slots,
             target_width=heads.embedding_width(target.model),
             reads=reads,
-            threads=thread_control(context, cost, target.threads, target.n_gpu_layers),
+            threads=threads,
         )
-    except BaseException:
-        context.close()
-        raise
+    return head
 
 
 def _dflash_head(target: Target, path: str, model: Model, header: GgufHeader) -> DFlashHead:
+    reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
     # The last token, and no more masks than tokens are ever drafted.
     n_block = min(rules.block_size(header), MAX_DRAFT_DEPTH + 1)
     context = _context(target, model, borrows=True, n_block=n_block)
-    try:
-        heads.set_causal(context, rules.is_causal(header))
-        reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
-        cost = _cost(target, context, Batch, path, model, HeadKind.DFLASH, reads)
-        return DFlashHead(
+    heads.set_causal(context, rules.is_causal(header))
+    with _measured(target, context, Batch, path, model, HeadKind.DFLASH, reads) as (cost, threads):
+        head = DFlashHead(
             model,
             context,
             target.context,
@@ -178,11 +173,9 @@ def _dflash_head(target: Target, path: str, model: Model, header: GgufHeader) ->
             target_width=heads.embedding_width(target.model),
             n_block=n_block,
             reads=reads,
-            threads=thread_control(context, cost, target.threads, target.n_gpu_layers),
+            threads=threads,
         )
-    except BaseException:
-        context.close()
-        raise
+    return head
 
 
 def _refusal(target: Target, path: str, reason: str) -> LoadFailed:
@@ -209,7 +202,8 @@ def _context(target: Target, model: Model, *, is_mtp: bool = False, borrows: boo
     return context
 
 
-def _cost(
+@contextmanager
+def _measured(
     target: Target,
     context: Context,
     make_batch: Callable[[int], Batch],
@@ -217,9 +211,18 @@ def _cost(
     model: Model,
     kind: HeadKind,
     reads: ReadCost,
-) -> CostModel:
+) -> Iterator[tuple[CostModel, ThreadControl | None]]:
+    """Give what a head's decodes in ``context`` cost and what chooses their threads, to make the head of.
+
+    Where that or the measuring fails, the context is freed.
+    """
     options = target.options
     conditions = (kind.value, options.devices, options.flash_attention, options.n_ubatch)
-    key = steps_key(path, model, target.n_gpu_layers, target.threads, *conditions)
-    assumed = assumed_for(options, reads, target.n_gpu_layers)
-    return cost_model_of(context, options.n_ubatch, target.measured, key, reads, make_batch, assumed=assumed)
+    try:
+        key = steps_key(path, model, target.n_gpu_layers, target.threads, *conditions)
+        assumed = assumed_for(options, reads, target.n_gpu_layers)
+        cost = cost_model_of(context, options.n_ubatch, target.measured, key, reads, make_batch, assumed=assumed)
+        yield cost, thread_control(context, cost, target.threads, target.n_gpu_layers)
+    except BaseException:
+        context.close()
+        raise

@@ -145,6 +145,7 @@ TAB_WIDTH = 32  # four letters of code
 COLUMN = 760  # widest line of the chat, for reading
 SIDEBAR = 268
 PANEL = 300
+LINE = 1  # between parts of the window, drawn by the style sheet
 TOP_BAR = 48
 NARROW = 880  # below this width only one side panel is open at a time
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from models.pairing.partner import Partner
 
 _MOST_REFUSED = 12
-_KINDS = {"model": "small model", "mtp": "heads in the file", "eagle3": "EAGLE-3 head", "dflash": "DFlash head"}
 
 
 def pair(
@@ -132,7 +131,9 @@ def _lines(entry: ModelEntry, found: Pairing, extra: Offers, has_partner: bool) 
 
 
 def _row(partner: Partner, found: Pairing) -> list[str]:
-    what = _KINDS[partner.kind.value]
+    from models.pairing.heads import IN_FILES
+
+    what = {"model": "small model", "mtp": "heads in the file", **IN_FILES}[partner.kind.value]
     gain = f"{partner.gain:.2f}× {'measured' if partner.measured is not None else 'expected'}"
     forecast = f"({partner.prediction.gain:.2f}× was expected)" if partner.prediction and partner.measured else ""
     return [

@@ -20,10 +20,11 @@ from models.catalog import ModelEntry
 from models.figures import rate
 from models.judge import Judgement
 from models.library.values import Choosing, ModelJudgement, OfferRow, Offers, PairStep, PartnerRow, Partners
+from models.pairing.heads import IN_FILES
 from models.pairing.offers import Offer
 from models.pairing.partner import Partner
 
-_KINDS = {"model": "small model", "mtp": "heads in its file", "eagle3": "EAGLE-3 head", "dflash": "DFlash head"}
+_KINDS = {"model": "small model", "mtp": "heads in its file", **IN_FILES}
 DISTURBED = "Replies were written meanwhile, so this may be off: test again when nothing else runs."
 LOOK_SECONDS = 0.1
 

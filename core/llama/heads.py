@@ -170,6 +170,25 @@ class StateBatch(Batch):
         self._c.embd = self.states.ctypes.data_as(_FLOAT_P)
 
 
+class LayerInputs:
+    """What goes into some of the target's layers: the features that a head in a file of its own reads."""
+
+    def __init__(self, head: Model, target: Context, target_width: int) -> None:
+        """Let ``target`` keep what the layers of ``target_width`` numbers take in that the head reads.
+
+        The target must be able to hand that out (``HAND_OUT_LAYERS``), or llama.cpp aborts.
+        """
+        self._target, self._target_width = target, target_width
+        self._layers = target_layers(head)
+        self.width = len(self._layers) * target_width
+        for layer in self._layers:
+            export_layer_input(target, layer)
+
+    def rows(self, n_rows: int) -> tuple[Rows, ...]:
+        """Return the features of the target's last batch, as parts that lie side by side."""
+        return tuple(layer_input(self._target, layer, n_rows, self._target_width) for layer in self._layers)
+
+
 class FeatureBatch(StateBatch):
     """A batch of states without tokens, for an encoder."""
 

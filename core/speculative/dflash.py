@@ -9,7 +9,7 @@ from core.cost_model import CostModel
 from core.llama import heads
 from core.llama.batch import Batch
 from core.llama.context import Context
-from core.llama.heads import Rows, TargetBatch
+from core.llama.heads import LayerInputs, Rows, TargetBatch
 from core.llama.model import Model
 from core.meter import ReadCost
 from core.planner import Plan
@@ -48,15 +48,13 @@ class DFlashHead(Listener):
         The target must be able to hand out the inputs of the head's layers (``HAND_OUT_LAYERS``), or llama.cpp aborts.
         """
         self._model = model
-        self._layers = heads.target_layers(model)
-        self._target_width = target_width
-        feature_width = len(self._layers) * target_width
+        self._inputs = LayerInputs(model, target, target_width)
         super().__init__(
             context,
             target,
             cost,
             n_slots=n_slots,
-            feature_width=feature_width,
+            feature_width=self._inputs.width,
             first_position=0,
             reads=reads,
             threads=threads,
@@ -65,15 +63,13 @@ class DFlashHead(Listener):
         self._n_block = n_block
         self._mask = heads.mask_token(model)
         self._batch = Batch(context.n_outputs)
-        self._features_batch = TargetBatch(context.n_batch, feature_width, heads.n_axes(model))
+        self._features_batch = TargetBatch(context.n_batch, self._inputs.width, heads.n_axes(model))
         # The logits of what was drafted for each slot in this step, and which of them lie where the next will.
         self._blocks: dict[int, Rows] = {}
         self._in_place: set[int] = set()
-        for layer in self._layers:
-            heads.export_layer_input(target, layer)
 
     def _features(self, n_rows: int) -> tuple[Rows, ...]:
-        return tuple(heads.layer_input(self._target, layer, n_rows, self._target_width) for layer in self._layers)
+        return self._inputs.rows(n_rows)
 
     def evaluated(self, shares: Plan) -> None:
         """Keep the states of the rows that the target has just evaluated; what was drafted is over."""
@@ -94,10 +90,6 @@ class DFlashHead(Listener):
     def start_seconds(self, n_chains: int) -> float:
         """Return the expected seconds of the blocks of ``n_chains``."""
         return self.cost.time(n_chains * self._n_block) if n_chains else 0.0
-
-    def catch_up_seconds(self, n_behind: int) -> float:
-        """Return the expected seconds of reading ``n_behind`` tokens."""
-        return self.cost.time(n_behind)
 
     # -- drafting -----------------------------------------------------------------------------------------------
 

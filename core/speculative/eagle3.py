@@ -7,7 +7,7 @@ import numpy as np
 from core.cost_model import CostModel
 from core.llama import heads
 from core.llama.context import Context, DecodeStatus
-from core.llama.heads import FeatureBatch, Rows
+from core.llama.heads import FeatureBatch, LayerInputs, Rows
 from core.llama.model import Model
 from core.meter import ReadCost
 from core.speculative.drafter import DraftFailed
@@ -40,9 +40,7 @@ class Eagle3Head(Head):
         The target must be able to hand out the inputs of the head's layers (``HAND_OUT_LAYERS``), or llama.cpp aborts.
         """
         self._model = model
-        self._layers = heads.target_layers(model)
-        self._target_width = target_width
-        feature_width = len(self._layers) * target_width
+        self._inputs = LayerInputs(model, target, target_width)
         width = heads.embedding_width(model)
         super().__init__(
             context,
@@ -50,18 +48,16 @@ class Eagle3Head(Head):
             cost,
             n_slots=n_slots,
             state_width=width,
-            feature_width=feature_width,
+            feature_width=self._inputs.width,
             first_position=-1,
             reads=reads,
             threads=threads,
         )
         # The encoder makes an output of every row.
-        self._encoder_batch = FeatureBatch(min(context.n_outputs, context.n_ubatch), feature_width)
-        for layer in self._layers:
-            heads.export_layer_input(target, layer)
+        self._encoder_batch = FeatureBatch(min(context.n_outputs, context.n_ubatch), self._inputs.width)
 
     def _features(self, n_rows: int) -> tuple[Rows, ...]:
-        return tuple(heads.layer_input(self._target, layer, n_rows, self._target_width) for layer in self._layers)
+        return self._inputs.rows(n_rows)
 
     def _states(self, features: Rows) -> Rows:
         batch, states = self._encoder_batch, np.empty((len(features), self._state_width), np.float32)

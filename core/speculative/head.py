@@ -84,10 +84,6 @@ class Head(Listener):
         """Return the expected seconds of a round."""
         return self.cost.time(n_chains)
 
-    def catch_up_seconds(self, n_behind: int) -> float:
-        """Return the expected seconds of reading ``n_behind`` tokens."""
-        return self.cost.time(n_behind)
-
     def start_seconds(self, n_chains: int) -> float:
         """Return nothing: a first round costs what others cost."""
         return 0.0

@@ -141,6 +141,10 @@ class Listener(ABC):
         for lane in self._lanes:
             lane.forget()
 
+    def catch_up_seconds(self, n_behind: int) -> float:
+        """Return the expected seconds of reading ``n_behind`` tokens."""
+        return self.cost.time(n_behind)
+
     def take_bytes_read(self) -> int:
         """Return the bytes that were read since this was last asked."""
         taken, self._bytes_read = self._bytes_read, 0

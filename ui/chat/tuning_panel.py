@@ -20,13 +20,12 @@ from ui.chat.records import ChatSettings
 from ui.icon_button import IconButton
 from ui.number_field import CalmSlider, DecimalField, WholeField
 from ui.text_size import scaled
-from ui.theme import PANEL, TOP_BAR, Palette, Space
+from ui.theme import LINE, PANEL, TOP_BAR, Palette, Space
 
 MAX_INT = 2_147_483_647
 TYPING_MS = 300
 PROMPT_HEIGHT, DIAL_WIDTH, NUMBER_WIDTH = 132, 68, 112
 SCROLL_BAR = 16
-LINE = 1  # at its edge, drawn by the style sheet
 
 
 @dataclass(frozen=True, slots=True)

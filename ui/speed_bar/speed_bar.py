@@ -12,12 +12,11 @@ from ui.speed_bar import faces
 from ui.speed_bar.faces import Face
 from ui.speed_bar.gauge import Gauge
 from ui.text_size import scaled
-from ui.theme import Palette, Space
+from ui.theme import LINE, Palette, Space
 
 HEIGHT = 36
 _SIDE = Space.L  # where the icons of the pages above begin and end
 _ROOMY = 700
-_LINE = 1
 
 
 class SpeedBar(QFrame):
@@ -74,7 +73,7 @@ class SpeedBar(QFrame):
     def _height(self) -> int:
         margins = self._row.contentsMargins()
         # A font may have taller lines than most. Above all there is the line to the page.
-        return max(scaled(HEIGHT), self.speed.sizeHint().height() + margins.top() + margins.bottom() + _LINE)
+        return max(scaled(HEIGHT), self.speed.sizeHint().height() + margins.top() + margins.bottom() + LINE)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Leave out what has no room."""
