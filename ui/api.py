@@ -48,6 +48,7 @@ class ServerState:
     why_no_spark: str = ""
     # Changes many times a second, which is no change of where the server stands.
     snapshot: Snapshot | None = field(default=None, compare=False)
+    last_reply: Snapshot | None = field(default=None, compare=False)  # what the gauges said of it
 
     @classmethod
     def from_object(cls, found: dict[str, Any]) -> ServerState:
@@ -66,6 +67,7 @@ class ServerState:
             spark=found.get("spark"),
             why_no_spark=str(found.get("why_no_spark") or ""),
             snapshot=snapshot_from(found.get("snapshot")),
+            last_reply=snapshot_from(found.get("last_reply")),
         )
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from app.server.errors import refuse
 from core.events import Ended, EngineState, Event, Failure, FailureKind, FinishReason, Phase, RequestEvent, Started
 from core.options import EngineOptions
+from core.receipt import Receipt
 from core.request import Request
 from core.snapshot import Snapshot
 
@@ -93,6 +95,8 @@ class EngineBridge:
     def __init__(self) -> None:
         self.state = EngineState(Phase.EMPTY)
         self.snapshot: Snapshot | None = None
+        # The figures of the last reply, for gauges that are looked at after it: most replies are over before that.
+        self.last_reply: Snapshot | None = None
         self._inbox: deque[tuple[Event, ...]] = deque()
         self._is_scheduled = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -187,10 +191,12 @@ class EngineBridge:
         while self._inbox:
             for event in self._inbox.popleft():
                 if type(event) is EngineState:
-                    self.state, self.snapshot = event, None
+                    self.state, self.snapshot, self.last_reply = event, None, None
                     self._on_state(event)
                 elif type(event) is Snapshot:
                     self.snapshot = event
+                    if not event.is_idle:
+                        self.last_reply = event
                 else:
                     self._route(event)  # type: ignore[arg-type]
 
@@ -201,8 +207,27 @@ class EngineBridge:
         if type(event) is Ended:
             del self._channels[event.request_id]
             self._started.discard(event.request_id)
+            if event.receipt.decode_rate > 0:
+                self.last_reply = _of_reply(event.receipt, self.last_reply or Snapshot())
             if self.recorder is not None:
                 self.recorder.ended(event)
         elif type(event) is Started:
             self._started.add(event.request_id)
         channel.push(event)
+
+
+def _of_reply(receipt: Receipt, while_running: Snapshot) -> Snapshot:
+    """Return the gauges' figures of a whole reply; what a receipt does not say is as it was while the reply ran."""
+    rate = receipt.bytes_per_token * receipt.decode_rate
+    if receipt.peak_share is not None and while_running.peak is not None:
+        rate = receipt.peak_share * while_running.peak  # with what ran beside it, as the gauge shows it
+    return replace(
+        while_running,
+        decode_rate=receipt.decode_rate,
+        prefill_rate=0.0,
+        bytes_per_second=rate,
+        peak_share=receipt.peak_share,
+        n_drafted=receipt.n_drafted,
+        n_accepted=receipt.n_accepted,
+        speedup=receipt.speedup,
+    )

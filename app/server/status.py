@@ -84,7 +84,9 @@ async def state(http: HttpRequest) -> Response:
     names = ("n_ctx", "n_slots", "architecture", "n_params", "description", "n_threads", "devices")
     more = ("n_bytes", "n_ctx_train", "n_cells", "n_gpu_layers", "n_cpu_moe", "kv_type", "load_seconds")
     body |= {name: getattr(model, name, None) for name in (*names, *more)}
-    body["snapshot"] = _gauges(host.bridge.snapshot) if now.phase is Phase.READY else None
+    is_ready = now.phase is Phase.READY
+    body["snapshot"] = _gauges(host.bridge.snapshot) if is_ready else None
+    body["last_reply"] = _gauges(host.bridge.last_reply) if is_ready else None
     body["has_chat_template"] = model is not None and model.chat_template is not None
     body["spark"] = model.spark.name if model is not None and model.spark is not None else None
     body["draft"] = {"name": _draft_name(host), "why": host.draft.why, "notices": list(host.draft.notices)}

@@ -44,6 +44,7 @@ class FakeServer:
         self.deep: dict[str, Any] | None = None  # beside the timings
         self.n_active = 0
         self.snapshot: dict[str, Any] | None = None
+        self.last_reply: dict[str, Any] | None = None
         self.requests: list[dict[str, Any]] = []
         self.loads: list[str] = []
         self.gone = threading.Event()  # a client left in the middle of a stream
@@ -62,7 +63,7 @@ class FakeServer:
             "phase": self.phase, "progress": self.progress, "problem": self.problem, "model": self.model,
             "n_ctx": 1024, "n_slots": 4, "architecture": "llama", "n_params": 11_300_000,
             "description": "llama ?B Q8_0", "n_threads": 2, "devices": ["CPU"], "is_toy": True,
-            "active": self.n_active, "queued": 0, "snapshot": self.snapshot,
+            "active": self.n_active, "queued": 0, "snapshot": self.snapshot, "last_reply": self.last_reply,
             "spark": self.spark, "why_no_spark": self.why_no_spark,
         }  # fmt: skip
 

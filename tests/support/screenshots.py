@@ -214,6 +214,13 @@ def gauges(stage: Stage) -> None:
             stage.window.show_page(shown)
             stage.wait(0.3)
             stage.shoot(f"gauges{name}-{shown}")
+    stage.server.snapshot, stage.server.last_reply = None, WORKING
+    for name, size in (("", (1180, 780)), ("-tiny", (480, 360))):
+        stage.window.resize(*size)
+        stage.wait(0.4)
+        stage.shoot(f"gauges{name}-last")
+    stage.window._resize_text(150)
+    stage.shoot("gauges-tiny-last-150")
 
 
 def panel(stage: Stage) -> None:

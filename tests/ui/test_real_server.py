@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from app.server_process import new_api_key, serve_command, serve_environment, serve_folder
+from models.figures import rate
 from tests.support import measured
 from ui.api import Api
-from ui.chat.records import Status
+from ui.chat.records import Status, Timings
 from ui.chat.speeds import Speed
 from ui.main_window import MainWindow
 from ui.private_server import PrivateServer
 from ui.server_link import ServerLink
+from ui.speed_bar.speed_bar import LAST_REPLY
 
 
 @pytest.fixture
@@ -42,9 +44,17 @@ def test_a_newcomer_asks_and_ember_answers(qtbot, window: MainWindow, api: Api, 
     assert reply.timings is not None
     assert reply.timings.decode_tokens > 5
     qtbot.waitUntil(lambda: not window.page.picker.badge.isHidden())
+    _gauges_hold_the_reply(qtbot, window, reply.timings)
     assert window.page.picker.shown_model == "ember-q8_0"
     _stops_in_the_middle(qtbot, window)
     _survives_the_death_of_the_server(qtbot, window, server)
+
+
+def _gauges_hold_the_reply(qtbot, window: MainWindow, timings: Timings) -> None:
+    bar = window.speed_bar
+    qtbot.waitUntil(lambda: bar.when.text() == LAST_REPLY)
+    assert bar.speed.accessibleDescription() == f"{rate(timings.decode_per_second)} tok/s"
+    assert bar.requests.face.value == "0"
 
 
 def _stops_in_the_middle(qtbot, window: MainWindow) -> None:

@@ -20,7 +20,7 @@ from ui.rail import PAGES
 from ui.server_watch import CALM_MS, LIVE_MS
 from ui.speed_bar import faces
 from ui.speed_bar.reading import snapshot_from
-from ui.speed_bar.speed_bar import SpeedBar
+from ui.speed_bar.speed_bar import LAST_REPLY, NOW, SpeedBar
 from ui.theme import DARK, Space
 
 WORKING = Snapshot(
@@ -108,8 +108,8 @@ class TestBar:
 
     def test_a_narrow_bar_leaves_out_the_less_urgent(self, bar: SpeedBar) -> None:
         assert all(gauge.isVisible() for gauge in bar._gauges)
-        two = bar.speed.minimumSizeHint().width() + bar.bandwidth.minimumSizeHint().width()
-        bar.resize(two + 4 * Space.L, bar.height())
+        two = bar.when.width() + bar.speed.minimumSizeHint().width() + bar.bandwidth.minimumSizeHint().width()
+        bar.resize(two + 5 * Space.L, bar.height())
         assert [bar.speed.isVisible(), bar.bandwidth.isVisible(), bar.bound.isVisible()] == [True, True, False]
         bar.resize(120, bar.height())
         assert not any(gauge.isVisible() for gauge in bar._gauges[1:])
@@ -127,6 +127,25 @@ class TestBar:
         assert accent in colours()
         bar.show_state(ServerState(phase="gone"))
         assert accent not in colours()
+
+    def test_after_a_reply_its_figures_stay_and_are_marked(self, bar: SpeedBar) -> None:
+        bar.set_palette(DARK)
+        bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=WORKING))
+        assert bar.when.text() == NOW
+        idle = Snapshot(n_cells_used=1_730, n_cells=4_096)
+        last = replace(WORKING, decode_rate=41.0)
+        bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=idle, last_reply=last))
+        assert bar.when.text() == LAST_REPLY
+        assert bar.speed.accessibleDescription() == "41 tok/s"
+        assert words(bar.bound.face) == "Memory bound"
+        assert words(bar.drafts.face) == "78% drafts · 1.7×"
+        assert words(bar.requests.face) == "0 active"
+        assert "of the last reply" in bar.speed.face.hint
+        image = bar.speed.grab().toImage()
+        line = {image.pixelColor(x, image.height() - 2).name() for x in range(image.width())}
+        assert (DARK.muted in line, DARK.accent in line) == (True, False)
+        bar.show_state(ServerState(phase="ready", n_slots=4, snapshot=WORKING, last_reply=last))
+        assert (bar.when.text(), bar.speed.face.value) == (NOW, "38")
 
 
 def visible_rect(part: QWidget, window: MainWindow) -> QRect:

@@ -34,9 +34,10 @@ class Face:
     hint: str = ""
 
 
-def speed(snapshot: Snapshot, fastest: float) -> Face:
-    """Tokens per second, against the ``fastest`` seen."""
-    hint = "Tokens per second over the last second, of all requests. The line is full at the fastest seen."
+def speed(snapshot: Snapshot, fastest: float, is_last: bool = False) -> Face:
+    """Tokens per second, against the ``fastest`` seen. ``is_last``: the snapshot is of the last reply."""
+    what = "of the last reply" if is_last else "over the last second, of all requests"
+    hint = f"Tokens per second {what}. The line is full at the fastest seen."
     reads_prompt = snapshot.prefill_rate > snapshot.decode_rate
     rate = snapshot.prefill_rate if reads_prompt else snapshot.decode_rate
     unit = "tok/s prompt" if reads_prompt else "tok/s"
@@ -68,9 +69,10 @@ def bound(snapshot: Snapshot) -> Face:
     return Face(value, "bound", n_segments=len(order), lit=lit, hint=hint)
 
 
-def drafts(snapshot: Snapshot) -> Face:
-    """Accepted drafts, and what they are worth."""
-    hint = "Tokens that were guessed ahead and accepted, over the last second, and the speed against plain decoding."
+def drafts(snapshot: Snapshot, is_last: bool = False) -> Face:
+    """Accepted drafts, and what they are worth. ``is_last``: the snapshot is of the last reply."""
+    when = "in the last reply" if is_last else "over the last second"
+    hint = f"Tokens that were guessed ahead and accepted, {when}, and the speed against plain decoding."
     depths = [
         f"token {depth}: {accepted / drafted:.0%} of {drafted:,}"
         for depth, (drafted, accepted) in enumerate(zip(snapshot.drafted_at, snapshot.accepted_at, strict=False), 1)

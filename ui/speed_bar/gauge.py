@@ -28,7 +28,7 @@ class Gauge(QWidget):
         self.face = Face(NOTHING, widest.unit)
 
     def show_face(self, face: Face, is_idle: bool) -> None:
-        """Show another face, greyed while idle."""
+        """Show another face, greyed while the engine is idle: then it is of the last reply."""
         if (face, is_idle) == (self.face, self._is_idle):
             return
         self.face, self._is_idle = face, is_idle
@@ -73,16 +73,17 @@ class Gauge(QWidget):
     def _paint_line(self, painter: QPainter) -> None:
         top, width = float(self.height() - _LINE), float(self.width())
         painter.setPen(Qt.PenStyle.NoPen)
-        track, fill = QColor(self._palette.border_strong), QColor(self._palette.accent)
+        track = QColor(self._palette.border_strong)
+        fill = QColor(self._palette.muted if self._is_idle else self._palette.accent)
         face = self.face
         if face.n_segments:
             each = (width - _BETWEEN_SEGMENTS * (face.n_segments - 1)) / face.n_segments
             for index in range(face.n_segments):
-                colour = fill if index in face.lit and not self._is_idle else track
+                colour = fill if index in face.lit else track
                 _bar(painter, colour, index * (each + _BETWEEN_SEGMENTS), top, each)
             return
         _bar(painter, track, 0.0, top, width)
-        if face.share and not self._is_idle:
+        if face.share:
             _bar(painter, fill, 0.0, top, max(_LEAST_FILL, width * min(face.share, 1.0)))
 
     def _font(self, is_strong: bool) -> QFont:

@@ -12,8 +12,9 @@ from app.server.errors import ApiError
 from app.server.generation import collect
 from core.errors import EngineUnavailable
 from core.events import Ended, EngineState, FinishReason, Logprob, Phase, Started, Token, TokenLogprob
+from core.receipt import Receipt
 from core.request import Request
-from core.snapshot import Snapshot
+from core.snapshot import Bound, Snapshot
 from tests.support.scripted_engine import ScriptedEngine
 
 
@@ -177,3 +178,23 @@ def test_the_last_snapshot_is_kept_until_the_engine_changes(bridge, engine):
         return found
 
     assert run(bridge, engine, scenario).n_active == 1
+
+
+def test_gauges_keep_the_figures_of_the_last_reply_until_the_engine_changes(bridge, engine):
+    receipt = Receipt(n_generated=9, decode=0.5, bytes_per_token=2e6, n_drafted=4, n_accepted=3, speedup=1.5)
+
+    async def scenario():
+        bridge.open([Request("a", "x")], streams=True)
+        engine.tell(Snapshot(is_idle=False, prefill_rate=900.0, bound=Bound.OVERHEAD, n_cells=64))
+        engine.tell(Ended("a", FinishReason.STOP, receipt=receipt), Snapshot(n_cells=64))
+        while bridge.last_reply is None or not bridge.snapshot.is_idle:
+            await asyncio.sleep(0)
+        last = bridge.last_reply
+        engine.tell(EngineState(Phase.LOADING))
+        while bridge.last_reply is not None:
+            await asyncio.sleep(0)
+        return last
+
+    last = run(bridge, engine, scenario)
+    assert (last.decode_rate, last.prefill_rate, last.bytes_per_second) == (16.0, 0.0, 32e6)
+    assert (last.acceptance, last.speedup, last.bound) == (0.75, 1.5, Bound.OVERHEAD)
