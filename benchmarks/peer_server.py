@@ -1,13 +1,19 @@
-"""The peer as a process of its own: llama.cpp's HTTP server out of the package xllamacpp."""
+"""The peer as a process of its own: llama.cpp's HTTP server, built for this machine or out of the package xllamacpp."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
+import re
+import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,11 +22,18 @@ from typing import Any, Literal
 from core.openmp import WAITING
 
 ROOT = Path(__file__).resolve().parent.parent
+BUILDER = Path(__file__).with_name("native_peer.sh")
 _READY = "PEER READY "
 _KEPT_CHARACTERS = 2_000
+# Seconds: the largest models of the benches load in a few, also beside a build.
+_LONGEST_START = 120.0
+_LONGEST_STOP = 10.0
+# What the builder's exit code says: it did not begin, since the machine has no compiler.
+_CANNOT_BUILD = 3
 HOW_TO_INSTALL = (
-    "The peer is not installed: this bench compares with llama.cpp's own server out of the package xllamacpp. "
-    "Install it with\n\n    .venv/bin/python -m pip install --constraint constraints.txt xllamacpp\n\n"
+    "There is no peer: this bench compares with llama.cpp's own server. It is built for this machine where there is a "
+    "C and C++ compiler, and --server names one that you have. The package xllamacpp has one for any processor:\n\n"
+    "    .venv/bin/python -m pip install --constraint constraints.txt xllamacpp\n\n"
     "in Slipstream's folder, then start the bench again."
 )
 
@@ -30,10 +43,19 @@ class PeerFailed(Exception):
 
 
 @dataclass(frozen=True)
+class PeerBinary:
+    """A llama-server to run. ``build`` says whose: "native" from the pinned sources, or "given" by the user."""
+
+    path: str
+    build: Literal["native", "given"]
+
+
+@dataclass(frozen=True)
 class PeerOptions:
     """How the peer's server is set up; ``n_ctx`` is the context of one request in tokens, as on our side.
 
-    ``openmp`` "tuned" gives it the environment that our engine chooses for itself.
+    ``openmp`` "tuned" gives it the environment that our engine chooses for itself. ``server`` is the path of a
+    llama-server; None takes the one in xllamacpp.
     """
 
     model: str
@@ -42,17 +64,39 @@ class PeerOptions:
     n_threads: int
     draft: str | None = None
     openmp: Literal["default", "tuned"] = "default"
+    server: str | None = None
 
 
-def is_installed() -> bool:
-    """Return whether the package is there."""
-    return importlib.util.find_spec("xllamacpp") is not None
+def find_peer(server: str | None) -> PeerBinary | None:
+    """Return the llama-server to compare with: the one named, else one built here; None for that in xllamacpp.
+
+    Raises PeerFailed where there is none, or where it cannot be built.
+    """
+    if server is not None:
+        path = shutil.which(server)
+        if path is None:
+            raise PeerFailed(f"{server} is no program: --server takes the path of a llama-server.")
+        return PeerBinary(str(Path(path).absolute()), "given")
+    built = _build() if os.name == "posix" else None
+    if built is None and importlib.util.find_spec("xllamacpp") is None:
+        raise PeerFailed(HOW_TO_INSTALL)
+    return built
+
+
+def _build() -> PeerBinary | None:
+    """Return the server built for this machine, which takes minutes the first time; None without a compiler."""
+    done = subprocess.run(["sh", str(BUILDER)], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode == _CANNOT_BUILD:
+        return None
+    if done.returncode:
+        raise PeerFailed("llama.cpp's server could not be built: --server takes the path of one that you have.")
+    return PeerBinary(done.stdout.strip(), "native")
 
 
 class PeerServer:
     """The peer's server in a child process, which leaves when its stdin closes.
 
-    ``description`` holds the package's version and what its build uses of the processor.
+    ``description`` holds its version and, where it tells, what its build uses of the processor.
     """
 
     def __init__(self, options: PeerOptions) -> None:
@@ -77,6 +121,8 @@ class PeerServer:
     def stop(self) -> None:
         """End it."""
         self._process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_LONGEST_STOP)
         self._process.kill()
         self._process.wait()
         self._process.stdout.close()
@@ -93,16 +139,26 @@ class PeerServer:
 
 def serve() -> None:
     """Serve with the options on the command line, print the address, and leave when stdin ends."""
-    import xllamacpp
+    options = PeerOptions(**json.loads(sys.argv[1]))
+    if options.server is None:
+        _serve_package(options)
+        # The package's threads would keep the process.
+        os._exit(0)
+    with _running(options.server, options) as url:
+        _announce({"url": url, **describe(options.server)})
 
-    server = xllamacpp.Server(_parameters(xllamacpp, PeerOptions(**json.loads(sys.argv[1]))))
-    description = {
-        "url": server.listening_address,
-        "version": xllamacpp.__version__,
-        "features": xllamacpp.get_system_info().strip(),
-    }
+
+def _announce(description: dict[str, str]) -> None:
     print(_READY + json.dumps(description), flush=True)
     sys.stdin.read()
+
+
+def _serve_package(options: PeerOptions) -> None:
+    import xllamacpp
+
+    server = xllamacpp.Server(_parameters(xllamacpp, options))
+    features = xllamacpp.get_system_info().strip()
+    _announce({"url": server.listening_address, "version": xllamacpp.__version__, "features": features})
 
 
 def _parameters(xllamacpp: Any, options: PeerOptions) -> Any:
@@ -119,3 +175,65 @@ def _parameters(xllamacpp: Any, options: PeerOptions) -> Any:
         draft.cpuparams.n_threads = draft.cpuparams_batch.n_threads = options.n_threads
         params.speculative.types = [xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE]
     return params
+
+
+@contextlib.contextmanager
+def _running(server: str, options: PeerOptions) -> Any:
+    """Run a llama-server and give its address once the model is loaded. It ends with the block, or with us."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    # What it says goes where our own words go, and nothing of it to stdout, which is read by who started us.
+    process = subprocess.Popen([server, *_arguments(options, port)], stdin=subprocess.DEVNULL, stdout=sys.stderr)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        began = time.monotonic()
+        while not _is_ready(url):
+            if process.poll() is not None:
+                raise SystemExit(f"{server} ended with code {process.returncode}.")
+            if time.monotonic() - began > _LONGEST_START:
+                raise SystemExit(f"{server} did not answer within {_LONGEST_START:.0f} seconds.")
+            time.sleep(0.05)
+        yield url
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _arguments(options: PeerOptions, port: int) -> list[str]:
+    """Return the peer's own defaults but for what both sides must share: model, threads, slots, context, draft."""
+    n_threads = str(options.n_threads)
+    arguments = ["--host", "127.0.0.1", "--port", str(port), "--model", options.model, "--threads", n_threads]
+    arguments += ["--parallel", str(options.n_slots), "--ctx-size", str(options.n_ctx * options.n_slots)]
+    if options.draft is not None:
+        arguments += ["--model-draft", options.draft, "--threads-draft", n_threads, "--spec-type", "draft-simple"]
+    return arguments
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=1.0) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def describe(server: str) -> dict[str, str]:
+    """Return the version of a llama-server, and what its build uses of the processor where it says so."""
+    version = _words_of([server, "--version"])
+    # It tells what it uses on the highest level of its log, and before it looks for the model.
+    features = re.search(r"system_info:.*?\|\s*(.*)", _words_of([server, "--verbose", "--model", os.devnull]))
+    return {
+        "version": " ".join(line.strip() for line in version.splitlines() if line.strip()),
+        "features": features.group(1).strip() if features else "",
+    }
+
+
+def _words_of(command: list[str]) -> str:
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout + done.stderr

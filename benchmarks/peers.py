@@ -1,40 +1,63 @@
 """Slipstream beside llama.cpp's own server: the same file, prompts and threads, both over HTTP, in turns.
 
-The peer is the C++ server of llama.cpp as packaged in xllamacpp, with its own defaults but for the number of threads,
-slots and the context, which are ours. Plain decoding is compared with plain decoding, and our drafting (Ember-draft
-and lookups, as decided in each step) with the peer's (the same draft, its default of 3 tokens per step). All servers
-stay loaded, but only one has work at a time; who goes first alternates. No prompt comes twice to a server, and both
-sides get the same ones. The wheel of the peer is built for any processor: ``settings`` names what its build uses.
+The peer is llama-server with its own defaults but for the number of threads, slots and the context, which are ours. It
+is built from the sources of the pinned llama-cpp-python by the compiler of this machine and for this machine, with
+nothing changed in it (benchmarks/native_peer.sh); ``--server`` names another one. Only where there is no compiler it is
+that of the package xllamacpp, which is built for any processor. ``settings`` says which it was.
+
+Four parts, of which ``--rows`` chooses:
+
+- plain: plain decoding beside plain decoding, and beside them the peer once more: what it differs from itself by is
+  noise.
+- drafted: our drafting (Ember-draft and lookups, as decided in each step) beside the peer's (the same draft, its
+  default of 3 tokens per step) and beside its plain decoding, so that it is compared with the better of both too.
+- prompts: long prompts of 500 different words, all at once, with 1 and with 64 new tokens; plain decoding.
+- beside: what it costs us to read such a prompt while 4 or 16 other texts of 800 tokens are there, at rest or at work.
+
+All servers of a part stay loaded, but only one has work at a time; who goes first changes from turn to turn. No prompt
+comes twice to a server, and all sides get the same ones. Ratios are medians of those of each turn.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from app.server_process import ServerProcess
 from benchmarks import plots, prompts
 from benchmarks.http_load import Load, run_load
-from benchmarks.peer_server import HOW_TO_INSTALL, PeerFailed, PeerOptions, PeerServer, is_installed
+from benchmarks.peer_server import PeerBinary, PeerFailed, PeerOptions, PeerServer, find_peer
 from benchmarks.report import Report, Row, median, run_bench, say
 from core.measurements import physical_cores
+from core.openmp import WAITING
 from tests.support import gguf_factory
 from tests.support.gguf_factory import EMBER_DRAFT, Recipe
 
-CLIENTS = (1, 4, 16)
-MODES = ("plain", "drafted")
-SIDES = ("slipstream", "llama.cpp")
-_N_CTX = 512
-_COLOURS = {"slipstream": "#0969da", "llama.cpp": "#57606a"}
+PARTS = ("plain", "drafted", "prompts", "beside")
+CLIENTS = (1, 2, 4, 8, 16)
+LONG_CLIENTS = (1, 4, 8)
+LONG_TOKENS = (1, 64)
+# The sides: we, the peer, the peer once more, and the peer without drafts.
+OURS, PEER, CONTROL, PEER_PLAIN = "slipstream", "llama.cpp", "llama.cpp again", "llama.cpp plain"
+SIDES = {"plain": (OURS, PEER, CONTROL), "drafted": (OURS, PEER, PEER_PLAIN), "prompts": (OURS, PEER, CONTROL)}
+
+_N_CTX, _LONG_N_CTX = 512, 1024
+# Rounds of turns by default: all parts together stay below a quarter of an hour on two cores.
+_ROUNDS = {"plain": 6, "drafted": 6, "prompts": 3, "beside": 8}
+# A few clients say little in a turn: so many requests are sent in it, one group after the other.
+_FEWEST_REQUESTS = {"plain": 4, "drafted": 4, "prompts": 2}
+_COLOURS = {OURS: "#0969da", PEER: "#57606a"}
 
 
 class Side(Protocol):
     """A server that loads are sent to."""
 
-    def run(self, texts: Sequence[str], n_tokens: int) -> Load:
+    def run(self, texts: Sequence[str], n_tokens: int, *, ignores_end: bool = False) -> Load:
         """Send all prompts at once."""
 
 
@@ -45,160 +68,246 @@ class HttpSide:
     url: str
     api_key: str | None = None
 
-    def run(self, texts: Sequence[str], n_tokens: int) -> Load:
+    def run(self, texts: Sequence[str], n_tokens: int, *, ignores_end: bool = False) -> Load:
         """Send all prompts at once."""
-        bodies: list[dict[str, object]] = [
-            {"prompt": text, "max_tokens": n_tokens, "temperature": 0, "stream": True} for text in texts
-        ]
-        return run_load(self.url, bodies, self.api_key)
+        shared = {"max_tokens": n_tokens, "temperature": 0, "stream": True, "ignore_eos": ignores_end}
+        return run_load(self.url, [{"prompt": text, **shared} for text in texts], self.api_key)
 
 
 @dataclass(frozen=True)
-class Sample:
-    """What one side did with a number of clients in one turn, and the ratios of our side to the peer's in it."""
+class Case:
+    """What the sides are compared in: a part, how many clients there are, and the most tokens of each reply."""
 
-    mode: str
-    side: str
+    part: str
     n_clients: int
-    load: Load
-    rate_vs_peer: float | None = None
-    ttft_vs_peer: float | None = None
+    n_tokens: int
 
 
-def measure_mode(mode: str, sides: tuple[Side, Side], options: argparse.Namespace) -> list[Sample]:
-    """Return the samples of our side and the peer's at all numbers of clients."""
-    warm = [prompt.text for prompt in prompts.warm_up()]
-    for side in sides:
-        for n_clients in (1, len(warm)):
-            side.run(warm[:n_clients], options.tokens)
-    samples: list[Sample] = []
-    n_used = 0
-    for round_ in range(options.rounds):
-        for n_clients in options.clients:
-            # One client says little in a turn: it gets as many requests as four clients do, one after the other.
-            for _ in range(max(1, 4 // n_clients)):
-                texts = prompts.mixed(n_clients, n_used)
-                n_used += n_clients
-                samples += _measure_turn(mode, sides, round_ % 2, texts, options.tokens)
-        say(f"{mode}: round {round_ + 1} of {options.rounds}")
-    return samples
+@dataclass(frozen=True)
+class Turn:
+    """What each side did with the same prompts, one after the other."""
 
+    case: Case
+    loads: Mapping[str, Load]
 
-def _measure_turn(mode: str, sides: tuple[Side, Side], first: int, texts: Sequence[str], n_tokens: int) -> list[Sample]:
-    loads = {index: sides[index].run(texts, n_tokens) for index in (first, 1 - first)}
-    ours, theirs = loads[0], loads[1]
-    rate, ttft = ours.rate / theirs.rate, _ttft(ours) / _ttft(theirs)
-    return [
-        Sample(mode, SIDES[0], len(texts), ours, rate, ttft),
-        Sample(mode, SIDES[1], len(texts), theirs),
-    ]
+    def rate_ratio(self, side: str, to: str) -> float:
+        """Return the tokens per second of one side over another's."""
+        return self.loads[side].rate / self.loads[to].rate
+
+    def ttft_ratio(self, side: str, to: str) -> float:
+        """Return the median time to the first token of one side over another's."""
+        return _ttft(self.loads[side]) / _ttft(self.loads[to])
 
 
 def _ttft(load: Load) -> float:
     return median([reply.ttft for reply in load.replies])
 
 
-def rows_of(samples: Sequence[Sample]) -> list[Row]:
-    """Return a row for each mode, side and number of clients: medians over its turns."""
-    groups: dict[tuple[str, str, int], list[Sample]] = {}
-    for sample in samples:
-        groups.setdefault((sample.mode, sample.side, sample.n_clients), []).append(sample)
-    return [_row(*key, group) for key, group in groups.items()]
+def cases(part: str, options: argparse.Namespace) -> list[Case]:
+    """Return what is compared in a part."""
+    if part == "prompts":
+        return [Case(part, n_clients, n) for n_clients in options.long_clients for n in LONG_TOKENS]
+    return [Case(part, n_clients, options.tokens) for n_clients in options.clients]
 
 
-def _row(mode: str, side: str, n_clients: int, samples: Sequence[Sample]) -> Row:
-    replies = [reply for sample in samples for reply in sample.load.replies]
+def measure_part(part: str, sides: Mapping[str, Side], options: argparse.Namespace) -> list[Turn]:
+    """Return all turns of a part; ``sides`` are by name."""
+    is_long = part == "prompts"
+    make = prompts.long_texts if is_long else prompts.mixed
+    warm = [prompt.text for prompt in prompts.warm_up()]
+    for side in sides.values():
+        for n_clients in (1, len(warm)):
+            side.run(warm[:n_clients], options.tokens)
+    names = list(sides)
+    turns: list[Turn] = []
+    n_used = 0
+    n_rounds = options.rounds or _ROUNDS[part]
+    for round_ in range(n_rounds):
+        for case in cases(part, options):
+            for _ in range(max(1, _FEWEST_REQUESTS[part] // case.n_clients)):
+                texts = make(case.n_clients, n_used)
+                n_used += case.n_clients
+                first = len(turns) % len(names)
+                order = [*names[first:], *names[:first]]
+                loads = {name: sides[name].run(texts, case.n_tokens, ignores_end=is_long) for name in order}
+                turns.append(Turn(case, {name: loads[name] for name in names}))
+        say(f"{part}: round {round_ + 1} of {n_rounds}")
+    return turns
+
+
+def rows_of(turns: Sequence[Turn]) -> list[Row]:
+    """Return a row for each case and side: medians over its turns."""
+    groups: dict[Case, list[Turn]] = {}
+    for turn in turns:
+        groups.setdefault(turn.case, []).append(turn)
+    return [_row(case, side, group) for case, group in groups.items() for side in group[0].loads]
+
+
+def _row(case: Case, side: str, turns: Sequence[Turn]) -> Row:
+    loads = [turn.loads[side] for turn in turns]
+    replies = [reply for load in loads for reply in load.replies]
     per_token = [(reply.total - reply.ttft) / (reply.n_tokens - 1) for reply in replies if reply.n_tokens > 1]
-    rates = [sample.rate_vs_peer for sample in samples if sample.rate_vs_peer is not None]
-    ttfts = [sample.ttft_vs_peer for sample in samples if sample.ttft_vs_peer is not None]
+    against = {} if side == PEER else _ratios("peer", side, PEER, turns)
+    if side == OURS and PEER_PLAIN in turns[0].loads:
+        best = max((PEER, PEER_PLAIN), key=lambda peer: median([turn.loads[peer].rate for turn in turns]))
+        against |= {"best": best, **_ratios("best", side, best, turns)}
     return {
-        "mode": mode,
+        "mode": case.part,
         "side": side,
-        "clients": n_clients,
-        "runs": len(samples),
-        "tokens_per_s": round(median([sample.load.rate for sample in samples]), 1),
-        "vs_peer": round(median(rates), 4) if rates else None,
+        "clients": case.n_clients,
+        "new_tokens": case.n_tokens,
+        "runs": len(turns),
+        "tokens_per_s": round(median([load.rate for load in loads]), 1),
         "ttft_ms_p50": round(median([reply.ttft for reply in replies]) * 1e3, 1),
-        "ttft_vs_peer": round(median(ttfts), 4) if ttfts else None,
-        "ms_per_token_p50": round(median(per_token) * 1e3, 2),
+        "ms_per_token_p50": round(median(per_token) * 1e3, 2) if per_token else None,
         "tokens": sum(reply.n_tokens for reply in replies),
+        **against,
+    }
+
+
+def _ratios(name: str, side: str, to: str, turns: Sequence[Turn]) -> Row:
+    return {
+        f"vs_{name}": round(median([turn.rate_ratio(side, to) for turn in turns]), 4),
+        f"ttft_vs_{name}": round(median([turn.ttft_ratio(side, to) for turn in turns]), 4),
     }
 
 
 def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
-    """Return the lowest ratio of throughput and the highest of time to first token over all numbers of clients."""
-    ours = {mode: [row for row in rows if (row["mode"], row["side"]) == (mode, SIDES[0])] for mode in MODES}
+    """Return the worst of each part, and how far the peer is from itself; None where nothing was measured for one."""
+
+    def worst(pick: Callable[..., float], name: str, side: str, *parts: str) -> float | None:
+        found = [row[name] for row in rows if row["side"] == side and row["mode"] in parts]
+        return pick(found, default=None)
+
+    beside = [row for row in rows if row["mode"] == "beside"]
     return {
-        "vs_peer_aggregate_min": min((row["vs_peer"] for row in ours["plain"]), default=None),
-        "vs_peer_ttft_max": max((row["ttft_vs_peer"] for row in ours["plain"]), default=None),
-        "vs_peer_drafted_aggregate_min": min((row["vs_peer"] for row in ours["drafted"]), default=None),
-        "vs_peer_drafted_ttft_max": max((row["ttft_vs_peer"] for row in ours["drafted"]), default=None),
+        "vs_peer_aggregate_min": worst(min, "vs_peer", OURS, "plain"),
+        "vs_peer_ttft_max": worst(max, "ttft_vs_peer", OURS, "plain"),
+        "vs_peer_drafted_aggregate_min": worst(min, "vs_peer", OURS, "drafted"),
+        "vs_peer_drafted_ttft_max": worst(max, "ttft_vs_peer", OURS, "drafted"),
+        "vs_peer_best_aggregate_min": worst(min, "vs_best", OURS, "drafted"),
+        "vs_peer_best_ttft_max": worst(max, "ttft_vs_best", OURS, "drafted"),
+        "vs_peer_prompts_aggregate_min": worst(min, "vs_peer", OURS, "prompts"),
+        "vs_peer_prompts_ttft_max": worst(max, "ttft_vs_peer", OURS, "prompts"),
+        "prompt_beside_rest_max": max((row["vs_none"] for row in beside if row["state"] == "rest"), default=None),
+        "prompt_beside_work_max": max((row["vs_none"] for row in beside if row["state"] == "work"), default=None),
+        "control_aggregate_min": worst(min, "vs_peer", CONTROL, "plain", "prompts"),
+        "control_aggregate_max": worst(max, "vs_peer", CONTROL, "plain", "prompts"),
+        "control_ttft_min": worst(min, "ttft_vs_peer", CONTROL, "plain", "prompts"),
+        "control_ttft_max": worst(max, "ttft_vs_peer", CONTROL, "plain", "prompts"),
     }
 
 
 def draw(report: Report, options: argparse.Namespace) -> None:
     """Draw throughput against latency."""
     series = []
-    for side in SIDES:
-        for mode in options.modes:
+    drawn = [row for row in report.rows if row["mode"] in ("plain", "drafted") and row["side"] in _COLOURS]
+    for side in _COLOURS:
+        for part in ("plain", "drafted"):
             points = [
                 (row["ms_per_token_p50"], row["tokens_per_s"], row["clients"])
-                for row in report.rows
-                if (row["side"], row["mode"]) == (side, mode)
+                for row in drawn
+                if (row["side"], row["mode"]) == (side, part)
             ]
-            name = f"{side.capitalize() if side == SIDES[0] else side},\n{mode}"
-            series.append(plots.Series(name, _COLOURS[side], points, is_dashed=mode == "plain"))
-    ratios = [row["vs_peer"] for row in report.rows if row["vs_peer"] is not None]
+            name = f"{side.capitalize() if side == OURS else side},\n{part}"
+            if points:
+                series.append(plots.Series(name, _COLOURS[side], points, is_dashed=part == "plain"))
+    ratios = [row["vs_peer"] for row in drawn if row["side"] == OURS]
     title = f"Slipstream gives {min(ratios):.2f} to {max(ratios):.2f} times the throughput of llama.cpp's server"
     model = f"deep Ember, {options.layers} layers, {report.settings['threads']} threads"
-    subtitle = f"Over HTTP, prompts of four kinds, greedy; {model}; llama.cpp as the wheel of xllamacpp. Medians."
+    built = {"native": "built for this machine", "given": "as given", "generic": "as the wheel of xllamacpp"}
+    peer = f"llama.cpp {built[report.settings['peer']['build']]}"
+    subtitle = f"Over HTTP, prompts of four kinds, greedy; {model}; {peer}. Medians."
     plots.draw_throughput(series, options.plot, title, subtitle)
 
 
 def measure(options: argparse.Namespace) -> Report:
     """Run the bench."""
-    if not is_installed():
-        raise SystemExit(HOW_TO_INSTALL)
     n_threads = options.threads or physical_cores()
-    settings = {
-        name: getattr(options, name) for name in ("layers", "rounds", "tokens", "clients", "modes", "peer_openmp")
-    }
-    report = Report("peers", settings={**settings, "threads": n_threads})
-    model = str(gguf_factory.cached(Recipe(n_layers=options.layers)))
-    samples: list[Sample] = []
-    for mode in options.modes:
-        say(f"{mode}: loading")
-        draft = str(EMBER_DRAFT) if mode == "drafted" else None
-        with contextlib.ExitStack() as servers:
-            peer_options = PeerOptions(model, max(options.clients), _N_CTX, n_threads, draft, options.peer_openmp)
-            try:
-                peer = servers.enter_context(PeerServer(peer_options))
-            except PeerFailed as error:
-                raise SystemExit(str(error)) from error
-            ours = servers.enter_context(ServerProcess(_our_options(model, draft, n_threads, max(options.clients))))
-            sides = HttpSide(ours.wait_listening(), ours.api_key), HttpSide(peer.url)
-            report.settings["peer"] = peer.description
-            samples += measure_mode(mode, sides, options)
-    report.rows = rows_of(samples)
+    names = ("layers", "rounds", "tokens", "clients", "long_clients", "rows", "peer_openmp")
+    report = Report("peers", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})
+    model = gguf_factory.cached(Recipe(n_layers=options.layers))
+    parts = [part for part in PARTS if part in options.rows]
+    turns: list[Turn] = []
+    try:
+        peer = find_peer(options.server) if parts != ["beside"] else None
+        for part in parts:
+            if part != "beside":
+                say(f"{part}: loading")
+                turns += _measure_http(part, model, peer, n_threads, options, report)
+    except PeerFailed as error:
+        raise SystemExit(str(error)) from error
+    report.rows = rows_of(turns)
+    if "beside" in parts:
+        say("beside: loading")
+        # Before llama.cpp is loaded into this process, and after the last peer was started, who shall not have it.
+        os.environ.update(WAITING)
+        from benchmarks.beside import measure_beside
+
+        report.rows += measure_beside(model, n_threads, options.rounds or _ROUNDS["beside"])
     report.summary = summarise(report.rows)
     if options.plot:
         draw(report, options)
     return report
 
 
-def _our_options(model: str, draft: str | None, n_threads: int, n_slots: int) -> list[str]:
-    shared = ["--model", model, "--parallel", str(n_slots), "--ctx", str(_N_CTX), "--threads", str(n_threads)]
+def _measure_http(
+    part: str,
+    model: Path,
+    peer: PeerBinary | None,
+    n_threads: int,
+    options: argparse.Namespace,
+    report: Report,
+) -> list[Turn]:
+    """Load the servers of a part and measure it; ``report`` gets to know the peer."""
+    draft = str(EMBER_DRAFT) if part == "drafted" else None
+    n_slots = max(case.n_clients for case in cases(part, options))
+    n_ctx = _LONG_N_CTX if part == "prompts" else _N_CTX
+    path = peer.path if peer is not None else None
+    with contextlib.ExitStack() as servers:
+        sides: dict[str, Side] = {}
+        for side in SIDES[part]:
+            if side == OURS:
+                ours = servers.enter_context(ServerProcess(_our_options(model, draft, n_threads, n_slots, n_ctx)))
+                sides[side] = HttpSide(ours.wait_listening(), ours.api_key)
+                continue
+            drafting = None if side == PEER_PLAIN else draft
+            peer_options = PeerOptions(str(model), n_slots, n_ctx, n_threads, drafting, options.peer_openmp, path)
+            server = servers.enter_context(PeerServer(peer_options))
+            sides[side] = HttpSide(server.url)
+            report.settings["peer"] = {"build": peer.build if peer is not None else "generic", **server.description}
+        return measure_part(part, sides, options)
+
+
+def _our_options(model: Path, draft: str | None, n_threads: int, n_slots: int, n_ctx: int) -> list[str]:
+    shared = ["--model", str(model), "--parallel", str(n_slots), "--ctx", str(n_ctx), "--threads", str(n_threads)]
     return [*shared, *(["--draft", draft] if draft else ["--speculation", "off"])]
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=16, choices=range(1, 51), metavar="N", help="rounds of turns")
-    parser.add_argument("--tokens", type=int, default=prompts.N_TOKENS, help="most tokens of a reply")
+    parser.add_argument("--rows", nargs="+", choices=PARTS, default=list(PARTS), help="only these parts")
+    parser.add_argument("--server", metavar="PATH", help="the llama-server to compare with")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        choices=range(1, 51),
+        metavar="N",
+        help=f"rounds of turns of each part (default: {', '.join(f'{part} {n}' for part, n in _ROUNDS.items())})",
+    )
+    parser.add_argument("--tokens", type=int, default=prompts.N_TOKENS, help="most tokens of a reply to a short prompt")
     parser.add_argument(
         "--clients", type=int, nargs="+", choices=range(1, 65), default=list(CLIENTS), metavar="N", help="at once"
     )
-    parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES), help="only these")
+    parser.add_argument(
+        "--long-clients",
+        type=int,
+        nargs="+",
+        choices=range(1, 65),
+        default=list(LONG_CLIENTS),
+        metavar="N",
+        help="at once, of long prompts",
+    )
     parser.add_argument("--layers", type=int, default=60, help="layers of the target")
     parser.add_argument("--threads", type=int, help="threads of both sides; all physical cores if left out")
     parser.add_argument(

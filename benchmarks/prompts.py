@@ -7,11 +7,18 @@ the functions are those where Ember does not fall into repeating a line for ever
 
 from __future__ import annotations
 
+import functools
+import random
 from dataclasses import dataclass
+
+from tests.support.gguf_factory import EMBER, reader_of
 
 KINDS = ("story", "code", "rename", "copy")
 # The longest reply that is asked for by default; renaming and copying end on their own before that.
 N_TOKENS = 64
+# Words of a long prompt: what an agent or an editor sends with a question, and half of what Ember was trained for.
+N_WORDS = 500
+_FEWEST_LETTERS = 3
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,23 @@ def mixed(count: int, start: int = 0) -> list[str]:
     Made from the words of Ember's training, for loads that need more prompts than were chosen by hand.
     """
     return [chat(_FORMS[place % len(_FORMS)](place // len(_FORMS))) for place in range(start, start + count)]
+
+
+def long_texts(count: int, start: int = 0, n_words: int = N_WORDS) -> list[str]:
+    """Return ``count`` prompts of ``n_words`` different words, from place ``start`` of one endless list; all differ.
+
+    Each word is one of Ember's tokens. They make no sense: what is measured is how long reading them takes.
+    """
+    return [" ".join(random.Random(place).sample(_vocabulary(), n_words)) for place in range(start, start + count)]
+
+
+@functools.cache
+def _vocabulary() -> list[str]:
+    """The words of at least three letters that are one token of Ember's behind a space."""
+    tokens: list[str] = reader_of(EMBER).fields["tokenizer.ggml.tokens"].contents()
+    # Byte-level BPE writes a space as this letter.
+    words = [token[1:] for token in tokens if token.startswith("Ġ")]
+    return [word for word in words if len(word) >= _FEWEST_LETTERS and word.isascii() and word.isalpha()]
 
 
 def _function(name: str, variable: str, count: int) -> str:

@@ -20,16 +20,23 @@ _ABANDONED_S = 86_400
 _USER_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CUDAFLAGS", "CUDAARCHS", "SKBUILD_CMAKE_ARGS")
 
 
-def build_key(version: str, plan: BuildPlan, machine: Machine, environment: Mapping[str, str]) -> str:
+def build_key(
+    version: str,
+    plan: BuildPlan,
+    machine: Machine,
+    environment: Mapping[str, str],
+    recipe: Path | None = None,
+) -> str:
     """Return the name of one build: equal only where its wheel may be used. Python's version is no part of it.
 
+    ``recipe`` is the file that says what is made of llama.cpp's sources, the set-up's own changes where left out.
     The wheel is tagged py3-none: it holds libraries that are loaded with ctypes.
     """
     on_gpu = plan.backend is Backend.CUDA
     parts = {
         "version": version,
         "cmake": build_environment(plan, environment)["CMAKE_ARGS"],
-        "sources": hashlib.sha256(SOURCES.read_bytes()).hexdigest(),
+        "sources": hashlib.sha256((recipe or SOURCES).read_bytes()).hexdigest(),
         "user": {name: environment[name] for name in _USER_FLAGS if environment.get(name)},
         "compiler": plan.compiler.version if plan.compiler else "",
         "system": [machine.system, machine.architecture, machine.libc],

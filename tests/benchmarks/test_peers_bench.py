@@ -1,56 +1,119 @@
-"""The bench beside llama.cpp's server: its ratios, its summary, and a small run where the peer is installed."""
+"""The bench beside llama.cpp's server: its ratios, its summary, and small runs where there is a peer."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks import beside
 from benchmarks.http_load import Load, Reply, _count
-from benchmarks.peer_server import PeerFailed, PeerOptions, PeerServer
-from benchmarks.peers import HttpSide, Sample, rows_of, summarise
+from benchmarks.peer_server import BUILDER, PeerFailed, PeerOptions, PeerServer, find_peer
+from benchmarks.peers import CONTROL, OURS, PEER, PEER_PLAIN, Case, HttpSide, Turn, rows_of, summarise
+from benchmarks.prompts import N_WORDS, long_texts
 from tests.support.gguf_factory import EMBER, EMBER_DRAFT
 
 PNG = b"\x89PNG\r\n"
-needs_peer = pytest.mark.skipif(
-    importlib.util.find_spec("xllamacpp") is None, reason="xllamacpp, the peer, is not installed"
-)
+NO_COMPILER = {"CC": "/no/such/compiler"}
+
+
+def built(**environment: str) -> str | None:
+    """The server that was built for this machine; it takes minutes, so no test builds it."""
+    command = ["sh", str(BUILDER), "--find"]
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
+
+
+PEERS = {"native": built(), "generic": None}
+IS_THERE = {"native": PEERS["native"] is not None, "generic": importlib.util.find_spec("xllamacpp") is not None}
+
+
+@pytest.fixture(params=list(PEERS))
+def peer(request: pytest.FixtureRequest) -> str | None:
+    """The path of a llama-server, or None for that of the package."""
+    if not IS_THERE[request.param]:
+        pytest.skip(f"there is no {request.param} peer on this machine")
+    return PEERS[request.param]
 
 
 def load(seconds: float, ttft: float) -> Load:
     return Load((Reply(ttft, ttft + 1.0, 11), Reply(ttft, ttft + 1.0, 11)), seconds)
 
 
-def test_a_row_holds_medians_and_ratios_of_our_side_only() -> None:
-    samples = [Sample("plain", "slipstream", 2, load(1.0, 0.1), ratio, 0.5) for ratio in (1.1, 1.3, 1.2)]
-    samples.append(Sample("plain", "llama.cpp", 2, load(2.0, 0.2)))
-    ours, theirs = rows_of(samples)
-    assert (ours["tokens_per_s"], ours["vs_peer"], ours["ttft_vs_peer"], ours["tokens"]) == (22.0, 1.2, 0.5, 66)
+def test_a_row_holds_medians_and_ratios_to_the_peer() -> None:
+    case = Case("plain", 2, 64)
+    turns = [
+        Turn(case, {OURS: load(1.0, 0.1 * ratio), PEER: load(ratio, 0.2), CONTROL: load(2.0 * ratio, 0.1)})
+        for ratio in (1.1, 1.3, 1.2)
+    ]
+    ours, theirs, control = rows_of(turns)
+    assert (ours["tokens_per_s"], ours["vs_peer"], ours["ttft_vs_peer"], ours["tokens"]) == (22.0, 1.2, 0.6, 66)
+    assert (ours["mode"], ours["side"], ours["clients"], ours["new_tokens"]) == ("plain", "slipstream", 2, 64)
     assert ours["ms_per_token_p50"] == 100.0
-    assert (theirs["tokens_per_s"], theirs["vs_peer"], theirs["ttft_ms_p50"]) == (11.0, None, 200.0)
+    assert (theirs["tokens_per_s"], theirs["ttft_ms_p50"]) == (18.3, 200.0)
+    assert "vs_peer" not in theirs
+    assert (control["vs_peer"], control["ttft_vs_peer"]) == (0.5, 0.5)
 
 
-def test_the_summary_is_the_worst_over_all_numbers_of_clients() -> None:
+@pytest.mark.parametrize(("plain", "best", "ratio"), [(1.0, PEER_PLAIN, 0.5), (4.0, PEER, 1.0)])
+def test_drafting_is_compared_with_the_better_of_the_peers_two_ways(plain: float, best: str, ratio: float) -> None:
+    loads = {OURS: load(2.0, 0.1), PEER: load(2.0, 0.1), PEER_PLAIN: load(plain, 0.05)}
+    ours = rows_of([Turn(Case("drafted", 2, 64), loads)])[0]
+    assert (ours["vs_peer"], ours["best"], ours["vs_best"]) == (1.0, best, ratio)
+    assert ours["ttft_vs_best"] == (2.0 if best == PEER_PLAIN else 1.0)
+
+
+def test_the_summary_is_the_worst_of_each_part() -> None:
     rows = [
-        {"mode": mode, "side": side, "vs_peer": rate, "ttft_vs_peer": ttft}
+        {
+            "mode": mode,
+            "side": side,
+            "vs_peer": rate,
+            "ttft_vs_peer": ttft,
+            "vs_best": rate / 2,
+            "ttft_vs_best": 2 * ttft,
+        }
         for mode, side, rate, ttft in (
-            ("plain", "slipstream", 1.2, 0.5),
-            ("plain", "slipstream", 1.1, 0.7),
-            ("plain", "llama.cpp", None, None),
-            ("drafted", "slipstream", 1.4, 0.9),
-            ("drafted", "slipstream", 1.6, 0.8),
+            ("plain", OURS, 1.2, 0.5),
+            ("plain", OURS, 1.1, 0.7),
+            ("plain", CONTROL, 0.98, 1.03),
+            ("prompts", CONTROL, 1.01, 0.99),
+            ("prompts", OURS, 0.4, 1.8),
+            ("drafted", OURS, 1.4, 0.9),
+            ("drafted", OURS, 1.6, 0.8),
+            ("drafted", PEER_PLAIN, 0.5, 3.0),
         )
     ]
+    rows += beside.rows_of({(0, "rest"): [1.0, 2.0], (4, "rest"): [1.1, 2.2], (16, "work"): [1.5, 3.0]})
     assert summarise(rows) == {
         "vs_peer_aggregate_min": 1.1,
         "vs_peer_ttft_max": 0.7,
         "vs_peer_drafted_aggregate_min": 1.4,
         "vs_peer_drafted_ttft_max": 0.9,
+        "vs_peer_best_aggregate_min": 0.7,
+        "vs_peer_best_ttft_max": 1.8,
+        "vs_peer_prompts_aggregate_min": 0.4,
+        "vs_peer_prompts_ttft_max": 1.8,
+        "prompt_beside_rest_max": 1.1,
+        "prompt_beside_work_max": 1.5,
+        "control_aggregate_min": 0.98,
+        "control_aggregate_max": 1.01,
+        "control_ttft_min": 0.99,
+        "control_ttft_max": 1.03,
     }
     assert set(summarise([]).values()) == {None}
+
+
+def test_long_prompts_have_different_words_and_none_comes_twice() -> None:
+    texts = long_texts(3, 5)
+    assert [len(set(text.split())) for text in texts] == [N_WORDS] * 3
+    assert len({text.split()[0] for text in long_texts(8)}) > 4, "they share no beginning worth keeping"
+    assert long_texts(1, 6) == texts[1:2]
 
 
 @pytest.mark.parametrize(
@@ -65,30 +128,65 @@ def test_both_servers_tokens_are_counted_alike(timings: dict[str, int], reason: 
     assert _count({"timings": timings, "choices": [{"finish_reason": reason}]}) == count
 
 
-def test_without_the_peer_it_says_how_to_install_it(refuse: Callable[..., str]) -> None:
-    if importlib.util.find_spec("xllamacpp") is not None:
-        pytest.skip("xllamacpp, the peer, is installed")
-    assert "pip install --constraint constraints.txt xllamacpp" in refuse("peers")
+def test_without_a_compiler_and_a_package_it_says_what_to_do(refuse: Callable[..., str]) -> None:
+    if IS_THERE["generic"]:
+        pytest.skip("xllamacpp, the generic peer, is installed")
+    assert "pip install --constraint constraints.txt xllamacpp" in refuse("peers", **NO_COMPILER)
 
 
-@needs_peer
-def test_the_peer_answers_and_a_bad_file_is_reported(tmp_path: Path) -> None:
-    with PeerServer(PeerOptions(str(EMBER), 2, 256, 1, str(EMBER_DRAFT))) as peer:
-        assert peer.description["version"]
-        done = HttpSide(peer.url).run(["Once upon", "def f(x):"], 6)
+def test_a_server_that_is_none_is_refused() -> None:
+    with pytest.raises(PeerFailed, match="--server takes the path of a llama-server"):
+        find_peer("/no/such/llama-server")
+
+
+def test_the_native_peer_is_kept_with_the_builds_and_found_there(tmp_path: Path) -> None:
+    environment = {"SLIPSTREAM_CACHE": str(tmp_path)}
+    assert built(**environment) is None
+    assert list(tmp_path.iterdir()) == [], "to look is not to build"
+    # What it is called tells compiler, processor and recipe, as with the set-up's own builds.
+    native = PEERS["native"]
+    if native is None:
+        pytest.skip("there is no native peer on this machine")
+    kept = tmp_path / "peers" / Path(native).parent.name / "llama-server"
+    kept.parent.mkdir(parents=True)
+    kept.symlink_to(native)
+    assert built(**environment) == str(kept)
+    assert built(CFLAGS="-O1", **environment) is None
+
+
+def test_the_peer_answers_and_a_bad_file_is_reported(peer: str | None, tmp_path: Path) -> None:
+    with PeerServer(PeerOptions(str(EMBER), 2, 256, 1, str(EMBER_DRAFT), server=peer)) as server:
+        assert server.description["version"]
+        assert "SSE3" in server.description["features"] or "NEON" in server.description["features"]
+        done = HttpSide(server.url).run(["Once upon", "def f(x):"], 6)
     assert [reply.n_tokens for reply in done.replies] == [6, 6]
     with pytest.raises(PeerFailed, match="did not start"):
-        PeerServer(PeerOptions(str(tmp_path / "missing.gguf"), 1, 256, 1))
+        PeerServer(PeerOptions(str(tmp_path / "missing.gguf"), 1, 256, 1, server=peer))
 
 
-@needs_peer
-def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_small_run(run_bench: Callable[..., dict[str, Any]], peer: str | None, tmp_path: Path) -> None:
     picture = tmp_path / "peers.png"
-    options = ("--layers", "8", "--rounds", "1", "--tokens", "6", "--clients", "1", "3", "--plot", str(picture))
-    report = run_bench("peers", *options)
-    cells = {(row["mode"], row["side"], row["clients"]) for row in report["rows"]}
-    assert cells == {(m, s, n) for m in ("plain", "drafted") for s in ("slipstream", "llama.cpp") for n in (1, 3)}
+    options = ["--layers", "8", "--rounds", "1", "--tokens", "6", "--clients", "1", "3", "--long-clients", "2"]
+    options += ["--rows", "plain", "drafted", "prompts", "--plot", str(picture)]
+    report = run_bench("peers", *options, *(["--server", peer] if peer else []), **({} if peer else NO_COMPILER))
+    cells = {(row["mode"], row["side"], row["clients"], row["new_tokens"]) for row in report["rows"]}
+    short = {("plain", side, n, 6) for side in (OURS, PEER, CONTROL) for n in (1, 3)}
+    short |= {("drafted", side, n, 6) for side in (OURS, PEER, PEER_PLAIN) for n in (1, 3)}
+    assert cells == short | {("prompts", side, 2, n) for side in (OURS, PEER, CONTROL) for n in (1, 64)}
     assert {row["tokens"] for row in report["rows"] if row["clients"] == 3} == {18}
-    assert all(value > 0 for value in report["summary"].values())
-    assert report["settings"]["peer"].keys() == {"version", "features"}
+    assert {row["tokens"] for row in report["rows"] if row["new_tokens"] == 64} == {128}
+    figures = {name: value for name, value in report["summary"].items() if not name.startswith("prompt_beside")}
+    assert all(value > 0 for value in figures.values())
+    assert report["settings"]["peer"].keys() == {"build", "version", "features"}
+    assert report["settings"]["peer"]["build"] == ("given" if peer else "generic")
     assert picture.read_bytes().startswith(PNG)
+
+
+@pytest.mark.slow
+def test_reading_beside_others_needs_no_peer(run_bench: Callable[..., dict[str, Any]]) -> None:
+    report = run_bench("peers", "--layers", "6", "--rounds", "1", "--rows", "beside", **NO_COMPILER)
+    cells = {(row["others"], row["state"]) for row in report["rows"]}
+    assert cells == {(0, "none"), (4, "rest"), (4, "work"), (16, "rest"), (16, "work")}
+    assert all(row["prompt_ms_p50"] > 0 for row in report["rows"])
+    assert report["summary"]["prompt_beside_rest_max"] > 0

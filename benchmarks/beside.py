@@ -1,0 +1,147 @@
+"""What a long prompt costs beside texts of others, at rest or at work: the part "beside" of the bench ``peers``.
+
+In the engine's own process: what is asked for is a few per cent of a second, of which HTTP would take some. Three
+engines with the same slots, one with no other text, one with 4 and one with 16, read each prompt in turns. Beside texts
+at work the cost is the time of all steps until the prompt is read, less what the others' tokens take that come in them:
+as long as in the steps just before and after.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import prompts
+from benchmarks.report import Row, median, say
+from core.engine import Engine
+from core.events import Ended
+from core.llama import log
+from core.loading import load_engine
+from core.options import EngineOptions
+from core.request import Request
+from core.sampling_params import SamplingParams
+
+OTHERS = (0, 4, 16)
+# Words, of one token each. With what they say at work they stay below the 1,024 that Ember was trained for.
+N_OTHER_WORDS = 800
+_N_CTX = 1024
+# Steps of the others alone, before and behind the prompt.
+_N_ALONE = 12
+# More tokens than come in the steps of one measurement; a prompt is read in about ten.
+_AT_WORK_TOKENS = 180
+
+
+class Company:
+    """An engine with ``n_others`` texts beside which prompts are read."""
+
+    def __init__(self, model: Path, n_others: int, n_threads: int) -> None:
+        options = EngineOptions(
+            str(model), n_slots=max(OTHERS) + 1, n_ctx=_N_CTX, n_threads=n_threads, speculation="off"
+        )
+        self.n_others = n_others
+        self._engine: Engine = load_engine(options, cache_folder=None)[0]
+        # Places that no measured prompt has.
+        self._others = prompts.long_texts(n_others, 1_000_000, N_OTHER_WORDS)
+        self._ids = itertools.count()
+
+    def read_at_rest(self, text: str) -> float:
+        """Return the seconds that a prompt takes while the others only hold their texts."""
+        self._submit(self._others, 1)
+        self._finish()
+        seconds = self._time_prompt(text)[0]
+        self._drop_last()
+        return seconds
+
+    def read_at_work(self, text: str) -> float:
+        """Return the seconds that a prompt adds to the steps of the others, who decode."""
+        ids = self._submit(self._others, _AT_WORK_TOKENS)
+        while any(sequence.is_prefilling for sequence in self._engine._roster.running) or self._engine.n_waiting:
+            self._engine.step()
+        alone = self._time_steps()
+        seconds, n_steps = self._time_prompt(text)
+        alone += self._time_steps()
+        for request_id in ids:
+            self._engine.cancel(request_id)
+        self._finish()
+        return seconds - n_steps * median(alone)
+
+    def close(self) -> None:
+        """Free the model."""
+        self._engine.close()
+
+    def _submit(self, texts: Sequence[str], n_tokens: int) -> list[str]:
+        sampling = SamplingParams(temperature=0, ignore_eos=True)
+        requests = [Request(str(next(self._ids)), text, n_tokens, sampling=sampling) for text in texts]
+        for request in requests:
+            self._engine.submit(self._engine.prepare(request))
+        return [request.id for request in requests]
+
+    def _finish(self) -> None:
+        while not self._engine.is_idle:
+            self._engine.step()
+
+    def _time_prompt(self, text: str) -> tuple[float, int]:
+        """Return the seconds and the steps until a prompt is read."""
+        began = time.perf_counter()
+        (request_id,) = self._submit([text], 1)
+        n_steps, has_ended = 0, False
+        while not has_ended:
+            events = self._engine.step()
+            n_steps += 1
+            has_ended = any(isinstance(event, Ended) and event.request_id == request_id for event in events)
+        return time.perf_counter() - began, n_steps
+
+    def _time_steps(self) -> list[float]:
+        seconds = []
+        for _ in range(_N_ALONE):
+            began = time.perf_counter()
+            self._engine.step()
+            seconds.append(time.perf_counter() - began)
+        return seconds
+
+    def _drop_last(self) -> None:
+        """Drop the text that was measured: the others shall stay as many as they are."""
+        slots = self._engine._slots
+        slots._contents.drop(max(slots._slots, key=lambda slot: slot.last_used))
+
+
+def measure_beside(model: Path, n_threads: int, n_rounds: int) -> list[Row]:
+    """Return a row for each number of others and what they do: medians, and ratios to none of the same round."""
+    log.silence()
+    companies = [Company(model, n_others, n_threads) for n_others in OTHERS]
+    arms = [
+        (company, state) for company in companies for state in ("rest", "work") if company.n_others or state == "rest"
+    ]
+    seconds: dict[tuple[int, str], list[float]] = {(company.n_others, state): [] for company, state in arms}
+    # The first round warms up.
+    for round_ in range(n_rounds + 1):
+        (text,) = prompts.long_texts(1, round_)
+        first = round_ % len(arms)
+        for company, state in [*arms[first:], *arms[:first]]:
+            taken = company.read_at_rest(text) if state == "rest" else company.read_at_work(text)
+            if round_:
+                seconds[company.n_others, state].append(taken)
+        if round_:
+            say(f"beside: round {round_} of {n_rounds}")
+    for company in companies:
+        company.close()
+    return rows_of(seconds)
+
+
+def rows_of(seconds: dict[tuple[int, str], list[float]]) -> list[Row]:
+    """Return the rows for the seconds of each round, by number of others and what they do."""
+    none = seconds[0, "rest"]
+    return [
+        {
+            "mode": "beside",
+            "side": "slipstream",
+            "others": n_others,
+            "state": state if n_others else "none",
+            "runs": len(found),
+            "prompt_ms_p50": round(median(found) * 1e3, 1),
+            "vs_none": round(median([one / alone for one, alone in zip(found, none, strict=True)]), 4),
+        }
+        for (n_others, state), found in seconds.items()
+    ]
