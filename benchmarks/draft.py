@@ -35,7 +35,7 @@ from benchmarks import plots, prompts
 from benchmarks.contenders import ADAPTIVE, AUTO, CHAINS, CONTROL, LOOKUP, PLAIN, Contender, Stage, Way, fixed
 from benchmarks.report import Report, Row, median, run_bench, say
 from core.measurements import physical_cores
-from core.options import MAX_DRAFT_DEPTH
+from core.options import DEFAULT_SLOTS, MAX_DRAFT_DEPTH
 from tests.support import gguf_factory
 from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe
 
@@ -223,12 +223,12 @@ def measure(options: argparse.Namespace) -> Report:
     """Run the bench."""
     n_threads = options.threads or physical_cores()
     settings = {name: getattr(options, name) for name in ("layers", "prompts", "servers", "tokens", "depths", "drafts")}
-    report = Report("draft", settings={**settings, "threads": n_threads, "clients": 1})
+    report = Report("draft", settings={**settings, "threads": n_threads, "slots": DEFAULT_SLOTS, "clients": 1})
     target = gguf_factory.cached(Recipe(n_layers=options.layers))
     samples: list[Sample] = []
     for draft in options.drafts:
         say(f"{draft}: loading")
-        stage = Stage(target, draft_path(draft), n_slots=1, n_ctx=_N_CTX, n_threads=n_threads)
+        stage = Stage(target, draft_path(draft), n_slots=DEFAULT_SLOTS, n_ctx=_N_CTX, n_threads=n_threads)
         samples += measure_draft(draft, stage, options)
         stage.close()
     report.rows = rows_of(samples)

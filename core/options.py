@@ -10,6 +10,8 @@ from core.errors import BadOption
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 DEFAULT_KV_TYPE: KvType = "f16"
 DEFAULT_UBATCH = 512
+# Requests at once. What is measured beside serving uses it too: attention and kernels depend on it.
+DEFAULT_SLOTS = 4
 FlashAttention = Literal["auto", "on", "off"]
 Speculation = Literal["auto", "draft", "off"]
 MAX_SLOTS = 64
@@ -46,7 +48,7 @@ class EngineOptions:
     model_path: str
     n_ctx: int | None = None
     n_cells: int | None = None
-    n_slots: int = 4
+    n_slots: int = DEFAULT_SLOTS
     n_batch: int = 2048
     n_ubatch: int = DEFAULT_UBATCH
     n_threads: int | None = None

@@ -91,7 +91,6 @@ def verify(
     options = EngineOptions(
         str(pair.model.path),
         n_ctx=ctx,
-        n_slots=1,
         n_threads=threads,
         draft_path=str(pair.draft.path) if pair.draft is not None else None,
         uses_heads=pair.uses_heads,

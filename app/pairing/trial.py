@@ -41,7 +41,7 @@ def measure(job: Job) -> Measured:
     from core.request import Request
     from core.verification import Mode, load_verifier
 
-    options = EngineOptions(job.target, n_slots=1, n_ctx=N_CTX, draft_path=job.draft, speculation="draft")
+    options = EngineOptions(job.target, n_ctx=N_CTX, draft_path=job.draft, speculation="draft")
     verifier, loaded = load_verifier(options, cache_folder=cache_folder(), progress=lambda share: say("loading", share))
     try:
         if loaded.notices:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from core.errors import BadOption
 from core.model_settings import ModelSettings
-from core.options import EngineOptions, FlashAttention, KvType, Speculation
+from core.options import DEFAULT_SLOTS, EngineOptions, FlashAttention, KvType, Speculation
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8642
@@ -28,7 +28,7 @@ class ServerSettings:
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     model: str | None = None
-    n_slots: int = 4
+    n_slots: int = DEFAULT_SLOTS
     n_ctx: int | None = None
     n_threads: int | None = None
     n_gpu_layers: int | None = None

@@ -60,6 +60,7 @@ class VerifyReport:
             "n_params": model.n_params,
             "n_bytes": model.n_bytes,
             "n_ctx": model.n_ctx,
+            "n_slots": model.n_slots,
             "n_threads": model.n_threads,
             "n_gpu_layers": model.n_gpu_layers,
             "n_cpu_moe": model.n_cpu_moe,
