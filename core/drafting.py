@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from core.branches import Branches
+from core.lane_targets import step_target
 from core.llama.context import Context
 from core.rollback import MOST_REPLAYED, Rollback
 from core.roster import Roster
@@ -63,6 +64,7 @@ class Drafting:
             n_branches,
             branches.seconds_each if n_branches else 0.0,
             beside=_without(decoding, speculating),
+            target=step_target(decoding),
         )
         chains = self.speculator.draft(speculating, step)
         return chains, self._clock() - began
@@ -79,7 +81,8 @@ class Drafting:
         n_even = len(decoding) if self._has_state and len(decoding) > 1 else 0
         self._rollback.is_shared = n_even > 0
         beside = _without(decoding, speculating)
-        step = StepRoom(len(decoding) + n_replay + chunk, kv, room, n_even=n_even, beside=beside)
+        n_rows = len(decoding) + n_replay + chunk
+        step = StepRoom(n_rows, kv, room, n_even=n_even, beside=beside, target=step_target(decoding))
         chains = self.speculator.draft(speculating, step)
         self._mark([chain.sequence for chain in chains.values()])
         return chains

@@ -29,6 +29,8 @@ from core.token_buffer import TokenBuffer
 
 # So many unread tokens of a text are read in one decode with what others draft; more take decodes of their own.
 _FEW = 8
+# A long text moves by at least so many rows, however little time a step leaves.
+_SMALLEST_PIECE = 16
 
 
 class _Lane:
@@ -114,7 +116,28 @@ class DraftModel:
 
     def catch_up_seconds(self, n_behind: int) -> float:
         """Return the expected seconds of reading ``n_behind`` tokens."""
-        return self.cost.time(n_behind)
+        return self.cost.time(n_behind, _kv(n_behind, 0))
+
+    def catch_up(self, sequence: Sequence, seconds: float) -> bool:
+        """Read a piece of what is unread of a text, in about ``seconds``; return whether a draft can begin behind it.
+
+        What is left then is read beside the draft itself. Raises DraftFailed.
+        """
+        n_unread = self._n_unread(sequence)
+        if n_unread <= _FEW:
+            return True
+        if seconds <= 0.0:
+            return False
+        began = self._clock()
+        self._idle.use(sequence.slot)
+        n_past = len(self._lane(sequence).resident)
+        rows = min(n_unread, self._batch.capacity)
+        while rows > _SMALLEST_PIECE and self.cost.time(rows, _kv(rows, n_past)) > seconds:
+            rows //= 2
+        self._read_some(sequence, rows)
+        self._context.synchronize()
+        self._observe(rows, _kv(rows, n_past), self._clock() - began)
+        return n_unread - rows <= _FEW
 
     def extend(self, chains: list[Chain]) -> list[Guess | None]:
         """Return the draft model's next token for each chain."""
@@ -267,16 +290,18 @@ class DraftModel:
     def _read_up_to_here(self, sequence: Sequence) -> int:
         """Evaluate all tokens of a sequence but the last; return how many rows that took."""
         n_rows = self._n_unread(sequence)
-        assert sequence.slot is not None
-        slot, lane = sequence.slot.id, self._lane(sequence)
+        lane = self._lane(sequence)
         while len(lane.resident) < len(sequence.tokens) - 1:
-            self._read_some(sequence, slot, lane)
+            self._read_some(sequence, self._batch.capacity)
         return n_rows
 
-    def _read_some(self, sequence: Sequence, slot: int, lane: _Lane) -> None:
+    def _read_some(self, sequence: Sequence, n_rows: int) -> None:
+        """Evaluate the next ``n_rows`` unread tokens, or all but the text's last."""
+        assert sequence.slot is not None
+        slot, lane = sequence.slot.id, self._lane(sequence)
         tokens = sequence.tokens.view
         start = len(lane.resident)
-        end = min(len(tokens) - 1, start + self._batch.capacity)
+        end = min(len(tokens) - 1, start + n_rows)
         # Rows whose next token was generated show whether the draft would have found it.
         first_judged = max(start, sequence.n_prompt - 1, len(tokens) - 1 - MOST_SHADOWED)
         self._batch.clear()
@@ -354,6 +379,11 @@ class DraftModel:
             assert sequence.slot is not None
             self._drop(sequence.slot.id)
         raise DraftFailed(sequences)
+
+
+def _kv(n_rows: int, n_past: int) -> int:
+    """Return the tokens that rows of one text attend to altogether, behind ``n_past`` others."""
+    return n_rows * n_past + n_rows * (n_rows + 1) // 2
 
 
 def _position(tip: Tip) -> int:

@@ -75,6 +75,12 @@ class PaidDrafter(Drafter, Protocol):
     def catch_up_seconds(self, n_behind: int) -> float:
         """Return the expected seconds of reading ``n_behind`` tokens."""
 
+    def catch_up(self, sequence: Sequence, seconds: float) -> bool:
+        """Read a piece of what is unread of a text, in about ``seconds``; return whether a draft can begin behind it.
+
+        May raise DraftFailed.
+        """
+
     def shadow(self, sequence: Sequence) -> None:
         """Read what a sequence has said since, and note how often the drafter would have been right.
 

@@ -27,7 +27,8 @@ _MOST_SIDE_TIPS = 8
 class Growth:
     """Asks drafters for tokens and puts them behind drafts.
 
-    ``seconds_at_risk`` is what paid drafters took since it was last set to 0.
+    ``seconds_at_risk`` is what paid drafters took since it was last set to 0. ``reading_seconds`` is what the step
+    leaves for reading texts that they are far behind in.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Growth:
         Nothing is drafted beyond one of ``end_tokens``. ``checkpoints`` is asked what rejections cost, None: nothing.
         ``records`` are told where a drafter fails.
         """
-        self.seconds_at_risk = 0.0
+        self.seconds_at_risk = self.reading_seconds = 0.0
         self.clock = clock
         self._n_ctx = n_ctx
         self._most = most
@@ -134,7 +135,8 @@ class Growth:
             )
             if not outlook.n_chains:
                 return
-            self.extend(drafter, live[: outlook.n_chains])
+            grown = live[: outlook.n_chains]
+            self.extend(drafter, [chain for chain in grown if chain.tokens or self._has_caught_up(drafter, chain)])
 
     def grow_trees(self, trees: list[Tree], prices: Prices, width: int) -> None:
         """Let trees grow where it promises most, by as many places in each round as pay."""
@@ -154,7 +156,8 @@ class Growth:
             )
             if not outlook.n_chains:
                 return
-            self.grow(tips[: outlook.n_chains], width)
+            grown = tips[: outlook.n_chains]
+            self.grow([tip for tip in grown if tip.node != PENDING or self._has_caught_up(forker, tip.chain)], width)
 
     def _open_tips(self, tree: Tree) -> list[int]:
         limit = self.limit(tree) - 1
@@ -165,9 +168,12 @@ class Growth:
         n_behind = sum(drafter.n_behind(sequence) - 1 for sequence in sequences)
         if n_behind <= 0:
             return 0.0
-        longest = max(min(self._usual_reply - s.n_generated, s.n_left(self._n_ctx)) for s in sequences)
-        n_steps = max(1.0, longest / _TOKENS_PER_STEP)
+        n_steps = max(1.0, max(map(self._n_to_come, sequences)) / _TOKENS_PER_STEP)
         return drafter.catch_up_seconds(n_behind) / n_steps
+
+    def _n_to_come(self, sequence: Sequence) -> float:
+        """Return how many tokens of a reply are likely still to come."""
+        return min(self._usual_reply - sequence.n_generated, sequence.n_left(self._n_ctx))
 
     def _loss(self, chain: Chain, rate: float) -> float:
         """Return what it costs, in tokens, if the next token of a chain is rejected."""
@@ -193,6 +199,37 @@ class Growth:
         finally:
             self.seconds_at_risk += self.clock() - began
         return ()
+
+    def catch_up(self, drafter: PaidDrafter, sequence: Sequence) -> bool:
+        """Let a drafter read on in a text, in the time that the step leaves; return whether it can draft."""
+        can_draft = False
+
+        def work() -> None:
+            nonlocal can_draft
+            can_draft = drafter.catch_up(sequence, self.reading_seconds)
+
+        before = self.seconds_at_risk
+        self.at_risk(drafter, [sequence], work)
+        self.reading_seconds -= self.seconds_at_risk - before
+        return can_draft
+
+    def _has_caught_up(self, drafter: PaidDrafter, chain: Chain) -> bool:
+        """As ``catch_up``, for a draft: what that took is booked as the reply comes. One that must wait has stopped."""
+        before = self.seconds_at_risk
+        can_draft = self.catch_up(drafter, chain.sequence)
+        self._records.by_id[chain.sequence.id].debt += self.seconds_at_risk - before
+        self.seconds_at_risk = before
+        if not can_draft:
+            chain.stop(None)
+        return can_draft
+
+    def pay(self, sequence: Sequence, n_new: int) -> None:
+        """Book what ``n_new`` tokens of a reply owe for having been caught up with."""
+        record = self._records.by_id[sequence.id]
+        if record.debt:
+            paid = record.debt * min(1.0, n_new / max(self._n_to_come(sequence), 1.0))
+            record.debt -= paid
+            self.seconds_at_risk += paid
 
     def _works(self, drafter: Drafter, chains: list[Chain], work: Callable[[], None]) -> bool:
         """Let a drafter work; False where it failed: chains that it failed for stop, the others are as they were."""

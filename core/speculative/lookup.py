@@ -19,6 +19,8 @@ _LONGEST_MATCH = _MATCH_EDGES[-1]
 _SIZES = (8, 3)
 _SHARED_SIZE = 4
 _SHARED_LIMIT = 400_000
+# Tokens of a prompt that are indexed in one step: about a millisecond, so that a long prompt holds up no step.
+_PIECE = 1024
 
 
 class NgramIndex:
@@ -26,10 +28,18 @@ class NgramIndex:
 
     def __init__(self, tokens: list[int]) -> None:
         """Index a text; the last n-gram is left out until it is known what follows it."""
-        self.tokens = tokens
-        self._places: tuple[dict[tuple[int, ...], int], ...] = tuple(
-            dict(zip(_windows(tokens, size), range(size, len(tokens)), strict=False)) for size in _SIZES
-        )
+        self.tokens: list[int] = []
+        self._places: tuple[dict[tuple[int, ...], int], ...] = tuple({} for _ in _SIZES)
+        self.extend(tokens)
+
+    def extend(self, tokens: list[int]) -> None:
+        """Add tokens, as ``append`` would one by one."""
+        first = len(self.tokens)
+        self.tokens += tokens
+        for size, places in zip(_SIZES, self._places, strict=True):
+            start = max(first, size)
+            seen = _windows(self.tokens[start - size :], size)
+            places.update(zip(seen, range(start, len(self.tokens)), strict=False))
 
     def append(self, token: int) -> None:
         """Add a token: it is what follows the n-grams before it."""
@@ -59,12 +69,22 @@ def _windows(tokens: list[int], size: int) -> Iterable[tuple[int, ...]]:
 
 
 class _Track:
-    """A sequence's index and the lookup that its present chain follows."""
+    """A sequence's index and the lookup that its present chain follows.
 
-    def __init__(self, tokens: list[int]) -> None:
-        self.index = NgramIndex(tokens)
+    ``is_behind`` while a part of the text is not indexed yet.
+    """
+
+    def __init__(self) -> None:
+        self.index = NgramIndex([])
+        self.is_behind = True
         self.place = 0
         self.match = 0
+
+    def read_on(self, sequence: Sequence) -> None:
+        """Index the next piece of the text."""
+        n_read = len(self.index.tokens)
+        self.index.extend(sequence.tokens.view[n_read : n_read + _PIECE].tolist())
+        self.is_behind = len(self.index.tokens) < len(sequence.tokens)
 
 
 class Lookup:
@@ -79,14 +99,14 @@ class Lookup:
         self._observations: list[Observation] = []
 
     def admit(self, sequence: Sequence) -> None:
-        """Index a prompt."""
-        self._tracks[sequence.id] = _Track(sequence.tokens.view.tolist())
+        """Begin to index a prompt; the rest of a long one is indexed a piece at a time, as lookups are asked for."""
+        track = self._tracks[sequence.id] = _Track()
+        track.read_on(sequence)
 
     def forget(self, sequence: Sequence) -> None:
         """Keep what the finished text teaches for others."""
-        track = self._tracks.pop(sequence.id, None)
-        if track is not None:
-            self._teach_others(track.index.tokens[max(sequence.n_prompt - _SHARED_SIZE, 0) :])
+        if self._tracks.pop(sequence.id, None) is not None:
+            self._teach_others(sequence.tokens.view[max(sequence.n_prompt - _SHARED_SIZE, 0) :].tolist())
 
     def clear(self) -> None:
         """Forget what finished texts taught for others."""
@@ -99,7 +119,7 @@ class Lookup:
     def advance(self, sequence: Sequence, tokens: list[int], n_drafted_here: int) -> None:
         """Take in new tokens of a sequence; the first ``n_drafted_here`` were this drafter's own and are judged."""
         track = self._tracks.get(sequence.id)
-        if track is None:
+        if track is None or track.is_behind:
             return
         for index, token in enumerate(tokens):
             if index >= n_drafted_here:
@@ -118,7 +138,9 @@ class Lookup:
         if track is None:
             return None
         if not chain.tokens:
-            return self._first(track)
+            if track.is_behind:
+                track.read_on(chain.sequence)
+            return self._first(track) if not track.is_behind else None
         if track.match:
             track.place += 1
             track.match += 1

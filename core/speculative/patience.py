@@ -15,6 +15,11 @@ _SLACK = 1.25
 _ROUNDING = 1.0 - 1e-9
 
 
+def spare_seconds(target: float, plain_seconds: float) -> float:
+    """Return by how much a step of ``plain_seconds`` may become longer: up to its ``target``, and a little always."""
+    return max(target, _SLACK * plain_seconds) - plain_seconds
+
+
 class Hope(NamedTuple):
     """A drafted token: whose it is, and the chance that it is accepted."""
 

@@ -37,6 +37,8 @@ class Probes:
             seconds = drafter.catch_up_seconds(drafter.n_behind(sequence)) + drafter.start_seconds(1)
             if not self._purse.may_risk(seconds, self._chance[drafter.name]):
                 continue
+            if not self._growth.catch_up(drafter, sequence):
+                continue
             trial.interval = min(trial.interval * 2, _LONGEST_PROBE)
             if self._growth.at_risk(drafter, [sequence], partial(drafter.shadow, sequence)):
                 self.judge(trial, drafter.name, 0.0)

@@ -43,7 +43,8 @@ class Record:
     """What speculation knows of one sequence; acceptance and trials are by drafter.
 
     ``speedup`` is how many times as fast as plain decoding its text has come lately: where a story comes three times as
-    fast, time is worth three times as much as in code of which little can be guessed.
+    fast, time is worth three times as much as in code of which little can be guessed. ``debt`` are the seconds in which
+    drafters have read the text, as far as they are not booked yet: they pay over the whole reply.
     """
 
     acceptance: dict[str, SequenceAcceptance]
@@ -51,6 +52,7 @@ class Record:
     siblings: SequenceAcceptance = field(default_factory=lambda: SequenceAcceptance(_SIBLING_MEAN))
     speedup: float = 1.0
     n_verified: int = 0
+    debt: float = 0.0
     rest: int = 0
     rest_length: int = 0
     _plain: float = 0.0

@@ -37,11 +37,9 @@ class Records:
             acceptance, trials, speedup=math.sqrt(self._speedup), rest_length=self._rest_length
         )
 
-    def forget(self, sequence: Sequence) -> bool:
-        """End a sequence's record, False where it has none; what it taught stays."""
-        record = self.by_id.pop(sequence.id, None)
-        if record is None:
-            return False
+    def forget(self, sequence: Sequence) -> None:
+        """End a sequence's record; what it taught stays."""
+        record = self.by_id.pop(sequence.id)
         weight = min(_MOST_SPEEDUP_WEIGHT, record.n_verified / 100.0)
         self._speedup += weight * (record.speedup - self._speedup)
         self._rest_length = record.rest_length
@@ -49,7 +47,6 @@ class Records:
             if seen.n_seen:
                 weight = min(0.5, seen.n_seen / 100.0)
                 self._means[name] += weight * (seen.mean - self._means[name])
-        return True
 
     def awake(self, sequences: list[Sequence]) -> list[Sequence]:
         """Return those for whom to think about paid drafting in this step; the others rest."""

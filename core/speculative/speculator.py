@@ -20,7 +20,7 @@ from core.speculative.fixed_depth import FixedDepth
 from core.speculative.forced import Forced
 from core.speculative.growth import Growth
 from core.speculative.lookup import Lookup
-from core.speculative.patience import Patience
+from core.speculative.patience import Patience, spare_seconds
 from core.speculative.prices import Prices
 from core.speculative.probes import Probes
 from core.speculative.purse import Purse
@@ -125,8 +125,12 @@ class Speculator:
 
     def forget(self, sequence: Sequence) -> None:
         """A sequence has ended; what it taught stays."""
-        if not self._records.forget(sequence):
+        record = self._records.by_id.get(sequence.id)
+        if record is None:
             return
+        if record.debt:
+            self.purse.book(0.0, record.debt)
+        self._records.forget(sequence)
         self._growth.reply_ended(sequence.n_generated)
         for drafter in self._drafters:
             drafter.forget(sequence)
@@ -165,11 +169,13 @@ class Speculator:
         def step_seconds(rows: int) -> float:
             return cost.time(rows, int(per_row * rows))
 
+        plain = step_seconds(n_rows)
+        growth.reading_seconds = spare_seconds(step.target, plain)
         # What a second is worth: the tokens that it brings at the speed that these texts have reached lately.
         records = self._records.by_id
         rate = sum([records[sequence.id].speedup for sequence in decoding]) / step_seconds(len(decoding))
         rate *= self.purse.caution
-        patience = Patience([*decoding, *step.beside], step_seconds(n_rows))
+        patience = Patience([*decoding, *step.beside], plain)
         prices = Prices(n_rows, rate, step_seconds, step.room, step.n_branches, step.branch_seconds, patience)
         if awake:
             chains = self._contest.draft(awake, chains, prices)
@@ -195,8 +201,6 @@ class Speculator:
                 watcher.evaluated(shares)
             # No risk: it costs the same whatever is drafted.
             self._seconds_drafting += self._clock() - began
-        if not self._growth.seconds_at_risk:
-            return 0  # none has worked
         return sum([drafter.take_bytes_read() for drafter in self._paid])
 
     def verified(self, sequence: Sequence, chain: Chain | None, choices: list[int], n_accepted: int) -> None:
@@ -216,6 +220,7 @@ class Speculator:
                 sequence.n_judged += min(len(choices), max(chain.kept_depths) + 1)
                 sequence.n_right += n_accepted
         record.n_verified += len(choices)
+        self._growth.pay(sequence, len(choices))
         self._yields.append((record, len(choices)))
         trial = record.trials.get(chain.drafter.name) if chain is not None else None
         if trial is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence as Series
 from typing import NamedTuple
 
@@ -13,7 +14,8 @@ class StepRoom(NamedTuple):
 
     Trees may have ``n_branches`` side branches altogether, each of which adds ``branch_seconds``. ``n_even`` sequences
     have to bring equally many rows (0: as many as each likes), unless a depth is fixed. ``beside`` are requests that
-    decode in the step and are not drafted for.
+    decode in the step and are not drafted for. The step should take at most ``target`` seconds, with what drafters read
+    of long texts.
     """
 
     n_rows: int
@@ -23,3 +25,4 @@ class StepRoom(NamedTuple):
     branch_seconds: float = 0.0
     n_even: int = 0
     beside: Series[Sequence] = ()
+    target: float = math.inf

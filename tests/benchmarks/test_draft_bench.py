@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.server.settings import ServerSettings
 from benchmarks import prompts
 from benchmarks.contenders import ADAPTIVE, AUTO, CONTROL, PLAIN, Stage, fixed
 from benchmarks.draft import (
@@ -169,6 +170,7 @@ def test_a_small_run(run_bench: Callable[..., dict[str, Any]], tmp_path: Path) -
     ways = {(entry["draft"], entry["way"]) for entry in report["rows"]}
     assert {("perfect", "depth 2"), ("realistic", "auto"), ("random", "adaptive"), ("none", "lookup")} <= ways
     assert {entry["kind"] for entry in report["rows"]} == {"story", "code", "rename", "copy"}
+    assert report["settings"]["slots"] == ServerSettings().n_slots
     assert all(entry["runs"] == 2 for entry in report["rows"] if entry["way"] != "plain")
     assert all(value > 0 for value in report["summary"].values())
     assert picture.read_bytes().startswith(PNG)

@@ -60,6 +60,9 @@ class RandomDrafter:
     def catch_up_seconds(self, n_behind: int) -> float:
         return 0.0
 
+    def catch_up(self, sequence: Sequence, seconds: float) -> bool:
+        return True
+
     def shadow(self, sequence: Sequence) -> None:
         pass
 

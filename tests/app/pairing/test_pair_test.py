@@ -11,11 +11,14 @@ from dataclasses import replace
 import pytest
 
 from app.model_choice import catalog, find_model
-from app.pairing import pair_test
+from app.pairing import pair_test, trial
 from app.pairing.other_work import OtherWork
 from app.pairing.pair_test import Cancelled, PairTest
 from app.pairing.service import CannotPair, choose, pairing, store
-from app.pairing.trial_job import Measured
+from app.pairing.trial_job import Job, Measured
+from app.server.settings import ServerSettings
+from core.errors import LoadFailed
+from core.options import EngineOptions
 from models.pairing.partner import Partner
 from tests.support import head_factory
 
@@ -40,6 +43,20 @@ def measured(monkeypatch):
 
     monkeypatch.setattr(PairTest, "_measure", measure)
     return gains
+
+
+def test_a_pair_is_measured_with_as_many_slots_as_are_served(monkeypatch):
+    """Attention and kernels depend on them."""
+    asked: list[EngineOptions] = []
+
+    def load(options: EngineOptions, **_: object) -> None:
+        asked.append(options)
+        raise LoadFailed("That is enough.")
+
+    monkeypatch.setattr("core.verification.load_verifier", load)
+    with pytest.raises(LoadFailed):
+        trial.measure(Job("model.gguf", None))
+    assert [options.n_slots for options in asked] == [ServerSettings().n_slots]
 
 
 def test_a_pair_is_measured_and_kept(library):

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from core.cost_model import Calibration, CostModel
 from core.engine import Engine
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
 from core.sampling_params import SamplingParams
 from core.speculative.draft_model import DraftModel
+from tests.support.drafters import price
 from tests.support.engines import (
     EMBER_DRAFT,
     FOX,
@@ -129,6 +131,31 @@ def test_where_cells_are_for_one_of_two_texts_one_is_drafted_for(monkeypatch: py
     assert max(receipt.n_drafted for receipt in receipts) > 30
     assert set(failed) == {DecodeStatus.NO_KV_SLOT}
     assert len(failed) < 8, "it is not tried in each step"
+
+
+def test_a_long_prompt_is_read_in_pieces_that_hold_up_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts = {"short": FOX, "long": chat("Tell me a story about a fox. " * 70)}
+    with open_engine(n_slots=2, n_ctx=1024, speculation="off") as plain:
+        expected = both(plain, prompts)
+    with drafting(n_slots=2, n_ctx=1024, draft_depth=None) as (engine, model):
+        assert len(engine.vocab.tokenize(prompts["long"])) > 500
+        price(engine, {1: 0.010, 2: 0.011, 16: 0.012})
+        # Of 512 rows, each at half a millisecond, a third fits into what is left of a tenth of a second.
+        model.cost = CostModel(Calibration({1: 0.0005, 512: 0.256}))
+        batches = watch(monkeypatch, model)
+        ledger = both(engine, prompts)
+    assert max(len(rows) for rows in batches) * 0.0005 <= 0.1 - 0.010
+    n_read = sum(len(rows) >= 16 for rows in batches)
+    assert n_read >= 4, "the long one"
+    assert all(len(ledger.ended) == 2 and ended.receipt.n_accepted > 5 for ended in ledger.ended.values())
+    for name in prompts:
+        assert_same_up_to_a_near_tie(greedy_tokens(ledger, name), greedy_tokens(expected, name))
+
+
+def both(engine: Engine, prompts: dict[str, str]) -> Ledger:
+    for name, prompt in prompts.items():
+        submit(engine, name, prompt, max_tokens=60, sampling=GREEDY_WITH_LOGPROBS)
+    return run(engine)
 
 
 def said(engine: Engine, prompt: str) -> Ledger:

@@ -14,7 +14,7 @@ from core.request import Request
 from core.sequence import Sequence
 from core.speculative.acceptance import SequenceAcceptance
 from core.speculative.drafter import Chain
-from core.speculative.lookup import Lookup, NgramIndex
+from core.speculative.lookup import _PIECE, Lookup, NgramIndex
 
 
 def sequence(tokens: list[int], name: str = "a") -> Sequence:
@@ -90,11 +90,40 @@ def test_tokens_of_its_own_chain_are_not_judged_twice() -> None:
 def test_a_finished_text_helps_the_next_request() -> None:
     lookup, first = Lookup(), sequence([5], "first")
     lookup.admit(first)
-    lookup.advance(first, [11, 12, 13, 14, 15, 16], 0)
+    said = [11, 12, 13, 14, 15, 16]
+    first.tokens.extend(np.array(said, np.int32))
+    lookup.advance(first, said, 0)
     lookup.forget(first)
     second = sequence([11, 12, 13, 14], "second")
     lookup.admit(second)
     assert draft(lookup, second, 2) == [15, 16]
+
+
+def test_no_step_indexes_more_than_a_piece_of_a_long_prompt() -> None:
+    """What is looked up waits until all is indexed, and is then the same as if that had been done at once."""
+    n_pieces = 6
+    prompt = [*range(1, _PIECE * (n_pieces - 1)), 1, 2, 3]
+    lookup, text = Lookup(), sequence(prompt)
+    lookup.admit(text)
+    # The text goes on meanwhile.
+    text.tokens.append(4)
+    lookup.advance(text, [4], 0)
+    found = [draft(lookup, text, 3) for _ in range(n_pieces)]
+    assert found[: n_pieces - 2] == [[]] * (n_pieces - 2)
+    assert found[-1] == [5, 6, 7]
+    text.tokens.append(5)
+    lookup.advance(text, [5], 1)
+    assert draft(lookup, text, 2) == [6, 7]
+
+
+@given(st.lists(st.integers(0, 2), max_size=60), st.lists(st.integers(0, 2), max_size=30), st.integers(0, 30))
+def test_indexing_at_once_in_pieces_and_token_by_token_is_the_same(
+    start: list[int], more: list[int], n_in_one: int
+) -> None:
+    in_pieces = NgramIndex(list(start))
+    in_pieces.extend(more[:n_in_one])
+    in_pieces.extend(more[n_in_one:])
+    assert in_pieces._places == NgramIndex(start + more)._places
 
 
 @given(st.lists(st.integers(0, 2), max_size=60), st.lists(st.integers(0, 2), max_size=30))
