@@ -71,7 +71,8 @@ class SpeedBar(QFrame):
         """Draw in other colours, or in another size."""
         self.when.ensurePolished()
         # Room for the widest words, so that nothing moves when work begins or ends.
-        self.when.setFixedWidth(max(self.when.fontMetrics().horizontalAdvance(words) for words in (NOW, LAST_REPLY)))
+        width = max(self.when.fontMetrics().horizontalAdvance(words) for words in (NOW, LAST_REPLY))
+        self.when.setFixedSize(width, self.speed.sizeHint().height())
         for gauge in self._gauges:
             gauge.set_palette(palette)
         self.setFixedHeight(self._height)
