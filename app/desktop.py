@@ -83,7 +83,7 @@ def _run(
     window = MainWindow(api, appearance, data_folder() / "chats.db", config_folder() / "window.ini", library)
     window.show()
     key = new_api_key()
-    server = PrivateServer(serve_command(), serve_environment(key, listed=True), str(serve_folder()))
+    server = PrivateServer(serve_command(["--last-model"]), serve_environment(key, listed=True), str(serve_folder()))
     link = ServerLink(server, key, api, window.watch, window.page.server_banner)
     on_asked(lambda: bring_forward(window))
     # The window is painted first: only then the other processes compete for the machine.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.exit_codes import ExitCode
 from app.library import folders_file
-from app.paths import cache_folder, models_folder
+from app.paths import cache_folder, models_folder, usage_file
 from core.errors import SlipstreamError
 from models.program import PROGRAM
 
@@ -45,6 +45,18 @@ def find_model(name: str, models: Catalog | None = None) -> ModelEntry:
     if entry.problem:
         raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
     return entry
+
+
+def last_used(models: Catalog) -> ModelEntry | None:
+    """Return the usable model that was used last; None where none that is known to have been used is there."""
+    from app.model_settings import UsageStore
+
+    used = UsageStore(usage_file()).all()
+    if not used.is_known:
+        return None
+    times = [(used.of(entry.path) or 0.0, entry) for entry in models.entries() if entry.problem is None]
+    newest, entry = max(times, key=lambda known: known[0], default=(0.0, None))
+    return entry if newest > 0 else None
 
 
 def find_draft(name: str, models: Catalog | None = None) -> ModelEntry:

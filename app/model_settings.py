@@ -126,6 +126,11 @@ class LastUsed:
     def __init__(self, entries: dict[str, Any], identities: Identities) -> None:
         self._entries, self._identities = entries, identities
 
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is known: otherwise no model needs to be looked at."""
+        return bool(self._entries)
+
     def of(self, model: Path) -> float | None:
         """Seconds since the epoch, None for never (as far as is known)."""
         entry = _entry(self._entries, model, self._identities)

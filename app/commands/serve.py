@@ -86,6 +86,9 @@ def serve(
             "--model", "-m", metavar="NAME", help="Name, title or path of a model; the bundled one if left out."
         ),
     ] = None,
+    last_model: Annotated[
+        bool, typer.Option("--last-model", help="Begin with the model that was used last, where it is still there.")
+    ] = False,
     parallel: Annotated[int, typer.Option(min=1, max=MAX_SLOTS, metavar="N", help="Requests that run at once.")] = 4,
     api_key: Annotated[
         str | None, typer.Option(help="Clients must send this key.", metavar="KEY", envvar="SLIPSTREAM_API_KEY")
@@ -110,6 +113,7 @@ def serve(
         host=host,
         port=port,
         model=model,
+        last_model=last_model,
         n_slots=parallel,
         n_ctx=engine.n_ctx,
         n_threads=engine.n_threads,

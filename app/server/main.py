@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from app import discovery
 from app.exit_codes import ExitCode
-from app.model_choice import catalog, find_draft, find_model
+from app.model_choice import catalog, find_draft, find_model, last_used
 from app.pairing.draft import Draft
 from app.paths import cache_folder, log_folder, starter_folder
 from app.server.early_interrupts import EarlyInterrupts
@@ -59,7 +59,7 @@ def run_server(settings: ServerSettings) -> int:
 def _run(settings: ServerSettings, listening: socket.socket, interrupts: EarlyInterrupts) -> int:
     models = catalog()
     try:
-        entry = _entry(settings.model, models)
+        entry = _entry(settings, models)
         draft = find_draft(settings.draft, models) if settings.draft is not None else None
     except SlipstreamError as error:
         _say(error, settings)
@@ -120,11 +120,13 @@ def _serve(
         recorder.save()
 
 
-def _entry(model: str | None, models: Catalog) -> Entry:
-    if model is None:
-        # Without a look into the catalogue, which reads the header of every model.
-        return GivenModel(STARTER, starter_folder() / f"{STARTER}.gguf", is_toy=True)
-    return find_model(model, models)
+def _entry(settings: ServerSettings, models: Catalog) -> Entry:
+    if settings.model is not None:
+        return find_model(settings.model, models)
+    if settings.last_model and (last := last_used(models)) is not None:
+        return last
+    # Without a look into the catalogue, which reads the header of every model.
+    return GivenModel(STARTER, starter_folder() / f"{STARTER}.gguf", is_toy=True)
 
 
 def _announce(settings: ServerSettings, host: ModelHost, port: int) -> None:

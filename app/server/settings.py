@@ -19,15 +19,16 @@ class ServerSettings:
     """Settings of one server; the engine's part as in ``EngineOptions``.
 
     ``port`` 0 takes any free port. ``model`` is a catalogued name, a title or a path of a GGUF file; None is the
-    bundled starter model. ``draft`` names the model that drafts for it, in the same way; without one, a partner is
-    found for each model that is loaded, unless ``uses_draft`` is False, and then no heads draft either. ``announce``
-    prints one line with the address once connections are accepted. ``exit_with_stdin`` ends the server when its
-    standard input reaches its end.
+    bundled starter model, or with ``last_model`` the one that was used last. ``draft`` names the model that drafts for
+    it, in the same way; without one, a partner is found for each model that is loaded, unless ``uses_draft`` is False,
+    and then no heads draft either. ``announce`` prints one line with the address once connections are accepted.
+    ``exit_with_stdin`` ends the server when its standard input reaches its end.
     """
 
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     model: str | None = None
+    last_model: bool = False
     n_slots: int = DEFAULT_SLOTS
     n_ctx: int | None = None
     n_threads: int | None = None
@@ -60,6 +61,8 @@ class ServerSettings:
                 f"Serving on {self.host} lets other machines use this model, so it needs an API key: "
                 "add --api-key, or serve this machine only with --host 127.0.0.1."
             )
+        if self.model is not None and self.last_model:
+            raise BadOption("--model names a model and --last-model takes the one used last: leave out one of them.")
         if self.draft is not None and not self.uses_draft:
             raise BadOption("--draft names a draft model and --no-draft wants none: leave out one of them.")
         self.engine_options("any")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,8 @@ import pytest
 
 from app import desktop
 from app.exit_codes import ExitCode
+from app.model_settings import UsageStore
+from app.paths import starter_folder, usage_file
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "app", "desktop"]
@@ -71,6 +74,21 @@ def test_a_second_start_raises_the_first_window_and_ctrl_c_leaves_nothing_behind
         first.communicate(timeout=60)
     assert first.returncode == 0
     assert _is_gone(server)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+def test_a_restart_opens_the_model_that_was_used_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
+    for seconds, name in enumerate(("ember-draft-q8_0", "ember-q8_0", "ember-draft-q8_0"), 1):
+        UsageStore(usage_file(), lambda now=float(seconds): now).note(starter_folder() / f"{name}.gguf")
+    app = subprocess.Popen(COMMAND, cwd=ROOT, env=environment(tmp_path, QT_QPA_PLATFORM="offscreen"))
+    try:
+        server = _server_of(tmp_path)
+        listed = json.loads((tmp_path / "runtime" / "servers" / f"{server}.json").read_text())
+    finally:
+        app.send_signal(signal.SIGINT)
+        app.wait(60)
+    assert listed["model"] == "ember-draft-q8_0"
 
 
 def test_ctrl_c_while_qt_is_imported_does_not_look_as_if_it_were_missing(

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.model_choice import UnknownModel, find_model
-from app.paths import models_folder
-from tests.support.gguf_factory import EMBER_DRAFT
+from app.model_choice import UnknownModel, catalog, find_model, last_used
+from app.model_settings import UsageStore
+from app.paths import models_folder, usage_file
+from models.catalog import Catalog
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT
 
 
 def test_who_mistypes_a_name_is_told_the_likeliest_of_many(home: Path) -> None:
@@ -27,3 +29,14 @@ def test_who_mistypes_a_name_is_told_the_likeliest_of_many(home: Path) -> None:
     assert "more (`./slipstream models list`)" in str(caught.value)
     with pytest.raises(UnknownModel, match=r"Models: ember-q8_0, .* and 91 more"):
         find_model("????????????????")
+
+
+def test_the_model_used_last_is_the_newest_that_is_there(home: Path) -> None:
+    assert last_used(catalog()) is None
+    for seconds, model in ((2.0, EMBER_DRAFT), (1.0, EMBER)):
+        UsageStore(usage_file(), lambda now=seconds: now).note(model)
+    found = last_used(catalog())
+    assert found is not None
+    assert found.name == "ember-draft-q8_0"
+    found = last_used(Catalog([models_folder()], starter=None))
+    assert found is None
