@@ -116,6 +116,7 @@ def resized(facts: ModelFacts, quantisation: str, n_bytes: int) -> ModelFacts:
         active_weights=WeightBytes(
             round(active.shared * ratio), round(active.experts * ratio), active.n_experts, active.n_experts_used
         ),
+        mtp_head=layer(facts.mtp_head),
         weight_map=replace(
             parts,
             layers=tuple(layer(weights) for weights in parts.layers),

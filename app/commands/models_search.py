@@ -41,10 +41,12 @@ def search(
 ) -> None:
     """Search the Hugging Face Hub for models; without words, list models to begin with.
 
-    The list to begin with is part of Slipstream and needs no network.
+    The list to begin with is part of Slipstream and needs no network; it is judged for this machine.
     """
     if not words and author is None:
-        _print_curated(as_json)
+        from app.commands.models_suggested import print_suggestions
+
+        print_suggestions(as_json)
         return
     from app.library import hub, told
     from models.hub.client import SORTS, Search
@@ -117,27 +119,6 @@ def _advice(client: Hub, repository: Repository, n_ctx: int | None) -> dict[str,
         return {"name": None, "quantisation": None, "sentence": sentence}
     chosen = found.candidate
     return {"name": chosen.name, "quantisation": chosen.quantisation, "sentence": f"Take {found.sentence}"}
-
-
-def _print_curated(as_json: bool) -> None:
-    from models.curated import curated
-
-    known = curated()
-    if as_json:
-        print(_json(asdict(known)))
-        return
-    rows = [
-        [
-            f"{model.repo_id}:{model.quantisation}",
-            parameters(model.n_params)
-            + (f" ({parameters(model.n_active_params)} active)" if model.kind == "moe" else ""),
-            model.licence,
-            model.good_for,
-        ]
-        for model in known.models
-    ]
-    print(table(rows))
-    print(f"\n{known.source} As of {known.date}. `{PROGRAM} models search WORDS` searches the Hub.")
 
 
 def _describe(repository: Repository) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from app.library import change_hub, hub, hub_settings, log_in, log_out
 from app.library_service.machine_watch import MachineWatch
 from app.repository_judge import RepositoryJudge
-from models.curated import CuratedList, curated
+from app.suggestions import suggestions
 from models.hub.repository import FoundRepository, Repository
 from models.judge import Verdict
-from models.library.values import Fit, HubFacts, Judgement, Recommended
+from models.library.values import Fit, HubFacts, Judgement, Recommended, Suggested, SuggestedRow
 
 N_FOUND = 50
 _N_KEPT = 32
@@ -23,9 +23,28 @@ class HubDesk:
         # What is said of a repository's models is one judgement as long as it is shown: made once, told in many places.
         self._seen: dict[str, RepositoryJudge] = {}
 
-    def curated(self) -> CuratedList:
-        """Return the models to begin with."""
-        return curated()
+    def suggested(self) -> Suggested:
+        """Return the models to begin with, judged for this machine by the figures in the list."""
+        from models.curated import curated
+
+        rows = tuple(
+            SuggestedRow(
+                title=one.model.title,
+                use=one.model.use,
+                repo_id=one.model.repo_id,
+                quantisation=one.file.quantisation,
+                n_params=one.model.n_params,
+                n_active_params=one.model.facts.n_active_params,
+                n_bytes=one.file.n_bytes,
+                is_size_estimate=one.file.is_estimate,
+                good_for=one.model.good_for,
+                drafting=one.model.drafting,
+                fit=FITS.get(one.judgement.verdict, Fit.NONE),
+                rate=one.rate,
+            )
+            for one in suggestions(self._machine.now())
+        )
+        return Suggested(curated().date, curated().source, rows)
 
     def search(self, words: str, order: str) -> tuple[FoundRepository, ...]:
         """Return repositories by words, best first."""

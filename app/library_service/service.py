@@ -111,7 +111,7 @@ class Service:
             ask.Remove: self._changing_models(lambda request: shelf.remove(request.name)),
             ask.Import: self._changing_models(lambda request: shelf.import_folder(request.folder)),
             ask.Forget: self._changing_models(lambda request: shelf.forget(request.folder)),
-            ask.ListCurated: lambda request: hub.curated(),
+            ask.ListCurated: lambda request: hub.suggested(),
             ask.SearchHub: lambda request: hub.search(request.words, request.order),
             ask.ShowRepository: lambda request: hub.repository(request.repo_id),
             ask.Judge: lambda request: hub.judge(request.repo_id, request.wanted),

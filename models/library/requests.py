@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from models.curated import CuratedList
 from models.hub.repository import FoundRepository, Repository
 from models.library.values import (
     DraftOffer,
@@ -22,6 +21,7 @@ from models.library.values import (
     Recommended,
     SettingsSheet,
     SettingText,
+    Suggested,
 )
 
 
@@ -78,7 +78,7 @@ class CancelQuantise:
 
 @dataclass(frozen=True, slots=True)
 class ListCurated:
-    """The models to begin with; needs no network."""
+    """The models to begin with, judged for this machine; needs no network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +306,7 @@ ANSWERS: dict[type, object] = {
     ChoosePartner: Partners,
     TestPair: PairStep,
     Recommend: Recommended,
-    ListCurated: CuratedList,
+    ListCurated: Suggested,
     SearchHub: tuple[FoundRepository, ...],
     ShowRepository: Repository,
     Judge: Judgement,

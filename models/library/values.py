@@ -266,6 +266,33 @@ class Recommended:
 
 
 @dataclass(frozen=True, slots=True)
+class SuggestedRow:
+    """A model to begin with, and how it would be here. ``rate`` is predicted: tokens per second, None if not known."""
+
+    title: str
+    use: str
+    repo_id: str
+    quantisation: str
+    n_params: int
+    n_active_params: int
+    n_bytes: int
+    is_size_estimate: bool
+    good_for: str
+    drafting: str
+    fit: Fit
+    rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    """The models to begin with, those that fit best first within each use; ``source`` says where they are from."""
+
+    date: str
+    source: str
+    rows: tuple[SuggestedRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A folder that models are used from, or could be: whose it is, and whether it is imported."""
 

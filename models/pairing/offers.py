@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -15,7 +14,7 @@ from models.hub.errors import HubError
 from models.hub.remote_source import RemoteSource
 from models.hub.repository import Access, FoundRepository, RemoteModel, Role
 from models.model_facts import ModelFacts, facts_from
-from models.pairing.family import family, n_params_in
+from models.pairing.family import family
 from models.pairing.forecast import forecast
 from models.pairing.gain import NOTHING_JUDGED, WORTH, Kind, expected_acceptance, predict
 from models.pairing.price import CPU_ROW
@@ -29,8 +28,6 @@ _HEADS = {Kind.EAGLE3: "an EAGLE-3 head", Kind.DFLASH: "a DFlash head"}
 _MOST_LOOKED_AT, _MOST_OFFERS = 3, 3
 # Small models lose more by coarse weights, and are small anyway.
 _PREFERRED = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0", "F16", "BF16")
-# Bits of a weight with its scales, by the digit in the quantisation's name.
-_BITS = {"2": 3.0, "3": 3.9, "4": 4.8, "5": 5.7, "6": 6.6, "8": 8.5, "1": 2.0}
 # How far the sizes of models may be apart that are one model.
 SIMILAR = 0.25
 
@@ -82,7 +79,7 @@ def curated_offers(
     named = [model for model in known if family(model.title) in mine or family(model.repo_id) in mine]
     alike = [model for model in named if abs(model.n_params / max(facts.n_params, 1) - 1) <= SIMILAR]
     drafts = {(model.draft.repo_id, model.draft.quantisation) for model in alike or named if model.draft is not None}
-    drafts |= {(model.repo_id, model.quantisation) for model in named}
+    drafts |= {(model.repo_id, model.files[0].quantisation) for model in named}
     offers = (_of_list(repo_id, quantisation, known, facts, row_cost) for repo_id, quantisation in sorted(drafts))
     return best(offer for offer in offers if offer is not None and has_room(offer, room))
 
@@ -135,14 +132,13 @@ def best(offers: Iterable[Offer]) -> tuple[Offer, ...]:
 def _of_list(
     repo_id: str, quantisation: str, known: Iterable[CuratedModel], facts: ModelFacts, row_cost: float
 ) -> Offer | None:
-    listed = next((model for model in known if model.repo_id == repo_id), None)
-    n_params = listed.n_active_params if listed is not None else n_params_in(repo_id)
-    total = listed.n_params if listed is not None else n_params
-    if not total or total > facts.n_params * _LARGEST_SHARE:
+    """An offer of a listed model, by its figures in the list."""
+    listed = next(model for model in known if model.repo_id == repo_id)
+    file = next(file for file in listed.files if file.quantisation == quantisation)
+    if listed.n_params > facts.n_params * _LARGEST_SHARE:
         return None
-    bits = _bits(quantisation)
-    gain = _of_params(facts, n_params, n_params * bits / 8, row_cost)
-    return Offer(repo_id, quantisation, round(total * bits / 8), gain, is_checked=False)
+    gain = _gain(facts, listed.facts_of(file), row_cost)
+    return Offer(repo_id, quantisation, file.n_bytes, gain, is_checked=False)
 
 
 def _is_sibling(row: FoundRepository, facts: ModelFacts, largest: int) -> bool:
@@ -196,13 +192,6 @@ def _of_params(facts: ModelFacts, n_params: int, n_bytes: float, row_cost: float
 def has_room(offer: Offer, room: int | None) -> bool:
     """Whether there is memory for it beside the model; ``room`` None is unknown."""
     return room is None or offer.n_bytes <= room
-
-
-def _bits(quantisation: str) -> float:
-    if quantisation.upper() in ("F16", "BF16"):
-        return 16.0
-    digit = re.search(r"\d", quantisation)
-    return _BITS.get(digit[0], 8.5) if digit else 8.5
 
 
 def each_name(title: str, name: str, repo_id: str | None) -> Iterator[str]:

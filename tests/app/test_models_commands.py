@@ -16,10 +16,12 @@ import pytest
 
 from app import cli, removal
 from app.exit_codes import ExitCode
+from app.paths import cache_folder
 from core import bandwidth
 from core.machine import this_machine
 from tests.support.gguf_factory import EMBER, EMBER_DRAFT
 from tests.support.hub_server import Fault, HubServer
+from tests.support.probed import remember_probe
 
 ROOT = Path(__file__).resolve().parents[2]
 REPO = "acme/fox-GGUF"
@@ -67,9 +69,26 @@ def test_search_without_words_works_offline(models, server, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     listed = models.json("search")
     assert listed["date"] in models("search")[1]
+    assert "doctor measures it" in models("search")[1].replace("\n", " ")
     assert server.asked == []
     code, _, err = models("search", "fox")
     assert (code, "HF_HUB_OFFLINE" in err) == (ExitCode.UNREACHABLE, True)
+
+
+def test_search_without_words_says_fit_and_speed_on_80_columns(models, monkeypatch):
+    remember_probe(cache_folder())
+    monkeypatch.setenv("COLUMNS", "80")
+    out = models("search")[1]
+    assert max(map(len, out.splitlines())) <= 80
+    for listed in models.json("search")["models"]:
+        judged = listed["judgement"]
+        (row,) = (line for line in out.splitlines() if line.startswith(f"  {listed['title']}  "))
+        assert f"    {listed['repo_id']}:{listed['quantisation']}\n" in out
+        if judged["plan"] is None or judged["verdict"] == "will not fit":
+            assert row.endswith("does not fit")
+        else:
+            assert re.search(r"  (fits|tight) +≈ [\d.,]+ tok/s$", row)
+            assert judged["predicted"]["empty"] > 0
 
 
 def test_show_a_repository(models):

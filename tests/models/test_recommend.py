@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from models.curated import curated
 from models.judge import Judgement, Prediction, Verdict, judge
 from models.machine import DeviceKind, MachineDevice, machine_of
 from models.model_facts import read_model
@@ -89,3 +90,27 @@ def test_another_quantisation_is_judged_from_the_header_of_one():
     told, true = judge(guessed, machine), judge(small, machine)
     assert told.plan.total == pytest.approx(true.plan.total, rel=0.05)
     assert told.speed.empty == pytest.approx(true.speed.empty, rel=0.05)
+
+
+def curated_model(title):
+    (model,) = (model for model in curated().models if model.title == title)
+    return model
+
+
+def test_heads_are_scaled_with_their_model():
+    model = curated_model("Qwen3.5 9B")
+    whole, small = model.facts, model.facts_of(model.files[0])
+    share = small.mtp_weights.read_by(1) / whole.mtp_weights.read_by(1)
+    assert share == pytest.approx(small.weight_bytes / whole.weight_bytes, rel=0.01)
+
+
+@pytest.mark.parametrize("title", ["Ministral 3 8B Instruct", "Qwen3-Coder-Next", "Qwen3.5 9B", "Qwen3.5 4B"])
+def test_an_output_of_its_own_is_not_counted_twice_where_sizes_were_scaled(title):
+    model = curated_model(title)
+    facts = model.facts_of(model.files[0])
+    gpu = MachineDevice("GPU0", DeviceKind.GPU, 90 * 10**9, 90 * 10**9, 900e9)
+    machine = machine_of([MachineDevice("CPU", DeviceKind.CPU, 10**11, 10**11, 25e9), gpu])
+    needed = sum(need.weights for need in judge(facts, machine).plan.needs)
+    # Only an output that is the table of embeddings is there twice: as a table beside the processor.
+    again = facts.weight_map.output.n_bytes if title == "Qwen3.5 4B" else 0
+    assert needed == pytest.approx(facts.weight_bytes + again, rel=1e-6)

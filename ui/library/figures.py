@@ -16,6 +16,7 @@ from models.library.values import (
     OfferRow,
     PartnerRow,
     Quantising,
+    SuggestedRow,
 )
 
 DASH = "–"
@@ -66,6 +67,18 @@ def model_speed(row: ModelRow) -> str:
     if row.measured_rate:
         return speed(row.measured_rate)
     return f"~{speed(row.predicted_rate)}" if row.predicted_rate else ""
+
+
+def about(rate: float | None) -> str:
+    """Return a predicted speed, marked as one; "" where it is not known."""
+    return f"≈ {speed(rate)}" if rate else ""
+
+
+def suggested_line(row: SuggestedRow) -> str:
+    """Return the second line of a model to begin with: what for, how large, what else is known."""
+    n_bytes = f"≈ {size(row.n_bytes)}" if row.is_size_estimate else size(row.n_bytes)
+    what = (n_parameters(row.n_params, row.n_active_params), row.quantisation, n_bytes)
+    return joined(row.use.capitalize(), *what, row.good_for, row.drafting)
 
 
 def model_facts(row: ModelRow) -> Facts:

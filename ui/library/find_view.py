@@ -6,14 +6,13 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
-from models.curated import CuratedList, CuratedModel
 from models.figures import count
 from models.hub.repository import Access, FoundRepository, Repository
 from models.library import requests as ask
-from models.library.values import Download, HubFacts, Trouble, TroubleKind
+from models.library.values import Download, HubFacts, Suggested, SuggestedRow, Trouble, TroubleKind
 from ui.elided_label import ElidedLabel
 from ui.icons import icon
-from ui.library.figures import joined, n_parameters
+from ui.library.figures import FITS, about, joined, n_parameters, suggested_line
 from ui.library.library_link import LibraryLink
 from ui.library.repository_pane import RepositoryPane
 from ui.library.row_list import Row, RowList
@@ -40,7 +39,7 @@ class FindView(QWidget):
     def __init__(self, link: LibraryLink, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._link = link
-        self._curated: CuratedList | None = None
+        self._suggested: Suggested | None = None
         self._found: tuple[FoundRepository, ...] = ()
         self._words, self._order = "", "downloads"
         # The numbers of the questions whose answers are wanted.
@@ -173,17 +172,23 @@ class FindView(QWidget):
     def _show_curated(self) -> None:
         self._link.forget(self._search)
         self._say_head("To begin with", "")
-        if self._curated is None:
-            self.state.say_loading("Opening the list…")
+        if self._suggested is None:
+            self.state.say_loading("Judging the list for this machine…")
             self.stack.setCurrentWidget(self.state)
-            self._search = self._link.ask(ask.ListCurated(), self._on_curated, self._on_search_trouble)
         else:
-            self._on_curated(self._curated)
+            self._show_suggested(self._suggested)
+        # Free memory and what was measured change, so it is judged again each time.
+        self._search = self._link.ask(ask.ListCurated(), self._on_suggested, self._on_search_trouble)
 
-    def _on_curated(self, known: CuratedList) -> None:
-        self._curated = known
-        self._say_head("To begin with", f"{known.source} As of {known.date}.")
-        self.list.show_rows([_curated_row(model) for model in known.models])
+    def _on_suggested(self, known: Suggested) -> None:
+        self._suggested = known
+        self._show_suggested(known)
+
+    def _show_suggested(self, known: Suggested) -> None:
+        is_measured = any(row.rate is not None for row in known.rows)
+        speeds = "predicted for this machine" if is_measured else "not known until this machine was measured"
+        self._say_head("To begin with", f"Speeds are {speeds}. {known.source} As of {known.date}.")
+        self.list.show_rows([_suggested_row(row) for row in known.rows])
         self.stack.setCurrentWidget(self.list)
 
     def _say_head(self, head: str, foot: str) -> None:
@@ -272,9 +277,10 @@ def _found_row(found: FoundRepository) -> Row:
     return Row(found.repo_id, found.repo_id, line, "", badge)
 
 
-def _curated_row(model: CuratedModel) -> Row:
-    line = joined(n_parameters(model.n_params, model.n_active_params), model.quantisation, model.good_for)
-    return Row(f"{model.repo_id}:{model.quantisation}", model.title, line)
+def _suggested_row(row: SuggestedRow) -> Row:
+    badge, tone = FITS[row.fit]
+    key = f"{row.repo_id}:{row.quantisation}"
+    return Row(key, row.title, suggested_line(row), about(row.rate), badge, tone)
 
 
 def downloads_at_work(downloads: tuple[Download, ...]) -> int:

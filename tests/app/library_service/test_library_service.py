@@ -104,7 +104,10 @@ def test_the_hub_is_searched_shown_and_judged(library: LibraryPipe, fox: HubServ
 
 def test_the_curated_list_is_there_without_a_network(open_library) -> None:
     library = open_library(HF_HUB_OFFLINE="1")
-    assert len(library.get(ask.ListCurated()).models) > 5
+    listed = library.get(ask.ListCurated())
+    assert len(listed.rows) > 20
+    assert {row.fit for row in listed.rows} <= set(Fit)
+    assert {row.title for row in listed.rows if "own file" in row.drafting} >= {"Qwen3.5 4B", "Qwen3.6 35B-A3B"}
     trouble = library.ask(ask.SearchHub("fox"))
     assert (trouble.kind, "HF_HUB_OFFLINE" in trouble.sentence) == (TroubleKind.OFFLINE, True)
     assert library.get(ask.ShowHub()).is_offline

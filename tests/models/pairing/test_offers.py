@@ -48,20 +48,21 @@ def test_a_family_is_a_name_without_sizes(name, words, n_params):
     assert (family(name), n_params_in(name)) == (words, n_params)
 
 
-def test_the_list_has_the_tested_partner_of_a_model(deep):
-    offers = curated_offers(huge(deep, 8_000_000_000), ("Meta-Llama-3.1-8B-Instruct-Q4_K_M",))
-    assert [offer.name for offer in offers] == ["bartowski/Llama-3.2-1B-Instruct-GGUF:Q8_0"]
+def test_the_list_names_a_partner_that_it_has_with_its_size_and_gain(deep):
+    offers = curated_offers(huge(deep, 31_000_000_000), ("gemma-4-31B-it-Q4_K_M",))
+    assert [offer.name for offer in offers][:1] == ["unsloth/gemma-4-E2B-it-GGUF:Q4_K_M"]
     assert offers[0].gain > 1.05
     assert not offers[0].is_checked
-    assert "`./slipstream models pull bartowski/Llama-3.2-1B-Instruct-GGUF:Q8_0` (1." in offers[0].sentence
-    coder = curated_offers(huge(deep, 7_600_000_000), ("Qwen2.5 Coder 7B Instruct",))
-    assert coder[0].repo_id == "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF"
+    assert offers[0].n_bytes == 3_106_738_272
+    assert "`./slipstream models pull unsloth/gemma-4-E2B-it-GGUF:Q4_K_M` (3.1 GB) would draft: " in offers[0].sentence
+    siblings = curated_offers(huge(deep, 9_200_000_000), ("Qwen3.5 9B",))
+    assert "unsloth/Qwen3.5-0.8B-MTP-GGUF" in [offer.repo_id for offer in siblings]
 
 
 def test_the_list_has_nothing_for_unknown_or_small_models_or_without_room(deep):
     assert curated_offers(huge(deep, 8_000_000_000), ("Fox 8B", "")) == ()
-    assert curated_offers(huge(deep, 600_000_000), ("Qwen3 0.6B",)) == ()
-    assert curated_offers(huge(deep, 8_000_000_000), ("Qwen3 8B",), room=1_000_000) == ()
+    assert curated_offers(huge(deep, 770_000_000), ("Qwen3.5 0.8B",)) == ()
+    assert curated_offers(huge(deep, 9_200_000_000), ("Qwen3.5 9B",), room=1_000_000) == ()
 
 
 def test_the_hub_is_searched_for_a_small_sibling_whose_tokens_are_compared(hub, server, deep):

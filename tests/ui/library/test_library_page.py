@@ -158,6 +158,33 @@ def test_the_list_to_begin_with_and_a_search(qtbot, page: LibraryPage) -> None:
     qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 5)
 
 
+def test_the_models_to_begin_with_say_fit_and_speed_before_the_hub_is_asked(
+    qtbot, page: LibraryPage, hub: HubServer, models_folder: Path
+) -> None:
+    remember_probe(models_folder.parents[1] / "cache")
+    page.show_tab(FIND)
+    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 20)
+    rows = page.finder.list.rows.rows
+    for row in rows:
+        fits = row.badge in ("fits", "tight")
+        assert fits or row.badge == "does not fit"
+        assert (row.right.startswith("≈ ") and row.right.endswith(" tok/s")) == fits
+    (small,) = (row for row in rows if row.title == "Qwen3.5 0.8B")
+    assert small.line.startswith("Small machines  ·  773M  ·  Q4_K_M  ·  ≈ 548 MB")
+    assert "heads in its own file, untested" in small.line
+    assert "Speeds are not known" not in page.finder.foot.text()
+    assert hub.asked == []
+    page.finder.list.choose(small.key)
+    qtbot.waitUntil(lambda: bool(hub.asked))
+
+
+def test_a_machine_nobody_measured_has_no_speeds_in_the_list(qtbot, page: LibraryPage) -> None:
+    page.show_tab(FIND)
+    qtbot.waitUntil(lambda: page.finder.list.rows.rowCount() > 20)
+    assert {row.right for row in page.finder.list.rows.rows} == {""}
+    assert page.finder.foot.toolTip().startswith("Speeds are not known until this machine was measured.")
+
+
 def test_a_repository_is_judged_and_downloaded(qtbot, page: LibraryPage, models_folder: Path) -> None:
     remember_probe(models_folder.parents[1] / "cache")
     opened(qtbot, page)
