@@ -34,11 +34,13 @@ class Engines:
         self._open_spark = open_spark
         self._spark: Engine | None = None
         self._opening = threading.Lock()
+        self._n_prepared = 0
         self._clock = clock
         self._step_seconds = 0.0
 
     def prepare(self, request: Request) -> Prepared:
         """Return what ``submit`` takes. Raises PromptTooLong, BadRequest, and LoadFailed where memory is short."""
+        self._n_prepared += 1
         return self._engine_of(request).prepare(request)
 
     def submit(self, prepared: Prepared, submitted_at: float | None = None) -> None:
@@ -55,6 +57,11 @@ class Engines:
     def is_idle(self) -> bool:
         """True where a step would do nothing."""
         return self.main.is_idle and (self._spark is None or self._spark.is_idle)
+
+    @property
+    def n_deeds(self) -> int:
+        """A count that grows with each step of either engine, and with each request that is being prepared."""
+        return self._n_prepared + self.main.n_steps + (0 if self._spark is None else self._spark.n_steps)
 
     def step(self) -> list[RequestEvent]:
         """Step each engine that has work; return what happened."""

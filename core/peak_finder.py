@@ -13,7 +13,7 @@ from core.bandwidth import Bandwidth, measure, remember
 from core.errors import SlipstreamError
 from core.machine import this_machine
 from core.measurements import are_disturbing
-from core.rivals import Rivals
+from core.rivals import Rivals, busy_seconds
 from models.memory import free_memory
 
 _log = logging.getLogger(__name__)
@@ -22,23 +22,23 @@ _MEASURE_SECONDS = 0.5
 
 
 class Watched(Protocol):
-    """What is asked of an engine."""
+    """What is asked of the engines of this process."""
 
     @property
     def is_idle(self) -> bool:
-        """True where it does nothing."""
+        """True where they do nothing."""
 
     @property
-    def n_steps(self) -> int:
-        """Steps made so far."""
+    def n_deeds(self) -> int:
+        """A count that grows whenever they do something."""
 
 
 class PeakFinder:
-    """Waits until an engine and the cores have nothing to do, measures once, and remembers the result."""
+    """Waits until the engines and the cores have nothing to do, measures once, and remembers the result."""
 
     def __init__(
         self,
-        engine: Watched,
+        engines: Watched,
         folder: Path,
         found: Callable[[float], None],
         *,
@@ -46,12 +46,14 @@ class PeakFinder:
         take: Callable[[], Bandwidth] = lambda: measure(this_machine(), free_memory(), seconds=_MEASURE_SECONDS),
     ) -> None:
         """``found`` gets bytes per second, on a thread of this object's own; ``folder`` keeps them for next time."""
-        self._engine = engine
+        self._engines = engines
         self._folder = folder
         self._found = found
         self._quiet = quiet
         self._take = take
         self._rivals = Rivals()
+        # This process counts too before it measures: a text may be on its way to the disk, a grammar is compiled.
+        self._everybody = Rivals(others_seconds=busy_seconds)
 
     def start(self) -> None:
         """Begin to wait."""
@@ -68,13 +70,14 @@ class PeakFinder:
 
     def _try(self) -> Bandwidth | None:
         """Return a measurement that nothing disturbed, or None."""
-        n_steps = self._engine.n_steps
-        self._rivals.busy_cores()
+        n_deeds = self._engines.n_deeds
+        self._everybody.busy_cores()
         time.sleep(self._quiet)
-        if not self._is_quiet(n_steps) or are_disturbing(self._rivals):
+        if not self._is_quiet(n_deeds) or are_disturbing(self._everybody):
             return None
+        self._rivals.busy_cores()
         bandwidth = self._take()
-        return bandwidth if self._is_quiet(n_steps) and not are_disturbing(self._rivals) else None
+        return bandwidth if self._is_quiet(n_deeds) and not are_disturbing(self._rivals) else None
 
-    def _is_quiet(self, n_steps: int) -> bool:
-        return self._engine.is_idle and self._engine.n_steps == n_steps
+    def _is_quiet(self, n_deeds: int) -> bool:
+        return self._engines.is_idle and self._engines.n_deeds == n_deeds

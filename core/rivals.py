@@ -8,12 +8,15 @@ from collections.abc import Callable
 import psutil
 
 
-def _others_seconds() -> float:
-    """Return the seconds of all cores together that went into other programs since the machine started."""
+def busy_seconds() -> float:
+    """Return the seconds of all cores together that went into programs, this one too, since the machine started."""
     times = psutil.cpu_times()
     # Waiting is no work, and what a hypervisor takes away no thread count gets back. Guests are counted as users.
-    work = times.user + times.system + getattr(times, "nice", 0.0)
-    return float(work) - time.process_time()
+    return float(times.user + times.system + getattr(times, "nice", 0.0))
+
+
+def _others_seconds() -> float:
+    return busy_seconds() - time.process_time()
 
 
 class Rivals:

@@ -192,9 +192,10 @@ def _load(command: Load, outbox: Outbox) -> Engines | None:
             progress=_in_steps(lambda share: outbox.put((EngineState(Phase.LOADING, progress=share),))),
         )
         log.silence()
+        engines = Engines(engine, partial(open_spark, engine, model) if model.spark is not None else None)
         if engine.meter.peak is None and not model.n_gpu_layers:
             # The weights are in this machine's memory, whose speed nobody has measured yet.
-            PeakFinder(engine, command.cache_folder, partial(setattr, engine.meter, "peak")).start()
+            PeakFinder(engines, command.cache_folder, partial(setattr, engine.meter, "peak")).start()
     except SlipstreamError as error:
         outbox.put((EngineState(Phase.FAILED, problem=error.message),))
         return None
@@ -203,7 +204,7 @@ def _load(command: Load, outbox: Outbox) -> Engines | None:
         outbox.put((EngineState(Phase.FAILED, problem=f"The model could not be loaded: {error}"),))
         return None
     outbox.put((Measured(measured.entries), EngineState(Phase.READY, model, progress=1.0)))
-    return Engines(engine, partial(open_spark, engine, model) if model.spark is not None else None)
+    return engines
 
 
 if __name__ == "__main__":

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from core.bandwidth import Bandwidth, TooLittleMemory, remembered
+from core.commands import Load
+from core.engines import Engines
+from core.events import Event
 from core.machine import Machine
+from core.measurements import are_disturbing
+from core.options import EngineOptions
 from core.peak_finder import PeakFinder
+from core.request import Request
+from core.worker import Outbox, _load
+from tests.support import measured
+from tests.support.engines import EMBER, EMBER_DRAFT, FOX
 
 MACHINE = Machine("A processor", 2, 2, 8 << 30)
 MEASURED = Bandwidth(12e9, 2, 1 << 30, MACHINE.cpu, MACHINE.ram)
@@ -17,7 +28,7 @@ MEASURED = Bandwidth(12e9, 2, 1 << 30, MACHINE.cpu, MACHINE.ram)
 
 class Engine:
     is_idle = True
-    n_steps = 0
+    n_deeds = 0
 
 
 @pytest.fixture(autouse=True)
@@ -38,11 +49,42 @@ def test_a_measurement_that_was_disturbed_is_made_again(tmp_path: Path) -> None:
     def take() -> Bandwidth:
         nonlocal n_taken
         n_taken += 1
-        engine.n_steps += n_taken < 3
+        engine.n_deeds += n_taken < 3
         return MEASURED
 
     PeakFinder(engine, tmp_path, found.append, quiet=0.0, take=take)._work()
     assert (n_taken, found) == (3, [12e9])
+
+
+def test_what_a_load_waits_for_is_the_rest_of_both_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched: list[Engines] = []
+
+    class NotedFinder:
+        def __init__(self, engines: Engines, *rest: object) -> None:
+            watched.append(engines)
+
+        def start(self) -> None:
+            pass
+
+    monkeypatch.setattr("core.peak_finder.PeakFinder", NotedFinder)
+    measured.give(tmp_path)
+    sent: list[Event] = []
+    outbox = SimpleNamespace(put=sent.extend)
+    options = EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, draft_path=str(EMBER_DRAFT))
+    engines = _load(Load(options, tmp_path), cast("Outbox", outbox))
+    assert engines is not None
+    (seen,) = watched
+    request = Request("spark", FOX, 4, by_draft=True)
+    counts = [seen.n_deeds]
+    prepared = engines.prepare(request)
+    counts.append(seen.n_deeds)
+    engines.submit(prepared)
+    assert not seen.is_idle
+    while not engines.is_idle:
+        engines.step()
+        counts.append(seen.n_deeds)
+    engines.close()
+    assert counts == sorted(set(counts)), "each deed is seen"
 
 
 def test_nothing_is_measured_while_the_engine_works(tmp_path: Path) -> None:
@@ -61,6 +103,30 @@ def test_what_others_disturbed_is_made_again(tmp_path: Path, monkeypatch: pytest
     found: list[float] = []
     PeakFinder(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED)._work()
     assert (found, len(answers)) == ([12e9], 1 if when == "before" else 0)
+
+
+def test_this_process_must_be_at_rest_before_it_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.peak_finder.are_disturbing", are_disturbing)
+    n_taken, is_over = 0, threading.Event()
+
+    def take() -> Bandwidth:
+        nonlocal n_taken
+        n_taken += 1
+        return MEASURED
+
+    def work() -> None:
+        while not is_over.is_set():
+            sum(range(1000))
+
+    busy = threading.Thread(target=work)
+    busy.start()
+    try:
+        finder = PeakFinder(Engine(), tmp_path, lambda rate: None, quiet=0.3, take=take)
+        assert finder._try() is None
+    finally:
+        is_over.set()
+        busy.join()
+    assert n_taken == 0
 
 
 def test_too_little_memory_only_leaves_the_peak_unknown(tmp_path: Path) -> None:
