@@ -6,12 +6,11 @@ import logging
 import os
 import queue
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
-from core.child_process import NO_WINDOW, OWN_GROUP
+from core.child_process import start_child
 from core.commands import Command
 from core.openmp import WAITING
 from core.pipe import Pipe, PipeClosed
@@ -19,11 +18,6 @@ from core.pipe import Pipe, PipeClosed
 _log = logging.getLogger(__name__)
 _LEAVE_SECONDS = 3.0
 _LOG_TAIL = 6
-
-
-def worker_command() -> list[str]:
-    """Return the command that starts an engine process. -P: what lies in the user's folder is not to be imported."""
-    return [sys.executable, "-P", "-m", "core.worker"]
 
 
 def worker_environment() -> dict[str, str]:
@@ -45,14 +39,8 @@ class EngineProcess:
         self.ready_at: float | None = None
         stderr = open(log_path, "ab") if log_path else None  # noqa: SIM115 - closed below, after the start
         try:
-            self._process = subprocess.Popen(
-                worker_command(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=stderr if stderr else subprocess.DEVNULL,
-                env=worker_environment(),
-                creationflags=NO_WINDOW,
-                process_group=OWN_GROUP,
+            self._process = start_child(
+                "core.worker", stderr=stderr or subprocess.DEVNULL, environment=worker_environment()
             )
         finally:
             if stderr:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from core.child_process import NO_WINDOW, OWN_GROUP
+from core.child_process import start_child
 from core.engine_process import worker_environment
 from core.machine import this_machine
 from core.pipe import Pipe, PipeClosed
@@ -138,16 +137,7 @@ class QuantiseJob:
     @contextmanager
     def _running(self, words: IO[bytes]) -> Iterator[Pipe]:
         """Start the process; it is gone when the block ends."""
-        process = subprocess.Popen(
-            # -P: what lies in the user's folder is not to be imported.
-            [sys.executable, "-P", "-m", "core.quantise.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=words,
-            env=worker_environment(),
-            creationflags=NO_WINDOW,
-            process_group=OWN_GROUP,
-        )
+        process = start_child("core.quantise.worker", stderr=words, environment=worker_environment())
         assert process.stdin is not None
         assert process.stdout is not None
         self._process = process
