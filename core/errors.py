@@ -85,4 +85,8 @@ class ModelDoesNotFit(LoadFailed):
 
 
 class EngineUnavailable(SlipstreamError):
-    """No engine can take the request: none was loaded, or it failed and could not be restarted."""
+    """No engine takes the request now. ``retry_after`` is in how many seconds one may, None where that is not known."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

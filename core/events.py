@@ -31,6 +31,7 @@ class FailureKind(StrEnum):
     BAD_REQUEST = "bad_request"
     CONTEXT_LENGTH = "context_length"
     ENGINE_DIED = "engine_died"
+    LOAD_FAILED = "load_failed"  # the small model that it asks for could not be opened
     SHUTDOWN = "shutdown"
     INTERNAL = "internal"
 
@@ -100,17 +101,26 @@ class Phase(StrEnum):
     LOADING = "loading"
     READY = "ready"
     RESTARTING = "restarting"  # it died; the same model is being loaded again
-    FAILED = "failed"  # it could not be loaded, or died too often
+    FAILED = "failed"  # it could not be loaded, or died several times in a row: the next request tries again
 
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
-    """Where the engine stands; ``progress`` is 0 to 1 while loading, ``problem`` a sentence when something is wrong."""
+    """Where the engine stands; ``progress`` is 0 to 1 while loading, ``problem`` a sentence when something is wrong.
+
+    ``load`` is the number of the load that it speaks of. A model that failed is not tried again before ``retry_at``, on
+    the server's ``time.monotonic``. ``n_deaths`` counts how often the engine died in a row, and ``left_out`` are
+    sentences about what it does without since then.
+    """
 
     phase: Phase
     model: LoadedModel | None = None
     progress: float = 0.0
     problem: str | None = None
+    load: int = 0
+    retry_at: float = 0.0
+    n_deaths: int = 0
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

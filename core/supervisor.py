@@ -28,16 +28,23 @@ Listener = Callable[[tuple[Event, ...]], None]
 It is called under the supervisor's lock, which keeps the order: it must hand the events on and return.
 """
 
-_BACK_OFF = (0.0, 1.0, 2.0)
+# Seconds to wait after each failure in a row; the last holds for all that follow.
+_WAITS = (0.0, 1.0, 5.0, 15.0, 30.0)
+# After waits up to this the engine comes back by itself, and requests wait for it: a client's own retry takes as long.
+# After longer ones it comes with the next request: a model that cannot live must not be loaded for ever for nobody.
+_UNNOTICED_WAIT = 1.0
 # An engine that lived this long with its model loaded is trusted again.
 _HEALTHY_SECONDS = 60.0
+# After so many deaths in a row it starts without drafts, then without kept texts, then without certain requests.
+_WITHOUT_DRAFTS, _WITHOUT_KEPT_TEXTS, _WITHOUT_SUSPECTS = 2, 3, 4
 _KILLED = "was killed (by the system when memory ran out, or by hand)"
 
 
 class Supervisor:
     """The server's side of the engine. Every method may be called from any thread.
 
-    Each submitted request gets exactly one ``Ended`` through the listener, whatever happens to the process.
+    Each submitted request gets exactly one ``Ended`` through the listener, whatever happens to the process. An engine
+    that dies again and again is never given up: it is started again after a while, without what may be the cause.
     """
 
     def __init__(self, listener: Listener, *, log_folder: Path, cache_folder: Path) -> None:
@@ -58,7 +65,10 @@ class Supervisor:
         self._queued: dict[str, Request] = {}
         # What the engine found out about its model, for the one that follows when it dies.
         self._measured: Mapping[str, dict[str, Any]] = {}
-        self._n_deaths = 0
+        self._load_number = 0
+        # Since it was last trusted: failed loads and deaths, the deaths alone, and the requests that ran at each death.
+        self._n_failures = self._n_deaths = 0
+        self._suspects: list[Request] = []
         self._generation = 0
 
     # -- the model ----------------------------------------------------------------------------------------------
@@ -72,17 +82,19 @@ class Supervisor:
                 except OSError as error:
                     _log.warning("An engine process could not be started ahead of its model: %s", error)
 
-    def load(self, options: EngineOptions) -> None:
-        """Start loading a model and return at once; the listener hears how it goes.
+    def load(self, options: EngineOptions, number: int = 0, *, again: bool = False) -> None:
+        """Start loading a model and return at once; the listener hears how it goes in states of this ``number``.
 
-        Requests of a model that was loaded before end with a failure of kind ``shutdown``.
+        Requests of a model that was loaded before end with a failure of kind ``shutdown``. ``again``: the same model
+        failed before, and what may have been the cause is left out.
         """
         with self._change:
             with self._lock:
                 before = self._stop("Another model was loaded.")
-                self._options = options
-                self._measured = {}
-                self._n_deaths = 0
+                self._options, self._load_number = options, number
+                if not again:
+                    self._measured = {}
+                    self._trust()
                 self._publish(EngineState(Phase.LOADING))
             # Not under the lock, which requests and cancels want: a large model takes its time to give memory back.
             if before is not None:
@@ -127,17 +139,19 @@ class Supervisor:
     # -- requests -----------------------------------------------------------------------------------------------
 
     def submit(self, request: Request) -> None:
-        """Run a request; while the model loads it waits. Raises EngineUnavailable where no engine will come."""
+        """Run a request; while the model loads it waits. Raises EngineUnavailable where no engine takes it now."""
         with self._lock:
             if request.id in self._live or request.id in self._queued:
                 raise ValueError(f"request id {request.id} is in use")
+            self._check_suspicion(request)
             if self._state.phase is Phase.READY and self._process is not None:
                 self._live[request.id] = request
                 self._process.send(Submit(request))
             elif self._state.phase in (Phase.LOADING, Phase.RESTARTING):
                 self._queued[request.id] = request
             else:
-                raise EngineUnavailable(self._state.problem or "No model is loaded.")
+                left = self._state.retry_at - time.monotonic() if self._state.phase is Phase.FAILED else None
+                raise EngineUnavailable(self._state.problem or "No model is loaded.", left)
 
     def cancel(self, request_id: str) -> None:
         """End a request; ids that are unknown or have ended are ignored."""
@@ -156,6 +170,7 @@ class Supervisor:
             _log.exception("The listener failed")
 
     def _publish(self, state: EngineState) -> None:
+        state = replace(state, load=self._load_number, n_deaths=self._n_deaths, left_out=self._left_out())
         with self._changed:
             self._state = state
             self._changed.notify_all()
@@ -172,10 +187,10 @@ class Supervisor:
         try:
             process = process or EngineProcess(self._log_path())
         except OSError as error:
-            self._give_up(f"The engine process could not be started: {error}")
+            self._fail(f"The engine process could not be started: {error}", self._next_wait())
             return
         self._process = process
-        process.send(Load(self._options, self._cache_folder, self._measured))
+        process.send(Load(self._safer(self._options), self._cache_folder, self._measured))
         arguments = (self._process, self._generation)
         threading.Thread(target=self._follow, args=arguments, name="engine-follower", daemon=True).start()
 
@@ -263,7 +278,7 @@ class Supervisor:
 
     def _hear_state(self, state: EngineState) -> None:
         if state.phase is Phase.FAILED:
-            self._give_up(state.problem or "The model could not be loaded.")
+            self._fail(state.problem or "The model could not be loaded.", self._next_wait())
             return
         if state.phase is Phase.LOADING and self._state.phase is Phase.RESTARTING:
             state = replace(state, phase=Phase.RESTARTING, problem=self._state.problem)
@@ -278,35 +293,81 @@ class Supervisor:
             for request in waiting.values():
                 self._process.send(Submit(request))
 
-    def _give_up(self, problem: str) -> None:
+    def _next_wait(self) -> float:
+        """Count a failure; return in how many seconds to try again."""
+        self._n_failures += 1
+        return _WAITS[min(self._n_failures, len(_WAITS)) - 1]
+
+    def _fail(self, problem: str, wait: float) -> None:
+        """Run no engine for ``wait`` seconds, and tell those who wait for one."""
         self._process = None
         self._generation += 1
-        self._publish(EngineState(Phase.FAILED, problem=problem))
+        self._publish(EngineState(Phase.FAILED, problem=problem, retry_at=time.monotonic() + wait))
         self._end_all(FailureKind.ENGINE_DIED, problem)
 
     def _bury(self, process: EngineProcess, code: int) -> None:
-        """The process ended by itself: end what it was doing and start another, or give up."""
+        """The process ended by itself: end what it was doing, and start another one now or later."""
         cause = _cause_of_death(code)
         words = process.last_words()
         # Killed from outside, it was not about to say anything: its last lines are of earlier work.
         _log.error("The engine %s.%s", cause, "" if cause == _KILLED else f"\n{words}")
-        was_loading = self._state.phase in (Phase.LOADING, Phase.RESTARTING)
         if process.seconds_in_use > _HEALTHY_SECONDS:
-            self._n_deaths = 0
+            self._trust()
+        ran = [replace(request, id="") for request in self._live.values()]
+        self._suspects = [one for one in ran if one in self._suspects] if self._n_deaths else ran
         self._n_deaths += 1
-        if (was_loading and self._state.phase is Phase.LOADING) or self._n_deaths > len(_BACK_OFF):
-            detail = f" Its last words: {words}" if words else ""
-            self._give_up(f"The engine {cause} {'while loading the model' if was_loading else 'too often'}.{detail}")
+        wait = self._next_wait()
+        if wait > _UNNOTICED_WAIT:
+            detail = f" Its last words: {words}" if words and cause != _KILLED else ""
+            problem = f"The engine {cause}, {self._n_deaths} times in a row. The next request starts it again."
+            self._fail(problem + detail, wait)
             return
         self._process = None
         message = f"The engine {cause} while it was answering. It is being restarted: please send the request again."
         self._end_all(FailureKind.ENGINE_DIED, message, queued_too=False)
         self._publish(EngineState(Phase.RESTARTING, problem=f"The engine {cause} and is being restarted."))
-        delay = _BACK_OFF[self._n_deaths - 1]
         self._generation += 1
-        timer = threading.Timer(delay, self._restart, args=(self._generation,))
+        timer = threading.Timer(wait, self._restart, args=(self._generation,))
         timer.daemon = True
         timer.start()
+
+    def _trust(self) -> None:
+        """Forget earlier failures."""
+        self._n_failures = self._n_deaths = 0
+        self._suspects = []
+
+    def _safer(self, options: EngineOptions) -> EngineOptions:
+        """Return options without what may have killed the engine so often."""
+        if self._n_deaths >= _WITHOUT_DRAFTS:
+            options = replace(options, speculation="off")
+        if self._n_deaths >= _WITHOUT_KEPT_TEXTS:
+            options = replace(options, cache_ram=0, cache_disk=0)
+        return options
+
+    def _left_out(self) -> tuple[str, ...]:
+        """Say what the engine does without since it died several times."""
+        left_out = []
+        if self._n_deaths >= _WITHOUT_DRAFTS:
+            left_out.append("Since it died twice, nothing drafts until the model is loaded again.")
+        if self._n_deaths >= _WITHOUT_KEPT_TEXTS:
+            left_out.append("Texts that were kept in memory or on disk are not used until then.")
+        if self._n_deaths >= _WITHOUT_SUSPECTS and self._suspects:
+            left_out.append("Requests that ran at each death are refused until it has worked for a minute.")
+        return tuple(left_out)
+
+    def _check_suspicion(self, request: Request) -> None:
+        """Refuse a request that ran at each of several deaths, until the engine is trusted again."""
+        if self._n_deaths < _WITHOUT_SUSPECTS or replace(request, id="") not in self._suspects:
+            return
+        worked = self._process.seconds_in_use if self._process is not None else 0.0
+        if worked > _HEALTHY_SECONDS:
+            self._trust()
+            return
+        raise EngineUnavailable(
+            f"The engine died {self._n_deaths} times in a row while this request ran, so it is not run again before "
+            f"the engine has worked for {_HEALTHY_SECONDS:.0f} s without it. Change the request.",
+            _HEALTHY_SECONDS - worked,
+        )
 
     def _restart(self, generation: int) -> None:
         with self._lock:

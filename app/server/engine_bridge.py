@@ -28,8 +28,11 @@ class Engine(Protocol):
     def prepare(self) -> None:
         """Get ready for a load whose options are not known yet."""
 
-    def load(self, options: EngineOptions) -> None:
-        """Load a model in place of the one there is."""
+    def load(self, options: EngineOptions, number: int = 0, *, again: bool = False) -> None:
+        """Load a model in place of the one there is; states of this load have its ``number``.
+
+        ``again``: it failed before, and what may have been the cause is left out.
+        """
 
     def submit(self, request: Request) -> None:
         """Take a request, of which exactly one Ended follows."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -34,9 +35,10 @@ class Answer(NamedTuple):
 class ApiError(Exception):
     """An answer in OpenAI's error shape."""
 
-    def __init__(self, answer: Answer, message: str, param: str | None = None) -> None:
+    def __init__(self, answer: Answer, message: str, param: str | None = None, retry_after: int = 1) -> None:
+        """``retry_after`` is in seconds, for answers that may be better later."""
         super().__init__(message)
-        self.answer, self.message, self.param = answer, message, param
+        self.answer, self.message, self.param, self.retry_after = answer, message, param, retry_after
 
     def body(self) -> dict[str, Any]:
         """Return the JSON object of the error."""
@@ -51,7 +53,7 @@ class ApiError(Exception):
         """Headers by which the client libraries decide whether to try again."""
         headers = {"x-should-retry": "true" if self.answer.may_retry else "false"}
         if self.answer.may_retry:
-            headers["retry-after"] = "1"
+            headers["retry-after"] = str(self.retry_after)
         return headers
 
 
@@ -75,6 +77,7 @@ FAILURES: Mapping[FailureKind, Answer] = {
     FailureKind.BAD_REQUEST: Answer(400, INVALID, None),
     FailureKind.CONTEXT_LENGTH: Answer(400, INVALID, "context_length_exceeded"),
     FailureKind.ENGINE_DIED: Answer(503, SERVER, "engine_died", may_retry=True),
+    FailureKind.LOAD_FAILED: Answer(503, SERVER, "model_load_failed"),
     FailureKind.SHUTDOWN: Answer(503, SERVER, "shutting_down"),
     FailureKind.INTERNAL: Answer(500, SERVER, "internal_error"),
 }
@@ -117,6 +120,10 @@ def from_exception(error: Exception) -> ApiError:
     """Return what a client is told of any exception; details of unforeseen ones stay in the log."""
     if isinstance(error, ApiError):
         return error
+    if isinstance(error, EngineUnavailable) and error.retry_after is not None:
+        seconds = max(math.ceil(error.retry_after), 1)
+        answer = EXCEPTIONS[EngineUnavailable]._replace(may_retry=True)
+        return ApiError(answer, f"{error.message} Try again in {seconds} s.", retry_after=seconds)
     for kind, answer in EXCEPTIONS.items():
         if isinstance(error, kind):
             param, code = getattr(error, "param", None), getattr(error, "code", None)

@@ -103,9 +103,10 @@ class ModelHost:
         self._aliases: set[str] = set()
         self._model: LoadedModel | None = None
         self._state = EngineState(Phase.EMPTY)
-        # States of the model before are still on their way when a load begins.
-        self._awaits_loading = False
-        self._line: deque[tuple[Entry, asyncio.Future[None]]] = deque()
+        # States of an earlier load are still on their way when another begins: those of the last one count.
+        self._n_loads = 0
+        # Who wants which model, and whether it is to be loaded anew although it is there.
+        self._line: deque[tuple[Entry, asyncio.Future[None], bool]] = deque()
         self._n_leases = 0
         self._state_waiters: list[asyncio.Future[None]] = []
         self._loader = SideThread("model-loader")
@@ -114,15 +115,16 @@ class ModelHost:
         self._starting = threading.Lock()
         self._note_next = 0.0
 
-    def load(self, entry: Entry) -> None:
-        """Begin to load a model at once, whatever runs."""
+    def load(self, entry: Entry, *, again: bool = False) -> None:
+        """Begin to load a model at once, whatever runs; ``again`` where it failed and a request tries once more."""
         self._entry, self._model, self._aliases = entry, None, {entry.name}
         self._note_next = 0.0
-        self._state, self._awaits_loading = EngineState(Phase.LOADING), True
+        self._n_loads += 1
+        self._state = EngineState(Phase.LOADING, load=self._n_loads)
         self._draft = Draft()
         # Not on the event loop: it reads headers, and waits until the memory of the model before is free.
         named, must_draft = self._drafts.get(entry.path), entry.path not in self._drafted
-        self._loader.submit(partial(self._load, entry, named, must_draft))
+        self._loader.submit(partial(self._load, entry, named, must_draft, self._n_loads, again))
 
     def pair(self, entry: Entry, draft: Entry) -> None:
         """Let ``draft`` draft for a model whenever that is loaded from now on."""
@@ -133,7 +135,9 @@ class ModelHost:
         """What the user has set for the loaded model."""
         return self._keeper.settings_of(self._entry.path) if self._entry is not None else ModelSettings()
 
-    def _load(self, entry: Entry, named: Path | None, must_draft: bool) -> None:
+    def _load(self, entry: Entry, named: Path | None, must_draft: bool, number: int, again: bool) -> None:
+        if number != self._n_loads:
+            return  # another model was chosen meanwhile
         try:
             with self._starting:
                 if not self._is_closing:
@@ -141,11 +145,11 @@ class ModelHost:
             options = self._options(entry, named, must_draft)
             with self._starting:
                 if not self._is_closing:
-                    self.engine.load(options)
+                    self.engine.load(options, number, again=again)
         except Exception as error:  # those who wait for the model must hear of it
             _log.exception("%s could not be loaded", entry.path)
             problem = f"The engine could not be started: {error}"
-            self.bridge.deliver((EngineState(Phase.LOADING), EngineState(Phase.FAILED, problem=problem)))
+            self.bridge.deliver((EngineState(Phase.FAILED, problem=problem, load=number),))
 
     def _options(self, entry: Entry, named: Path | None, must_draft: bool) -> EngineOptions:
         """Return the engine's options. A draft that was found and not named must not cost the model."""
@@ -178,7 +182,7 @@ class ModelHost:
         """Let nobody in any more, and end every call: the server is leaving."""
         self._is_closing = True
         line, self._line = self._line, deque()
-        for _, turn in line:
+        for _, turn, _ in line:
             if not turn.done():
                 turn.set_exception(EngineUnavailable(LEAVING))
         self._wake()
@@ -207,6 +211,11 @@ class ModelHost:
     def state(self) -> EngineState:
         """Where the engine stands with ``entry``."""
         return self._state
+
+    @property
+    def seconds_to_retry(self) -> float:
+        """In how many seconds a request may try again to load a model that failed."""
+        return max(self._state.retry_at - time.monotonic(), 0.0)
 
     @property
     def model(self) -> LoadedModel | None:
@@ -255,14 +264,18 @@ class ModelHost:
             self._advance()
 
     async def request_load(self, name: str) -> Entry:
-        """Load a model once running calls have ended; a model that failed is tried again."""
+        """Load a model once running calls have ended.
+
+        One that failed is tried again, and one that is loaded with something left out is loaded whole.
+        """
         entry = await self._wanted(name)
+        anew = self._is_current(entry) and bool(self._state.left_out)
         if self._is_current(entry) and self._state.phase is Phase.FAILED:
             self.load(entry)
-        elif not self._is_current(entry) or self._line:
+        elif not self._is_current(entry) or anew or self._line:
             turn = asyncio.get_running_loop().create_future()
             turn.add_done_callback(lambda _turn: self._leave())
-            self._line.append((entry, turn))
+            self._line.append((entry, turn, anew))
             self._advance()
         return entry
 
@@ -283,7 +296,7 @@ class ModelHost:
             self._n_leases += 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._line.append((entry, turn))
+        self._line.append((entry, turn, False))
         self._advance()
         try:
             await turn
@@ -302,11 +315,11 @@ class ModelHost:
     def _advance(self) -> None:
         """Let calls at the head of the line in, changing the model where nobody uses it any more."""
         while self._line:
-            entry, turn = self._line[0]
+            entry, turn, anew = self._line[0]
             if turn.done():
                 self._line.popleft()
                 continue
-            if not self._is_current(entry):
+            if anew or not self._is_current(entry):
                 if self._n_leases:
                     return
                 self.load(entry)
@@ -318,9 +331,13 @@ class ModelHost:
         return self._entry is not None and self._entry.path == entry.path
 
     async def _ready(self) -> LoadedModel:
+        if self._state.phase is Phase.FAILED and self._entry is not None and not self.seconds_to_retry:
+            self.load(self._entry, again=True)
         while self._model is None or self._state.phase is Phase.FAILED:
             if self._state.phase is Phase.FAILED:
-                raise EngineUnavailable(self._state.problem or "The model could not be loaded.")
+                # A model that does not fit now hardly fits in a second: a client shall not try it again by itself.
+                retry_after = self.seconds_to_retry if self._state.n_deaths else None
+                raise EngineUnavailable(self._state.problem or "The model could not be loaded.", retry_after)
             if self._is_closing:
                 raise EngineUnavailable(LEAVING)
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -329,11 +346,8 @@ class ModelHost:
         return self._model
 
     def _on_state(self, state: EngineState) -> None:
-        if self._awaits_loading and state.phase is not Phase.LOADING:
+        if state.load != self._n_loads:
             return
-        if state.model is not None and self._entry is not None and state.model.path != str(self._entry.path):
-            return  # the last word of the model before
-        self._awaits_loading = False
         self._state = state
         if state.model is not None:
             if state.model != self._model:

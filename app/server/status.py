@@ -26,7 +26,7 @@ HEALTH = {
 
 
 async def health(http: HttpRequest) -> Response:
-    """Say whether requests are answered at once: 200, else 503."""
+    """Say whether requests are answered at once: 200, else 503, and what the engine does without and why."""
     host: ModelHost = http.app.state.host
     state = host.state
     body = {
@@ -34,6 +34,9 @@ async def health(http: HttpRequest) -> Response:
         "model": host.name or None,
         "progress": state.progress,
         "problem": state.problem,
+        "deaths": state.n_deaths,
+        "left_out": list(state.left_out),
+        "retry_in": round(host.seconds_to_retry, 1) if state.phase is Phase.FAILED else None,
     }
     return JSONResponse(body, 200 if state.phase is Phase.READY else 503)
 
@@ -90,7 +93,7 @@ async def state(http: HttpRequest) -> Response:
     body["has_chat_template"] = model is not None and model.chat_template is not None
     body["spark"] = model.spark.name if model is not None and model.spark is not None else None
     body["draft"] = {"name": _draft_name(host), "why": host.draft.why, "notices": list(host.draft.notices)}
-    body["notices"] = list(model.notices) if model is not None else []
+    body["notices"] = [*(model.notices if model is not None else ()), *now.left_out]
     body["why_no_spark"] = model.why_no_spark if model is not None else ""
     body["has_fim"] = model is not None and model.fim is not None
     return JSONResponse(body)

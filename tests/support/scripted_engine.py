@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from core.errors import EngineUnavailable
-from core.events import Ended, Event, FinishReason
+from core.events import Ended, EngineState, Event, FinishReason
 from core.loaded_model import LoadedModel
 from core.options import EngineOptions
 from core.request import Request
@@ -19,13 +21,17 @@ class ScriptedEngine:
         self.requests: list[Request] = []
         self.cancelled: list[str] = []
         self.is_available = True
+        self.number = 0
+        self.again: list[bool] = []
 
     def prepare(self) -> None:
         pass
 
-    def load(self, options: EngineOptions) -> None:
+    def load(self, options: EngineOptions, number: int = 0, *, again: bool = False) -> None:
         self.options.append(options)
         self.loads.append(options.model_path)
+        self.again.append(again)
+        self.number = number
 
     def submit(self, request: Request) -> None:
         if not self.is_available:
@@ -38,8 +44,10 @@ class ScriptedEngine:
     def close(self) -> None:
         self.is_available = False
 
-    def tell(self, *events: Event) -> None:
-        self.listener(events)
+    def tell(self, *events: Event, load: int | None = None) -> None:
+        """Say something; states are of the last load, or of the one with the number ``load``."""
+        number = self.number if load is None else load
+        self.listener(tuple(replace(one, load=number) if isinstance(one, EngineState) else one for one in events))
 
     def end_all(self) -> None:
         self.tell(*(Ended(request.id, FinishReason.STOP) for request in self.requests))

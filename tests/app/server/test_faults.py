@@ -111,6 +111,7 @@ def test_models_are_listed_and_told(server):
     assert server.client.models.retrieve("ember-q8_0").owned_by == "slipstream"
     assert server.http.get("/health").json() == {
         "status": "ok", "model": "ember-q8_0", "progress": 1.0, "problem": None,
+        "deaths": 0, "left_out": [], "retry_in": None,
     }  # fmt: skip
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.pairing.draft import Draft
 from app.server.engine_bridge import EngineBridge
-from app.server.errors import UnknownModel
+from app.server.errors import UnknownModel, from_exception
 from app.server.model_host import GivenModel, ModelHost
 from app.server.settings import ServerSettings
 from app.server.side_thread import SideThread
@@ -39,12 +41,12 @@ class Stage:
         self.engine.listener = self.bridge.deliver
         self.host = ModelHost(self.engine, self.bridge, Shelf(), ServerSettings())
 
-    def say(self, phase: Phase, path: str | None = None, problem: str | None = None) -> None:
-        self.engine.tell(EngineState(phase, loaded(path) if path else None, problem=problem))
+    def say(self, phase: Phase, path: str | None = None, load: int | None = None, **more: Any) -> None:
+        self.engine.tell(EngineState(phase, loaded(path) if path else None, **more), load=load)
 
-    def becomes_ready(self, path: str) -> None:
-        self.say(Phase.LOADING)
-        self.say(Phase.READY, path)
+    def becomes_ready(self, path: str, load: int | None = None) -> None:
+        self.say(Phase.LOADING, load=load)
+        self.say(Phase.READY, path, load)
 
     async def settle(self) -> None:
         """Let everything happen that was begun: calls in the loop, loads on the host's thread, and what these begin."""
@@ -67,6 +69,7 @@ def play(scenario):
         stage = Stage()
         stage.host.load(A)
         stage.host.attach()
+        await stage.settle()
         try:
             return await asyncio.wait_for(scenario(stage), 60)
         finally:
@@ -163,7 +166,7 @@ def test_states_of_the_model_before_are_not_taken_for_the_new_one():
         stage.becomes_ready("a.gguf")
         await stage.settle()
         stage.host.load(B)
-        stage.say(Phase.FAILED, problem="late news of a")
+        stage.say(Phase.FAILED, problem="late news of a", load=1)
         await stage.settle()
         assert stage.host.state.phase is Phase.LOADING
         stage.becomes_ready("b.gguf")
@@ -193,21 +196,104 @@ def test_a_call_that_leaves_the_line_lets_the_others_through():
     play(scenario)
 
 
-def test_a_model_that_fails_is_unavailable_with_its_problem_until_it_is_asked_for_again():
+async def refusal(stage: Stage) -> EngineUnavailable:
+    with pytest.raises(EngineUnavailable) as caught:
+        async with stage.host.lease("a"):
+            pass
+    return caught.value
+
+
+def test_a_model_that_fails_is_unavailable_with_its_problem_until_it_may_be_tried_again():
     async def scenario(stage):
         stage.say(Phase.LOADING)
+        stage.say(Phase.FAILED, problem="It needs 900 GB.", retry_at=time.monotonic() + 3_600)
+        await stage.settle()
+        told = await refusal(stage)
+        assert "900 GB" in told.message
+        assert told.retry_after is None, "a client need not try it by itself"
+        assert stage.engine.loads == ["a.gguf"]
         stage.say(Phase.FAILED, problem="It needs 900 GB.")
         await stage.settle()
-        with pytest.raises(EngineUnavailable, match="900 GB"):
-            async with stage.host.lease("a"):
-                pass
+        calls = [asyncio.ensure_future(stage.hold("a", asyncio.Event(), [])) for _ in range(2)]
+        await stage.settle()
+        assert (stage.engine.loads, stage.engine.again) == (["a.gguf"] * 2, [False, True])
+        stage.say(Phase.FAILED, problem="It needs 800 GB.", retry_at=time.monotonic() + 3_600)
+        ends = await asyncio.gather(*calls, return_exceptions=True)
+        assert ["800 GB" in str(end) for end in ends] == [True, True], "who waited is told"
+
+    play(scenario)
+
+
+def test_while_an_engine_that_died_is_left_alone_callers_are_told_when_to_come_again():
+    async def scenario(stage):
+        stage.becomes_ready("a.gguf")
+        stage.say(Phase.FAILED, problem="It died.", n_deaths=3, retry_at=time.monotonic() + 3_600)
+        await stage.settle()
+        told = from_exception(await refusal(stage))
+        assert (told.answer.status, told.headers()["x-should-retry"]) == (503, "true")
+        assert 3_500 < int(told.headers()["retry-after"]) <= 3_600
+        assert "It died. Try again in 3" in told.message
+
+    play(scenario)
+
+
+def test_the_user_may_ask_for_a_model_that_failed_at_once():
+    async def scenario(stage):
+        stage.say(Phase.FAILED, problem="It needs 900 GB.", retry_at=time.monotonic() + 3_600)
+        await stage.settle()
         await stage.host.request_load("a")
+        await stage.settle()
+        assert stage.engine.again == [False, False]
         stage.becomes_ready("a.gguf")
         async with stage.host.lease("a"):
             pass
-        while len(stage.engine.loads) < 2:  # loads run on a thread
-            await asyncio.sleep(0.01)
-        assert stage.engine.loads == ["a.gguf", "a.gguf"]
+
+    play(scenario)
+
+
+def test_what_is_said_of_a_load_that_was_replaced_changes_nothing_of_the_next():
+    async def scenario(stage):
+        stage.becomes_ready("a.gguf")
+        await stage.settle()
+        stage.host.load(B)
+        await stage.settle()
+        stage.say(Phase.LOADING, progress=0.3)
+        await stage.settle()
+        stage.host.load(A)
+        release, log = asyncio.Event(), []
+        release.set()
+        call = asyncio.ensure_future(stage.hold("a", release, log))
+        await stage.settle()
+        stage.say(Phase.LOADING, load=2, progress=0.6)
+        stage.say(Phase.FAILED, load=2, problem="b is broken.")
+        await stage.settle()
+        assert (stage.host.state.phase, stage.host.state.progress) == (Phase.LOADING, 0.0)
+        stage.becomes_ready("a.gguf")
+        await call
+        assert log == ["a.gguf"]
+
+    play(scenario)
+
+
+def test_a_model_that_runs_without_something_is_loaded_whole_when_it_is_asked_for():
+    async def scenario(stage):
+        stage.becomes_ready("a.gguf")
+        await stage.settle()
+        await stage.host.request_load("a")
+        await stage.settle()
+        assert stage.engine.loads == ["a.gguf"]
+        stage.say(Phase.READY, "a.gguf", left_out=("Nothing drafts.",))
+        await stage.settle()
+        release, log = asyncio.Event(), []
+        running = asyncio.ensure_future(stage.hold("a", release, log))
+        await stage.settle()
+        await stage.host.request_load("a")
+        await stage.settle()
+        assert stage.engine.loads == ["a.gguf"], "who runs is not disturbed"
+        release.set()
+        await running
+        await stage.settle()
+        assert (stage.engine.loads, stage.engine.again) == (["a.gguf"] * 2, [False, False])
 
     play(scenario)
 
@@ -247,7 +333,8 @@ def test_the_last_words_of_the_model_before_are_not_taken_for_the_new_one():
         stage.say(Phase.LOADING)
         await stage.host.request_load("b")
         call = asyncio.ensure_future(stage.hold("b", release, log))
-        stage.becomes_ready("a.gguf")
+        await stage.settle()
+        stage.becomes_ready("a.gguf", load=1)
         await stage.settle()
         assert (log, stage.host.model) == ([], None)
         stage.becomes_ready("b.gguf")

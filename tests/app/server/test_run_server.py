@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -168,11 +169,36 @@ def test_a_model_that_does_not_load_leaves_a_server_that_can_load_another(start,
         chat = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
         refused = client.post("/v1/chat/completions", json=chat)
         assert refused.status_code == 503
-        assert refused.json()["error"]["message"] == state["problem"]
+        # It was tried once more, and other programs may have freed or taken memory meanwhile.
+        assert refused.json()["error"]["message"].partition(",")[0] == state["problem"].partition(",")[0]
         assert refused.headers["x-should-retry"] == "false"
         assert client.post("/v1/chat/completions", json=chat | {"model": "ember-q8_0"}).status_code == 200
     process.terminate()
     assert f"giant could not be loaded: {state['problem']}" in process.stderr.read()
+
+
+def test_a_model_whose_file_comes_back_is_loaded_with_the_next_request(start, tmp_path):
+    folder = tmp_path / "data" / "models"
+    folder.mkdir(parents=True)
+    path, away = folder / "mine.gguf", tmp_path / "away.gguf"
+    shutil.copy(EMBER, path)
+    process = start("--model", "mine", "--no-draft", "--threads", "1")
+    chat = {"model": "mine", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+    with httpx.Client(base_url=address(process), timeout=60) as client:
+        wait(client, lambda now: now["phase"] == "ready")
+        path.rename(away)
+        children = psutil.Process(process.pid).children(recursive=True)
+        next(child for child in children if "core.worker" in child.cmdline()).kill()
+        wait(client, lambda now: now["phase"] == "failed")
+        while "no file" not in (refused := client.post("/v1/chat/completions", json=chat)).text:
+            pass  # it may still wait before it looks
+        assert refused.status_code == 503
+        away.rename(path)
+        deadline = time.monotonic() + 60
+        while (answer := client.post("/v1/chat/completions", json=chat)).status_code == 503:
+            assert time.monotonic() < deadline, answer.text
+            time.sleep(min(float(answer.headers["retry-after"]), 0.2))
+        assert answer.status_code == 200
 
 
 def test_a_template_that_never_ends_costs_its_own_request_only(start, tmp_path):
