@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from core.errors import BadRequest, PromptTooLong
+from core.errors import BadRequest, LoadFailed, PromptTooLong
 from core.events import Ended, Failure, FailureKind, FinishReason
 from core.intake import Prepared
 from core.request import Request
@@ -92,6 +92,9 @@ class Door:
             failure = Failure(FailureKind.CONTEXT_LENGTH, error.message, error.param)
         except BadRequest as error:
             failure = Failure(FailureKind.BAD_REQUEST, error.message, error.param)
+        except LoadFailed as error:
+            _log.warning("%s", error)
+            failure = Failure(FailureKind.LOAD_FAILED, error.message)
         except Exception as error:  # a request must end even where we are wrong
             _log.exception("Preparing failed")
             failure = Failure(FailureKind.INTERNAL, f"The request could not be prepared: {error}")

@@ -113,6 +113,11 @@ def head_kind(path: str) -> HeadKind | None:
     return HeadKind(facts.architecture) if facts.architecture in rules.IN_FILES else None
 
 
+def runs_here(kind: HeadKind | None) -> bool:
+    """Return whether this build of llama.cpp can draft with a file of this kind; None is a model."""
+    return kind is None or heads.why_unavailable(kind) is None
+
+
 def file_head(target: Target, path: str, kind: HeadKind) -> Eagle3Head | DFlashHead:
     """Return the drafter in the file ``path``; raises LoadFailed where it does not belong to the target.
 

@@ -20,8 +20,7 @@ from core.cost_model import CostModel
 from core.dry_run import compute_bytes
 from core.engine import Engine
 from core.errors import DraftRefused, LoadFailed
-from core.head_loading import Target, file_head, head_kind, mtp_head, wants_mtp, why_left_out
-from core.llama import heads
+from core.head_loading import Target, file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
 from core.llama.batch import Batch
 from core.llama.context import Context
 from core.llama.model import Model
@@ -97,6 +96,8 @@ def load_engine(
             notices += (error.message,)
             without = replace(options, draft_path=None)
             engine, threads = _build(model, facts, without, size, n_gpu_layers, measured, cache_folder)
+            draft_path = ""
+        if draft_path and not runs_here(head_kind(draft_path)):
             draft_path = ""
         engine.meter.peak = peak_of(facts, found.placement, machine) if n_gpu_layers else _known_peak(cache_folder)
     except BaseException:
@@ -234,7 +235,7 @@ def _named_draft(target: Target, path: str) -> list[PaidDrafter]:
         kind = head_kind(path)
         if kind is None:
             return [_load_draft(target, path)]
-        return [file_head(target, path, kind)] if heads.why_unavailable(kind) is None else []
+        return [file_head(target, path, kind)] if runs_here(kind) else []
     except LoadFailed as error:
         raise DraftRefused(error.message) from error
 

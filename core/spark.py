@@ -63,15 +63,21 @@ def open_spark(main: Engine, loaded: LoadedModel) -> Engine:
     assert draft is not None
     assert facts is not None
     n_cells = min(loaded.n_cells, max(facts.n_ctx, _CELLS))
-    context = Context(
-        draft.model,
-        n_cells=n_cells,
-        n_sequences=loaded.n_slots,
-        n_outputs=loaded.n_slots,
-        n_batch=max(DEFAULT_UBATCH, loaded.n_slots),
-        n_ubatch=DEFAULT_UBATCH,
-        n_threads=loaded.n_threads,
-    )
+    try:
+        context = Context(
+            draft.model,
+            n_cells=n_cells,
+            n_sequences=loaded.n_slots,
+            n_outputs=loaded.n_slots,
+            n_batch=max(DEFAULT_UBATCH, loaded.n_slots),
+            n_ubatch=DEFAULT_UBATCH,
+            n_threads=loaded.n_threads,
+        )
+    except LoadFailed as error:
+        raise LoadFailed(
+            f"There is too little memory for {facts.name} to answer beside the loaded model: its cache of {n_cells:,} "
+            "tokens does not fit. Choose another speed, or close other programs and try again."
+        ) from error
     cost = CostModel(draft.cost.snapshot())
     threads = ThreadChoice(loaded.n_threads, loaded.n_threads, loaded.n_threads)
     return Engine(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from core.door import Admitted, Door
-from core.errors import BadRequest, PromptTooLong
+from core.errors import BadRequest, LoadFailed, PromptTooLong
 from core.events import Ended, FailureKind, FinishReason
 from core.intake import Prepared
 from core.request import Request
@@ -41,6 +41,8 @@ class SlowIntake:
             raise PromptTooLong(9, 8)
         if request.prompt == "bad":
             raise BadRequest("no", param="prompt")
+        if request.prompt == "small model":
+            raise LoadFailed("no memory")
         if request.prompt == "bug":
             raise ZeroDivisionError
         sampler = self.samplers[request.id] = NoSampler()
@@ -79,7 +81,12 @@ def test_a_request_is_admitted_with_its_tokens(hall: Hall) -> None:
 
 @pytest.mark.parametrize(
     ("prompt", "kind"),
-    [("long", FailureKind.CONTEXT_LENGTH), ("bad", FailureKind.BAD_REQUEST), ("bug", FailureKind.INTERNAL)],
+    [
+        ("long", FailureKind.CONTEXT_LENGTH),
+        ("bad", FailureKind.BAD_REQUEST),
+        ("small model", FailureKind.LOAD_FAILED),
+        ("bug", FailureKind.INTERNAL),
+    ],
 )
 def test_what_cannot_be_prepared_ends_with_its_reason_and_the_next_comes_in(
     hall: Hall, prompt: str, kind: FailureKind

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from core.engines import Engines
-from core.errors import BadRequest
+from core.errors import BadRequest, LoadFailed
 from core.events import FinishReason
 from core.lane import Lane
 from core.llama import log
@@ -105,6 +106,24 @@ def test_without_a_small_model_the_request_is_refused() -> None:
         assert main.draft_model is None
         with pytest.raises(BadRequest, match="small model"):
             Engines(main).prepare(Request("spark", FOX, 4, by_draft=True))
+
+
+def test_a_small_model_without_memory_for_its_cache_is_told_and_may_be_asked_again() -> None:
+    log.silence()
+    options = EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, draft_path=str(EMBER_DRAFT))
+    main, loaded = load(options)
+    assert loaded.spark is not None
+    # No machine has the memory for so many cells.
+    vast = replace(loaded, n_cells=2**31 - 256, spark=replace(loaded.spark, n_ctx=2**31 - 256))
+    seen = [vast, loaded]
+    engines = Engines(main, lambda: open_spark(main, seen.pop(0)))
+    try:
+        with pytest.raises(LoadFailed, match=r"too little memory for ember-draft-q8_0 .* Choose another speed"):
+            engines.prepare(Request("spark", FOX, 4, by_draft=True))
+        submit(engines, "spark", 4, by_draft=True)
+        assert run(engines, Ledger()).n_tokens["spark"] == 4
+    finally:
+        engines.close()
 
 
 @pytest.mark.parametrize(

@@ -563,6 +563,7 @@ def test_a_library_without_the_functions_says_so_and_drafts_without_heads(
         missing = "layer_inp" if kind == "dflash" else "nextn"
         assert f"This build of llama.cpp lacks llama_set_embeddings_{missing}" in notice
         assert Path(extra.get("draft_path", path)).name in notice
+        assert loaded.draft_path == "", "nobody is named who does not draft"
         speculator = engine._speculator
         assert speculator is not None
         assert [drafter.name for drafter in speculator._drafters] == ["forced", "lookup"]
