@@ -152,7 +152,9 @@ class Choice:
         if self.parser is None:
             return [news.text] if news.text else []
         parts = self.parser.feed(news.text)
-        return parts + self.parser.finish() if news.end is not None else parts
+        if news.end is None:
+            return parts
+        return parts + self.parser.finish(is_cut=news.end.reason is FinishReason.LENGTH)
 
     @property
     def finish_reason(self) -> str:

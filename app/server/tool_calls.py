@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from typing import Any
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 MAX_CALL = 1_000_000
+# Characters of an escape in a JSON string: \uXXXX.
+_LONGEST_ESCAPE = 6
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model asks for; ``arguments`` is a JSON object as text."""
+    """A call that the model asks for; ``arguments`` is a JSON object as text, or its beginning in a reply cut short."""
 
     id: str
     name: str
@@ -46,8 +49,18 @@ class ToolCallParser:
             text = self._held
         return found
 
-    def finish(self) -> list[str | ToolCall]:
-        """Return what was held back: the text is over."""
+    def finish(self, *, is_cut: bool = False) -> list[str | ToolCall]:
+        """Return what was held back: the text is over.
+
+        In a reply that ``is_cut`` by its limit of tokens, a call that has begun is given as far as it came: from its
+        name on. A marker that has begun is dropped, since nobody wants half of one.
+        """
+        if is_cut and self._is_inside:
+            call = begun_call(self._held[len(OPEN) :])
+            self._held = ""
+            return [call] if call is not None else []
+        if is_cut:
+            self._held = self._held[: len(self._held) - _n_begun(self._held)]
         rest = (self._space if self._is_inside else "") + self._held
         self._held = ""
         if not self._is_inside and self._drops_space and not rest.strip():
@@ -91,9 +104,56 @@ class ToolCallParser:
             self._drops_space = False
 
 
-def _n_begun(text: str) -> int:
-    """Return the length of the longest end of ``text`` that begins an open marker."""
-    return next((n for n in range(min(len(OPEN) - 1, len(text)), 0, -1) if OPEN.startswith(text[-n:])), 0)
+def _n_begun(text: str, marker: str = OPEN) -> int:
+    """Return the length of the longest end of ``text`` that begins a marker."""
+    return next((n for n in range(min(len(marker) - 1, len(text)), 0, -1) if marker.startswith(text[-n:])), 0)
+
+
+# A block as the models write it, cut anywhere behind the name.
+_BEGUN = re.compile(r"""\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)+")(?:\s*,\s*"arguments"\s*:\s*(.*))?""", re.DOTALL)
+
+
+def begun_call(body: str) -> ToolCall | None:
+    """Return the call that a text which ends early has begun behind the open marker; None without its whole name."""
+    body = body.lstrip()
+    try:
+        _, end = json.JSONDecoder().raw_decode(body)
+    except (ValueError, RecursionError):
+        pass
+    else:
+        return parse_call(body[:end])  # only the close marker is missing
+    begun = _BEGUN.match(body)
+    if begun is None:
+        return None
+    arguments = begun[2] or ""
+    if arguments.startswith('"'):
+        arguments = _text_begun(arguments)
+    try:
+        return ToolCall(_new_id(), json.loads(begun[1]), _object_begun(arguments))
+    except ValueError:
+        return None
+
+
+def _object_begun(arguments: str) -> str:
+    """Return the arguments alone, without what closes the block behind them."""
+    if not arguments.startswith("{"):
+        return ""
+    try:
+        _, end = json.JSONDecoder().raw_decode(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    return arguments[:end]
+
+
+def _text_begun(quoted: str) -> str:
+    """Return what a JSON string that ends early says, without an escape that is cut."""
+    for n_dropped in range(min(_LONGEST_ESCAPE, len(quoted))):
+        try:
+            text, _ = json.JSONDecoder().raw_decode(quoted[: len(quoted) - n_dropped] + '"')
+        except ValueError:
+            continue
+        return str(text)
+    return ""
 
 
 def parse_call(body: str) -> ToolCall | None:
@@ -108,4 +168,8 @@ def parse_call(body: str) -> ToolCall | None:
     name = value.get("name")
     if not (isinstance(name, str) and name and isinstance(arguments, dict)):
         return None
-    return ToolCall(f"call_{os.urandom(12).hex()}", name, json.dumps(arguments, ensure_ascii=False))
+    return ToolCall(_new_id(), name, json.dumps(arguments, ensure_ascii=False))
+
+
+def _new_id() -> str:
+    return f"call_{os.urandom(12).hex()}"

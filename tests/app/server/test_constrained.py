@@ -122,6 +122,27 @@ def test_a_named_tool_is_called_once(server, stream):
     assert json.loads(call.function.arguments)["sides"] in (6, 20)
 
 
+@pytest.mark.parametrize("n_tokens", [3, 8, 14, 20, 30])
+def test_a_call_that_is_cut_is_never_shown_as_text(server, n_tokens):
+    answer = server.chat(tools=[WEATHER, DICE], tool_choice="required", temperature=1, n=32, max_tokens=n_tokens)
+    whole = {"get_weather", "roll_dice"}
+    for choice in answer.choices:
+        calls = choice.message.tool_calls or []
+        assert not choice.message.content
+        assert {call.function.name for call in calls} <= whole
+        assert choice.finish_reason == "length" or len(calls) > 0
+    named = [choice for choice in answer.choices if choice.message.tool_calls]
+    assert named or n_tokens < 20, "a call with a name is given as far as it came"
+
+
+def test_a_stream_that_is_cut_in_a_call_shows_no_markup(server):
+    for n_tokens in range(1, 31):
+        chunks = list(server.chat("What is the weather in Paris?", tools=[WEATHER], stream=True, max_tokens=n_tokens))
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+        assert text == "", n_tokens
+        assert chunks[-1].choices[0].finish_reason in ("length", "tool_calls")
+
+
 def test_strict_tools_leave_the_choice_and_bind_the_arguments(server):
     strict = tool("get_weather", strict=True, town={"enum": ["Oslo", "Lima"]})
     answer = server.chat("What is the weather in Paris?", tools=[strict], max_tokens=200)
