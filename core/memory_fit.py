@@ -151,7 +151,7 @@ def _does_not_fit(plan: Plan, advice: str) -> ModelDoesNotFit:
 
 def _way_out(facts: ModelFacts, machine: Machine, wanted: Wanted) -> str:
     """Say which of the things that were asked for to leave open, so that it fits; else what helps always."""
-    opened = list(_openings(wanted))
+    opened = list(_openings(facts, wanted))
     for names, changes in [*(([name], change) for name, change in opened), _together(opened)]:
         plan = best_plan(facts, machine, replace(wanted, **changes)) if names else None
         if plan is not None:
@@ -159,7 +159,7 @@ def _way_out(facts: ModelFacts, machine: Machine, wanted: Wanted) -> str:
     return "Choose a smaller quantisation or a smaller context, or close other programs."
 
 
-def _openings(wanted: Wanted) -> Iterator[tuple[str, dict[str, Any]]]:
+def _openings(facts: ModelFacts, wanted: Wanted) -> Iterator[tuple[str, dict[str, Any]]]:
     """What was asked for, and how it is left open."""
     if len(wanted.kv_types) == 1:
         yield f"a KV cache of type {wanted.kv_types[0]}", {"kv_types": KV_TYPES}
@@ -168,7 +168,9 @@ def _openings(wanted: Wanted) -> Iterator[tuple[str, dict[str, Any]]]:
     if wanted.n_gpu_layers is not None:
         yield f"{wanted.n_gpu_layers} GPU layers", {"n_gpu_layers": None}
     if not wanted.may_shorten:
-        yield f"{wanted.n_ctx:,} tokens of context", {"may_shorten": True}
+        # Not halved from what was asked for alone: beyond what it was trained for, a model only rambles.
+        n_ctx = min(wanted.n_ctx, facts.n_ctx_train or wanted.n_ctx)
+        yield f"{wanted.n_ctx:,} tokens of context", {"may_shorten": True, "n_ctx": n_ctx}
     if wanted.draft is not None:
         yield "a draft", {"draft": None}
 

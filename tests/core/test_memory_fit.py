@@ -65,6 +65,11 @@ def test_a_shorter_context_is_only_for_those_who_asked_for_none():
         fitted(long, here, n_ctx=8192, n_slots=1, speculation="off")
 
 
+def test_no_more_context_is_proposed_than_the_model_was_trained_on():
+    with pytest.raises(ModelDoesNotFit, match=r"tokens of context: f16 cache for 1,024 tokens"):
+        fitted(DENSE, machine(), n_ctx=999_999_999)
+
+
 @pytest.mark.parametrize(
     ("asked", "open_instead"),
     [
