@@ -15,6 +15,9 @@ from core.llama.vocab import Vocab
 from core.request import Request
 from core.sampler import Sampler
 
+# Characters per token of context that are read of a long text to see whether it fits: English has four to a token.
+_BEGINNING = 8
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
@@ -58,11 +61,7 @@ class Intake:
     def tokenize(self, request: Request) -> npt.NDArray[np.int32]:
         """Return the prompt's tokens. Raises PromptTooLong and BadRequest."""
         if isinstance(request.prompt, str):
-            # No token has more bytes than the longest piece, so an absurdly long text is refused unread.
-            n_least = len(request.prompt.encode("utf-8", "replace")) // self._vocab.longest_piece
-            if n_least >= self._n_ctx:
-                raise PromptTooLong(n_least, self._n_ctx, at_least=True)
-            tokens = self._vocab.tokenize(request.prompt)
+            tokens = self._tokens(request.prompt)
         else:
             n_tokens = self._vocab.n_tokens
             bad = next((token for token in request.prompt if not 0 <= token < n_tokens), None)
@@ -74,3 +73,22 @@ class Intake:
         if len(tokens) >= self._n_ctx:
             raise PromptTooLong(len(tokens), self._n_ctx)
         return tokens
+
+    def _tokens(self, text: str) -> npt.NDArray[np.int32]:
+        """Return a text's tokens. One that can by no means fit is refused as soon as that is certain.
+
+        All of a pasted file of 5 MB takes seconds to read, and other requests wait behind it.
+        """
+        n_chars = _BEGINNING * self._n_ctx
+        n_begun = n_read = 0
+        while True:
+            # No token has more bytes than the longest piece. How the beginning joins with what follows may change its
+            # last tokens, but never half of them.
+            n_left = len(text[n_read:].encode("utf-8", "replace"))
+            n_least = n_begun // 2 + n_left // self._vocab.longest_piece
+            if n_least >= self._n_ctx:
+                raise PromptTooLong(n_least, self._n_ctx, at_least=True)
+            if n_chars >= len(text):
+                return self._vocab.tokenize(text)
+            n_begun, n_read = len(self._vocab.tokenize(text[:n_chars])), n_chars
+            n_chars *= 2
