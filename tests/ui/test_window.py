@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QMessageBox,
+    QPlainTextEdit,
     QSlider,
     QStyle,
     QStyleOptionSlider,
@@ -26,6 +27,7 @@ from PySide6.QtWidgets import (
 from ui.api import Api
 from ui.appearance import Appearance, Choice
 from ui.chat.assistant_message import AssistantMessage
+from ui.chat.growing_edit import LONGEST_LINE
 from ui.chat.history_model import CHAT_ID
 from ui.chat.records import Chat, ChatSettings, Message, Role, Status
 from ui.chat.store import ChatStore
@@ -117,24 +119,59 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(
 def test_a_word_of_many_pages_is_not_laid_out_in_the_slow_way(
     qtbot, window: MainWindow, server: FakeServer, text: str, mode: QTextOption.WrapMode
 ) -> None:
-    field, pasted = window.page.composer.field, QMimeData()
-    pasted.setText(text)
-    modes: list[QTextOption.WrapMode] = []
-    field.document().contentsChanged.connect(lambda: modes.append(field.wordWrapMode()))
-    field.insertFromMimeData(pasted)
-    assert set(modes) == {mode}
+    field = window.page.composer.field
+    paste(field, text)
+    assert longest_block(field) == LONGEST_LINE
     assert field.toPlainText() == text
     qtbot.keyClick(field, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     assert server.requests[-1]["messages"][-1]["content"] == text
-    assert field.wordWrapMode() == QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere
     asked_view(window).more.click()
     assert asked_view(window).view.wordWrapMode() == mode
     asked_view(window).edit.click()
     editor = asked_view(window)._editor
     assert editor is not None
-    assert editor.field.wordWrapMode() == mode
+    assert longest_block(editor.field) == LONGEST_LINE
     assert editor.field.toPlainText() == text
+
+
+def test_a_line_in_pieces_is_copied_and_changed_as_the_line_that_it_is(qtbot, window: MainWindow) -> None:
+    field, line = window.page.composer.field, "0123456789" * 2_500
+    paste(field, f"a\r\n{line}\nb")
+    assert field.toPlainText() == f"a\n{line}\nb"
+    assert longest_block(field) == LONGEST_LINE
+    field.selectAll()
+    assert field.createMimeDataFromSelection().text() == f"a\n{line}\nb"
+    cursor = field.textCursor()
+    cursor.setPosition(2 + LONGEST_LINE + 1 + 4)
+    field.setTextCursor(cursor)
+    qtbot.keyClick(field, Qt.Key.Key_Return, Qt.KeyboardModifier.ShiftModifier)
+    paste(field, "c\nd\n")
+    at = LONGEST_LINE + 4
+    changed = f"a\n{line[:at]}\nc\nd\n{line[at:]}\nb"
+    assert field.toPlainText() == changed
+    field.undo()
+    field.undo()
+    assert field.toPlainText() == f"a\n{line}\nb"
+    field.redo()
+    field.redo()
+    assert field.toPlainText() == changed
+    field.selectAll()
+    paste(field, "short\nagain")
+    assert field.toPlainText() == "short\nagain"
+    field.selectAll()
+    assert field.createMimeDataFromSelection().text() == "short\nagain"
+
+
+def paste(field: QPlainTextEdit, text: str) -> None:
+    pasted = QMimeData()
+    pasted.setText(text)
+    field.insertFromMimeData(pasted)
+
+
+def longest_block(field: QPlainTextEdit) -> int:
+    document = field.document()
+    return max(document.findBlockByNumber(n).length() - 1 for n in range(document.blockCount()))
 
 
 @pytest.mark.parametrize(

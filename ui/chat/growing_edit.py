@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from PySide6.QtCore import QEvent, QMimeData, Qt
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextBlockFormat, QTextFormat
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
-from ui.chat.line_breaks import wrap_mode
 from ui.text_size import scaled
 from ui.theme import TAB_WIDTH
 
+# Characters: Qt lays out a line of text as a whole, a second for each million, and longer where it is one word.
+LONGEST_LINE = 10_000
+_LONG_LINE = re.compile(f"^([^\\n]{{{LONGEST_LINE + 1},}})", re.MULTILINE)
+# Set in the format of a block that goes on with the line of the block before it.
+_GOES_ON = QTextFormat.Property.UserProperty.value
+
 
 class GrowingEdit(QPlainTextEdit):
-    """Grows from one line to ``max_lines``, then scrolls."""
+    """Grows from one line to ``max_lines``, then scrolls.
+
+    A line of many pages, as a pasted file can be, is shown in pieces, each of which is laid out when it is seen. The
+    text stays the one that was put in.
+    """
 
     def __init__(self, send: Callable[[str], object], max_lines: int = 9, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._send, self._max_lines = send, max_lines
+        self._is_in_pieces = False
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setTabChangesFocus(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._wrap("")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.document().setDocumentMargin(2)
         self.setTabStopDistance(scaled(TAB_WIDTH))
         self.document().documentLayout().documentSizeChanged.connect(lambda size: self._fit())
-        self.textChanged.connect(self._on_text)
+        self.textChanged.connect(self._align)
         self._fit()
 
     def set_max_lines(self, max_lines: int) -> None:
@@ -44,20 +54,71 @@ class GrowingEdit(QPlainTextEdit):
             self._send(self.toPlainText())
         elif is_enter:
             # Qt would put a line separator here, which models do not know.
-            self.insertPlainText("\n")
+            self._insert("\n")
         else:
             super().keyPressEvent(event)
 
     def insertFromMimeData(self, source: QMimeData) -> None:
         """Paste text only."""
-        text = source.text()
-        self._wrap(self.toPlainText() + text)
-        self.insertPlainText(text)
+        self._insert(source.text())
+
+    def createMimeDataFromSelection(self) -> QMimeData:
+        """Copy text as it was put in."""
+        if not self._is_in_pieces:
+            return super().createMimeDataFromSelection()
+        cursor, data = self.textCursor(), QMimeData()
+        data.setText(self._joined(cursor.selectionStart(), cursor.selectionEnd()))
+        return data
 
     def setPlainText(self, text: str) -> None:
         """Show another text."""
-        self._wrap(text)
-        super().setPlainText(text)
+        super().setPlainText("")
+        self._is_in_pieces = False
+        self._insert(text)
+        self.moveCursor(self.textCursor().MoveOperation.Start)
+
+    def toPlainText(self) -> str:
+        """Return the text as it was put in."""
+        if not self._is_in_pieces:
+            return super().toPlainText()
+        return self._joined(0, self.document().characterCount() - 1)
+
+    def _insert(self, text: str) -> None:
+        """Put ``text`` at the cursor, in place of what is selected."""
+        cursor, line, goes_on = self.textCursor(), QTextBlockFormat(), QTextBlockFormat()
+        goes_on.setProperty(_GOES_ON, True)
+        cursor.beginEditBlock()
+        cursor.removeSelectedText()
+        self._is_in_pieces = self._is_in_pieces and not self.document().isEmpty()
+        for n, part in enumerate(_LONG_LINE.split(text.replace("\r\n", "\n").replace("\r", "\n"))):
+            if n % 2:
+                self._is_in_pieces = True
+                for start in range(0, len(part), LONGEST_LINE):
+                    if start:
+                        cursor.insertBlock(goes_on)
+                    cursor.insertText(part[start : start + LONGEST_LINE])
+            else:
+                # The first end of a line is put in by hand: blocks have the format of the one that they follow.
+                rest_of_line, end, lines = part.partition("\n")
+                cursor.insertText(rest_of_line)
+                if end:
+                    cursor.insertBlock(line)
+                    cursor.insertText(lines)
+        cursor.endEditBlock()
+        self.setTextCursor(cursor)
+        self.ensureCursorVisible()
+
+    def _joined(self, start: int, end: int) -> str:
+        """Return what stands between two positions of the document, pieces of a line in one."""
+        parts: list[str] = []
+        block = self.document().findBlock(start)
+        while block.isValid() and block.position() <= end:
+            if parts and not block.blockFormat().boolProperty(_GOES_ON):
+                parts.append("\n")
+            parts.append(block.text()[max(start - block.position(), 0) : end - block.position()])
+            block = block.next()
+        # As Qt gives plain text: its own line separators and hard spaces are for the eye.
+        return "".join(parts).replace("\u2028", "\n").replace("\xa0", " ")
 
     def changeEvent(self, event: QEvent) -> None:
         """Lines are as high as the font is."""
@@ -70,16 +131,6 @@ class GrowingEdit(QPlainTextEdit):
         """Lines wrap elsewhere now."""
         super().resizeEvent(event)
         self._fit()
-
-    def _on_text(self) -> None:
-        self._wrap(self.toPlainText())
-        self._align()
-
-    def _wrap(self, text: str) -> None:
-        """Break lines as ``text`` allows: told before it is there, or it is laid out once in the slow way."""
-        mode = wrap_mode(text)
-        if mode != self.wordWrapMode():
-            self.setWordWrapMode(mode)
 
     def _align(self) -> None:
         """Begin at the side where the script does: a field of plain text has one alignment, at the left by itself."""
