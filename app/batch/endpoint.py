@@ -58,7 +58,8 @@ class Answer:
         """What to do after this."""
         by_code = {
             "engine_died": Verdict.ENGINE_DIED,
-            "engine_unavailable": Verdict.NO_ENGINE,
+            # Where it says when to come again, an engine that keeps dying is only left alone for a while.
+            "engine_unavailable": Verdict.NO_ENGINE if self.retry_after is None else Verdict.BUSY,
             "shutting_down": Verdict.LEAVING,
             "model_load_failed": Verdict.FINAL,
         }

@@ -81,6 +81,8 @@ def _named_server(url: str, choice: ServerChoice, line: LoadingLine) -> ChatTarg
 
     client = Client(url, choice.api_key)
     try:
+        if (state := client.state()).phase == "failed" and state.model:
+            client.load(state.model)  # what it could not do before may be possible now
         state = wait_ready(client, line)
     except ServerRefused as refusal:
         if refusal.status != 404:  # an OpenAI-style server of another kind has no such state

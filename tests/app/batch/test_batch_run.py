@@ -251,6 +251,15 @@ def test_a_line_that_breaks_every_connection_gets_its_error(tmp_path: Path) -> N
     assert endpoint.sent.count("a") == MAX_TRIES
 
 
+def test_an_engine_that_is_left_alone_for_a_while_is_waited_for(tmp_path: Path) -> None:
+    write_input(tmp_path / "in", ["a"])
+    away = [answer(503, "engine_unavailable", 0.0)] * 3
+    endpoint = ScriptedEndpoint({"a": away}, [{"phase": "failed"}])
+    _, found = run(tmp_path, endpoint)
+    assert found["a"]["response"]["status_code"] == 200
+    assert len(endpoint.sent) == 4
+
+
 def test_an_engine_that_is_gone_for_good_ends_the_batch(tmp_path: Path) -> None:
     write_input(tmp_path / "in", ["a"])
     gone = [answer(503, "engine_unavailable")] * 99
