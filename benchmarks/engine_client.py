@@ -1,0 +1,121 @@
+"""Asks an engine in this process, alone or in company, and keeps the tokens: for benches that compare texts."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from core.engine import Engine
+from core.events import Ended, FinishReason
+from core.lane import Lane
+from core.llama import log
+from core.loading import load_engine
+from core.options import EngineOptions
+from core.receipt import Receipt
+from core.request import Request
+from core.sampling_params import SamplingParams
+from core.sequence import Sequence as Running
+from core.verification import Difference, Judge, Mode, Reply
+
+# Tokens that a reply has when others take its slot, and tokens that each of those says: they end long before it would.
+_SPOKEN_BEFORE, _INTERRUPTER_TOKENS = 12, 8
+
+
+@dataclass(frozen=True)
+class Question:
+    """A prompt and how its reply is sampled."""
+
+    prompt: str
+    mode: Mode
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A reply, and the receipt that it came with. ``was_preempted`` where others took its slot meanwhile."""
+
+    reply: Reply
+    receipt: Receipt
+    was_preempted: bool = False
+
+
+class EngineClient:
+    """A loaded engine, and its texts on disk in ``cache_folder`` where one is given."""
+
+    def __init__(self, options: EngineOptions, n_tokens: int, cache_folder: Path | None = None) -> None:
+        """Replies have at most ``n_tokens``."""
+        log.silence()
+        self.engine: Engine = load_engine(options, cache_folder=cache_folder)[0]
+        self._n_slots = options.n_slots
+        self._n_tokens = n_tokens
+        self._ids = itertools.count()
+
+    def ask(self, question: Question) -> Answer:
+        """Return the reply to one question, with nobody beside it."""
+        return self.ask_together([question])[0]
+
+    def ask_together(self, questions: Sequence[Question], n_tokens: int | None = None) -> list[Answer]:
+        """Return the replies; as many at once as there are slots, the next begins when one has ended."""
+        waiting = iter(questions)
+        running = [self._submit(question, n_tokens=n_tokens) for question in itertools.islice(waiting, self._n_slots)]
+        ended: dict[str, Ended] = {}
+        while not self.engine.is_idle:
+            for event in self._step():
+                ended[event.request_id] = event
+                running += [self._submit(question, n_tokens=n_tokens) for question in itertools.islice(waiting, 1)]
+        return [_answer(sequence, ended[sequence.id]) for sequence in running]
+
+    def ask_preempted(self, questions: Sequence[Question], interrupters: Sequence[str]) -> list[Answer]:
+        """Return the replies to at most as many questions as there are slots, which the interrupters take half-way."""
+        running = [self._submit(question, Lane.BATCH) for question in questions]
+        ended: dict[str, Ended] = {}
+        while any(one.n_generated < _SPOKEN_BEFORE and one.id not in ended for one in running):
+            ended |= {event.request_id: event for event in self._step()}
+        for prompt in interrupters:
+            self._submit(Question(prompt, Mode()), n_tokens=_INTERRUPTER_TOKENS)
+        while not self.engine.is_idle:
+            ended |= {event.request_id: event for event in self._step()}
+        return [_answer(sequence, ended[sequence.id]) for sequence in running]
+
+    def compare(self, question: Question, first: Reply, second: Reply) -> Difference | None:
+        """Return where two replies to a question part and how near the choice was there; forgets all texts."""
+        engine = self.engine
+        request = Request("compare", question.prompt, 1, sampling=SamplingParams(temperature=0))
+        tokens = np.array(engine.tokenize(request), np.int32)
+        judge = Judge(engine.next_logits, engine.vocab.end_tokens)
+        return judge.compare(tokens, question.mode, first, second, engine.vocab.text)
+
+    def settle(self) -> None:
+        """Let the engine bring all texts to the disk, as it does when nobody asks."""
+        while (pause := self.engine.tidy()) is not None:
+            time.sleep(pause)
+
+    def close(self) -> None:
+        """Free the model."""
+        self.engine.close()
+
+    def _submit(self, question: Question, lane: Lane = Lane.STANDARD, n_tokens: int | None = None) -> Running:
+        request = Request(
+            str(next(self._ids)),
+            question.prompt,
+            n_tokens or self._n_tokens,
+            sampling=question.mode.sampling,
+            lane=lane,
+        )
+        return self.engine.submit(self.engine.prepare(request))
+
+    def _step(self) -> list[Ended]:
+        ended = [event for event in self.engine.step() if isinstance(event, Ended)]
+        for event in ended:
+            assert event.reason is not FinishReason.FAILED, event.failure
+        return ended
+
+
+def _answer(sequence: Running, ended: Ended) -> Answer:
+    tokens = tuple(sequence.tokens.view[sequence.n_prompt :].tolist())
+    reply = Reply(tokens, ended.reason is FinishReason.STOP)
+    return Answer(reply, ended.receipt, was_preempted=sequence.term > 0)

@@ -1,0 +1,304 @@
+"""Is it the same text? Each prompt alone, again, in company, with drafts, after a restart, after losing its slot.
+
+A seed promises the same text whatever happens beside the request and before it. Here each prompt is answered once by a
+server that knows nothing of it, alone and without drafts, and then in other ways, greedy and sampled at temperature
+0.8 with a seed of its own; whole texts are compared, token by token:
+
+- again: the same once more, when cells, RAM and disk know it.
+- company: beside 7 others, none of them known; one begins when another ends.
+- draft: with Ember-draft, 4 tokens deep and 2 wide in each step, whether that pays or not. Alone.
+- draft-company: the same beside 7 others.
+- lookup: with what followed the same words before, 4 tokens deep. Alone.
+- restart: by a new engine that finds the prompts on disk.
+- preempted: by a batch request that loses its slot to others half-way.
+- peer: llama.cpp's own server (see the bench ``peers``), alone, again, and beside 7 others.
+
+Models are Ember's: in Q8_0, in F16, and in Q4_K_M as the app quantises it (tensors whose rows are no multiple of 256
+become Q5_0 there), dense and as a mixture of experts. Every tenth prompt goes on with a longer chat. Where texts part,
+``gap`` is how far the less likely of the two tokens was from being chosen there, in logits. The engine runs in this
+process. Nothing is timed but with ``--cost``, which says what the measures that keep texts the same cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.openmp import WAITING
+
+os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
+
+from benchmarks import prompts
+from benchmarks.engine_client import Answer, EngineClient, Question
+from benchmarks.http_load import run_load
+from benchmarks.peer_server import PeerFailed, PeerOptions, PeerServer, find_peer
+from benchmarks.report import Report, Row, median, run_bench, say
+from benchmarks.same_cost import SWITCHES, measure_costs
+from core.measurements import physical_cores
+from core.options import EngineOptions
+from core.quantise.job import QuantiseJob
+from core.verification import Mode
+from models.model_facts import read_model
+from models.quantise.plan import make_plan
+from tests.support.gguf_factory import EMBER_DRAFT, Recipe, cached, cached_file
+
+TYPES = ("q8_0", "q4_k", "f16")
+MODELS = tuple(f"{shape}{type_}" for shape in ("", "moe-") for type_ in TYPES)
+# The kinds that each promise is made of; the least of them is what is promised.
+PROMISES = {
+    "same_alone_again": ("again",),
+    "same_in_company": ("company",),
+    "same_drafted": ("draft", "draft-company", "lookup"),
+    "same_restored": ("restart", "preempted"),
+}
+OWN_KINDS = tuple(kind for kinds in PROMISES.values() for kind in kinds)
+KINDS = (*OWN_KINDS, "peer")
+N_AT_ONCE = 8
+_N_CTX = 1024
+_N_EXPERTS, _N_EXPERTS_USED = 4, 2
+_DRAFT_DEPTH, _DRAFT_WIDTH = 4, 2
+# Costs are told for a model whose steps take as long as those that people run: as in the other benches.
+_COST_LAYERS = 60
+# Every so many prompts, one goes on with a chat of so many turns: about 300 tokens.
+_LONG_EVERY, _N_TURNS = 10, 6
+_TURN_END = "<|im_end|>\n"
+_REPLY = "Once upon a time, there was a happy fox named Ella."
+# Room on disk for the texts of one model: 400 of about 120 tokens, of 5 kB each in Ember, far more where it is deep.
+_DISK_BYTES = 8 << 30
+# Places of prompts that are never compared, of those who take the slots of others.
+_INTERRUPTING = 1_900
+
+
+@dataclass(frozen=True)
+class Found:
+    """What became of one question in some way: whether its text is the same as alone, and if not, the gap in logits."""
+
+    question: Question
+    is_same: bool
+    gap: float | None = None
+    answer: Answer | None = None
+
+
+def questions(n_prompts: int) -> tuple[list[Question], list[Question]]:
+    """Return every prompt greedily, and every prompt with a seed of its own."""
+    texts = [_prompt(place) for place in range(n_prompts)]
+    return [Question(text, Mode()) for text in texts], [Question(text, Mode(n)) for n, text in enumerate(texts, 1)]
+
+
+def _prompt(place: int) -> str:
+    if place % _LONG_EVERY != _LONG_EVERY - 1:
+        return prompts.mixed(1, place)[0]
+    # From the far end of the list, so that no turn of a chat is a prompt of its own.
+    turns = prompts.mixed(_N_TURNS, 1_000 + _N_TURNS * (place // _LONG_EVERY))
+    return (_REPLY + _TURN_END).join(turns)
+
+
+def model_file(name: str, n_layers: int | None) -> Path:
+    """Return the file of a model, made when it is not there yet."""
+    type_ = name.removeprefix("moe-")
+    n_experts, n_used = (_N_EXPERTS, _N_EXPERTS_USED) if name.startswith("moe-") else (0, 0)
+    recipe = Recipe(n_layers, None if type_ == "q8_0" else "F16", n_experts, n_used)
+    if type_ != "q4_k":
+        return cached(recipe)
+    return cached_file(recipe.name.replace("-f16.", "-q4_k_m."), lambda path: _quantise(cached(recipe), path))
+
+
+def _quantise(source: Path, path: Path) -> Path:
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        plan = make_plan(read_model(source), name="ember-f16", type_name="Q4_K_M", folder=Path(folder))
+        return QuantiseJob(plan, Path(folder)).run().path.replace(path)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One model, and how its engines are set up."""
+
+    model: Path
+    n_threads: int
+    n_tokens: int
+    kinds: Sequence[str]
+
+    def run(self, asked: Sequence[Question]) -> dict[str, list[Found]]:
+        """Return what became of each question in every kind."""
+        with tempfile.TemporaryDirectory(prefix="slipstream-bench-") as folder:
+            return self._run(asked, Path(folder))
+
+    def _run(self, asked: Sequence[Question], folder: Path) -> dict[str, list[Found]]:
+        answers: dict[str, list[Answer]] = {}
+        plain = self._plain(folder)
+        alone = [plain.ask(question) for question in asked]
+        if "again" in self.kinds:
+            answers["again"] = [plain.ask(question) for question in asked]
+        if "restart" in self.kinds:
+            plain.settle()
+            plain.close()
+            plain = self._plain(folder)
+            # It looks through the folder first.
+            plain.settle()
+            answers["restart"] = [plain.ask(question) for question in asked]
+        plain.engine.forget_texts()
+        if "company" in self.kinds:
+            answers["company"] = plain.ask_together(asked)
+        plain.engine.forget_texts()
+        if "preempted" in self.kinds:
+            others = prompts.mixed(N_AT_ONCE, _INTERRUPTING)
+            groups = [asked[start : start + N_AT_ONCE] for start in range(0, len(asked), N_AT_ONCE)]
+            answers["preempted"] = [one for group in groups for one in plain.ask_preempted(group, others)]
+        answers |= self._drafted(asked)
+        found = {kind: self._compare(plain, asked, alone, answers[kind]) for kind in OWN_KINDS if kind in answers}
+        plain.close()
+        return found
+
+    def _drafted(self, asked: Sequence[Question]) -> dict[str, list[Answer]]:
+        answers: dict[str, list[Answer]] = {}
+        if "draft" in self.kinds or "draft-company" in self.kinds:
+            shape: dict[str, Any] = {"draft_depth": _DRAFT_DEPTH, "draft_width": _DRAFT_WIDTH}
+            client = self._client(None, speculation="draft", draft_path=str(EMBER_DRAFT), **shape)
+            if "draft" in self.kinds:
+                answers["draft"] = [client.ask(question) for question in asked]
+                client.engine.forget_texts()
+            if "draft-company" in self.kinds:
+                answers["draft-company"] = client.ask_together(asked)
+            client.close()
+        if "lookup" in self.kinds:
+            client = self._client(None, speculation="auto", draft_depth=_DRAFT_DEPTH)
+            answers["lookup"] = [client.ask(question) for question in asked]
+            client.close()
+        return answers
+
+    def _plain(self, folder: Path) -> EngineClient:
+        return self._client(folder, speculation="off", cache_disk=_DISK_BYTES)
+
+    def _client(self, folder: Path | None, **options: Any) -> EngineClient:
+        shared: dict[str, Any] = {"n_slots": N_AT_ONCE, "n_ctx": _N_CTX, "n_threads": self.n_threads}
+        return EngineClient(EngineOptions(str(self.model), **shared, **options), self.n_tokens, folder)
+
+    def _compare(
+        self, client: EngineClient, asked: Sequence[Question], alone: Sequence[Answer], others: Sequence[Answer]
+    ) -> list[Found]:
+        found = []
+        for question, first, other in zip(asked, alone, others, strict=True):
+            difference = client.compare(question, first.reply, other.reply)
+            gap = difference.gap if difference is not None else None
+            found.append(Found(question, difference is None, gap, other))
+        return found
+
+
+def ask_peer(options: PeerOptions, asked: Sequence[Question], n_tokens: int) -> dict[str, list[Found]]:
+    """Return whether llama.cpp's server says the same again, and in company."""
+    bodies: list[dict[str, object]] = [
+        {
+            "prompt": question.prompt,
+            "max_tokens": n_tokens,
+            "temperature": question.mode.sampling.temperature,
+            **({"seed": question.mode.seed} if question.mode.seed is not None else {}),
+        }
+        for question in asked
+    ]
+    with PeerServer(options) as server:
+
+        def texts(n_at_once: int) -> list[str]:
+            groups = [bodies[start : start + n_at_once] for start in range(0, len(bodies), n_at_once)]
+            return [reply.text for group in groups for reply in run_load(server.url, group).replies]
+
+        alone, again, company = texts(1), texts(1), texts(N_AT_ONCE)
+    return {
+        kind: [Found(question, first == other) for question, first, other in zip(asked, alone, others, strict=True)]
+        for kind, others in (("peer-again", again), ("peer-company", company))
+    }
+
+
+def row_of(model: str, kind: str, found: Sequence[Found]) -> Row:
+    """Return the row of a model and a kind."""
+    gaps = [one.gap for one in found if one.gap is not None]
+    receipts = [one.answer.receipt for one in found if one.answer is not None]
+    n_prompt, n_drafted = (sum(getattr(receipt, name) for receipt in receipts) for name in ("n_prompt", "n_drafted"))
+    return {
+        "model": model,
+        "kind": kind,
+        "texts": len(found),
+        "same": _share(found),
+        "greedy": _share([one for one in found if one.question.mode.seed is None]),
+        "sampled": _share([one for one in found if one.question.mode.seed is not None]),
+        "different": sum(not one.is_same for one in found),
+        "gap_p50": round(median(gaps), 4) if gaps else None,
+        "gap_max": round(max(gaps), 4) if gaps else None,
+        # What says that the way was really gone: prompt tokens that were known, accepted drafts, slots that were lost.
+        "cached_share": round(sum(receipt.n_cached for receipt in receipts) / n_prompt, 3) if n_prompt else None,
+        "acceptance": round(sum(receipt.n_accepted for receipt in receipts) / n_drafted, 3) if n_drafted else None,
+        "preempted": sum(one.answer.was_preempted for one in found if one.answer is not None) if receipts else None,
+    }
+
+
+def _share(found: Sequence[Found]) -> float | None:
+    return round(sum(one.is_same for one in found) / len(found), 4) if found else None
+
+
+def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
+    """Return the least share of identical texts for each promise, over all models, and the largest gap."""
+
+    def least(*kinds: str) -> float | None:
+        return min((row["same"] for row in rows if row.get("kind") in kinds), default=None)
+
+    return {
+        **{name: least(*kinds) for name, kinds in PROMISES.items()},
+        "gap_max": max((row["gap_max"] for row in rows if row.get("gap_max") is not None), default=None),
+        "peer_alone_again": least("peer-again"),
+        "peer_in_company": least("peer-company"),
+        "cost_max": max((row["cost"] for row in rows if "cost" in row), default=None),
+    }
+
+
+def measure(options: argparse.Namespace) -> Report:
+    """Run the bench."""
+    n_threads = options.threads or physical_cores()
+    names = ("models", "prompts", "kinds", "tokens", "layers")
+    report = Report("same", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})
+    try:
+        peer = find_peer(options.server) if "peer" in options.kinds else None
+        for name in options.models:
+            say(f"{name}: loading")
+            model = model_file(name, options.layers)
+            bench = Bench(model, n_threads, options.tokens, options.kinds)
+            path = peer.path if peer is not None else None
+            peer_options = PeerOptions(str(model), N_AT_ONCE, _N_CTX, n_threads, server=path)
+            found: dict[str, list[Found]] = {}
+            # By engines of their own: no prompt is known when it is asked with a seed.
+            for asked in questions(options.prompts):
+                ways = bench.run(asked) if set(options.kinds) & set(OWN_KINDS) else {}
+                ways |= ask_peer(peer_options, asked, options.tokens) if "peer" in options.kinds else {}
+                for kind, results in ways.items():
+                    found.setdefault(kind, []).extend(results)
+            for kind, results in found.items():
+                report.rows.append(row_of(name, kind, results))
+                say(f"{name}: {kind}: {report.rows[-1]['same']:.3f} the same")
+    except PeerFailed as error:
+        raise SystemExit(str(error)) from error
+    if options.cost:
+        report.rows += measure_costs(model_file("q8_0", _COST_LAYERS), n_threads, SWITCHES)
+    report.summary = summarise(report.rows)
+    return report
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), help="only these")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="only these")
+    parser.add_argument(
+        "--prompts", type=int, default=200, choices=range(1, 801), metavar="N", help="each greedy and sampled"
+    )
+    parser.add_argument("--tokens", type=int, default=prompts.N_TOKENS, help="most tokens of a reply")
+    parser.add_argument("--layers", type=int, help="layers of the models; Ember's own if left out")
+    parser.add_argument("--threads", type=int, help="threads; all physical cores if left out")
+    parser.add_argument("--server", metavar="PATH", help="the llama-server to compare with")
+    parser.add_argument("--cost", action="store_true", help="say what the measures that keep texts the same cost")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_bench("same", measure, _parser()))
