@@ -7,6 +7,8 @@
 #
 #   benchmarks/native_peer.sh           build it, unless it is there
 #   benchmarks/native_peer.sh --find    only look: fails where it was not built yet
+#
+# Exit codes: 0 success, 1 failure, 3 there is no compiler.
 set -eu
 unset PYTHONHOME PYTHONPATH
 
@@ -15,7 +17,7 @@ root=$(dirname -- "$here")
 python=$root/.venv/bin/python
 if [ ! -x "$python" ]; then
     echo "Slipstream is not set up: ./slipstream setup does it." >&2
-    exit 3
+    exit 1
 fi
 
 # What the set-up knows of this machine: the build's name, the folder of builds, the release, compilers and options.
@@ -32,7 +34,8 @@ from first_start.wheel_cache import build_key, cache_folder
 
 machine = look(os.environ)
 if machine.compiler is None:
-    sys.exit("There is no C and C++ compiler to build llama.cpp with.")
+    print("There is no C and C++ compiler to build llama.cpp with.", file=sys.stderr)
+    sys.exit(3)
 plan = plan_build(machine, amx.probe(machine.compiler) if machine.has_amx else amx.Amx.ABSENT)
 version = requirements.read(root)[0].llama_version
 chosen = build_environment(plan, os.environ)
@@ -44,7 +47,7 @@ facts = {
     **{name: chosen[name] for name in ("CC", "CXX", "CMAKE_ARGS")},
 }
 print(*(f"{name}={shlex.quote(str(value))}" for name, value in facts.items()), sep="\n")
-' "$root" "$here/$(basename -- "$0")") || exit 3
+' "$root" "$here/$(basename -- "$0")") || exit $?
 eval "$facts"
 export CC CXX
 

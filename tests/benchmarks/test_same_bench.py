@@ -15,7 +15,7 @@ from core.receipt import Receipt
 from core.verification import Mode, Reply
 from models.model_facts import read_model
 from tests.support.engines import FOX
-from tests.support.gguf_factory import EMBER
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT
 
 GREEDY, SEEDED = Mode(), Mode(7)
 
@@ -85,10 +85,10 @@ def test_the_models_are_what_their_names_say(name: str) -> None:
 
 @pytest.mark.slow
 def test_each_way_is_gone_and_says_so() -> None:
-    asked = questions(20)[0]
+    asked = questions(10)[0]
     ways = Bench(model_file("q8_0", None), 1, 24, OWN_KINDS).run(asked)
     assert list(ways) == list(OWN_KINDS)
-    assert {len(results) for results in ways.values()} == {20}
+    assert {len(results) for results in ways.values()} == {10}
     rows = {kind: row_of("q8_0", kind, results) for kind, results in ways.items()}
     assert rows["again"]["cached_share"] > 0.9
     assert rows["restart"]["cached_share"] > 0.5, "the prompts were on disk"
@@ -96,7 +96,7 @@ def test_each_way_is_gone_and_says_so() -> None:
     assert rows["draft"]["acceptance"] > 0.1
     assert rows["draft-company"]["acceptance"] > 0.1
     assert rows["lookup"]["acceptance"] is not None
-    assert rows["preempted"]["preempted"] > 10
+    assert rows["preempted"]["preempted"] >= 8
     assert all((row["gap_max"] is None) == (row["different"] == 0) for row in rows.values())
 
 
@@ -124,7 +124,7 @@ def test_those_who_wait_begin_when_others_end() -> None:
 
 @pytest.mark.slow
 def test_a_measure_that_changes_nothing_costs_nothing_much() -> None:
-    rows = measure_costs(EMBER, 1, (Switch("nothing", {"SLIPSTREAM_NO_SUCH_SWITCH": "1"}),), 1)
+    rows = measure_costs(EMBER_DRAFT, 1, (Switch("nothing", {"SLIPSTREAM_NO_SUCH_SWITCH": "1"}),), 1)
     assert [(row["measure"], row["case"]) for row in rows] == [
         ("nothing", case) for case in ("1 client", "8 clients", "long prompts")
     ]
