@@ -36,10 +36,8 @@ _AT_WORK_TOKENS = 180
 class Company:
     """An engine with ``n_others`` texts beside which prompts are read."""
 
-    def __init__(self, model: Path, n_others: int, n_threads: int) -> None:
-        options = EngineOptions(
-            str(model), n_slots=max(OTHERS) + 1, n_ctx=_N_CTX, n_threads=n_threads, speculation="off"
-        )
+    def __init__(self, model: Path, n_others: int, n_slots: int, n_threads: int) -> None:
+        options = EngineOptions(str(model), n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads, speculation="off")
         self.n_others = n_others
         self._engine: Engine = load_engine(options, cache_folder=None)[0]
         # Places that no measured prompt has.
@@ -107,10 +105,10 @@ class Company:
         slots._contents.drop(max(slots._slots, key=lambda slot: slot.last_used))
 
 
-def measure_beside(model: Path, n_threads: int, n_rounds: int) -> list[Row]:
+def measure_beside(model: Path, n_threads: int, n_rounds: int, others: Sequence[int] = OTHERS) -> list[Row]:
     """Return a row for each number of others and what they do: medians, and ratios to none of the same round."""
     log.silence()
-    companies = [Company(model, n_others, n_threads) for n_others in OTHERS]
+    companies = [Company(model, n_others, max(others) + 1, n_threads) for n_others in others]
     arms = [
         (company, state) for company in companies for state in ("rest", "work") if company.n_others or state == "rest"
     ]

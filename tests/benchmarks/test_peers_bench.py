@@ -167,26 +167,28 @@ def test_the_peer_answers_and_a_bad_file_is_reported(peer: str | None, tmp_path:
 @pytest.mark.slow
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]], peer: str | None, tmp_path: Path) -> None:
     picture = tmp_path / "peers.png"
-    options = ["--layers", "8", "--rounds", "1", "--tokens", "6", "--clients", "1", "3", "--long-clients", "2"]
-    options += ["--rows", "plain", "drafted", "prompts", "--plot", str(picture)]
+    options = ["--layers", "8", "--rounds", "1", "--tokens", "6", "--clients", "3", "--long-clients", "2"]
+    options += ["--rows", "drafted", "prompts", "--plot", str(picture)]
     report = run_bench("peers", *options, *(["--server", peer] if peer else []), **({} if peer else NO_COMPILER))
     cells = {(row["mode"], row["side"], row["clients"], row["new_tokens"]) for row in report["rows"]}
-    short = {("plain", side, n, 6) for side in (OURS, PEER, CONTROL) for n in (1, 3)}
-    short |= {("drafted", side, n, 6) for side in (OURS, PEER, PEER_PLAIN) for n in (1, 3)}
-    assert cells == short | {("prompts", side, 2, n) for side in (OURS, PEER) for n in (1, 64)}
+    drafted = {("drafted", side, 3, 6) for side in (OURS, PEER, PEER_PLAIN)}
+    assert cells == drafted | {("prompts", side, 2, n) for side in (OURS, PEER) for n in (1, 64)}
     assert {row["tokens"] for row in report["rows"] if row["clients"] == 3} == {18}
     assert {row["tokens"] for row in report["rows"] if row["new_tokens"] == 64} == {128}
-    figures = {name: value for name, value in report["summary"].items() if not name.startswith("prompt_beside")}
-    assert all(value > 0 for value in figures.values())
+    measured = {name for name, value in report["summary"].items() if value is not None}
+    ways = ("drafted", "best", "prompts")
+    assert measured == {f"vs_peer_{way}_{figure}" for way in ways for figure in ("aggregate_min", "ttft_max")}
     assert report["settings"]["peer"].keys() == {"build", "version", "features"}
     assert report["settings"]["peer"]["build"] == ("given" if peer else "generic")
     assert picture.read_bytes().startswith(PNG)
 
 
-@pytest.mark.slow
-def test_reading_beside_others_needs_no_peer(run_bench: Callable[..., dict[str, Any]]) -> None:
-    report = run_bench("peers", "--layers", "6", "--rounds", "1", "--rows", "beside", **NO_COMPILER)
-    cells = {(row["others"], row["state"]) for row in report["rows"]}
-    assert cells == {(0, "none"), (4, "rest"), (4, "work"), (16, "rest"), (16, "work")}
-    assert all(row["prompt_ms_p50"] > 0 for row in report["rows"])
-    assert report["summary"]["prompt_beside_rest_max"] > 0
+def test_a_prompt_is_read_beside_others_at_rest_and_at_work() -> None:
+    rows = beside.measure_beside(EMBER, 1, 1, (0, 2))
+    assert [(row["others"], row["state"], row["runs"]) for row in rows] == [
+        (0, "none", 1),
+        (2, "rest", 1),
+        (2, "work", 1),
+    ]
+    assert all(row["prompt_ms_p50"] > 0 for row in rows)
+    assert rows[0]["vs_none"] == 1.0
