@@ -1,8 +1,8 @@
 """Is it the same text? Each prompt alone, again, in company, with drafts, after a restart, after losing its slot.
 
 A seed promises the same text whatever happens beside the request and before it. Here each prompt is answered once by a
-server that knows nothing of it, alone and without drafts, and then in other ways, greedy and sampled at temperature
-0.8 with a seed of its own; whole texts are compared, token by token:
+server that knows nothing of it, alone and without drafts, and then in other ways. Half of them greedily, the others
+sampled at temperature 0.8 with a seed of their own. Whole texts are compared, token by token:
 
 - again: the same once more, when cells, RAM and disk know it.
 - company: beside 7 others, none of them known; one begins when another ends.
@@ -11,12 +11,12 @@ server that knows nothing of it, alone and without drafts, and then in other way
 - lookup: with what followed the same words before, 4 tokens deep. Alone.
 - restart: by a new engine that finds the prompts on disk.
 - preempted: by a batch request that loses its slot to others half-way.
-- peer: llama.cpp's own server (see the bench ``peers``), alone, again, and beside 7 others.
+- peer: llama.cpp's own server (see the bench ``peers``), alone, again, and beside 7 others; on the first model.
 
 Models are Ember's: in Q8_0, in F16, and in Q4_K_M as the app quantises it (tensors whose rows are no multiple of 256
-become Q5_0 there), dense and as a mixture of experts. Every tenth prompt goes on with a longer chat. Where texts part,
-``gap`` is how far the less likely of the two tokens was from being chosen there, in logits. The engine runs in this
-process. Nothing is timed but with ``--cost``, which says what the measures that keep texts the same cost.
+become Q5_0 there), dense and as a mixture of experts. Every eleventh prompt is a longer chat. Where texts part, ``gap``
+is how far the less likely of the two tokens was from being chosen there, in logits. The engine runs in this process.
+Nothing is timed but with ``--cost``, which says what the measures that keep texts the same cost.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ _N_EXPERTS, _N_EXPERTS_USED = 4, 2
 _DRAFT_DEPTH, _DRAFT_WIDTH = 4, 2
 # Costs are told for a model whose steps take as long as those that people run: as in the other benches.
 _COST_LAYERS = 60
-# Every so many prompts, one goes on with a chat of so many turns: about 300 tokens.
-_LONG_EVERY, _N_TURNS = 10, 6
+# One in so many prompts is a chat of so many turns: about 300 tokens.
+_LONG_EVERY, _N_TURNS = 11, 6
 _TURN_END = "<|im_end|>\n"
 _REPLY = "Once upon a time, there was a happy fox named Ella."
-# Room on disk for the texts of one model: 400 of about 120 tokens, of 5 kB each in Ember, far more where it is deep.
+# Room on disk for the texts of one model: 200 of about 120 tokens, of 5 kB each in Ember, far more where it is deep.
 _DISK_BYTES = 8 << 30
 # Places of prompts that are never compared, of those who take the slots of others.
 _INTERRUPTING = 1_900
@@ -84,10 +84,10 @@ class Found:
     answer: Answer | None = None
 
 
-def questions(n_prompts: int) -> tuple[list[Question], list[Question]]:
-    """Return every prompt greedily, and every prompt with a seed of its own."""
-    texts = [_prompt(place) for place in range(n_prompts)]
-    return [Question(text, Mode()) for text in texts], [Question(text, Mode(n)) for n, text in enumerate(texts, 1)]
+def questions(n_prompts: int) -> list[Question]:
+    """Return the prompts, no two alike: in turns one of each kind greedily and one of each with a seed of its own."""
+    n_kinds = len(prompts.KINDS)
+    return [Question(_prompt(place), Mode(place if place // n_kinds % 2 else None)) for place in range(n_prompts)]
 
 
 def _prompt(place: int) -> str:
@@ -259,6 +259,7 @@ def measure(options: argparse.Namespace) -> Report:
     n_threads = options.threads or physical_cores()
     names = ("models", "prompts", "kinds", "tokens", "layers")
     report = Report("same", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})
+    asked = questions(options.prompts)
     try:
         peer = find_peer(options.server) if "peer" in options.kinds else None
         for name in options.models:
@@ -268,12 +269,11 @@ def measure(options: argparse.Namespace) -> Report:
             path = peer.path if peer is not None else None
             peer_options = PeerOptions(str(model), N_AT_ONCE, _N_CTX, n_threads, server=path)
             found: dict[str, list[Found]] = {}
-            # By engines of their own: no prompt is known when it is asked with a seed.
-            for asked in questions(options.prompts):
-                ways = bench.run(asked) if set(options.kinds) & set(OWN_KINDS) else {}
-                ways |= ask_peer(peer_options, asked, options.tokens) if "peer" in options.kinds else {}
-                for kind, results in ways.items():
-                    found.setdefault(kind, []).extend(results)
+            if set(options.kinds) & set(OWN_KINDS):
+                found |= bench.run(asked)
+            # One model tells what the peer does.
+            if "peer" in options.kinds and name == options.models[0]:
+                found |= ask_peer(peer_options, asked, options.tokens)
             for kind, results in found.items():
                 report.rows.append(row_of(name, kind, results))
                 say(f"{name}: {kind}: {report.rows[-1]['same']:.3f} the same")
@@ -289,9 +289,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), help="only these")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="only these")
-    parser.add_argument(
-        "--prompts", type=int, default=200, choices=range(1, 801), metavar="N", help="each greedy and sampled"
-    )
+    parser.add_argument("--prompts", type=int, default=200, choices=range(1, 801), metavar="N", help="of all kinds")
     parser.add_argument("--tokens", type=int, default=prompts.N_TOKENS, help="most tokens of a reply")
     parser.add_argument("--layers", type=int, help="layers of the models; Ember's own if left out")
     parser.add_argument("--threads", type=int, help="threads; all physical cores if left out")

@@ -24,14 +24,13 @@ def found(mode: Mode, gap: float | None = None, **receipt: Any) -> Found:
     return Found(Question(FOX, mode), gap is None, gap, Answer(Reply((1, 2), False), Receipt(**receipt)))
 
 
-def test_every_prompt_is_asked_greedily_and_with_a_seed_of_its_own() -> None:
-    greedy, seeded = questions(20)
-    assert [one.prompt for one in greedy] == [one.prompt for one in seeded]
-    assert len({one.prompt for one in greedy}) == 20
-    assert {one.mode for one in greedy} == {GREEDY}
-    assert [one.mode.seed for one in seeded] == list(range(1, 21))
-    lengths = [len(one.prompt) for one in greedy]
-    assert min(lengths[9], lengths[19]) > 3 * sorted(lengths)[10], "some are long"
+def test_prompts_of_each_kind_are_asked_greedily_and_with_seeds() -> None:
+    asked = questions(44)
+    assert len({one.prompt for one in asked}) == 44
+    assert [one.mode.seed for one in asked[:12]] == [None] * 4 + [4, 5, 6, 7] + [None] * 4, "each kind both ways"
+    lengths = [len(one.prompt) for one in asked]
+    long = [place for place, length in enumerate(lengths) if length > 3 * sorted(lengths)[22]]
+    assert long == [10, 21, 32, 43]
 
 
 def test_a_row_tells_shares_gaps_and_that_the_way_was_gone() -> None:
@@ -85,7 +84,7 @@ def test_the_models_are_what_their_names_say(name: str) -> None:
 
 @pytest.mark.slow
 def test_each_way_is_gone_and_says_so() -> None:
-    asked = questions(10)[0]
+    asked = questions(10)
     ways = Bench(model_file("q8_0", None), 1, 24, OWN_KINDS).run(asked)
     assert list(ways) == list(OWN_KINDS)
     assert {len(results) for results in ways.values()} == {10}
@@ -132,11 +131,11 @@ def test_a_measure_that_changes_nothing_costs_nothing_much() -> None:
 
 
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]]) -> None:
-    options = ("--models", "q8_0", "--prompts", "2", "--tokens", "8", "--kinds", "again", "draft", "--cost")
+    options = ("--models", "q8_0", "--prompts", "5", "--tokens", "8", "--kinds", "again", "draft", "--cost")
     report = run_bench("same", *options, "--threads", "1")
     assert [(row["model"], row["kind"], row["texts"]) for row in report["rows"]] == [
-        ("q8_0", "again", 4),
-        ("q8_0", "draft", 4),
+        ("q8_0", "again", 5),
+        ("q8_0", "draft", 5),
     ]
     assert 0.0 <= report["summary"]["same_drafted"] <= 1.0
     assert report["summary"]["same_in_company"] is None
