@@ -11,14 +11,14 @@ from app.pairing.downloads import offers
 from models.catalog import ModelEntry
 
 
-def qwen(n_params: int = 8_000_000_000) -> ModelEntry:
+def gemma(n_params: int = 31_000_000_000) -> ModelEntry:
     """The deep model as if it were a known large one."""
     entry = find_model("deep")
     facts = entry.facts
     assert facts is not None
     weights = replace(facts.active_weights, shared=n_params)
     facts = replace(facts, n_params=n_params, n_active_params=n_params, active_weights=weights)
-    return replace(entry, title="Qwen3 8B", facts=facts)
+    return replace(entry, title="Gemma 4 31B", facts=facts)
 
 
 @pytest.fixture(autouse=True)
@@ -27,15 +27,15 @@ def _roomy(monkeypatch):
 
 
 def test_offline_the_list_of_this_project_is_offered(library):
-    found = offers(qwen())
-    assert found.offers[0].name == "Qwen/Qwen3-0.6B-GGUF:Q8_0"
-    assert "(638 MB) would draft: " in found.offers[0].sentence
+    found = offers(gemma())
+    assert found.offers[0].name == "unsloth/gemma-4-E2B-it-GGUF:Q4_K_M"
+    assert "(3.1 GB) would draft: " in found.offers[0].sentence
     assert "HF_HUB_OFFLINE" in found.notes[0]
 
 
 def test_what_memory_has_no_room_for_is_not_offered(library, monkeypatch):
     monkeypatch.setattr("app.pairing.conditions.free_memory", lambda: 200_000_000)
-    assert offers(qwen(), asks_hub=False).offers == ()
+    assert offers(gemma(), asks_hub=False).offers == ()
 
 
 def test_there_is_always_a_sentence(library):
@@ -48,6 +48,6 @@ def test_there_is_always_a_sentence(library):
 def test_bad_settings_of_the_hub_cost_a_sentence(library, monkeypatch):
     monkeypatch.delenv("HF_HUB_OFFLINE")
     monkeypatch.setenv("HF_ENDPOINT", "nowhere")
-    found = offers(qwen())
+    found = offers(gemma())
     assert found.offers
     assert "no web address" in found.notes[0]
