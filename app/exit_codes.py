@@ -18,6 +18,7 @@ class ExitCode(IntEnum):
     UNREACHABLE = 7
     TEXT_CHANGED = 8
     LINES_FAILED = 9
+    SLOWER = 10
     INTERRUPTED = 130
 
     @property
@@ -37,5 +38,6 @@ _MEANINGS = {
     ExitCode.UNREACHABLE: "no server answers at that address",
     ExitCode.TEXT_CHANGED: "drafting changed a text by more than rounding",
     ExitCode.LINES_FAILED: "some lines of the batch failed; the output says why",
+    ExitCode.SLOWER: "drafting made replies slower",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
 }

@@ -22,7 +22,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle, product
 from pathlib import Path
@@ -216,7 +216,22 @@ def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
         "adaptive_vs_best_fixed_min": min(against_best, default=None),
         "trees_vs_chains_min": round(min(trees), 4) if trees else None,
         "lookup_speedup_copy": ratio.get(("none", "copy", LOOKUP.name)),
+        "auto_vs_best_part_min": against_best_part(ratio),
     }
+
+
+def against_best_part(ratio: Mapping[tuple[str, str, str], float]) -> float | None:
+    """Return the least that both drafters together come to beside the better of them alone; None where none is known.
+
+    ``ratio`` is what a draft, a kind of prompts and a way come to beside plain decoding. Lookups alone are measured
+    once for all drafts.
+    """
+    found = []
+    for (draft, kind, way), auto in ratio.items():
+        parts = [ratio.get((draft, kind, ADAPTIVE.name)), ratio.get(("none", kind, LOOKUP.name))]
+        if way == AUTO.name and None not in parts:
+            found.append(auto / max(part for part in parts if part is not None))
+    return round(min(found), 4) if found else None
 
 
 def measure(options: argparse.Namespace) -> Report:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,10 @@ from core.sampling_params import SamplingParams
 TEMPERATURE = 0.8
 # Shorter replies are compared but say nothing of speed.
 FEWEST_TIMED = 8
+# A reply that takes fewer seconds is decoded again, a few times at most: a machine may be slow for a moment.
+_TIMED_SECONDS, _MOST_TURNS = 0.3, 7
+# Drafting must not cost time: a median below this is more than noise, over so many replies that were timed.
+LEAST_SPEEDUP, _FEWEST_JUDGED = 0.97, 8
 _WARM_UP_TOKENS = 16
 _END = -1
 
@@ -57,7 +61,7 @@ class Mode:
 class Reply:
     """What was said: ``has_ended`` where the model itself ended it.
 
-    ``rate`` is in tokens per second after the first, so prefill does not count.
+    ``rate`` is in tokens per second after the first, so prefill does not count: the median of all turns.
     """
 
     tokens: tuple[int, ...]
@@ -65,6 +69,11 @@ class Reply:
     rate: float = 0.0
     n_drafted: int = 0
     n_accepted: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """What the tokens after the first took; 0 where there are none."""
+        return (len(self.tokens) - 1) / self.rate if self.rate > 0 else 0.0
 
     @property
     def _choices(self) -> tuple[int, ...]:
@@ -170,6 +179,12 @@ class Verification:
         return statistics.median(self.speedups) if self.speedups else None
 
     @property
+    def is_slower(self) -> bool:
+        """True where drafting costs time: by the median, over enough replies to say so."""
+        median = self.median_speedup
+        return median is not None and median < LEAST_SPEEDUP and len(self.speedups) >= _FEWEST_JUDGED
+
+    @property
     def n_drafted(self) -> int:
         """Drafted tokens in all."""
         return sum(one.drafted.n_drafted for one in self.comparisons)
@@ -257,8 +272,16 @@ class Verifier:
 
     def _compare(self, place: int, prompt: Tokens, mode: Mode, n_tokens: int, is_plain_first: bool) -> Comparison:
         ways = (False, True) if is_plain_first else (True, False)
-        replies = {speculates: self._reply(prompt, mode, n_tokens, speculates) for speculates in ways}
-        plain, drafted = replies[False], replies[True]
+        turns: dict[bool, list[Reply]] = {False: [], True: []}
+        for _ in range(_MOST_TURNS):
+            for speculates in ways:
+                turns[speculates].append(self._reply(prompt, mode, n_tokens, speculates))
+            if sum(reply.seconds for reply in turns[False]) >= _TIMED_SECONDS:
+                break
+            ways = ways[::-1]
+        plain, drafted = (
+            replace(replies[0], rate=statistics.median([reply.rate for reply in replies])) for replies in turns.values()
+        )
         difference = self._judge.compare(prompt, mode, plain, drafted, self.engine.vocab.text)
         return Comparison(place, mode, plain, drafted, difference)
 

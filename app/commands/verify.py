@@ -73,7 +73,7 @@ def verify(
     Each prompt is decoded plainly and with drafts, at temperature 0 and sampled. Where the replies part, the logits
     there tell rounding (two tokens nearly as good as each other) from a wrong answer.
 
-    Ends with exit code 8 when a text changed by more than rounding.
+    Ends with exit code 8 when a text changed by more than rounding, and with 10 when drafting made replies slower.
     """
     # Before llama.cpp is loaded: what the engine process uses.
     os.environ.update({name: value for name, value in WAITING.items() if name not in os.environ})
@@ -116,6 +116,8 @@ def verify(
         report.show()
     if verification.n_wrong:
         raise typer.Exit(ExitCode.TEXT_CHANGED)
+    if report.is_slower:
+        raise typer.Exit(ExitCode.SLOWER)
 
 
 def _tokenized(engine: Engine, prompts: tuple[Prompt, ...], texts: list[str]) -> list[Tokens]:

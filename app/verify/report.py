@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.conditions import machine, versions
 from core.near_tie import FAR, NEAR_TIE
-from core.verification import TEMPERATURE, Candidate, Comparison, Difference, Verification
+from core.verification import LEAST_SPEEDUP, TEMPERATURE, Candidate, Comparison, Difference, Verification
 from models.shown import one_line
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 _SUMMARY_CHARS = 60
 _PLAIN_WIDTH = 130
+_LOSES = (
+    f"Drafting COSTS time here: the median is below {LEAST_SPEEDUP}. Where other programs use the machine, verify "
+    "again without them; `./slipstream serve --no-draft` uses no draft model."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ class VerifyReport:
     def _summary(self) -> dict[str, Any]:
         found = self.found
         return {
-            "ok": not found.n_wrong,
+            "ok": not found.n_wrong and not self.is_slower,
             "verdict": self.verdict,
             "identical_greedy": _rounded(found.identical_share("greedy")),
             "identical_sampled": _rounded(found.identical_share("sampled")),
@@ -119,11 +123,18 @@ class VerifyReport:
         """What came out, in a sentence."""
         found = self.found
         if not found.n_drafted and not found.differences:
-            return (
+            sentences = (
                 f"Nothing was drafted: plain decoding is faster here, so all {len(found.comparisons)} pairs of replies "
                 "were decoded plainly and this verifies nothing. --depth 4 drafts always."
             )
-        return f"{_what_changed(found)} {_what_it_gained(found)}"
+            return f"{sentences} {_LOSES}" if self.is_slower else sentences
+        sentences = f"{_what_changed(found)} {_what_it_gained(found)}"
+        return f"{sentences} {_LOSES}" if self.is_slower else sentences
+
+    @property
+    def is_slower(self) -> bool:
+        """True where drafting cost time although each step decides whether it pays."""
+        return self.depth is None and self.found.is_slower
 
     def table(self) -> RenderableType:
         """Return a row for each prompt and mode."""

@@ -21,6 +21,7 @@ from app.verify import prompt_file
 from app.verify.prompt_file import BUILT_IN, BadPromptFile, read_prompts
 from core.committer import Committer
 from core.errors import BadOption
+from core.verification import Verification
 from tests.support import gguf_factory, recurrent_factory
 from tests.support.engines import EMBER, EMBER_DRAFT, chat
 
@@ -130,6 +131,19 @@ def test_where_nothing_is_drafted_nothing_is_claimed(verify: Verify, tmp_path: P
     code, out, _ = verify("--lookup-only", "--prompts", str(path), "--max-tokens", "3")
     assert code == ExitCode.OK
     assert "verifies nothing" in out
+
+
+def test_drafting_that_costs_time_fails_with_a_sentence(
+    verify: Verify, prompts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Verification, "is_slower", True)
+    words = ("--prompts", str(prompts), "--max-tokens", "10", "--seeds", "0")
+    code, out, _ = verify("--lookup-only", *words)
+    assert code == ExitCode.SLOWER
+    assert "Drafting COSTS time here" in out
+    code, out, _ = verify(*words, "--depth", "3", "--json")
+    assert code == ExitCode.OK, "always so many tokens, whether that pays or not"
+    assert json.loads(out)["summary"]["ok"]
 
 
 def test_a_changed_text_has_an_exit_code_of_its_own(

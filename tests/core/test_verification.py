@@ -66,6 +66,20 @@ def test_the_first_difference(plain: Reply, drafted: Reply, position: int | None
     assert drafted.first_difference(plain) == position
 
 
+@pytest.mark.parametrize(
+    ("speedups", "is_slower"),
+    [([0.96] * 8, True), ([0.96] * 7, False), ([0.5] * 3 + [0.98] * 5, False), ([0.9] * 5 + [2.0] * 4, True)],
+)
+def test_drafting_that_costs_time_is_called_slower_where_enough_was_timed(
+    speedups: list[float], is_slower: bool
+) -> None:
+    def compared(speedup: float) -> Comparison:
+        plain, drafted = (reply(*range(10), rate=rate) for rate in (100.0, 100.0 * speedup))
+        return Comparison(0, GREEDY, plain, drafted, None)
+
+    assert Verification(tuple(map(compared, speedups))).is_slower is is_slower
+
+
 def judge(logits: dict[int, float], seen: list[list[int]] | None = None) -> Judge:
     def next_logits(tokens: Tokens) -> Any:
         if seen is not None:
@@ -205,6 +219,7 @@ def test_a_prompt_is_as_new_in_each_mode_as_in_the_first() -> None:
             again.drafted.n_drafted,
             again.drafted.n_accepted,
         )
+        engine.forget_texts()
         _, cold, _ = complete(engine, max_tokens=60, sampling=sampling)
         _, warm, _ = complete(engine, max_tokens=60, sampling=sampling)
         assert warm.receipt.n_accepted > cold.receipt.n_accepted, "without forgetting, a repeat is drafted from memory"
