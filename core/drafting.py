@@ -49,6 +49,8 @@ class Drafting:
         if not speculating:
             return {}, 0.0
         began = self._clock()
+        if not self.speculator.rouse(speculating):
+            return {}, self._clock() - began
         kv = sum([sequence.n_past + 1 for sequence in decoding])
         roster = self._roster
         room = self._most_rows - len(roster.running)

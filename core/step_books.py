@@ -65,7 +65,7 @@ class StepBooks:
             rows, kv = reading.n_rows, reading.kv
             self.observe(rows, kv, reading.decode)
             if speculator is not None and effort is not None and not reading.n_prefill:
-                speculator.step_done(reading.n_sequences, gain.n_sampled, reading.plain, reading.decode, effort)
+                speculator.step_done(reading.n_sequences, reading.plain, reading.decode, effort)
             self._meter.record(reading, began, ended, gain.n_sampled, gain.n_drafted, gain.n_accepted)
             if n_idle:
                 rent += self._cost.idle_time(rows, n_idle)

@@ -47,7 +47,7 @@ PURE = ("planner", "slots", "sequence", "text_stream", "sampling_params", "reque
 PURE += ("account", "meter", "snapshot", "near_tie", "slot_search", "slot_contents", "cost_model", "rollback", "roster")
 PURE += tuple(
     f"speculative/{name}"
-    for name in ("acceptance", "contest", "depth", "fixed_depth", "growth", "lookup", "prices", "probes", "purse")
+    for name in ("acceptance", "contest", "depth", "fixed_depth", "growth", "lookup", "prices", "probes", "ledger")
 )
 PURE += tuple(f"speculative/{name}" for name in ("record", "records", "selection", "tree"))
 

@@ -52,11 +52,11 @@ class Contest:
         self._width = width
 
     def find(self, decoding: list[Sequence], room: int) -> list[Chain]:
-        """Return chains of what was looked up or must come, whichever promises more."""
+        """Return chains of what was looked up (but for those at rest) or must come, whichever promises more."""
         found: dict[str, Chain] = {}
         lookup, records = self._lookup, self._records
         if lookup is not None:
-            chains = [records.chain(sequence, lookup) for sequence in decoding]
+            chains = [records.chain(sequence, lookup) for sequence in records.looking(decoding)]
             self._growth.look_up(lookup, chains, room)
             found = {chain.sequence.id: chain for chain in chains if chain.tokens}
         for sequence in decoding:
@@ -77,8 +77,8 @@ class Contest:
         rivals = {chain.sequence.id: chain for chain in found}
         chosen: dict[str, list[Chain]] = {}
         for sequence in awake:
-            chain, promise = self._most_promising(sequence, prices)
             rival = rivals.get(sequence.id)
+            chain, promise = self._most_promising(sequence, prices, is_beside=rival is not None)
             if promise > (self._worth(rival, prices) if rival is not None else 0.0):
                 chosen.setdefault(chain.drafter.name, []).append(chain)
         for drafter in self._paid:
@@ -101,7 +101,9 @@ class Contest:
             if not chains:
                 continue
             if width > 1 and drafter is self._forker:
-                trees = [self._records.tree(chain.sequence, self._forker) for chain in chains]
+                trees = [
+                    self._records.tree(chain.sequence, self._forker, is_beside=chain.is_beside) for chain in chains
+                ]
                 growth.grow_trees(trees, prices.beside(n_taken), width)
                 chains = [*trees]
             else:
@@ -111,23 +113,23 @@ class Contest:
         replaced = {chain.sequence.id for chain in drafted}
         return [chain for chain in found if chain.sequence.id not in replaced] + drafted
 
-    def _most_promising(self, sequence: Sequence, prices: Prices) -> tuple[Chain, float]:
-        """Return an empty chain of the paid drafter that promises most on a sequence, and what it promises."""
+    def _most_promising(self, sequence: Sequence, prices: Prices, *, is_beside: bool) -> tuple[Chain, float]:
+        """Return an empty chain of the paid drafter that promises most on a sequence, and what it promises.
+
+        What it brings where a lookup has found something (``is_beside``) is known for itself.
+        """
         record = self._records.by_id[sequence.id]
         best: tuple[Chain, float] | None = None
         for drafter in self._paid:
-            chain = self._records.chain(sequence, drafter)
+            chain = self._records.chain(sequence, drafter, is_beside=is_beside)
             promise = self._growth.promise(drafter, chain, prices) if self._records.may_ask(drafter, sequence) else 0.0
-            trial = record.trials[drafter.name]
-            if trial.is_new:
-                self._probes.judge(trial, drafter.name, promise)
             if best is None or promise > best[1]:
                 best = chain, promise
         assert best is not None
         if best[1] > 0.0:
-            record.wake()
+            record.thoughts.wake()
         else:
-            record.tire()
+            record.thoughts.tire(self._records.longest_thought)
         return best
 
     def _worth(self, chain: Chain, prices: Prices) -> float:

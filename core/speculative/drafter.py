@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from core.draft import PENDING, Draft
 from core.planner import Plan
 from core.sequence import Sequence
-from core.speculative.acceptance import AcceptanceTable, SequenceAcceptance
+from core.speculative.acceptance import HIGHEST, LOWEST, AcceptanceTable, SequenceAcceptance
 
 
 class Guess(NamedTuple):
@@ -108,6 +108,7 @@ class Chain:
 
     ``probability`` is the chance that all of them are accepted, by the tables; ``reach`` holds that chance after each.
     ``next`` is the first token that was proposed but is not verified: whether it was right will be known all the same.
+    Tokens must be worth ``caution`` times their price. ``is_beside`` where a lookup has found something too.
     """
 
     sequence: Sequence
@@ -119,11 +120,20 @@ class Chain:
     reach: list[float] = field(default_factory=list)
     is_done: bool = False
     next: Guess | None = None
+    caution: float = 1.0
+    is_beside: bool = False
 
     @property
     def probability(self) -> float:
         """Chance that every token so far is accepted."""
         return self.reach[-1] if self.reach else 1.0
+
+    @property
+    def next_rate(self) -> float:
+        """Acceptance to expect of the next token before it is drafted."""
+        if not self.is_beside:
+            return self.acceptance.mean
+        return min(max(self.acceptance.mean + self.acceptance.lift, LOWEST), HIGHEST)
 
     @property
     def position(self) -> int:
@@ -157,7 +167,7 @@ class Chain:
         for depth in range(min(len(choices), len(self.tokens))):
             was_accepted = depth < n_accepted
             self.drafter.table.learn(self.evidence[depth], was_accepted)
-            self.acceptance.learn(self.evidence[depth], self.rates[depth], was_accepted)
+            self.acceptance.learn(self.evidence[depth], self.rates[depth], was_accepted, is_beside=self.is_beside)
 
     def add(self, guess: Guess) -> None:
         """Lengthen the chain by a token."""

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Series
 from typing import NamedTuple
 
+from core.speculative.growth import Risk
 from core.speculative.record import Record
 
 
-class Effort(NamedTuple):
-    """Seconds beside a step's decode, and the tokens that each sequence got from it.
+class Came(NamedTuple):
+    """A text got ``n_new`` tokens from a step with ``n_rows`` drafted ones; ``drafter`` drafted last for it."""
 
-    Of the ``seconds``, those ``at_risk`` would not have been spent without drafts; to decide takes the others anyway.
+    record: Record
+    n_new: int
+    drafter: str
+    n_rows: int
+
+
+class Effort(NamedTuple):
+    """Seconds beside a step's decode, and what each sequence got from it.
+
+    Of the ``seconds``, the ``risks`` and what trees and the way back from drafts took (``shared``) would not have been
+    spent without drafts; to decide takes the others anyway.
     """
 
     seconds: float
-    at_risk: float
-    yields: list[tuple[Record, int]]
+    shared: float
+    risks: Series[Risk]
+    came: Series[Came]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
+from typing import NamedTuple
 
 from core.draft import PENDING
 from core.options import MAX_DRAFT_DEPTH
@@ -13,6 +14,7 @@ from core.speculative.acceptance import SequenceAcceptance
 from core.speculative.depth import Candidate, Outlook, another_round, charged, informed_round
 from core.speculative.drafter import Chain, Drafter, DraftFailed, PaidDrafter
 from core.speculative.prices import Prices
+from core.speculative.record import Record
 from core.speculative.records import Records
 from core.speculative.tree import Forker, Tip, Tree
 
@@ -24,11 +26,19 @@ _TOKENS_PER_STEP = 3.0
 _MOST_SIDE_TIPS = 8
 
 
+class Risk(NamedTuple):
+    """Seconds that a drafter took for a text, which would not have been spent without drafts."""
+
+    record: Record
+    drafter: str
+    seconds: float
+
+
 class Growth:
     """Asks drafters for tokens and puts them behind drafts.
 
-    ``seconds_at_risk`` is what paid drafters took since it was last set to 0. ``reading_seconds`` is what the step
-    leaves for reading texts that they are far behind in.
+    ``seconds_at_risk`` is what paid drafters took since it was last set to 0, and ``risks`` who took it for whom.
+    ``reading_seconds`` is what the step leaves for reading texts that they are far behind in.
     """
 
     def __init__(
@@ -49,6 +59,7 @@ class Growth:
         ``records`` are told where a drafter fails.
         """
         self.seconds_at_risk = self.reading_seconds = 0.0
+        self.risks: list[Risk] = []
         self.clock = clock
         self._n_ctx = n_ctx
         self._most = most
@@ -83,7 +94,7 @@ class Growth:
 
     def promise(self, drafter: PaidDrafter, chain: Chain, prices: Prices) -> float:
         """Return what a drafter can be expected to be worth on a sequence, in tokens."""
-        candidates = [Candidate(1.0, chain.acceptance.mean, self._loss(chain, prices.rate))]
+        candidates = [self._candidate(chain, prices.rate)]
         prices = prices._replace(room=MAX_DRAFT_DEPTH)
         return self._outlook(drafter, candidates, [chain.acceptance], prices, [chain.sequence]).worth
 
@@ -107,28 +118,33 @@ class Growth:
             return late[0] + drafter.start_seconds(sum([sequence is not None for sequence in fresh[:n_chains]]))
 
         outlook = another_round(candidates, prices, drafter.round_seconds, first)
-        if outlook.n_chains or not candidates or any(candidate.reach < 1.0 for candidate in candidates):
+        if outlook.n_chains or not candidates or None in fresh:
             return outlook
         spreads = [known.spread(drafter.table) for known in acceptances]
         return informed_round(candidates, spreads, prices, drafter.round_seconds, first)
 
     def gains(self, chain: Chain, rate: float) -> list[float]:
         """Return what verifying each token of a chain promises, in tokens."""
-        checkpoints, n_replay = self._checkpoints, chain.sequence.n_replay
+        checkpoints, n_replay, caution = self._checkpoints, chain.sequence.n_replay, chain.caution
+        reach = chain.reach if caution == 1.0 else [chance / caution for chance in chain.reach]
         if checkpoints is None:
-            return chain.reach
+            return reach
         first = 0.0 if n_replay else rate * checkpoints.mark_seconds
-        return charged(chain.reach, first, lambda depth: rate * checkpoints.loss(n_replay + depth))
+        return charged(reach, first, lambda depth: rate * checkpoints.loss(n_replay + depth))
+
+    def _candidate(self, chain: Chain, rate: float) -> Candidate:
+        """Return a chain's next token as what could be drafted."""
+        return Candidate(chain.probability / chain.caution, chain.next_rate, self._loss(chain, rate))
 
     def grow_chains(self, drafter: PaidDrafter, chains: list[Chain], prices: Prices) -> None:
         """Let chains grow where it promises most, by as many tokens in each round as pay."""
         for _ in range(MAX_DRAFT_DEPTH):
             live = [chain for chain in chains if not chain.is_done and len(chain.tokens) < self.limit(chain)]
-            live.sort(key=lambda chain: -chain.probability * chain.acceptance.mean)
+            live.sort(key=lambda chain: -chain.probability * chain.next_rate)
             n_drafted = sum(len(chain.tokens) for chain in chains)
             outlook = self._outlook(
                 drafter,
-                [Candidate(chain.probability, chain.acceptance.mean, self._loss(chain, prices.rate)) for chain in live],
+                [self._candidate(chain, prices.rate) for chain in live],
                 [chain.acceptance for chain in live],
                 prices.beside(n_drafted),
                 [None if chain.tokens else chain.sequence for chain in live],
@@ -144,12 +160,12 @@ class Growth:
         assert forker is not None
         for _ in range(MAX_DRAFT_DEPTH):
             tips = [Tip(tree, node) for tree in trees for node in self._open_tips(tree)]
-            tips.sort(key=lambda tip: -tip.chain.reach_of(tip.node) * tip.chain.acceptance.mean)
+            tips.sort(key=lambda tip: -tip.chain.reach_of(tip.node) * tip.chain.next_rate)
             del tips[len(trees) + _MOST_SIDE_TIPS :]
             n_drafted = sum(tree.n_places for tree in trees)
             outlook = self._outlook(
                 forker,
-                [Candidate(tree.reach_of(node), tree.acceptance.mean) for tree, node in tips],
+                [Candidate(tree.reach_of(node) / tree.caution, tree.next_rate) for tree, node in tips],
                 [tree.acceptance for tree, _ in tips],
                 prices.beside(n_drafted),
                 [tree.sequence if node == PENDING else None for tree, node in tips],
@@ -183,42 +199,46 @@ class Growth:
 
     # -- at risk ------------------------------------------------------------------------------------------------
 
-    def at_risk(self, drafter: Drafter, sequences: list[Sequence], work: Callable[[], None]) -> Collection[str]:
+    def at_risk(
+        self, drafter: Drafter, sequences: list[Sequence], work: Callable[[], None], *, pays_later: bool = False
+    ) -> Collection[str]:
         """Book the seconds of what a drafter does for ``sequences``, and return the ids of those that it fails for.
 
-        Those it leaves alone for a while.
+        Those it leaves alone for a while. What ``pays_later`` is booked as the reply comes.
         """
         began = self.clock()
+        failed: dict[str, Sequence] = {}
         try:
             work()
         except DraftFailed as failure:
             failed = {sequence.id: sequence for sequence in failure.sequences or sequences}
             for sequence in failed.values():
                 self._records.fail(sequence, drafter)
-            return failed.keys()
-        finally:
-            self.seconds_at_risk += self.clock() - began
-        return ()
+        seconds = self.clock() - began
+        self.seconds_at_risk += seconds
+        for sequence in sequences:
+            record, part = self._records.by_id[sequence.id], seconds / len(sequences)
+            if pays_later and not failed:
+                record.debts[drafter.name] = record.debts.get(drafter.name, 0.0) + part
+            else:
+                self.risks.append(Risk(record, drafter.name, part))
+        return failed.keys()
 
-    def catch_up(self, drafter: PaidDrafter, sequence: Sequence) -> bool:
+    def catch_up(self, drafter: PaidDrafter, sequence: Sequence, *, pays_later: bool = False) -> bool:
         """Let a drafter read on in a text, in the time that the step leaves; return whether it can draft."""
-        can_draft = False
+        can_draft, before = False, self.seconds_at_risk
 
         def work() -> None:
             nonlocal can_draft
             can_draft = drafter.catch_up(sequence, self.reading_seconds)
 
-        before = self.seconds_at_risk
-        self.at_risk(drafter, [sequence], work)
+        self.at_risk(drafter, [sequence], work, pays_later=pays_later)
         self.reading_seconds -= self.seconds_at_risk - before
         return can_draft
 
     def _has_caught_up(self, drafter: PaidDrafter, chain: Chain) -> bool:
-        """As ``catch_up``, for a draft: what that took is booked as the reply comes. One that must wait has stopped."""
-        before = self.seconds_at_risk
-        can_draft = self.catch_up(drafter, chain.sequence)
-        self._records.by_id[chain.sequence.id].debt += self.seconds_at_risk - before
-        self.seconds_at_risk = before
+        """As ``catch_up``, for a draft: one that must wait has stopped."""
+        can_draft = self.catch_up(drafter, chain.sequence, pays_later=True)
         if not can_draft:
             chain.stop(None)
         return can_draft
@@ -226,10 +246,10 @@ class Growth:
     def pay(self, sequence: Sequence, n_new: int) -> None:
         """Book what ``n_new`` tokens of a reply owe for having been caught up with."""
         record = self._records.by_id[sequence.id]
-        if record.debt:
-            paid = record.debt * min(1.0, n_new / max(self._n_to_come(sequence), 1.0))
-            record.debt -= paid
-            self.seconds_at_risk += paid
+        for name, debt in record.debts.items():
+            paid = debt * min(1.0, n_new / max(self._n_to_come(sequence), 1.0))
+            record.debts[name] -= paid
+            self.risks.append(Risk(record, name, paid))
 
     def _works(self, drafter: Drafter, chains: list[Chain], work: Callable[[], None]) -> bool:
         """Let a drafter work; False where it failed: chains that it failed for stop, the others are as they were."""

@@ -69,22 +69,19 @@ def _windows(tokens: list[int], size: int) -> Iterable[tuple[int, ...]]:
 
 
 class _Track:
-    """A sequence's index and the lookup that its present chain follows.
-
-    ``is_behind`` while a part of the text is not indexed yet.
-    """
+    """A sequence's index and the lookup that its present chain follows."""
 
     def __init__(self) -> None:
         self.index = NgramIndex([])
-        self.is_behind = True
         self.place = 0
         self.match = 0
 
-    def read_on(self, sequence: Sequence) -> None:
-        """Index the next piece of the text."""
-        n_read = len(self.index.tokens)
-        self.index.extend(sequence.tokens.view[n_read : n_read + _PIECE].tolist())
-        self.is_behind = len(self.index.tokens) < len(sequence.tokens)
+    def read_on(self, sequence: Sequence) -> bool:
+        """Index the next piece of what is not indexed yet of a text; return whether that is all."""
+        n_read, n_tokens = len(self.index.tokens), sequence.tokens.size
+        if n_read < n_tokens:
+            self.index.extend(sequence.tokens.view[n_read : n_read + _PIECE].tolist())
+        return n_read + _PIECE >= n_tokens
 
 
 class Lookup:
@@ -112,14 +109,22 @@ class Lookup:
         """Forget what finished texts taught for others."""
         self._shared.clear()
 
+    def finds(self, sequence: Sequence) -> bool:
+        """Return whether there is anything to propose for a sequence."""
+        track = self._tracks.get(sequence.id)
+        return track is not None and track.read_on(sequence) and self._first(track) is not None
+
     def extend(self, chains: list[Chain]) -> list[Guess | None]:
         """Return what followed before."""
         return [self._next(chain) for chain in chains]
 
     def advance(self, sequence: Sequence, tokens: list[int], n_drafted_here: int) -> None:
-        """Take in new tokens of a sequence; the first ``n_drafted_here`` were this drafter's own and are judged."""
+        """Take in new tokens of a sequence; the first ``n_drafted_here`` were this drafter's own and are judged.
+
+        Where others before them are not indexed yet, they are with those.
+        """
         track = self._tracks.get(sequence.id)
-        if track is None or track.is_behind:
+        if track is None or len(track.index.tokens) + len(tokens) < sequence.tokens.size:
             return
         for index, token in enumerate(tokens):
             if index >= n_drafted_here:
@@ -138,9 +143,7 @@ class Lookup:
         if track is None:
             return None
         if not chain.tokens:
-            if track.is_behind:
-                track.read_on(chain.sequence)
-            return self._first(track) if not track.is_behind else None
+            return self._first(track) if track.read_on(chain.sequence) else None
         if track.match:
             track.place += 1
             track.match += 1

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from core.speculative.acceptance import SequenceAcceptance
-from core.speculative.purse import HICCUP
+from core.speculative.ledger import HICCUP, Ledger
 
 FIRST_PROBE = 8
-# Where drafting promises nothing, it is thought about anew only every so many steps.
-_LONGEST_REST = 8
 # Where a drafter has failed, it is asked again after so many tokens, twice as many each time.
 _FIRST_PAUSE, _LONGEST_PAUSE = 8, 512
 _SIBLING_MEAN = 0.1
@@ -26,7 +24,6 @@ class Trial:
 
     tried_at: int = 0
     interval: int = FIRST_PROBE
-    is_new: bool = False
     resumes_at: int = 0
     _pause: int = 0
 
@@ -35,7 +32,23 @@ class Trial:
         self._pause = min(2 * self._pause or _FIRST_PAUSE, _LONGEST_PAUSE)
         # By then it may draft where that promises something. To learn whether it does has time.
         self.resumes_at = self.tried_at = n_verified + self._pause
-        self.is_new = False
+
+
+@dataclass(slots=True)
+class Rest:
+    """How long something is not thought about that has come to nothing: for ever more steps, up to a limit."""
+
+    n_left: int = 0
+    length: int = 0
+
+    def tire(self, longest: int) -> None:
+        """It came to nothing: look again a little later, each time later still, after ``longest`` steps at most."""
+        self.length = min(2 * self.length + 1, longest)
+        self.n_left = self.length
+
+    def wake(self) -> None:
+        """It came to something: look in each step."""
+        self.n_left = self.length = 0
 
 
 @dataclass(slots=True)
@@ -43,20 +56,30 @@ class Record:
     """What speculation knows of one sequence; acceptance and trials are by drafter.
 
     ``speedup`` is how many times as fast as plain decoding its text has come lately: where a story comes three times as
-    fast, time is worth three times as much as in code of which little can be guessed. ``debt`` are the seconds in which
-    drafters have read the text, as far as they are not booked yet: they pay over the whole reply.
+    fast, time is worth three times as much as in code of which little can be guessed. ``debts`` are the seconds in
+    which drafters have read the text, as far as they are not booked yet: they pay over the whole reply. ``looks`` is
+    the rest of what costs next to nothing, ``thoughts`` that of paid drafters; in the last ``n_rested`` steps nobody
+    was asked. ``drafted_by`` names who drafted last.
     """
 
     acceptance: dict[str, SequenceAcceptance]
     trials: dict[str, Trial]
+    ledger: Ledger
+    thoughts: Rest
+    looks: Rest = field(default_factory=Rest)
     siblings: SequenceAcceptance = field(default_factory=lambda: SequenceAcceptance(_SIBLING_MEAN))
     speedup: float = 1.0
     n_verified: int = 0
-    debt: float = 0.0
-    rest: int = 0
-    rest_length: int = 0
+    drafted_by: str = ""
+    n_rested: int = 0
+    debts: dict[str, float] = field(default_factory=dict)
     _plain: float = 0.0
     _spent: float = 0.0
+
+    @property
+    def rests(self) -> bool:
+        """True where nobody is to be asked what to draft in the next step."""
+        return self.looks.n_left > 0 < self.thoughts.n_left
 
     def came(self, n_new: int, plain_step: float, spent: float) -> None:
         """A step of ``spent`` seconds brought this text ``n_new`` tokens, each of which is a plain step otherwise."""
@@ -67,16 +90,3 @@ class Record:
         self._plain = self._plain * _FADE + plain_step * n_new
         self._spent = self._spent * _FADE + spent
         self.speedup = max(1.0, self._plain / self._spent)
-
-    def tire(self) -> None:
-        """Nothing is promised here: look again a little later, each time later still."""
-        self.rest_length = min(2 * self.rest_length + 1, _LONGEST_REST)
-        self.rest = self.rest_length
-
-    def look_again(self) -> None:
-        """Something new is known: look at it in the next step."""
-        self.rest = 0
-
-    def wake(self) -> None:
-        """Something is promised here: look in each step."""
-        self.rest = self.rest_length = 0

@@ -8,33 +8,50 @@ from collections.abc import Sequence as Series
 from core.sequence import Sequence
 from core.speculative.acceptance import SequenceAcceptance
 from core.speculative.drafter import Chain, Drafter, PaidDrafter
-from core.speculative.record import Record, Trial
+from core.speculative.ledger import Ledger
+from core.speculative.record import Record, Rest, Trial
 from core.speculative.tree import Forker, Tree
 
 _START_MEAN = 0.6
 # How much the speed that one text came at says about the next.
 _MOST_SPEEDUP_WEIGHT = 0.3
+# So many seconds of decoding the ledger of all texts remembers.
+_MEMORY = 20.0
+# Of what a drafter may lose on all texts before it has won anything, it may lose such a part on one.
+_OF_ONE_TEXT = 0.5
+# Where paid drafting promises nothing, it is thought about anew every so many steps, or later where steps are short.
+SHORT_REST = 8
 
 
 class Records:
     """A record for each sequence, ``by_id`` of its request; it begins with what those before it have shown."""
 
-    def __init__(self, drafters: Series[Drafter], paid: Series[PaidDrafter]) -> None:
-        """Know how often ``drafters`` are right, and when those that are ``paid`` were tried."""
+    def __init__(self, drafters: Series[Drafter], paid: Series[PaidDrafter], credit: float) -> None:
+        """Know how often ``drafters`` are right, and when those that are ``paid`` were tried.
+
+        Each may lose ``credit`` seconds before it has won anything.
+        """
         self.by_id: dict[str, Record] = {}
+        self.ledger = Ledger(credit, _MEMORY)
+        self.longest_thought = SHORT_REST
         self._drafters = tuple(drafters)
         self._paid = tuple(paid)
         self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
         # Of texts before.
+        self._lifts = dict.fromkeys(self._means, 0.0)
         self._speedup = 1.0
         self._rest_length = 0
 
     def admit(self, sequence: Sequence) -> None:
         """Begin a record."""
-        acceptance = {name: SequenceAcceptance(mean) for name, mean in self._means.items()}
+        acceptance = {name: SequenceAcceptance(mean, self._lifts[name]) for name, mean in self._means.items()}
         trials = {drafter.name: Trial() for drafter in self._paid}
         self.by_id[sequence.id] = Record(
-            acceptance, trials, speedup=math.sqrt(self._speedup), rest_length=self._rest_length
+            acceptance,
+            trials,
+            Ledger(_OF_ONE_TEXT * self.ledger.credit),
+            Rest(length=self._rest_length),
+            speedup=math.sqrt(self._speedup),
         )
 
     def forget(self, sequence: Sequence) -> None:
@@ -42,21 +59,32 @@ class Records:
         record = self.by_id.pop(sequence.id)
         weight = min(_MOST_SPEEDUP_WEIGHT, record.n_verified / 100.0)
         self._speedup += weight * (record.speedup - self._speedup)
-        self._rest_length = record.rest_length
+        self._rest_length = record.thoughts.length
         for name, seen in record.acceptance.items():
-            if seen.n_seen:
-                weight = min(0.5, seen.n_seen / 100.0)
-                self._means[name] += weight * (seen.mean - self._means[name])
+            if n_apart := seen.n_seen - seen.n_beside:
+                self._means[name] += min(0.5, n_apart / 100.0) * (seen.mean - self._means[name])
+            self._lifts[name] += min(0.5, seen.n_beside / 100.0) * (seen.lift - self._lifts[name])
 
-    def awake(self, sequences: list[Sequence]) -> list[Sequence]:
-        """Return those for whom to think about paid drafting in this step; the others rest."""
-        awake = []
+    def rouse(self, sequences: list[Sequence]) -> bool:
+        """A step begins: return whether there is one for whom to think about paid drafting; the others rest."""
+        is_awake = False
         for sequence in sequences:
             record = self.by_id[sequence.id]
-            record.rest -= record.rest > 0
-            if not record.rest:
-                awake.append(sequence)
-        return awake
+            looks, thoughts = record.looks, record.thoughts
+            if looks.n_left:
+                looks.n_left -= 1
+            if thoughts.n_left:
+                thoughts.n_left -= 1
+            is_awake = is_awake or not thoughts.n_left
+        return is_awake and bool(self._paid)
+
+    def looking(self, sequences: list[Sequence]) -> list[Sequence]:
+        """Return those for whom to look for what costs next to nothing."""
+        return [sequence for sequence in sequences if not self.by_id[sequence.id].looks.n_left]
+
+    def awake(self, sequences: list[Sequence]) -> list[Sequence]:
+        """Return those for whom to think about paid drafting."""
+        return [sequence for sequence in sequences if not self.by_id[sequence.id].thoughts.n_left]
 
     def fail(self, sequence: Sequence, drafter: Drafter) -> None:
         """A drafter could not do its work for a sequence."""
@@ -69,14 +97,37 @@ class Records:
         trial = record.trials.get(drafter.name)
         return trial is None or record.n_verified >= trial.resumes_at
 
-    def chain(self, sequence: Sequence, drafter: Drafter) -> Chain:
-        """Return an empty chain."""
-        return Chain(sequence, drafter, self.by_id[sequence.id].acceptance[drafter.name])
-
-    def tree(self, sequence: Sequence, forker: Forker) -> Tree:
-        """Return an empty tree."""
+    def chain(self, sequence: Sequence, drafter: Drafter, *, is_beside: bool = False) -> Chain:
+        """Return an empty chain; ``is_beside`` where a lookup has found something."""
         record = self.by_id[sequence.id]
-        return Tree(sequence, forker, record.acceptance[forker.name], siblings=record.siblings)
+        caution = self._caution(record, drafter)
+        return Chain(sequence, drafter, record.acceptance[drafter.name], caution=caution, is_beside=is_beside)
+
+    def tree(self, sequence: Sequence, forker: Forker, *, is_beside: bool = False) -> Tree:
+        """Return an empty tree; ``is_beside`` where a lookup has found something."""
+        record = self.by_id[sequence.id]
+        return Tree(
+            sequence,
+            forker,
+            record.acceptance[forker.name],
+            caution=self._caution(record, forker),
+            is_beside=is_beside,
+            siblings=record.siblings,
+        )
+
+    def _caution(self, record: Record, drafter: Drafter) -> float:
+        """Return how many times its price a draft must be worth: by what was lost on this text, and on all."""
+        return max(self.ledger.caution(drafter.name), record.ledger.caution(drafter.name))
+
+    def may_risk(self, drafter: Drafter, sequence: Sequence, seconds: float) -> bool:
+        """Return whether a drafter may spend ``seconds`` on a text without knowing what comes of it."""
+        of_text = self.by_id[sequence.id].ledger
+        return of_text.may_risk(drafter.name, seconds) and self.ledger.may_risk(drafter.name, seconds)
+
+    def book(self, record: Record, drafter: str, seconds: float) -> None:
+        """Book what a drafter has won on a text, or lost."""
+        record.ledger.book(drafter, seconds)
+        self.ledger.book(drafter, seconds)
 
     def collect_observations(self) -> None:
         """Learn what drafters have seen in passing."""
@@ -86,4 +137,6 @@ class Records:
                 rate = drafter.table.rate(evidence)
                 drafter.table.learn(evidence, was_right)
                 if record is not None:
-                    record.acceptance[drafter.name].learn(evidence, rate, was_right)
+                    # What was looked up is what a paid drafter has not drafted itself and reads later.
+                    is_beside = drafter in self._paid and record.drafted_by not in ("", drafter.name)
+                    record.acceptance[drafter.name].learn(evidence, rate, was_right, is_beside=is_beside)

@@ -22,7 +22,7 @@ def keep_what_pays(
     """
     tokens = sorted(
         (
-            (reach, -node, chain, gain)
+            (reach / chain.caution, -node, chain, gain)
             for chain in chains
             for node, (reach, gain) in enumerate(zip(chain.reach, gains_of(chain), strict=True))
         ),
@@ -30,7 +30,7 @@ def keep_what_pays(
     )[: max(prices.room, 0)]
     if not has_forked:
         count = best_cut([gain for _, _, _, gain in tokens], prices)
-        count = prices.bearable(count, (Hope(chain.sequence.id, reach) for reach, _, chain, _ in tokens))
+        count = prices.bearable(count, (Hope(chain.sequence.id, chain.reach[-node]) for _, node, chain, _ in tokens))
         sizes: dict[int, int] = {}
         for _, _, chain, _ in tokens[:count]:
             sizes[id(chain)] = sizes.get(id(chain), 0) + 1
@@ -79,7 +79,7 @@ def branching(nodes: list[tuple[Chain, int]], n_branches: int, price: float) -> 
     possible = []
     for chain, node in nodes:
         parent = id(chain), chain.parents[node] if isinstance(chain, Tree) else node - 1
-        reach, forks = chain.reach[node], parent in grown
+        reach, forks = chain.reach[node] / chain.caution, parent in grown
         if parent not in placed or (forks and (not left or reach <= price)):
             continue
         left -= forks

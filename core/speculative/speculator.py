@@ -15,17 +15,17 @@ from core.speculative.contest import Contest
 from core.speculative.draft_model import DraftModel
 from core.speculative.draft_stats import DraftStats
 from core.speculative.drafter import Chain, Drafter, PaidDrafter, Watcher
-from core.speculative.effort import Effort
+from core.speculative.effort import Came, Effort
 from core.speculative.fixed_depth import FixedDepth
 from core.speculative.forced import Forced
 from core.speculative.growth import Growth
+from core.speculative.ledger import HICCUP
 from core.speculative.lookup import Lookup
 from core.speculative.patience import Patience, spare_seconds
 from core.speculative.prices import Prices
 from core.speculative.probes import Probes
-from core.speculative.purse import Purse
-from core.speculative.record import FIRST_PROBE, Record
-from core.speculative.records import Records
+from core.speculative.record import FIRST_PROBE
+from core.speculative.records import SHORT_REST, Records
 from core.speculative.selection import keep_evenly, keep_what_pays
 from core.speculative.step_room import StepRoom
 from core.speculative.tree import Forker, Tree
@@ -34,6 +34,10 @@ from core.speculative.tree import Forker, Tree
 _HOPELESS = 0.02
 # So many plain steps may be lost on trying a drafter out before anything was won.
 _CREDIT_STEPS = 2.0
+# What it takes to decide is known from the latest steps: one counts so much, and as so many times what they took at
+# most. Where it comes to nothing it may take such a share of the time, and is done again after so many steps at last.
+_DECIDING_WEIGHT, _DECIDING_OUTLIER = 0.1, 3.0
+_DECIDING_SHARE, _LONGEST_REST = 0.005, 64
 # What drafts are measured against must be known: after so many steps without a plain one, one is made.
 _CONTROL_STEPS = 40
 
@@ -67,7 +71,6 @@ class Speculator:
         ``end_tokens`` end a text: nothing is drafted beyond one.
         """
         self.stats = DraftStats()
-        self.purse = Purse(_CREDIT_STEPS * cost.time(1))
         self._cost = cost
         self._lookup = lookup
         self._paid = tuple(paid)
@@ -79,7 +82,8 @@ class Speculator:
         self._checkpoints = rollback if isinstance(rollback, Checkpoints) else None
         self._clock = clock
         self._end_tokens = frozenset(end_tokens)
-        self._records = Records(self._drafters, self._paid)
+        self._records = Records(self._drafters, self._paid, _CREDIT_STEPS * cost.time(1))
+        self.ledger = self._records.ledger
         self._growth = Growth(
             n_ctx=n_ctx,
             most=min(MAX_DRAFT_DEPTH, rollback.reach) if rollback is not None else MAX_DRAFT_DEPTH,
@@ -98,17 +102,20 @@ class Speculator:
             forker=self._forker,
             growth=self._growth,
             records=self._records,
-            probes=Probes(self._paid, self._growth, self._records, self.purse),
+            probes=Probes(self._growth, self._records),
             width=width,
         )
         self._fixed: FixedDepth | None = None
         if fixed_depth is not None:
             first = self._paid[0] if self._paid else lookup
             self._fixed = FixedDepth(fixed_depth, width, first, self._growth, self._records)
-        self._seconds_drafting = 0.0
+        self._seconds_drafting = self._seconds_shared = 0.0
         # What each sequence got from the last step.
-        self._yields: list[tuple[Record, int]] = []
+        self._came: list[Came] = []
         self._cut_away: dict[str, Chain] = {}
+        # Seconds in which it turns out that nothing was looked up, and that what was looked up or could be drafted does
+        # not pay.
+        self._look_seconds = self._thought_seconds = 0.0
 
     @property
     def draft_model(self) -> DraftModel | None:
@@ -128,8 +135,8 @@ class Speculator:
         record = self._records.by_id.get(sequence.id)
         if record is None:
             return
-        if record.debt:
-            self.purse.book(0.0, record.debt)
+        for name, debt in record.debts.items():
+            self.ledger.book(name, -debt)
         self._records.forget(sequence)
         self._growth.reply_ended(sequence.n_generated)
         for drafter in self._drafters:
@@ -137,11 +144,35 @@ class Speculator:
 
     # -- before a step ------------------------------------------------------------------------------------------
 
+    def rouse(self, decoding: list[Sequence]) -> bool:
+        """A step begins: return whether ``draft`` is to be asked. Where nothing came of that lately, it rests."""
+        growth, records, lookup = self._growth, self._records, self._lookup
+        growth.drop_forks()
+        growth.seconds_at_risk = 0.0
+        self._cut_away = {}
+        if self._fixed is not None:
+            return True
+        is_awake = records.rouse(decoding)
+        looking = records.looking(decoding) if lookup is not None else ()
+        if looking and lookup is not None:
+            began = self._clock()
+            missed = [sequence for sequence in looking if not lookup.finds(sequence)]
+            if missed:
+                taken = (self._clock() - began) / len(looking)
+                self._look_seconds = _lately(self._look_seconds, taken)
+                longest = self._longest_rest(self._look_seconds)
+                for sequence in missed:
+                    records.by_id[sequence.id].looks.tire(longest)
+            is_awake = is_awake or len(missed) < len(looking)
+        return is_awake or any(sequence.sampler.guide is not None for sequence in decoding)
+
+    def _longest_rest(self, seconds: float) -> int:
+        """Return for how many steps not to do at most what took so many seconds and came to nothing."""
+        return min(int(seconds / (_DECIDING_SHARE * self._cost.time(1))), _LONGEST_REST)
+
     def draft(self, decoding: list[Sequence], step: StepRoom) -> dict[str, Chain]:
         """Return the chains to verify in the next ``step``, by request id; none is a normal answer."""
         began = self._clock()
-        self._growth.drop_forks()
-        self._growth.seconds_at_risk = 0.0
         if self._fixed is not None:
             chains = self._fixed.draft(decoding, step.room, step.n_branches)
         else:
@@ -149,18 +180,18 @@ class Speculator:
         self._records.collect_observations()
         self._seconds_drafting = self._clock() - began
         drafted: dict[str, Chain] = {}
-        self._cut_away = {}
         for chain in chains:
             (drafted if chain.kept_depths else self._cut_away)[chain.sequence.id] = chain
         return drafted
 
     def _draft_what_pays(self, decoding: list[Sequence], step: StepRoom) -> list[Chain]:
-        cost, growth, n_rows, n_even = self._cost, self._growth, step.n_rows, step.n_even
+        cost, growth, n_rows = self._cost, self._growth, step.n_rows
         if cost.age(n_rows) > _CONTROL_STEPS:
             return []
-        if n_even and (len(decoding) < n_even or any(sequence.n_replay for sequence in decoding)):
+        if step.n_even and (len(decoding) < step.n_even or any(sequence.n_replay for sequence in decoding)):
             return []
-        awake = self._records.awake(decoding) if self._paid else []
+        began, records = self._clock(), self._records
+        awake = records.awake(decoding) if self._paid else []
         chains = self._contest.find(decoding, step.room)
         if not awake and not chains:
             return []
@@ -172,21 +203,40 @@ class Speculator:
         plain = step_seconds(n_rows)
         growth.reading_seconds = spare_seconds(step.target, plain)
         # What a second is worth: the tokens that it brings at the speed that these texts have reached lately.
-        records = self._records.by_id
-        rate = sum([records[sequence.id].speedup for sequence in decoding]) / step_seconds(len(decoding))
-        rate *= self.purse.caution
+        of = records.by_id
+        rate = sum([of[sequence.id].speedup for sequence in decoding]) / step_seconds(len(decoding))
         patience = Patience([*decoding, *step.beside], plain)
         prices = Prices(n_rows, rate, step_seconds, step.room, step.n_branches, step.branch_seconds, patience)
         if awake:
             chains = self._contest.draft(awake, chains, prices)
             prices = prices._replace(spent=growth.seconds_at_risk)
-        if not chains:
-            return []
-        if n_even:
-            keep_evenly(chains, n_even, prices, lambda chain: growth.gains(chain, rate))
-        else:
-            keep_what_pays(chains, prices, lambda chain: growth.gains(chain, rate), has_forked=growth.has_forked)
+        self._keep_what_pays(chains, step, prices)
+        self._decided(began, decoding, chains)
         return chains
+
+    def _keep_what_pays(self, chains: list[Chain], step: StepRoom, prices: Prices) -> None:
+        growth = self._growth
+        if not chains:
+            return
+        if step.n_even:
+            keep_evenly(chains, step.n_even, prices, lambda chain: growth.gains(chain, prices.rate))
+        else:
+            keep_what_pays(chains, prices, lambda chain: growth.gains(chain, prices.rate), has_forked=growth.has_forked)
+
+    def _decided(self, began: float, decoding: list[Sequence], chains: list[Chain]) -> None:
+        """Let those rest for whom what was found does not pay, for as long as what that took is worth."""
+        records = self._records
+        kept = {chain.sequence.id for chain in chains if chain.kept_depths}
+        if not kept and not self._growth.seconds_at_risk:
+            self._thought_seconds = _lately(self._thought_seconds, (self._clock() - began) / len(decoding))
+        longest = self._longest_rest(self._thought_seconds)
+        records.longest_thought = max(longest, SHORT_REST)
+        for sequence in records.looking(decoding) if self._lookup is not None else ():
+            looks = records.by_id[sequence.id].looks
+            if sequence.id in kept:
+                looks.wake()
+            else:
+                looks.tire(longest)
 
     # -- after a step -------------------------------------------------------------------------------------------
 
@@ -211,6 +261,11 @@ class Speculator:
         record = self._records.by_id.get(sequence.id)
         if record is None:
             return
+        if chain is None and record.rests and not self._cut_away:
+            # A plain step, and the next one will be too: what is to be learnt of it is learnt later, at once.
+            record.n_verified += len(choices)
+            record.n_rested += 1
+            return
         own_lookup = 0
         if chain is not None:
             chain.learn(choices, n_accepted)
@@ -221,7 +276,10 @@ class Speculator:
                 sequence.n_right += n_accepted
         record.n_verified += len(choices)
         self._growth.pay(sequence, len(choices))
-        self._yields.append((record, len(choices)))
+        n_rows = 0
+        if chain is not None:
+            record.drafted_by, n_rows = chain.drafter.name, len(chain.kept_depths)
+        self._came.append(Came(record, len(choices), record.drafted_by, n_rows))
         trial = record.trials.get(chain.drafter.name) if chain is not None else None
         if trial is not None:
             trial.tried_at, trial.interval = record.n_verified, FIRST_PROBE
@@ -245,34 +303,46 @@ class Speculator:
         was_right = choices[n_accepted] == chain.next.token
         rate = chain.drafter.table.rate(chain.next.evidence)
         chain.drafter.table.learn(chain.next.evidence, was_right)
-        chain.acceptance.learn(chain.next.evidence, rate, was_right)
+        chain.acceptance.learn(chain.next.evidence, rate, was_right, is_beside=chain.is_beside)
         if chain.drafter in self._paid:
             chain.sequence.n_judged += 1
             chain.sequence.n_right += was_right
 
     def branched(self, seconds: float) -> None:
         """Book what the branches of a step's trees have taken beside its decode, before ``step_done``."""
-        self._growth.seconds_at_risk += seconds
+        self._seconds_shared += seconds
         self._seconds_drafting += seconds
 
     def take_effort(self) -> Effort:
         """Return what drafting for the last step and the way back from it took, once; ``step_done`` books it."""
         way_back = self._checkpoints.take_seconds() if self._checkpoints is not None else 0.0
-        effort = Effort(self._seconds_drafting + way_back, self._growth.seconds_at_risk + way_back, self._yields)
-        self._seconds_drafting, self._growth.seconds_at_risk, self._yields = 0.0, 0.0, []
+        growth = self._growth
+        effort = Effort(self._seconds_drafting + way_back, self._seconds_shared + way_back, growth.risks, self._came)
+        self._seconds_drafting = self._seconds_shared = 0.0
+        growth.risks, self._came = [], []
         return effort
 
-    def step_done(self, n_sequences: int, n_tokens: int, plain_step: float, decode: float, effort: Effort) -> None:
-        """Book a step that only decoded: ``n_tokens`` came for ``n_sequences`` in ``decode`` seconds and the drafting.
+    def step_done(self, n_sequences: int, plain_step: float, decode: float, effort: Effort) -> None:
+        """Book a step that only decoded: it took ``decode`` seconds and the drafting.
 
-        An end-of-generation token counts as one. ``plain_step`` is what the step takes without drafts.
+        ``plain_step`` is what it takes without drafts. An end-of-generation token counts as one.
         """
-        plain = plain_step * n_tokens / max(n_sequences, 1)
-        self.purse.book(plain, decode + effort.at_risk)
+        records, plain = self._records, plain_step / max(n_sequences, 1)
+        n_rows = sum([came.n_rows for came in effort.came])
         spent = decode + effort.seconds
-        if spent > 0.0:
-            for record, n_new in effort.yields:
+        self.ledger.elapse(spent)
+        # Rows of drafts, those replayed after them, and the way back have taken what the step took beyond a plain one.
+        beyond = min(decode, HICCUP * plain_step) - plain_step + effort.shared
+        for record, n_new, drafter, n_drafted in effort.came:
+            record.ledger.elapse(plain * (1 + record.n_rested))
+            record.n_rested = 0
+            won = plain * (n_new - 1) - beyond * (n_drafted / n_rows if n_rows else 1.0 / len(effort.came))
+            if drafter and won:
+                records.book(record, drafter, won)
+            if spent > 0.0:
                 record.came(n_new, plain_step, spent)
+        for record, drafter, seconds in effort.risks:
+            records.book(record, drafter, -min(seconds, HICCUP * plain_step))
 
     def forget_texts(self) -> None:
         """Drop what drafters keep of texts; what was learnt of acceptance stays."""
@@ -283,3 +353,8 @@ class Speculator:
         """Free the drafters."""
         for drafter in self._paid:
             drafter.close()
+
+
+def _lately(known: float, taken: float) -> float:
+    """Return what something takes lately, where it has just taken so many seconds."""
+    return known + _DECIDING_WEIGHT * (min(taken, _DECIDING_OUTLIER * known) - known) if known else taken

@@ -381,17 +381,17 @@ def test_rows_that_are_replayed_fit_the_smallest_batch(files: dict[str, Path]) -
     assert {ended.failure for ended in ledger.ended.values()} == {None}
 
 
-def test_the_purse_pays_for_replayed_rows(files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    booked: list[tuple[float, float]] = []
+def test_drafting_pays_for_replayed_rows(files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    booked: list[float] = []
     target = Target(files["mamba"], monkeypatch, "checkpoints", {})
     with target.open(n_slots=1) as engine:
         speculator = use_drafter(engine, RandomDrafter(4096), 4)
-        monkeypatch.setattr(speculator.purse, "book", lambda plain, spent: booked.append((plain, spent)))
+        monkeypatch.setattr(speculator, "step_done", lambda n_sequences, plain, decode, effort: booked.append(plain))
         complete(engine, max_tokens=41, sampling=ENDLESS)
         one_row = engine.cost.time(1, 60)
     # Each step but the prompt's brings one token, whether or not it replays.
     assert len(booked) == 40
-    assert all(plain < 2 * one_row for plain, _ in booked), "a plain step has one row, whatever is replayed beside it"
+    assert all(plain < 2 * one_row for plain in booked), "a plain step has one row, whatever is replayed beside it"
 
 
 def test_ember_is_cut_as_ever() -> None:

@@ -120,7 +120,7 @@ def price(
     speculator = engine._speculator
     assert speculator is not None
     speculator._cost = CostModel(Calibration(rows))
-    speculator.purse._credit = credit
+    speculator.ledger.credit = credit
     for drafter in speculator._paid if draft is not None else ():
         drafter.cost = CostModel(Calibration({1: draft}))
     return speculator

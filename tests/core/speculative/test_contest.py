@@ -131,7 +131,9 @@ class Stage:
     def _step(self, room: int) -> dict[str, Chain]:
         n, kv = len(self._requests), sum(len(sequence.tokens) for sequence in self._requests)
         before = self.clock.now
-        drafted = self._speculator.draft(list(self._requests), StepRoom(n, kv, room))
+        drafted = {}
+        if self._speculator.rouse(self._requests):
+            drafted = self._speculator.draft(list(self._requests), StepRoom(n, kv, room))
         assert sum(len(chain.tokens) for chain in drafted.values()) <= room
         seconds = self._cost.time(n + sum(len(chain.tokens) for chain in drafted.values()), kv)
         if drafted:
@@ -140,7 +142,7 @@ class Stage:
         n_sampled = sum(self._verify(sequence, drafted.get(sequence.id)) for sequence in self._requests)
         self.n_sampled += n_sampled
         effort = self._speculator.take_effort()
-        self._speculator.step_done(n, n_sampled, self._cost.time(n, kv), seconds, effort)
+        self._speculator.step_done(n, self._cost.time(n, kv), seconds, effort)
         self.seconds += seconds + self.clock.now - before
         return drafted
 
@@ -280,6 +282,21 @@ def test_after_hopeless_texts_a_drafter_is_considered_in_the_first_step_and_seld
     assert all(stage.run(20)), "it does not rest where it has paid lately"
 
 
+def test_thinking_that_comes_to_nothing_takes_a_small_share_of_the_time() -> None:
+    """As where a step takes no longer than to decide what to draft in it."""
+
+    class Thinker(Knower):
+        def round_seconds(self, n_chains: int) -> float:
+            self.clock.now += 0.004
+            return super().round_seconds(n_chains)
+
+    stage = Stage(CPU, Thinker("draft", never))
+    stage.run(300)
+    before, n_before = stage.seconds, stage.n_sampled
+    stage.run(1000)
+    assert stage.seconds - before <= 1.02 * (stage.n_sampled - n_before) * CostModel(CPU).time(1)
+
+
 class Broken(Knower):
     """Fails for some requests, after it has worked for as long as a step takes."""
 
@@ -316,7 +333,7 @@ def test_one_that_always_fails_is_asked_ever_less_often_and_pays_for_it(curve: C
         assert not any(stage.run(1))
         n_steps += 1
         assert n_steps < 100
-    assert stage._speculator.purse.balance == pytest.approx(-WASTED)
+    assert stage._speculator.ledger.balance("draft") == pytest.approx(-WASTED, rel=0.01)
     n_failed = []
     for _ in range(4):
         stage.run(250)

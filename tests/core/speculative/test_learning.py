@@ -1,4 +1,4 @@
-"""Acceptance tables and the purse: what was seen decides, and losses stay small."""
+"""Acceptance tables and records of texts: what was seen decides."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import random
 import pytest
 
 from core.speculative.acceptance import AcceptanceTable, SequenceAcceptance
-from core.speculative.purse import Purse
-from core.speculative.record import Record
+from core.speculative.ledger import Ledger
+from core.speculative.record import Record, Rest
 
 
 def test_a_table_begins_with_its_priors_and_learns_what_happens() -> None:
@@ -42,6 +42,19 @@ def test_a_sequence_finds_its_own_mean_quickly() -> None:
     assert sequence.expect(0, 0.6) > 0.7
 
 
+def test_what_comes_beside_lookups_is_known_for_itself() -> None:
+    sequence = SequenceAcceptance(0.6)
+    for _ in range(30):
+        sequence.learn(0, 0.6, True)
+        sequence.learn(0, 0.6, False, is_beside=True)
+    assert sequence.mean > 0.85
+    assert sequence.mean + sequence.lift < 0.2
+    follower = SequenceAcceptance(0.3)
+    for _ in range(20):
+        follower.learn(0, 0.6, True)
+    assert follower.mean + follower.lift > 0.8, "where nothing is known of it, it is like elsewhere"
+
+
 def test_what_a_bin_shows_in_a_sequence_counts_more_than_its_neighbours() -> None:
     sequence = SequenceAcceptance(0.6)
     for _ in range(40):
@@ -72,7 +85,7 @@ def test_how_tokens_spread_over_bins_is_known_once_a_text_has_shown_it() -> None
 
 
 def record(speedup: float = 1.0) -> Record:
-    return Record({}, {}, speedup=speedup)
+    return Record({}, {}, Ledger(0.0), Rest(), speedup=speedup)
 
 
 def test_the_speed_of_a_text_is_tokens_by_time_and_follows_the_last_steps() -> None:
@@ -103,25 +116,3 @@ def test_nothing_is_ever_certain() -> None:
     for _ in range(500):
         sequence.learn(0, 0.995, True)
     assert sequence.expect(0, 0.995) < 1.0
-
-
-def test_a_purse_allows_risks_only_as_a_small_share_of_the_time() -> None:
-    purse = Purse()
-    assert not purse.may_risk(0.001)
-    for _ in range(100):
-        purse.book(0.01, 0.01)
-    assert purse.may_risk(0.01)
-    assert not purse.may_risk(0.05)
-    purse.book(0.0, 0.014)
-    assert not purse.may_risk(0.005)
-
-
-def test_gains_may_be_risked_and_old_ones_are_forgotten() -> None:
-    purse = Purse()
-    purse.book(1.0, 0.5)
-    assert purse.may_risk(0.4)
-    assert purse.may_risk(0.2, chance=0.5)
-    assert not purse.may_risk(0.3, chance=0.5), "what lookups win is not thrown after a draft model that seldom pays"
-    for _ in range(10_000):
-        purse.book(0.01, 0.01)
-    assert not purse.may_risk(0.45)

@@ -59,6 +59,7 @@ def drafts_on(
         prompt = np.zeros(20, np.int32)
         sequences.append(Sequence(Prepared(Request(str(index), "x"), prompt, sampler), order=index, submitted_at=0.0))
         speculator.admit(sequences[-1])
+    assert speculator.rouse(sequences)
     chains = speculator.draft(sequences, StepRoom(n_sequences, 20 * n_sequences, room, n_branches, branch_seconds))
     return [chain.draft for chain in chains.values()]
 

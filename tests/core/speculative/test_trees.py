@@ -24,6 +24,9 @@ from core.planner import Plan, Share
 from core.sampling_params import SamplingParams
 from core.speculative.draft_model import DraftModel
 from core.speculative.drafter import Chain, Guess
+from core.speculative.effort import Came
+from core.speculative.ledger import Ledger as DraftLedger
+from core.speculative.record import Record, Rest
 from core.speculative.speculator import Speculator
 from core.speculative.tree import Tip, Tree
 from core.tree_shape import TreeShape
@@ -366,8 +369,10 @@ def test_what_branches_take_is_booked_where_drafting_is_judged() -> None:
     for seconds in (0.0, 0.004):
         speculator = Speculator(CostModel(Calibration({1: 0.01})), n_ctx=64)
         speculator.branched(seconds)
-        speculator.step_done(1, 2, 0.01, 0.01, speculator.take_effort())
-        balances.append(speculator.purse.balance)
+        record = Record({}, {}, DraftLedger(0.0), Rest())
+        effort = speculator.take_effort()._replace(came=[Came(record, 2, "draft", 3)])
+        speculator.step_done(1, 0.01, 0.01, effort)
+        balances.append(speculator.ledger.balance("draft"))
     assert balances[0] - balances[1] == pytest.approx(0.004, rel=0.01)
 
 

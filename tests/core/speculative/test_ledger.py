@@ -1,0 +1,58 @@
+"""The ledger of what drafters have won and lost."""
+
+from __future__ import annotations
+
+from core.speculative.ledger import Ledger
+
+STEP = 0.010
+
+
+def decode(ledger: Ledger, n_steps: int, lost: float = 0.0) -> None:
+    for _ in range(n_steps):
+        ledger.elapse(STEP + lost)
+        ledger.book("draft", -lost)
+
+
+def test_risks_are_a_small_share_of_the_time() -> None:
+    ledger = Ledger(0.0)
+    assert not ledger.may_risk("draft", 0.001)
+    decode(ledger, 100)
+    assert ledger.may_risk("draft", 0.014)
+    assert not ledger.may_risk("draft", 0.05)
+    ledger.book("draft", -0.014)
+    assert not ledger.may_risk("draft", 0.005)
+
+
+def test_what_one_has_won_may_be_risked_by_itself_and_by_nobody_else() -> None:
+    ledger = Ledger(0.0, memory=20.0)
+    ledger.book("lookup", 0.5)
+    assert ledger.may_risk("lookup", 0.4)
+    assert not ledger.may_risk("draft", 0.001)
+    ledger.book("draft", -0.2)
+    assert (ledger.caution("lookup"), ledger.caution("draft")) == (1.0, 100.0)
+    decode(ledger, 8000)
+    assert not ledger.may_risk("lookup", 0.45), "old gains do not pay for long losses"
+
+
+def test_a_loss_does_not_forbid_drafting_for_long() -> None:
+    ledger = Ledger(credit=0.02, memory=20.0)
+    decode(ledger, 100)
+    ledger.book("draft", -0.08)
+    assert not ledger.may_risk("draft", 0.0)
+    decode(ledger, 1500)
+    assert ledger.may_risk("draft", 0.0), "after fifteen seconds"
+
+
+def test_caution_grows_with_what_was_lost_and_goes_with_it() -> None:
+    ledger = Ledger(credit=0.02)
+    decode(ledger, 200)
+    assert ledger.caution("draft") == 1.0
+    seen = []
+    for _ in range(40):
+        decode(ledger, 1, lost=0.004)
+        seen.append(ledger.caution("draft"))
+    assert seen == sorted(seen)
+    assert seen[0] == 1.0
+    assert 3.0 < seen[-1] <= 100.0
+    decode(ledger, 40, lost=-0.010)
+    assert ledger.caution("draft") == 1.0, "won back"
