@@ -197,7 +197,7 @@ class ReplyStream(QObject):
     text = Signal(str, int)  # what was added, and how many tokens that is
     progressed = Signal(object)  # DeepProgress, before the text of a deep reply
     finished = Signal(object)  # ReplyEnd
-    failed = Signal(str)  # a sentence
+    failed = Signal(str, str)  # a sentence, and the code of the server's error, "" where it gave none
     cancelled = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -242,7 +242,7 @@ class ReplyStream(QObject):
             problem = self._take(data, added)
             if problem is not None:
                 self._emit_text(added)
-                self.fail(problem)
+                self.fail(*problem)
                 self._reply.abort()
                 return
         self._emit_text(added)
@@ -252,18 +252,18 @@ class ReplyStream(QObject):
             n_new, self._n_told = self._n_tokens - self._n_told, self._n_tokens
             self.text.emit("".join(added), n_new)
 
-    def _take(self, data: str, added: list[str]) -> str | None:
-        """Take one event; return a sentence where it says that the reply failed."""
+    def _take(self, data: str, added: list[str]) -> tuple[str, str] | None:
+        """Take one event; return a sentence and its code where it says that the reply failed."""
         if data == "[DONE]":
             return None
         try:
             event = json.loads(data)
         except ValueError:
-            return "The server sent something that is not JSON."
+            return "The server sent something that is not JSON.", ""
         if not isinstance(event, dict):
-            return "The server sent something unexpected."
+            return "The server sent something unexpected.", ""
         if "error" in event:
-            return sentence_of(event) or "The server reported an error without saying which."
+            return sentence_of(event) or "The server reported an error without saying which.", code_of(event)
         timings = Timings.from_object(event.get("timings"))
         self._answered_by = event.get("answered_by") or self._answered_by
         progress = DeepProgress.from_object(event.get("progress"))
@@ -293,12 +293,12 @@ class ReplyStream(QObject):
         elif _is_event_stream(self._reply):
             self.fail("The connection to the server broke in the middle of the reply.")
         else:
-            self.fail(describe(self._reply))
+            self.fail(*_problem_of(self._reply))
 
-    def fail(self, problem: str) -> None:
-        """End the reply with a problem."""
+    def fail(self, problem: str, code: str = "") -> None:
+        """End the reply with a problem; ``code`` is the one of the server's error."""
         if self._end():
-            self.failed.emit(problem)
+            self.failed.emit(problem, code)
 
     def _end(self) -> bool:
         was_open, self._has_ended = not self._has_ended, True
@@ -307,12 +307,19 @@ class ReplyStream(QObject):
 
 def describe(reply: QNetworkReply) -> str:
     """Return what went wrong with ``reply`` as a sentence: the server's own words where it gave some."""
+    return _problem_of(reply)[0]
+
+
+def _problem_of(reply: QNetworkReply) -> tuple[str, str]:
     try:
-        sentence = sentence_of(json.loads(bytes(reply.read(MAX_ERROR_BYTES).data())))
+        body = json.loads(bytes(reply.read(MAX_ERROR_BYTES).data()))
     except ValueError:
-        sentence = None
-    if sentence is not None:
-        return sentence
+        body = None
+    sentence = sentence_of(body)
+    return (sentence, code_of(body)) if sentence is not None else (_without_words(reply), "")
+
+
+def _without_words(reply: QNetworkReply) -> str:
     status = reply.attribute(QNetworkRequest.Attribute.HttpStatusCodeAttribute)
     if status is not None:
         return f"The server answered with HTTP status {status}."
@@ -324,6 +331,13 @@ def sentence_of(body: object) -> str | None:
     error = body.get("error") if isinstance(body, dict) else None
     message = error.get("message") if isinstance(error, dict) else error
     return message if isinstance(message, str) and message else None
+
+
+def code_of(body: object) -> str:
+    """Return the code of an error in OpenAI's shape, "" where it has none."""
+    error = body.get("error") if isinstance(body, dict) else None
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, str) else ""
 
 
 _Error = QNetworkReply.NetworkError

@@ -247,6 +247,7 @@ class MainWindow(QMainWindow):
     def _on_storage_problem(self, problem: str | None) -> None:
         if problem is None:
             self.page.storage_banner.hide()
+            self.desk.list_soon()  # chats that could not be saved until now
         else:
             self.page.storage_banner.say(problem, "warning")
 
@@ -301,6 +302,7 @@ class MainWindow(QMainWindow):
         self._settings.setValue("geometry", self.saveGeometry())
         self._settings.setValue("sidebar", self._wants_sidebar)
         self.tuning.take_typed()
+        self.page.keep_draft()
         self.desk.stop_all()
         self.watch.stop()
         self.link.stop()

@@ -61,7 +61,10 @@ def _stops_in_the_middle(qtbot, window: MainWindow) -> None:
     window.desk.send("Count from one to a hundred.")
     qtbot.waitUntil(lambda: window.desk.current.live_ttft is not None)
     window.desk.stop()
-    assert window.desk.current.tree.path[-1].status in (Status.STOPPED, Status.DONE)
+    reply = window.desk.current.tree.path[-1]
+    assert reply.status in (Status.STOPPED, Status.DONE)
+    assert reply.timings is not None
+    assert reply.timings.decode_tokens > 0
 
 
 def _survives_the_death_of_the_server(qtbot, window: MainWindow, server: PrivateServer) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from disks import fill_up, small_disk
 from fake_openai import FakeServer
 from library_child import forked_library_child, library_child
 from PySide6.QtCore import QMimeData, QModelIndex, QPoint, QRect, QSettings, Qt
@@ -30,9 +32,10 @@ from ui.chat.assistant_message import AssistantMessage
 from ui.chat.growing_edit import LONGEST_LINE
 from ui.chat.history_model import CHAT_ID
 from ui.chat.records import Chat, ChatSettings, Message, Role, Status
-from ui.chat.store import ChatStore
+from ui.chat.store import NEW_CHAT, ChatStore
 from ui.chat.text_view import TextView
 from ui.chat.user_message import MOST_SHOWN, UserMessage, beginning
+from ui.child_process import ChildProcess
 from ui.library.row_list import ROW_HEIGHT
 from ui.main_window import MainWindow
 from ui.speed_bar.gauge import Gauge
@@ -222,7 +225,7 @@ def test_while_it_streams_speed_shows_and_stop_keeps_what_came(qtbot, window: Ma
     message = window.desk.current.tree.path[-1]
     assert message.status is Status.STOPPED
     assert message.content.startswith("word word")
-    assert reply_view(window).receipt.text() == "Stopped"
+    assert reply_view(window).receipt.text().startswith("Stopped  ·  ")
     qtbot.waitUntil(server.gone.is_set)
 
 
@@ -391,6 +394,87 @@ def test_a_notice_leaves_what_is_being_written_alone(qtbot, window: MainWindow, 
         return toast.bottom() < composer.top() and composer.top() > 0
 
     qtbot.waitUntil(is_clear)
+
+
+def test_what_is_not_chosen_is_left_to_the_model(qtbot, window: MainWindow, server: FakeServer) -> None:
+    ask(qtbot, window, "Hi")
+    assert server.requests[0].keys() == {"messages", "timings_per_token", "stream"}
+    rows = window.tuning.rows
+    assert {row.field.text() for row in rows.values()} == {"Auto"}
+    # A slider stands at the default until it is moved.
+    assert rows["temperature"].slider.value() * 0.05 == pytest.approx(0.8)
+    rows["temperature"].slider.setValue(0)
+    assert rows["temperature"].field.text() == "0.00"
+    ask(qtbot, window, "Again")
+    assert server.requests[1]["temperature"] == 0.0
+    rows["temperature"].field.setValue(-1.0)
+    ask(qtbot, window, "And again")
+    assert "temperature" not in server.requests[2]
+
+
+def test_what_was_not_sent_is_there_after_a_restart(qtbot, qapp, window: MainWindow, tmp_path: Path) -> None:
+    ask(qtbot, window, "Hi")
+    first = window.desk.current.chat.id
+    window.page.composer.set_text("for the first chat")
+    window.desk.new_chat()
+    assert window.page.composer.text == ""
+    window.page.composer.set_text("for a chat\nnot begun")
+    window.close()
+    again = MainWindow(Api(), Appearance(qapp), tmp_path / "chats.db", tmp_path / "window.ini", forked_library_child())
+    qtbot.addWidget(again)
+    qtbot.waitUntil(lambda: again.page.composer.text == "for a chat\nnot begun")
+    again.desk.open(first)
+    qtbot.waitUntil(lambda: again.page.composer.text == "for the first chat")
+    again.page.composer.set_text("")
+    again.desk.new_chat()
+    assert again.page.composer.text == "for a chat\nnot begun"
+    again.close()
+    with closing(ChatStore(tmp_path / "chats.db")) as store:
+        assert store.drafts() == {NEW_CHAT: "for a chat\nnot begun"}
+
+
+def test_what_is_sent_is_no_draft_any_more(qtbot, window: MainWindow, tmp_path: Path) -> None:
+    window.page.composer.set_text("Hi")
+    window.page.keep_draft()
+    ask(qtbot, window, "Hi")
+    window.page.composer.set_text("and")
+    window.close()
+    with closing(ChatStore(tmp_path / "chats.db")) as store:
+        assert store.drafts() == {window.desk.current.chat.id: "and"}
+
+
+def test_a_chat_begun_while_the_disk_was_full_is_listed_when_it_is_not(
+    qtbot, qapp, api: Api, library: ChildProcess, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk", 400 << 10) as disk:
+        window = MainWindow(api, Appearance(qapp), disk / "chats.db", tmp_path / "window.ini", library)
+        qtbot.addWidget(window)
+        assert window.archive.flush()
+        fill_up(disk / "full")
+        ask(qtbot, window, "Begun without room " + "x" * 50_000)
+        qtbot.waitUntil(lambda: "disk is full" in window.page.storage_banner.text)
+        (disk / "full").unlink()
+        qtbot.waitUntil(lambda: window.page.storage_banner.text == "")
+        qtbot.waitUntil(lambda: len(titles(window)) == 1)
+        window.close()
+
+
+def test_a_stopped_reply_has_the_figures_that_were_seen(qtbot, window: MainWindow, server: FakeServer) -> None:
+    server.pieces, server.tokens_each, server.steps = ["word "] * 20, 2, threading.Semaphore(0)
+    say(qtbot, window, "Go on.")
+    for n_pieces in (1, 2, 3):
+        server.steps.release()
+        qtbot.waitUntil(lambda n=n_pieces: window.desk.current.text_of(window.desk.current.running_id) == "word " * n)
+    window.desk.stop()
+    server.steps.release(20)
+    timings = window.desk.current.tree.path[-1].timings
+    assert timings is not None
+    assert (timings.decode_tokens, timings.knows_prompt) == (6, False)
+    assert timings.decode_per_second == pytest.approx(4 / timings.decode_ms * 1_000)
+    receipt = reply_view(window).receipt.text()
+    assert receipt.startswith("Stopped  ·  ")
+    assert "6 tokens" in receipt
+    assert "prompt" not in receipt
 
 
 def test_settings_belong_to_the_chat_and_go_with_its_requests(qtbot, window: MainWindow, server: FakeServer) -> None:

@@ -68,6 +68,10 @@ class Archive:
         """Bring a hidden chat back."""
         self._write(lambda store: store.restore(chat_id))
 
+    def save_draft(self, chat_id: int, text: str) -> None:
+        """Keep what was written in a chat and not sent."""
+        self._write(lambda store: store.save_draft(chat_id, text))
+
     # Reading: ``then`` gets the answer later, on the thread of the window.
 
     def chats(self, then: Callable[[list[ChatSummary]], None], limit: int = -1) -> None:
@@ -81,6 +85,10 @@ class Archive:
     def open_chat(self, chat_id: int, then: Callable[[tuple[Chat, list[Message]] | None], None]) -> None:
         """Ask for a chat with its messages; None where it is not there."""
         self._read(lambda store: _with_messages(store, chat_id), then, None)
+
+    def drafts(self, then: Callable[[dict[int, str]], None]) -> None:
+        """Ask by chat for what was written and not sent."""
+        self._read(lambda store: store.drafts(), then, {})
 
     def close(self, timeout: float = 3.0) -> None:
         """Write what is left and stop; waits at most ``timeout`` seconds."""

@@ -9,7 +9,7 @@ from models.figures import milliseconds, speed
 from ui.chat.deep_stages import DeepStages
 from ui.chat.markdown_view import MarkdownView
 from ui.chat.message_view import MessageView, caption
-from ui.chat.receipts import deep_progress, receipt, receipt_details
+from ui.chat.receipts import deep_progress, problem_of, receipt, receipt_details
 from ui.chat.records import Message, Status
 from ui.chat.speeds import DeepProgress
 from ui.chat.text_tools import TextTools
@@ -100,7 +100,7 @@ class AssistantMessage(MessageView):
         else:
             self.view.finish()
         self.view.setVisible(bool(message.content))
-        self.problem.tell(message.problem if message.status is Status.FAILED else None)
+        self.problem.tell(problem_of(message))
         self.receipt.setText(receipt(message))
         self.receipt.setToolTip(receipt_details(message.timings) if message.timings else "")
         self.receipt.setAccessibleDescription(self.receipt.toolTip())

@@ -25,6 +25,7 @@ from ui.chat.desk import ChatDesk
 from ui.chat.model_picker import ModelPicker
 from ui.chat.records import ChatSettings, Message
 from ui.chat.speeds import Speed
+from ui.chat.store import NEW_CHAT
 from ui.chat.text_tools import TextTools
 from ui.chat.transcript import Transcript
 from ui.chat.welcome import Welcome
@@ -33,6 +34,7 @@ from ui.server_watch import ServerWatch
 from ui.theme import COLUMN, TOP_BAR, Palette, Space
 
 LIVE_MS = 100
+KEEP_MS = 500  # typing ends before it is written down
 NO_SPARK = "No small model is paired with this one."
 HINT = "Enter sends  ·  Shift+Enter starts a new line"
 
@@ -50,7 +52,9 @@ class ChatPage(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._desk, self._watch, self._tools = desk, watch, tools
         self._conversation = desk.current
+        # By chat what was written there and not sent, as it is kept on disk.
         self._drafts: dict[int, str] = {}
+        self._keep = QTimer(self, singleShot=True, interval=KEEP_MS)
         self.sidebar_button = IconButton("sidebar", "Show or hide the chats (Ctrl+B)")
         self.panel_button = IconButton("panel", "Chat settings (Ctrl+,)")
         self.picker = ModelPicker()
@@ -67,6 +71,7 @@ class ChatPage(QWidget):
         self._lay_out()
         self._connect_signals()
         self._show_conversation(desk.current)
+        desk.read_drafts(self._on_drafts)
         self._on_state(watch.state)
 
     def _lay_out(self) -> None:
@@ -104,6 +109,8 @@ class ChatPage(QWidget):
         self.picker.opened.connect(self._watch.look_at_models)
         self.welcome.tried.connect(self._on_send)
         self.composer.sent.connect(self._on_send)
+        self.composer.field.textChanged.connect(self._keep.start)
+        self._keep.timeout.connect(self.keep_draft)
         self.composer.stopped.connect(self._desk.stop)
         self.composer.speed.chosen.connect(self._on_speed_chosen)
         self.transcript.regenerate.connect(self._desk.regenerate)
@@ -145,9 +152,9 @@ class ChatPage(QWidget):
     # The chat that is shown.
 
     def _show_conversation(self, conversation: Conversation) -> None:
-        self._leave(self._conversation)
+        self.keep_draft()
         self._conversation = conversation
-        self.composer.set_text(self._drafts.pop(conversation.chat.id, ""))
+        self.composer.set_text(self._drafts.get(self._draft_key, ""))
         self.picker.set_wanted(conversation.chat.settings.model)
         self.composer.speed.show_speed(conversation.chat.settings.speed)
         self.settings_shown.emit(conversation.chat.settings)
@@ -156,9 +163,22 @@ class ChatPage(QWidget):
         self._on_running(conversation.is_running)
         self.composer.setFocus()
 
-    def _leave(self, conversation: Conversation) -> None:
-        if self.composer.text.strip() and conversation is not self._desk.current:
-            self._drafts[conversation.chat.id] = self.composer.text
+    @property
+    def _draft_key(self) -> int:
+        return NEW_CHAT if self._conversation.is_new else self._conversation.chat.id
+
+    def keep_draft(self) -> None:
+        """Write down what was written in this chat and not sent."""
+        self._keep.stop()
+        key, text = self._draft_key, self.composer.text if self.composer.text.strip() else ""
+        if text != self._drafts.get(key, ""):
+            self._drafts[key] = text
+            self._desk.keep_draft(key, text)
+
+    def _on_drafts(self, drafts: dict[int, str]) -> None:
+        self._drafts = drafts | self._drafts
+        parts = (drafts.get(self._draft_key, ""), self.composer.text)
+        self.composer.set_text("\n".join(part for part in parts if part))
 
     def _on_path(self) -> None:
         conversation = self._conversation
@@ -168,7 +188,12 @@ class ChatPage(QWidget):
             self.transcript.show_running(conversation.running_id, conversation.text_of(conversation.running_id))
 
     def _on_send(self, text: str) -> None:
+        # What is sent is kept as a message: first that, then the draft is gone.
+        was = self._draft_key
         self._desk.send(text)
+        if was != self._draft_key and self._drafts.pop(was, ""):
+            self._desk.keep_draft(was, "")
+        self.keep_draft()
         self.composer.setFocus()
 
     def _redo_in_full(self, message_id: int) -> None:

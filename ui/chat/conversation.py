@@ -13,7 +13,7 @@ from ui.api import Api, ReplyEnd, ReplyStream
 from ui.chat.archive import Archive
 from ui.chat.ids import Ids, now_ms
 from ui.chat.message_tree import MessageTree
-from ui.chat.records import Chat, ChatSettings, Message, Role, Status, title_of
+from ui.chat.records import Chat, ChatSettings, Message, Role, Status, Timings, title_of
 from ui.chat.speeds import DeepProgress, Speed
 from ui.rate import Rate
 
@@ -179,8 +179,8 @@ class Conversation(QObject):
     def _on_finished(self, end: ReplyEnd) -> None:
         self._end(status=Status.DONE, finish_reason=end.finish_reason, timings=end.timings)
 
-    def _on_failed(self, problem: str) -> None:
-        self._end(status=Status.FAILED, problem=problem)
+    def _on_failed(self, problem: str, code: str) -> None:
+        self._end(status=Status.FAILED, problem=problem, finish_reason=code or None)
 
     def _on_cancelled(self) -> None:
         self._end(status=Status.STOPPED)
@@ -192,6 +192,8 @@ class Conversation(QObject):
         self._running = None
         self._save_timer.stop()
         running.stream.deleteLater()
+        # Who leaves before the end gets no receipt of the server: the figures are then those that were seen here.
+        how.setdefault("timings", running.seen(self._clock()))
         message = replace(running.message, content=running.text, answered_by=running.stream.answered_by, **how)
         self.tree.replace(message)
         self._archive.save_message(message)
@@ -219,6 +221,8 @@ class _Running:
         self.message, self.stream, self.began = message, stream, began
         self.rate = Rate()
         self.ttft: float | None = None
+        self._first_tokens = self._n_tokens = 0
+        self._last_at = began
         self.progress: DeepProgress | None = None
         self.has_unsaved = False
         self._pieces: list[str] = []
@@ -233,10 +237,25 @@ class _Running:
     def take(self, text: str, n_tokens: int, now: float) -> None:
         """Add text that came at ``now``."""
         if self.ttft is None:
-            self.ttft = now - self.began
+            self.ttft, self._first_tokens = now - self.began, n_tokens
+        self._n_tokens, self._last_at = self._n_tokens + n_tokens, now
         self._pieces.append(text)
         self.rate.add(n_tokens, now)
         self.has_unsaved = True
+
+    def seen(self, now: float) -> Timings | None:
+        """Return what was measured here of a reply that ends ``now``; None where nothing of it came."""
+        if self.ttft is None:
+            return None
+        decode = self._last_at - self.began - self.ttft
+        n_after_first = self._n_tokens - self._first_tokens
+        return Timings(
+            ttft_ms=self.ttft * 1_000,
+            decode_ms=decode * 1_000,
+            total_ms=(now - self.began) * 1_000,
+            decode_tokens=self._n_tokens,
+            decode_per_second=n_after_first / decode if decode > 0 else 0.0,
+        )
 
 
 def new_chat(ids: Ids, settings: ChatSettings) -> Chat:
@@ -252,14 +271,13 @@ def request_body(settings: ChatSettings, path: list[Message]) -> dict[str, Any]:
         messages.insert(0, {"role": "system", "content": settings.system_prompt})
     body: dict[str, Any] = {
         "messages": messages,
-        "temperature": settings.temperature,
-        "top_k": settings.top_k,
-        "top_p": settings.top_p,
-        "min_p": settings.min_p,
-        "repeat_penalty": settings.repeat_penalty,
         # A chunk has all tokens that one step brought: what was drafted well comes many at a time.
         "timings_per_token": True,
     }
-    speed = None if settings.speed is Speed.STANDARD else settings.speed.value
-    optional = {"model": settings.model, "max_tokens": settings.max_tokens, "seed": settings.seed, "speed": speed}
-    return body | {name: value for name, value in optional.items() if value is not None}
+    # What is not said here is as is set for the model, so nothing may be said that was not chosen.
+    chosen: dict[str, Any] = {name: getattr(settings, name) for name in _SENT_AS_THEY_ARE}
+    chosen["speed"] = None if settings.speed is Speed.AUTO else settings.speed.value
+    return body | {name: value for name, value in chosen.items() if value is not None}
+
+
+_SENT_AS_THEY_ARE = ("model", "temperature", "top_k", "top_p", "min_p", "repeat_penalty", "max_tokens", "seed")

@@ -111,6 +111,14 @@ class ChatDesk(QObject):
             self._deleted = None
             self._ask_for_list()
 
+    def keep_draft(self, chat_id: int, text: str) -> None:
+        """Keep what was written in a chat and not sent."""
+        self._archive.save_draft(chat_id, text)
+
+    def read_drafts(self, then: Callable[[dict[int, str]], None]) -> None:
+        """Ask by chat for what was written and not sent."""
+        self._archive.drafts(then)
+
     # What the user does in the open chat.
 
     def send(self, text: str) -> None:

@@ -17,6 +17,19 @@ def deep_progress(progress: DeepProgress, seconds: float) -> str:
     return "  ·  ".join(part for part in parts if part)
 
 
+# What the server says of these to clients that send requests holds for the moment, or is what the card's buttons do.
+CONTEXT_FULL, ENGINE_DIED = "context_length_exceeded", "engine_died"
+
+
+def problem_of(message: Message) -> str | None:
+    """Return why a reply failed, in words that stay true when the chat is read later; None where it did not."""
+    if message.status is not Status.FAILED or message.problem is None:
+        return None
+    if message.finish_reason in (CONTEXT_FULL, ENGINE_DIED):
+        return message.problem.split(". ")[0].rstrip(".") + "."
+    return message.problem
+
+
 def receipt(message: Message) -> str:
     """Return the line under a reply that has ended."""
     parts = [_ending(message), _SPEEDS.get(message.speed, "")]
@@ -35,11 +48,14 @@ def receipt(message: Message) -> str:
 
 def receipt_details(timings: Timings) -> str:
     """Return all figures of a reply, a line each."""
-    lines = [
-        f"Waited in the queue: {milliseconds(timings.queued_ms)}",
-        f"Time to first token: {milliseconds(timings.ttft_ms)}",
-        f"Prefill: {count(timings.prefill_tokens)} tokens in {milliseconds(timings.prefill_ms)}"
-        f" ({speed(timings.prefill_per_second)}), {count(timings.cached_tokens)} more from the cache",
+    lines = [f"Time to first token: {milliseconds(timings.ttft_ms)}"]
+    if timings.knows_prompt:
+        lines.insert(0, f"Waited in the queue: {milliseconds(timings.queued_ms)}")
+        lines.append(
+            f"Prefill: {count(timings.prefill_tokens)} tokens in {milliseconds(timings.prefill_ms)}"
+            f" ({speed(timings.prefill_per_second)}), {count(timings.cached_tokens)} more from the cache"
+        )
+    lines += [
         f"Decode: {count(timings.decode_tokens)} tokens in {milliseconds(timings.decode_ms)}"
         f" ({speed(timings.decode_per_second)})",
         f"Total: {milliseconds(timings.total_ms)}",
@@ -91,6 +107,8 @@ def _peak(timings: Timings) -> str:
 
 
 def _prompt(timings: Timings) -> str:
+    if not timings.knows_prompt:
+        return ""
     if not timings.cached_tokens:
         return f"prompt {count(timings.prefill_tokens)}"
     total = timings.prefill_tokens + timings.cached_tokens

@@ -7,10 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-from core.sampling_params import SamplingParams
 from ui.chat.speeds import DeepReceipt, Speed, speed_of
-
-_DEFAULTS = SamplingParams()
 
 
 class Role(StrEnum):
@@ -31,18 +28,18 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """What a chat asks of the model; None means: left to the server."""
+    """What a chat asks of the model; None means: as is set for the model, else the server's default."""
 
     model: str | None = None
     system_prompt: str = ""
-    temperature: float = _DEFAULTS.temperature
-    top_k: int = _DEFAULTS.top_k
-    top_p: float = _DEFAULTS.top_p
-    min_p: float = _DEFAULTS.min_p
-    repeat_penalty: float = _DEFAULTS.repeat_penalty
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repeat_penalty: float | None = None
     max_tokens: int | None = None
     seed: int | None = None
-    speed: Speed = Speed.STANDARD
+    speed: Speed = Speed.AUTO
 
     def to_json(self) -> str:
         """Return all fields as one JSON object."""
@@ -57,17 +54,17 @@ class ChatSettings:
             return cls()
         if not isinstance(found, dict):
             return cls()
-        return cls(**_fitting(cls, found) | {"speed": speed_of(found.get("speed"))})
+        return cls(**_fitting(cls, found) | {"speed": speed_of(found.get("speed"), Speed.AUTO)})
 
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "model": (str, type(None)),
     "system_prompt": (str,),
-    "temperature": (int, float),
-    "top_k": (int,),
-    "top_p": (int, float),
-    "min_p": (int, float),
-    "repeat_penalty": (int, float),
+    "temperature": (int, float, type(None)),
+    "top_k": (int, type(None)),
+    "top_p": (int, float, type(None)),
+    "min_p": (int, float, type(None)),
+    "repeat_penalty": (int, float, type(None)),
     "max_tokens": (int, type(None)),
     "seed": (int, type(None)),
     "speed": (str,),
@@ -102,6 +99,11 @@ class Timings:
     kv_type: str = ""
     deep: DeepReceipt | None = None
 
+    @property
+    def knows_prompt(self) -> bool:
+        """False for the figures that the window measured itself, of a reply that was stopped."""
+        return self.prefill_tokens + self.cached_tokens > 0
+
     @classmethod
     def from_object(cls, found: object) -> Timings | None:
         """Read the server's object; None where it is not one."""
@@ -118,7 +120,8 @@ class Timings:
 class Message:
     """One thing said. ``parent_id`` is the message before it: several with one parent are versions of each other.
 
-    ``speed`` is how a reply was asked for; ``answered_by`` names the small model where that one gave it.
+    ``finish_reason`` of a failed reply is the code of the server's error, where it gave one. ``speed`` is how a reply
+    was asked for; ``answered_by`` names the small model where that one gave it.
     """
 
     id: int

@@ -21,7 +21,7 @@ class SpeedPicker(QToolButton):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.speed = Speed.STANDARD
+        self.speed = Speed.AUTO
         self._no_spark = ""
         self._palette = LIGHT
         self.setProperty("kind", "speed")
@@ -34,7 +34,7 @@ class SpeedPicker(QToolButton):
         self.clicked.connect(self.open)
         self.card = SpeedCard(self)
         self.card.chosen.connect(self._on_chosen)
-        self.show_speed(Speed.STANDARD)
+        self.show_speed(Speed.AUTO)
 
     def show_speed(self, speed: Speed) -> None:
         """Show the speed of another chat."""

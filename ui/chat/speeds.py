@@ -8,8 +8,9 @@ from typing import Any
 
 
 class Speed(StrEnum):
-    """What the ``speed`` of a chat request says."""
+    """What the ``speed`` of a chat request says; AUTO says nothing and leaves it to what is set for the model."""
 
+    AUTO = "auto"
     STANDARD = "standard"
     FAST = "fast"
     SPARK = "spark"
@@ -27,6 +28,7 @@ class SpeedChoice:
 
 
 CHOICES = (
+    SpeedChoice(Speed.AUTO, "Auto", "As is set for the model in the library; Standard where nothing is set."),
     SpeedChoice(Speed.STANDARD, "Standard", "Shares the machine. Never slower than plain decoding."),
     SpeedChoice(Speed.FAST, "Fast", "The same model and quality, ahead of everything else that runs."),
     SpeedChoice(Speed.SPARK, "Spark", "The small partner model answers alone: much faster, less capable."),
@@ -36,9 +38,9 @@ CHOICES = (
 CHOICE_OF = {choice.speed: choice for choice in CHOICES}
 
 
-def speed_of(value: object) -> Speed:
-    """Return the speed of this name, the standard one for anything else."""
-    return Speed(value) if isinstance(value, str) and value in set(Speed) else Speed.STANDARD
+def speed_of(value: object, otherwise: Speed = Speed.STANDARD) -> Speed:
+    """Return the speed of this name, ``otherwise`` for anything else."""
+    return Speed(value) if isinstance(value, str) and value in set(Speed) else otherwise
 
 
 @dataclass(frozen=True, slots=True)

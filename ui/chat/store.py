@@ -60,8 +60,22 @@ MIGRATIONS = (
     ALTER TABLE message ADD COLUMN speed TEXT NOT NULL DEFAULT 'standard';
     ALTER TABLE message ADD COLUMN answered_by TEXT;
     """,
+    # Until here the defaults were kept, and sent, as if they had been chosen.
+    """
+    UPDATE chat SET settings = '{}' WHERE NOT json_valid(settings);
+    UPDATE chat SET settings = json_remove(settings, '$.temperature')
+        WHERE json_extract(settings, '$.temperature') = 0.8;
+    UPDATE chat SET settings = json_remove(settings, '$.top_k') WHERE json_extract(settings, '$.top_k') = 40;
+    UPDATE chat SET settings = json_remove(settings, '$.top_p') WHERE json_extract(settings, '$.top_p') = 0.95;
+    UPDATE chat SET settings = json_remove(settings, '$.min_p') WHERE json_extract(settings, '$.min_p') = 0.05;
+    UPDATE chat SET settings = json_remove(settings, '$.repeat_penalty')
+        WHERE json_extract(settings, '$.repeat_penalty') = 1.0;
+    UPDATE chat SET settings = json_remove(settings, '$.speed') WHERE json_extract(settings, '$.speed') = 'standard';
+    CREATE TABLE draft(chat_id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;
+    """,
 )
 MEMORY = ":memory:"
+NEW_CHAT = 0  # no chat has this id
 CHECKED_BYTES = 64 << 20  # a file up to this size is checked whole at start; it takes well under a second
 SEARCH_LIMIT = 200
 _MARKS = re.compile(r"[*`#>|~]+|^\s*[-+] ", re.MULTILINE)
@@ -124,6 +138,9 @@ class ChatStore:
         with self._transaction():
             self._db.execute("UPDATE message SET status='stopped' WHERE status='streaming'")
             self._db.execute("DELETE FROM chat WHERE deleted_ms IS NOT NULL")
+            self._db.execute(
+                "DELETE FROM draft WHERE chat_id <> ? AND chat_id NOT IN (SELECT id FROM chat)", (NEW_CHAT,)
+            )
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -203,7 +220,18 @@ class ChatStore:
         with self._transaction():
             self._db.execute("UPDATE chat SET deleted_ms=NULL WHERE id=?", (chat_id,))
 
+    def save_draft(self, chat_id: int, text: str) -> None:
+        """Keep what was written in a chat and not sent; "" forgets it. ``NEW_CHAT`` is the one that has not begun."""
+        with self._transaction():
+            self._db.execute("DELETE FROM draft WHERE chat_id=?", (chat_id,))
+            if text:
+                self._db.execute("INSERT INTO draft(chat_id, text) VALUES (?,?)", (chat_id, _storable(text)))
+
     # Reading.
+
+    def drafts(self) -> dict[int, str]:
+        """Return by chat what was written and not sent."""
+        return dict(self._db.execute("SELECT chat_id, text FROM draft").fetchall())
 
     def chats(self, limit: int = -1) -> list[ChatSummary]:
         """Return the ``limit`` chats written to last, the latest first; all of them below 0."""

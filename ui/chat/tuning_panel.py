@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from core.sampling_params import SamplingParams
 from ui.chat.records import ChatSettings
 from ui.icon_button import IconButton
 from ui.number_field import CalmSlider, DecimalField, WholeField
@@ -26,6 +27,8 @@ MAX_INT = 2_147_483_647
 TYPING_MS = 300
 PROMPT_HEIGHT, DIAL_WIDTH, NUMBER_WIDTH = 132, 68, 112
 SCROLL_BAR = 16
+UNSET = "Auto"
+_DEFAULTS = SamplingParams()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,8 @@ class TuningPanel(QFrame):
 
     def _read(self) -> None:
         values = {field: row.value for field, row in self.rows.items()}
-        values["top_k"] = int(values["top_k"])
+        if values["top_k"] is not None:
+            values["top_k"] = int(values["top_k"])
         settings = replace(
             self._settings,
             system_prompt=self.prompt.toPlainText(),
@@ -193,23 +197,31 @@ class TuningPanel(QFrame):
 
 
 class _DialRow(QWidget):
-    """A name, a number field and a slider, which agree with each other."""
+    """A name, a number field and a slider, which agree with each other.
+
+    Below its lowest number the field is unset: then the slider stands at the default.
+    """
 
     changed = Signal()
 
     def __init__(self, dial: Dial) -> None:
         super().__init__()
         self._dial = dial
-        self.setToolTip(dial.help)
+        self._default = float(getattr(_DEFAULTS, dial.field))
+        decimals = 0 if dial.step >= 1 else 2
+        help = f"{dial.help}\n{UNSET}: as is set for the model, else {self._default:.{decimals}f}."
+        self.setToolTip(help)
         self.field = DecimalField(dial.label)
-        self.field.setDecimals(0 if dial.step >= 1 else 2)
-        self.field.setRange(dial.low, dial.high)
+        self.field.setDecimals(decimals)
+        self._unset = dial.low - dial.step
+        self.field.setRange(self._unset, dial.high)
+        self.field.setSpecialValueText(UNSET)
         self.field.setSingleStep(dial.step)
         self.field.setFixedWidth(DIAL_WIDTH)
-        self.field.setAccessibleDescription(dial.help)
+        self.field.setAccessibleDescription(help)
         self.slider = CalmSlider(f"{dial.label} slider")
         self.slider.setRange(0, round((dial.high - dial.low) / dial.step))
-        self.field.valueChanged.connect(self._on_field)
+        self.field.valueChanged.connect(lambda value: self._on_field())
         self.slider.valueChanged.connect(self._on_slider)
         head = QHBoxLayout()
         head.addWidget(QLabel(dial.label), 1)
@@ -221,23 +233,24 @@ class _DialRow(QWidget):
         column.addWidget(self.slider)
 
     @property
-    def value(self) -> float:
-        return self.field.value()
+    def value(self) -> float | None:
+        return None if self.field.value() < self._dial.low else self.field.value()
 
-    def show_value(self, value: float) -> None:
+    def show_value(self, value: float | None) -> None:
         self.field.blockSignals(True)
-        self.field.setValue(value)
+        self.field.setValue(self._unset if value is None else value)
         self.field.blockSignals(False)
         self._move_slider(value)
 
-    def _on_field(self, value: float) -> None:
-        self._move_slider(value)
+    def _on_field(self) -> None:
+        self._move_slider(self.value)
         self.changed.emit()
 
     def _on_slider(self, at: int) -> None:
         self.field.setValue(self._dial.low + at * self._dial.step)
 
-    def _move_slider(self, value: float) -> None:
+    def _move_slider(self, value: float | None) -> None:
+        value = self._default if value is None else value
         self.slider.blockSignals(True)
         self.slider.setValue(round((value - self._dial.low) / self._dial.step))
         self.slider.blockSignals(False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ui.chat.receipts import receipt, receipt_details
+from ui.chat.receipts import problem_of, receipt, receipt_details
 from ui.chat.records import Message, Role, Status, Timings
 
 
@@ -16,8 +16,18 @@ def test_the_receipt_tells_how_a_reply_went() -> None:
     assert done == "412 tok/s  ·  first token 38 ms  ·  128 tokens  ·  prompt 100, 48 cached"
     assert receipt(ended(finish_reason="length", timings=timings)).startswith("Reached the token limit  ·  ")
     assert receipt(ended(status=Status.STOPPED)) == "Stopped"
-    assert receipt(ended(timings=Timings(decode_tokens=1))) == "first token 0 ms  ·  1 tokens  ·  prompt 0"
+    assert receipt(ended(timings=Timings(decode_tokens=1))) == "first token 0 ms  ·  1 tokens"
+    assert "Prefill" not in receipt_details(Timings(decode_tokens=1))
     assert "Seed" not in receipt_details(timings)
+
+
+def test_why_there_is_no_reply_stays_true_later() -> None:
+    died = "The engine was killed while it was answering. It is being restarted: please send the request again."
+    failed = ended(status=Status.FAILED, problem=died, finish_reason="engine_died")
+    assert problem_of(failed) == "The engine was killed while it was answering."
+    other = ended(status=Status.FAILED, problem="No disk. Free some space.")
+    assert problem_of(other) == "No disk. Free some space."
+    assert problem_of(ended()) is None
 
 
 def test_a_cache_that_is_not_the_usual_one_is_named():

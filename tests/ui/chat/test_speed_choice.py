@@ -40,6 +40,10 @@ def last_view(window: MainWindow) -> AssistantMessage:
 def test_the_speed_goes_with_the_request_and_stays_with_the_chat(qtbot, window: MainWindow, server: FakeServer) -> None:
     ask(qtbot, window, "Hi")
     assert "speed" not in server.requests[0]
+    choose(qtbot, window, Speed.STANDARD)
+    ask(qtbot, window, "As usual")
+    # Said aloud: another speed may be set for the model.
+    assert server.requests.pop()["speed"] == "standard"
     choose(qtbot, window, Speed.FAST)
     ask(qtbot, window, "Again")
     assert server.requests[1]["speed"] == "fast"
@@ -85,7 +89,7 @@ def test_a_spark_reply_is_marked_and_the_full_model_can_answer_instead(qtbot, wi
     note.redo.click()
     qtbot.waitUntil(lambda: not window.desk.current.is_running)
     view = last_view(window)
-    assert "speed" not in server.requests[-1]
+    assert server.requests[-1]["speed"] == "standard"
     assert (view.text, view.versions.label.text(), view.spark_note.isHidden()) == ("The full answer.", "2 / 2", True)
     view.versions.back.click()
     assert not last_view(window).spark_note.isHidden()
@@ -211,5 +215,5 @@ def test_progress_of_another_shape_is_none(found: object) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"speed": "warp"}', '{"speed": 3}', "{}"])
-def test_an_unknown_speed_in_the_settings_is_standard(text: str) -> None:
-    assert ChatSettings.from_json(text).speed is Speed.STANDARD
+def test_an_unknown_speed_in_the_settings_is_that_of_the_model(text: str) -> None:
+    assert ChatSettings.from_json(text).speed is Speed.AUTO

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from ui.chat.records import Chat, ChatSettings, Message, Role, Status, Timings, title_of
-from ui.chat.store import ChatStore, StoreDamaged, StoreTooNew, match_expression
+from ui.chat.speeds import Speed
+from ui.chat.store import MIGRATIONS, NEW_CHAT, ChatStore, StoreDamaged, StoreTooNew, match_expression
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -49,6 +51,34 @@ def test_a_chat_and_its_messages_come_back_as_they_were(tmp_path: Path) -> None:
     assert again.messages(1) == [said(11, "Hello"), reply]
     assert again.highest_id() == 12
     again.close()
+
+
+def test_what_was_written_and_not_sent_is_kept_with_its_chat(tmp_path: Path) -> None:
+    store = ChatStore(tmp_path / "chats.db")
+    store.save_chat(Chat(1, "a", 1, 1))
+    for chat_id, text in ((NEW_CHAT, "one"), (NEW_CHAT, "two\nlines"), (1, "three"), (7, "of a chat that is gone")):
+        store.save_draft(chat_id, text)
+    store.close()
+    again = ChatStore(tmp_path / "chats.db")
+    assert again.drafts() == {NEW_CHAT: "two\nlines", 1: "three"}
+    again.save_draft(1, "")
+    assert again.drafts() == {NEW_CHAT: "two\nlines"}
+    again.close()
+
+
+def test_settings_that_nobody_chose_are_left_to_the_model(tmp_path: Path) -> None:
+    old = {"model": "a", "temperature": 0.8, "top_k": 7, "top_p": 0.95, "min_p": 0.05, "repeat_penalty": 1.0}
+    with sqlite3.connect(tmp_path / "chats.db") as db:
+        db.executescript(f"{MIGRATIONS[0]}; {MIGRATIONS[1]}; PRAGMA user_version=2;")
+        insert = "INSERT INTO chat(id, title, created_ms, updated_ms, settings) VALUES (?, 'a', 1, 1, ?)"
+        kept = [(1, json.dumps(old | {"speed": "standard"})), (2, '{"speed": "deep"}'), (3, "broken")]
+        db.executemany(insert, kept)
+    db.close()
+    store = ChatStore(tmp_path / "chats.db")
+    chats = [store.chat(number) for number in (1, 2, 3)]
+    found = [chat.settings for chat in chats if chat is not None]
+    assert found == [ChatSettings(model="a", top_k=7), ChatSettings(speed=Speed.DEEP), ChatSettings()]
+    store.close()
 
 
 def test_saving_twice_keeps_one(store: ChatStore) -> None:
