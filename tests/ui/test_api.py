@@ -19,7 +19,7 @@ class Ear:
         self.ends: list[object] = []
         stream.text.connect(self._hear)
         stream.finished.connect(self.ends.append)
-        stream.failed.connect(self.ends.append)
+        stream.failed.connect(lambda problem, code: self.ends.append(problem))
         stream.cancelled.connect(lambda: self.ends.append("cancelled"))
 
     def _hear(self, text: str, n_tokens: int) -> None:

@@ -118,7 +118,7 @@ def test_where_no_small_model_is_paired_spark_says_why(qtbot, window: MainWindow
 def test_the_card_is_used_with_the_keyboard(qtbot, window: MainWindow) -> None:
     picker = window.page.composer.speed
     picker.open()
-    qtbot.waitUntil(picker.card.rows[Speed.STANDARD].hasFocus)
+    qtbot.waitUntil(picker.card.rows[Speed.AUTO].hasFocus)
     picker.card.setFocus()
     picker.card.rows[Speed.STANDARD].setFocus()
     for _ in range(2):
