@@ -39,6 +39,7 @@ class ServerState:
     problem: str | None = None
     model: str | None = None
     n_ctx: int | None = None
+    n_ctx_train: int | None = None
     n_params: int | None = None
     n_threads: int | None = None
     devices: tuple[str, ...] = ()
@@ -59,6 +60,7 @@ class ServerState:
             problem=found.get("problem"),
             model=found.get("model"),
             n_ctx=found.get("n_ctx"),
+            n_ctx_train=found.get("n_ctx_train"),
             n_params=found.get("n_params"),
             n_threads=found.get("n_threads"),
             devices=tuple(str(name) for name in found.get("devices") or ()),

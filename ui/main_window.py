@@ -10,6 +10,8 @@ from PySide6.QtCore import QPoint, QSettings, QSize, Qt
 from PySide6.QtGui import QAction, QActionGroup, QCloseEvent, QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
 
+from models.library import requests as ask
+from models.library.values import SettingText
 from ui.api import Api, ServerState
 from ui.appearance import Appearance, Choice
 from ui.chat.archive import Archive
@@ -111,6 +113,7 @@ class MainWindow(QMainWindow):
         self.desk.deleted.connect(self._on_deleted)
         self.page.sidebar_wanted.connect(self.toggle_sidebar)
         self.page.panel_wanted.connect(self.toggle_panel)
+        self.page.context_wanted.connect(self._on_context_wanted)
         self.page.settings_shown.connect(self.tuning.show_settings)
         self.tuning.changed.connect(self.page.change_settings)
         self.tuning.close_wanted.connect(self.toggle_panel)
@@ -184,6 +187,14 @@ class MainWindow(QMainWindow):
     def _on_use(self, name: str) -> None:
         self.show_page("chat")
         self.page.choose_model(name)
+
+    def _on_context_wanted(self, model: str, n_ctx: int | None, then: Callable[[], object]) -> None:
+        text = None if n_ctx is None else str(n_ctx)
+        self.link.ask(
+            ask.ChangeSettings(model, (SettingText("ctx", text),)),
+            lambda sheet: self.watch.load(model, then),
+            lambda trouble: self.page.server_banner.say(trouble.sentence, "danger"),
+        )
 
     # The two sides.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,13 +70,15 @@ class ServerWatch(QObject):
         """Ask which models there are."""
         self._api.models(self._on_models, lambda problem: None)
 
-    def load(self, model: str) -> None:
-        """Ask for another model."""
-        self._api.load(model, self._on_load_began, self.load_failed.emit)
+    def load(self, model: str, began: Callable[[], object] = lambda: None) -> None:
+        """Ask for another model, or for the same one with what was set for it since."""
 
-    def _on_load_began(self) -> None:
-        self._timer.start(BUSY_MS)
-        self.look()
+        def on_began() -> None:
+            self._timer.start(BUSY_MS)
+            self.look()
+            began()
+
+        self._api.load(model, on_began, self.load_failed.emit)
 
     def _on_state(self, state: ServerState) -> None:
         self._is_asking = False

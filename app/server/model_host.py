@@ -34,6 +34,7 @@ _log = logging.getLogger("slipstream.server")
 _NOTE_SECONDS = 60.0
 _LEAVE_SECONDS = 1.0
 LEAVING = "The server is shutting down."
+_COUNT_AT_LOAD = ("ctx", "kv_type", "gpu_layers", "threads", "draft")  # the settings of a model that are the engine's
 
 
 class Entry(Protocol):
@@ -101,6 +102,7 @@ class ModelHost:
         self._entry: Entry | None = None
         # Names under which requests have asked for it: a look into the catalogue reads folders.
         self._aliases: set[str] = set()
+        self._loaded_with = ModelSettings()
         self._model: LoadedModel | None = None
         self._state = EngineState(Phase.EMPTY)
         # States of an earlier load are still on their way when another begins: those of the last one count.
@@ -119,6 +121,7 @@ class ModelHost:
         """Begin to load a model at once, whatever runs; ``again`` where it failed and a request tries once more."""
         self._entry, self._model, self._aliases = entry, None, {entry.name}
         self._note_next = 0.0
+        self._loaded_with = self.own
         self._n_loads += 1
         self._state = EngineState(Phase.LOADING, load=self._n_loads)
         self._draft = Draft()
@@ -266,10 +269,11 @@ class ModelHost:
     async def request_load(self, name: str) -> Entry:
         """Load a model once running calls have ended.
 
-        One that failed is tried again, and one that is loaded with something left out is loaded whole.
+        One that failed is tried again, and one that is loaded with something left out, or with other settings than
+        are set for it now, is loaded anew.
         """
         entry = await self._wanted(name)
-        anew = self._is_current(entry) and bool(self._state.left_out)
+        anew = self._is_current(entry) and (bool(self._state.left_out) or not self._has_its_settings())
         if self._is_current(entry) and self._state.phase is Phase.FAILED:
             self.load(entry)
         elif not self._is_current(entry) or anew or self._line:
@@ -326,6 +330,10 @@ class ModelHost:
             self._line.popleft()
             self._n_leases += 1
             turn.set_result(None)
+
+    def _has_its_settings(self) -> bool:
+        now, then = self.own, self._loaded_with
+        return all(getattr(now, name) == getattr(then, name) for name in _COUNT_AT_LOAD)
 
     def _is_current(self, entry: Entry) -> bool:
         return self._entry is not None and self._entry.path == entry.path

@@ -43,6 +43,7 @@ class FakeServer:
         self.stages: list[dict[str, Any]] = []  # the progress of a deep reply, sent before the pieces
         self.deep: dict[str, Any] | None = None  # beside the timings
         self.n_active = 0
+        self.n_ctx_train = 1024
         self.snapshot: dict[str, Any] | None = None
         self.last_reply: dict[str, Any] | None = None
         self.requests: list[dict[str, Any]] = []
@@ -61,7 +62,8 @@ class FakeServer:
     def state(self) -> dict[str, Any]:
         return {
             "phase": self.phase, "progress": self.progress, "problem": self.problem, "model": self.model,
-            "n_ctx": 1024, "n_slots": 4, "architecture": "llama", "n_params": 11_300_000,
+            "n_ctx": 1024, "n_ctx_train": self.n_ctx_train, "n_slots": 4, "architecture": "llama",
+            "n_params": 11_300_000,
             "description": "llama ?B Q8_0", "n_threads": 2, "devices": ["CPU"], "is_toy": True,
             "active": self.n_active, "queued": 0, "snapshot": self.snapshot, "last_reply": self.last_reply,
             "spark": self.spark, "why_no_spark": self.why_no_spark,

@@ -11,6 +11,7 @@ from app.server_process import new_api_key, serve_command, serve_environment, se
 from models.figures import rate
 from tests.support import measured
 from ui.api import Api
+from ui.chat.receipts import CONTEXT_FULL
 from ui.chat.records import Status, Timings
 from ui.chat.speeds import Speed
 from ui.main_window import MainWindow
@@ -46,6 +47,7 @@ def test_a_newcomer_asks_and_ember_answers(qtbot, window: MainWindow, api: Api, 
     qtbot.waitUntil(lambda: not window.page.picker.badge.isHidden())
     _gauges_hold_the_reply(qtbot, window, reply.timings)
     assert window.page.picker.shown_model == "ember-q8_0"
+    _goes_on_after_a_message_that_is_too_long(qtbot, window)
     _stops_in_the_middle(qtbot, window)
     _survives_the_death_of_the_server(qtbot, window, server)
 
@@ -55,6 +57,13 @@ def _gauges_hold_the_reply(qtbot, window: MainWindow, timings: Timings) -> None:
     qtbot.waitUntil(lambda: bar.when.text() == LAST_REPLY)
     assert bar.speed.accessibleDescription() == f"{rate(timings.decode_per_second)} tok/s"
     assert bar.requests.face.value == "0"
+
+
+def _goes_on_after_a_message_that_is_too_long(qtbot, window: MainWindow) -> None:
+    reply = _ask(qtbot, window, "word " * 4_000)
+    assert (reply.status, reply.finish_reason) == (Status.FAILED, CONTEXT_FULL)
+    reply = _ask(qtbot, window, "Who are you?")
+    assert (reply.status, reply.problem) == (Status.DONE, None)
 
 
 def _stops_in_the_middle(qtbot, window: MainWindow) -> None:

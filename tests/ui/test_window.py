@@ -11,12 +11,13 @@ from disks import fill_up, small_disk
 from fake_openai import FakeServer
 from library_child import forked_library_child, library_child
 from PySide6.QtCore import QMimeData, QModelIndex, QPoint, QRect, QSettings, Qt
-from PySide6.QtGui import QFont, QFontMetrics, QGuiApplication, QPalette, QTextOption
+from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QPalette, QTextOption
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
     QLabel,
     QLineEdit,
+    QMenu,
     QMessageBox,
     QPlainTextEdit,
     QSlider,
@@ -475,6 +476,72 @@ def test_a_stopped_reply_has_the_figures_that_were_seen(qtbot, window: MainWindo
     assert receipt.startswith("Stopped  ·  ")
     assert "6 tokens" in receipt
     assert "prompt" not in receipt
+
+
+def ways(window: MainWindow) -> dict[str, QAction]:
+    menu = next(menu for menu in window.page.findChildren(QMenu) if menu.isVisible())
+    return {action.text(): action for action in menu.actions()}
+
+
+def test_a_message_that_would_not_fit_is_told_before_it_is_sent(
+    qtbot, window: MainWindow, server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.watch.start()
+    banner, composer = window.page.context_banner, window.page.composer
+    qtbot.waitUntil(lambda: window.watch.state.n_ctx == 1024)
+    composer.set_text("Hello")
+    window.page.keep_draft()
+    assert banner.text == ""
+    composer.set_text("word " * 1_200)
+    qtbot.waitUntil(lambda: "holds 1,024" in banner.text)
+    assert "choose a model with a larger context" in banner.text
+    server.n_ctx_train = 8_192
+    window.watch.look()
+    qtbot.waitUntil(lambda: not banner.action.isHidden())
+    wanted: list[tuple[object, ...]] = []
+    window.page.context_wanted.connect(lambda *found: wanted.append(found))
+    banner.action.click()
+    ways(window)["Load the model with 4,096 tokens of context"].trigger()
+    assert wanted[0][:2] == ("ember-q8_0", 4_096)
+    qtbot.waitUntil(lambda: server.loads == ["ember-q8_0"])
+    composer.set_text("Hello")
+    qtbot.waitUntil(lambda: banner.text == "")
+
+
+def test_earlier_messages_can_be_left_out_where_a_chat_is_too_long(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    window.watch.start()
+    qtbot.waitUntil(lambda: window.watch.state.n_ctx == 1024)
+    for text in ("first " * 300, "second " * 300):
+        ask(qtbot, window, text)
+    window.page.composer.set_text("third " * 100)
+    qtbot.waitUntil(lambda: "holds 1,024" in window.page.context_banner.text)
+    window.page.context_banner.action.click()
+    ways(window)["Leave out earlier messages"].trigger()
+    assert window.page.context_banner.text == ""
+    ask(qtbot, window, "third")
+    assert [message["content"][:6] for message in server.requests[-1]["messages"]] == ["third"]
+    ask(qtbot, window, "fourth")
+    assert [message["content"][:6] for message in server.requests[-1]["messages"]] == ["third", "Hello ", "fourth"]
+
+
+def test_a_message_that_was_too_long_does_not_block_its_chat(qtbot, window: MainWindow, server: FakeServer) -> None:
+    window.watch.start()
+    qtbot.waitUntil(lambda: window.watch.state.phase == "ready")
+    sentence = "The prompt has 2113 tokens, but the context holds 1024 and one is needed for the answer. Shorten it."
+    server.error = (400, {"error": {"message": sentence, "type": "x", "code": "context_length_exceeded"}})
+    ask(qtbot, window, "long " * 10_000)
+    problem = reply_view(window).problem
+    assert problem.text == "The prompt has 2113 tokens, but the context holds 1024 and one is needed for the answer."
+    assert problem.retry.text() == "Make it fit…"
+    problem.retry.click()
+    assert list(ways(window)) == ["Shorten the message"]
+    ways(window)["Shorten the message"].trigger()
+    assert asked_view(window)._editor is not None
+    server.error = None
+    ask(qtbot, window, "short")
+    assert [message["content"] for message in server.requests[-1]["messages"]] == ["short"]
 
 
 def test_settings_belong_to_the_chat_and_go_with_its_requests(qtbot, window: MainWindow, server: FakeServer) -> None:

@@ -88,7 +88,7 @@ class Archive:
 
     def drafts(self, then: Callable[[dict[int, str]], None]) -> None:
         """Ask by chat for what was written and not sent."""
-        self._read(lambda store: store.drafts(), then, {})
+        self._read(lambda store: store.drafts(), then, _no_drafts())
 
     def close(self, timeout: float = 3.0) -> None:
         """Write what is left and stop; waits at most ``timeout`` seconds."""
@@ -194,6 +194,10 @@ class Archive:
 
 def _no_chats() -> list[ChatSummary]:
     return []
+
+
+def _no_drafts() -> dict[int, str]:
+    return {}
 
 
 def _with_messages(store: ChatStore, chat_id: int) -> tuple[Chat, list[Message]] | None:

@@ -9,7 +9,7 @@ from models.figures import milliseconds, speed
 from ui.chat.deep_stages import DeepStages
 from ui.chat.markdown_view import MarkdownView
 from ui.chat.message_view import MessageView, caption
-from ui.chat.receipts import deep_progress, problem_of, receipt, receipt_details
+from ui.chat.receipts import CONTEXT_FULL, deep_progress, problem_of, receipt, receipt_details
 from ui.chat.records import Message, Status
 from ui.chat.speeds import DeepProgress
 from ui.chat.text_tools import TextTools
@@ -18,6 +18,7 @@ from ui.icon_button import IconButton
 from ui.icons import pixmap
 from ui.theme import Space
 
+FIT = "Make it fit…"
 PATIENCE = 0.7  # seconds of silence until the view says what is going on
 
 
@@ -25,6 +26,7 @@ class AssistantMessage(MessageView):
     """A reply, growing or ended."""
 
     regenerate = Signal(object)
+    fit_wanted = Signal(object, object)  # the message, and the button to show the ways at
     redo_in_full = Signal(object)  # the full model is to answer in place of the small one
 
     def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
@@ -34,7 +36,7 @@ class AssistantMessage(MessageView):
         self.view.setAccessibleName("Reply")
         self.view.link_chosen.connect(self.link_chosen)
         self.problem = _Problem()
-        self.problem.retry.clicked.connect(lambda: self.regenerate.emit(self.message.id))
+        self.problem.retry.clicked.connect(self._on_retry)
         self.spark_note = _SparkNote()
         self.spark_note.redo.clicked.connect(lambda: self.redo_in_full.emit(self.message.id))
         self.stages = DeepStages()
@@ -100,7 +102,7 @@ class AssistantMessage(MessageView):
         else:
             self.view.finish()
         self.view.setVisible(bool(message.content))
-        self.problem.tell(problem_of(message))
+        self.problem.tell(problem_of(message), FIT if message.finish_reason == CONTEXT_FULL else "Try again")
         self.receipt.setText(receipt(message))
         self.receipt.setToolTip(receipt_details(message.timings) if message.timings else "")
         self.receipt.setAccessibleDescription(self.receipt.toolTip())
@@ -114,6 +116,12 @@ class AssistantMessage(MessageView):
         self.spark_note.restyle(self._tools)
         self.stages.restyle(self._tools)
         self.view.set_style(self._tools.style)
+
+    def _on_retry(self) -> None:
+        if self.message.finish_reason == CONTEXT_FULL:  # the same again would be refused again
+            self.fit_wanted.emit(self.message, self.problem.retry)
+        else:
+            self.regenerate.emit(self.message.id)
 
     def _show_buttons(self) -> None:
         super()._show_buttons()
@@ -135,7 +143,7 @@ class _Problem(QFrame):
         self._text = QLabel()
         self._text.setWordWrap(True)
         self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.retry = QPushButton("Try again")
+        self.retry = QPushButton()
         row = QHBoxLayout(self)
         row.setContentsMargins(Space.M + 2, Space.M, Space.M, Space.M)
         row.setSpacing(Space.M)
@@ -148,8 +156,9 @@ class _Problem(QFrame):
     def text(self) -> str:
         return self._text.text()
 
-    def tell(self, problem: str | None) -> None:
+    def tell(self, problem: str | None, action: str) -> None:
         self._text.setText(problem or "")
+        self.retry.setText(action)
         self.setVisible(problem is not None)
 
     def restyle(self, tools: TextTools) -> None:

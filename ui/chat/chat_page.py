@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from PySide6.QtCore import Qt, QTimer, QUrl, Signal
@@ -10,6 +11,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QLabel,
+    QMenu,
     QMessageBox,
     QProgressBar,
     QStackedWidget,
@@ -19,7 +21,9 @@ from PySide6.QtWidgets import (
 
 from ui.api import ServerState
 from ui.banner import Banner
+from ui.chat.assistant_message import FIT
 from ui.chat.composer import Composer
+from ui.chat.context_use import larger_context, later_start, sent_of, tokens_in
 from ui.chat.conversation import Conversation
 from ui.chat.desk import ChatDesk
 from ui.chat.model_picker import ModelPicker
@@ -28,6 +32,7 @@ from ui.chat.speeds import Speed
 from ui.chat.store import NEW_CHAT
 from ui.chat.text_tools import TextTools
 from ui.chat.transcript import Transcript
+from ui.chat.user_message import UserMessage
 from ui.chat.welcome import Welcome
 from ui.icon_button import IconButton
 from ui.server_watch import ServerWatch
@@ -45,6 +50,7 @@ class ChatPage(QWidget):
     sidebar_wanted = Signal()
     panel_wanted = Signal()
     settings_shown = Signal(object)  # ChatSettings
+    context_wanted = Signal(str, object, object)  # a model, its context in tokens (None: as usual), what to do then
 
     def __init__(self, desk: ChatDesk, watch: ServerWatch, tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -54,6 +60,7 @@ class ChatPage(QWidget):
         self._conversation = desk.current
         # By chat what was written there and not sent, as it is kept on disk.
         self._drafts: dict[int, str] = {}
+        self._enlarged = ""  # the model that was given a larger context here
         self._keep = QTimer(self, singleShot=True, interval=KEEP_MS)
         self.sidebar_button = IconButton("sidebar", "Show or hide the chats (Ctrl+B)")
         self.panel_button = IconButton("panel", "Chat settings (Ctrl+,)")
@@ -66,6 +73,7 @@ class ChatPage(QWidget):
         self.transcript = Transcript(tools)
         self.stack = QStackedWidget()
         self.composer = Composer()
+        self.context_banner = Banner()
         self.hint = QLabel(HINT)
         self._live = QTimer(self, interval=LIVE_MS)
         self._lay_out()
@@ -90,6 +98,7 @@ class ChatPage(QWidget):
         self.hint.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self._writing = QVBoxLayout()
         self._writing.setSpacing(Space.XS + 2)
+        self._writing.addWidget(self.context_banner)
         self._writing.addWidget(self.composer)
         self._writing.addWidget(self.hint)
         column = QVBoxLayout(self)
@@ -115,6 +124,7 @@ class ChatPage(QWidget):
         self.composer.speed.chosen.connect(self._on_speed_chosen)
         self.transcript.regenerate.connect(self._desk.regenerate)
         self.transcript.redo_in_full.connect(self._redo_in_full)
+        self.transcript.fit_wanted.connect(self._on_fit_wanted)
         self.transcript.edited.connect(self._desk.edit)
         self.transcript.chosen.connect(self._desk.choose)
         self.transcript.link_chosen.connect(self._ask_about_link)
@@ -134,7 +144,8 @@ class ChatPage(QWidget):
 
     def set_palette(self, palette: Palette) -> None:
         """Draw everything for another palette; the tools have its style already."""
-        parts = (self.picker, self.storage_banner, self.server_banner, self.welcome, self.composer)
+        banners = (self.storage_banner, self.server_banner, self.context_banner)
+        parts = (self.picker, *banners, self.welcome, self.composer)
         for part in (self.sidebar_button, self.panel_button, *parts):
             part.set_palette(palette)
         self.transcript.restyle()
@@ -168,8 +179,9 @@ class ChatPage(QWidget):
         return NEW_CHAT if self._conversation.is_new else self._conversation.chat.id
 
     def keep_draft(self) -> None:
-        """Write down what was written in this chat and not sent."""
+        """Write down what was written in this chat and not sent, and say where it would not fit."""
         self._keep.stop()
+        self._show_fit()
         key, text = self._draft_key, self.composer.text if self.composer.text.strip() else ""
         if text != self._drafts.get(key, ""):
             self._drafts[key] = text
@@ -186,6 +198,75 @@ class ChatPage(QWidget):
         self.transcript.show_path(conversation.tree.path, conversation.tree.versions)
         if conversation.running_id is not None:
             self.transcript.show_running(conversation.running_id, conversation.text_of(conversation.running_id))
+
+    # What fits into the context.
+
+    def _known_context(self) -> int:
+        """Tokens of the context that this chat gets; 0 where its model is not loaded."""
+        state, wanted = self._watch.state, self._conversation.chat.settings.model
+        return state.n_ctx or 0 if state.phase == "ready" and wanted in (None, state.model) else 0
+
+    def _sent(self, path: list[Message]) -> list[Message]:
+        return sent_of(path, self._conversation.chat.settings.begins_at)
+
+    def _show_fit(self) -> None:
+        """Say before it is sent that a message would not be answered."""
+        n_ctx, text = self._known_context(), self.composer.text.strip()
+        n_tokens = tokens_in(self._sent(self._conversation.tree.path), text) if n_ctx and text else 0
+        if not n_ctx or n_tokens < n_ctx:
+            self.context_banner.hide()
+            return
+        words = f"With this message the chat has about {n_tokens:,} tokens, and the model's context holds {n_ctx:,}."
+        ways = self._ways(self._sent(self._conversation.tree.path), text, lambda: None)
+        shorten = "" if ways else " Shorten it, or choose a model with a larger context."
+        action = (FIT, lambda: self._show_ways(ways, self.context_banner.action)) if ways else None
+        self.context_banner.say(words + shorten, "warning", action, can_close=False)
+
+    def _ways(
+        self, sent: list[Message], text: str, then: Callable[[], object]
+    ) -> list[tuple[str, Callable[[], object]]]:
+        """Return what makes the messages fit, each way with its words; ``then`` follows."""
+        state, n_ctx = self._watch.state, self._known_context()
+        model, ways = state.model or "", list[tuple[str, Callable[[], object]]]()
+        if not n_ctx:
+            return ways
+        wanted = larger_context(tokens_in(sent, text), n_ctx, state.n_ctx_train or 0)
+        if wanted is not None:
+            words = f"Load the model with {wanted:,} tokens of context"
+            ways.append((words, lambda: self._enlarge(model, wanted, then)))
+        start = later_start(sent, text, n_ctx)
+        left = [message for message in sent if message.id >= start]
+        if len(left) < len(sent) and tokens_in(left, text) < n_ctx:
+            ways.append(("Leave out earlier messages", lambda: self._begin_at(start, then)))
+        return ways
+
+    def _show_ways(self, ways: list[tuple[str, Callable[[], object]]], button: QWidget) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for words, act in ways:
+            menu.addAction(words, act)
+        menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
+
+    def _on_fit_wanted(self, message: Message, button: QWidget) -> None:
+        question = message.parent_id
+        sent = self._sent(self._conversation.tree.path_to(question))
+        ways = self._ways(sent, "", lambda: self._desk.regenerate(message.id))
+        view = self.transcript.view_of(question) if question is not None else None
+        if isinstance(view, UserMessage):
+            ways.append(("Shorten the message", view.begin_edit))
+        self._show_ways(ways, button)
+
+    def _enlarge(self, model: str, n_ctx: int | None, then: Callable[[], object]) -> None:
+        self._enlarged = model if n_ctx is not None else ""
+        self.context_banner.hide()
+        self.context_wanted.emit(model, n_ctx, then)
+
+    def _begin_at(self, message_id: int, then: Callable[[], object]) -> None:
+        settings = replace(self._conversation.chat.settings, begins_at=message_id)
+        self._conversation.change_settings(settings)
+        self.settings_shown.emit(settings)
+        self._show_fit()
+        then()
 
     def _on_send(self, text: str) -> None:
         # What is sent is kept as a message: first that, then the draft is gone.
@@ -234,6 +315,7 @@ class ChatPage(QWidget):
     def _on_state(self, state: ServerState) -> None:
         self.picker.set_state(state)
         self._show_spark()
+        self._show_fit()
         self.welcome.set_toy(state.is_toy)
         is_busy = state.phase in ("unknown", "loading", "restarting")
         self.progress.setRange(0, 1000 if 0 < state.progress < 1 else 0)
@@ -244,9 +326,15 @@ class ChatPage(QWidget):
         self.progress.setSizePolicy(policy)
         self.progress.setVisible(is_busy)
         if state.phase == "failed":
-            self.server_banner.say(state.problem or "The model could not be loaded.", "danger")
+            self.server_banner.say(state.problem or "The model could not be loaded.", "danger", self._way_out(state))
         elif state.phase == "ready":
             self.server_banner.hide()
+
+    def _way_out(self, state: ServerState) -> tuple[str, Callable[[], object]]:
+        model = state.model or ""
+        if model and model == self._enlarged:
+            return "Use the usual context", lambda: self._enlarge(model, None, lambda: None)
+        return "Try again", lambda: self._watch.load(model)
 
     def _show_spark(self) -> None:
         """Say where no small model can answer; of a model that is not loaded that is not known."""

@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from ui.api import Api, ReplyEnd, ReplyStream
 from ui.chat.archive import Archive
+from ui.chat.context_use import sent_of
 from ui.chat.ids import Ids, now_ms
 from ui.chat.message_tree import MessageTree
 from ui.chat.records import Chat, ChatSettings, Message, Role, Status, Timings, title_of
@@ -266,7 +267,7 @@ def new_chat(ids: Ids, settings: ChatSettings) -> Chat:
 
 def request_body(settings: ChatSettings, path: list[Message]) -> dict[str, Any]:
     """Return the chat request that asks for what follows ``path``. Replies that failed without a word are left out."""
-    messages = [{"role": m.role.value, "content": m.content} for m in path if m.content]
+    messages = [{"role": m.role.value, "content": m.content} for m in sent_of(path, settings.begins_at)]
     if settings.system_prompt.strip():
         messages.insert(0, {"role": "system", "content": settings.system_prompt})
     body: dict[str, Any] = {

@@ -40,6 +40,7 @@ class ChatSettings:
     max_tokens: int | None = None
     seed: int | None = None
     speed: Speed = Speed.AUTO
+    begins_at: int = 0  # messages with a lower id are not sent
 
     def to_json(self) -> str:
         """Return all fields as one JSON object."""
@@ -68,6 +69,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "max_tokens": (int, type(None)),
     "seed": (int, type(None)),
     "speed": (str,),
+    "begins_at": (int,),
 }
 
 

@@ -28,6 +28,7 @@ class Transcript(QScrollArea):
 
     regenerate = Signal(object)
     redo_in_full = Signal(object)
+    fit_wanted = Signal(object, object)
     edited = Signal(object, str)
     chosen = Signal(object)
     link_chosen = Signal(str)
@@ -192,6 +193,7 @@ class Transcript(QScrollArea):
             assistant = AssistantMessage(message, versions, self._tools)
             assistant.regenerate.connect(self.regenerate)
             assistant.redo_in_full.connect(self.redo_in_full)
+            assistant.fit_wanted.connect(self.fit_wanted)
             if message.status is not Status.STREAMING:
                 assistant.show_ended(message)
             view = assistant

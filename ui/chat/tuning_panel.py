@@ -193,7 +193,8 @@ class TuningPanel(QFrame):
 
     def _defaults(self) -> ChatSettings:
         chosen = self._settings
-        return ChatSettings(model=chosen.model, system_prompt=chosen.system_prompt, speed=chosen.speed)
+        kept = {"system_prompt": chosen.system_prompt, "speed": chosen.speed, "begins_at": chosen.begins_at}
+        return ChatSettings(model=chosen.model, **kept)  # type: ignore[arg-type]
 
 
 class _DialRow(QWidget):

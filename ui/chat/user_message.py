@@ -46,7 +46,7 @@ class UserMessage(MessageView):
         self.more.clicked.connect(self._show_all)
         inside.addWidget(self.more, 0, Qt.AlignmentFlag.AlignLeft)
         self.edit = IconButton("edit", "Edit and send again", size=16)
-        self.edit.clicked.connect(self._on_edit)
+        self.edit.clicked.connect(self.begin_edit)
         self.buttons.insert(0, self.edit)
         self._keep_button_room()
         self.footer.addStretch()
@@ -88,7 +88,8 @@ class UserMessage(MessageView):
         self.view.setFocus()
         self._fill()
 
-    def _on_edit(self) -> None:
+    def begin_edit(self) -> None:
+        """Let the message be changed and sent again."""
         if self._editor is not None:
             return
         self._editor = _Editor(self.message.content)

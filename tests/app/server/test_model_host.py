@@ -15,10 +15,12 @@ from app.pairing.draft import Draft
 from app.server.engine_bridge import EngineBridge
 from app.server.errors import UnknownModel, from_exception
 from app.server.model_host import GivenModel, ModelHost
+from app.server.model_keeper import NoKeeper
 from app.server.settings import ServerSettings
 from app.server.side_thread import SideThread
 from core.errors import EngineUnavailable, LoadFailed
 from core.events import EngineState, Phase
+from core.model_settings import ModelSettings
 from tests.support.scripted_engine import ScriptedEngine, loaded
 
 A, B = GivenModel("a", Path("a.gguf"), is_toy=True), GivenModel("b", Path("b.gguf"))
@@ -394,5 +396,28 @@ def test_a_named_draft_goes_before_one_that_would_be_found():
         stage.host.load(A)
         await stage.settle()
         assert (stage.engine.options[-1].draft_path, stage.engine.options[-1].must_draft) == ("b.gguf", True)
+
+    play(scenario)
+
+
+class Keeper(NoKeeper):
+    """What is set for the models, as a test says it."""
+
+    own = ModelSettings()
+
+    def settings_of(self, model: Path) -> ModelSettings:
+        return self.own
+
+
+def test_a_model_that_is_asked_for_again_is_loaded_with_what_was_set_for_it_since():
+    async def scenario(stage: Stage) -> None:
+        keeper = stage.host._keeper = Keeper()
+        stage.becomes_ready("a.gguf")
+        await stage.settle()
+        for own in (ModelSettings(temperature=0.1), ModelSettings(ctx=64), ModelSettings(ctx=64)):
+            keeper.own = own
+            await stage.host.request_load("a")
+            await stage.settle()
+        assert stage.engine.loads == ["a.gguf"] * 2, "sampling counts at once, a context when it is loaded"
 
     play(scenario)
