@@ -13,10 +13,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from models.hub.errors import BadHubSetting
-from models.hub.token import Token, find_token
+from models.hub.token import HUGGING_FACE, Token, find_token
 from models.whole_file import write_whole
 
-DEFAULT_ADDRESS = "https://huggingface.co"
+DEFAULT_ADDRESS = HUGGING_FACE
 _TRUE = frozenset({"1", "on", "yes", "true"})
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from models.hub.errors import BadHubSetting
 
 _SERVICE = "slipstream"
+HUGGING_FACE = "https://huggingface.co"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +20,18 @@ class Token:
 
 
 def find_token(address: str) -> Token | None:
-    """The token for the Hub at ``address``: HF_TOKEN, else the keyring's, else the one Hugging Face's tools saved."""
+    """The token for the Hub at ``address``: HF_TOKEN, else the keyring's, else the one Hugging Face's tools saved.
+
+    Theirs is for Hugging Face, or for the mirror that HF_ENDPOINT names to them too: no other address is told it.
+    """
     named = os.environ.get("HF_TOKEN", "").strip()
     if named:
         return Token(named, "HF_TOKEN")
     kept = _from_keyring(address)
     if kept:
         return Token(kept, "the system keyring")
-    return _from_file()
+    theirs = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or HUGGING_FACE
+    return _from_file() if address in (HUGGING_FACE, theirs) else None
 
 
 def keep_token(address: str, secret: str) -> None:

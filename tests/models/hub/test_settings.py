@@ -111,11 +111,14 @@ def test_the_token_of_other_tools_is_read(tmp_path, ring, monkeypatch):
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
+    monkeypatch.setenv("HF_ENDPOINT", "https://a.example/")
     assert find_token("https://a.example") is None
     (tmp_path / "token").write_text("hf_theirs\n")
     found = find_token("https://a.example")
     assert found is not None
     assert (found.secret, found.origin) == ("hf_theirs", "Hugging Face's token file")
+    assert find_token("https://huggingface.co") == found
+    assert find_token("https://anybody.example") is None
 
 
 @pytest.mark.parametrize("address", ["huggingface.co", "ftp://x", "http://", "file:///etc", "http://[", "http://x:y"])
