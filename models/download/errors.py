@@ -18,7 +18,7 @@ from pathlib import Path
 
 from models.figures import size
 
-_KEPT = "What has arrived is kept: the same command goes on from there."
+_KEPT = "What has arrived is kept: begin again, and it goes on from there."
 
 
 class DownloadError(Exception):
