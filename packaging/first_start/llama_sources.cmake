@@ -2,11 +2,9 @@
 # compiled: CMAKE_PROJECT_llama_cpp_INCLUDE has this file included at the end of llama-cpp-python's project().
 #
 # Attention
-# - Cells of other texts are passed over in runs instead of one by one. In a KV cache that all texts share, most cells
-#   are masked: on two cores, 16 texts of 300 tokens decode 1.2 times as fast.
-# - One row's visible cells are shared out among the threads, not all cells: beside idle texts, one thread had them all.
-# - With AVX512-FP16, vectors are taken two at a time instead of four: heads of 64 were computed without any, since a
-#   round of four has 128 numbers. Their attention takes a quarter of the time.
+# - slipstream-attention.h, which says what it does: a row computes the same wherever its cells lie and whoever shares the
+#   batch, and the rows of a text share what they read. llama.cpp says it which cells each row sees, in the order of
+#   their positions. Only on x86 with AVX2, with gcc or clang; elsewhere llama.cpp's own attention stays.
 #
 # Graphs
 # - The compute graph of a batch is built anew whenever its number of rows is not that of the batch before: about half a
@@ -34,13 +32,15 @@ function(slipstream_replace content old new)
 endfunction()
 
 set(slipstream_root "${CMAKE_CURRENT_SOURCE_DIR}/vendor/llama.cpp")
-set(slipstream_mappings_file "${slipstream_root}/ggml/src/ggml-cpu/simd-mappings.h")
+set(slipstream_plan_file "${slipstream_root}/ggml/src/ggml-cpu/ggml-cpu.c")
+set(slipstream_graph_file "${slipstream_root}/src/llama-graph.cpp")
+set(slipstream_cache_file "${slipstream_root}/src/llama-kv-cache.cpp")
 set(slipstream_ops_file "${slipstream_root}/ggml/src/ggml-cpu/ops.cpp")
 set(slipstream_backend_file "${slipstream_root}/ggml/src/ggml-cpu/ggml-cpu.cpp")
 set(slipstream_members_file "${slipstream_root}/src/llama-context.h")
 set(slipstream_context_file "${slipstream_root}/src/llama-context.cpp")
 # The backend says what a build has: it is written last.
-set(slipstream_names mappings ops members context backend)
+set(slipstream_names plan graph cache ops members context backend)
 foreach(name IN LISTS slipstream_names)
     if(NOT EXISTS "${slipstream_${name}_file}")
         message(WARNING "Slipstream: llama.cpp's sources stay as they are, there is no ${slipstream_${name}_file}")
@@ -55,91 +55,177 @@ endif()
 
 # -- attention --------------------------------------------------------------------------------------------------------
 
-slipstream_replace(slipstream_mappings [==[
-#define GGML_F16_STEP 128
-#define GGML_F16_EPR  32
-]==] [==[
-#define GGML_F16_STEP 64
-#define GGML_F16_EPR  32
-]==])
-
 slipstream_replace(slipstream_ops [==[
-static void ggml_compute_forward_flash_attn_ext_f16_one_chunk(
+void ggml_compute_forward_flash_attn_ext(
+        const ggml_compute_params * params,
+        ggml_tensor * dst) {
 ]==] [==[
-// Slipstream: -INFINITY in F16, and four of them.
-static constexpr uint16_t GGML_FA_MASKED   = 0xFC00;
-static constexpr uint64_t GGML_FA_MASKED_4 = 0xFC00FC00FC00FC00ULL;
+#include "slipstream-attention.h"
 
-// Slipstream: the first cell from ic on that is not masked, ic_end where all are.
-static inline int64_t ggml_fa_next_visible(const ggml_fp16_t * mp, int64_t ic, int64_t ic_end) {
-    uint64_t ahead[4];
-    for (; ic + 16 <= ic_end; ic += 16) {
-        memcpy(ahead, mp + ic, sizeof(ahead));
-        if ((ahead[0] ^ GGML_FA_MASKED_4) | (ahead[1] ^ GGML_FA_MASKED_4) |
-            (ahead[2] ^ GGML_FA_MASKED_4) | (ahead[3] ^ GGML_FA_MASKED_4)) {
-            break;
-        }
-    }
-    for (; ic + 4 <= ic_end; ic += 4) {
-        memcpy(ahead, mp + ic, sizeof(ahead[0]));
-        if (ahead[0] != GGML_FA_MASKED_4) {
-            break;
-        }
-    }
-    while (ic < ic_end && mp[ic] == GGML_FA_MASKED) {
-        ++ic;
-    }
-    return ic;
+extern "C" size_t slipstream_attention_size(const ggml_tensor * node, int n_tasks) {
+#if defined(SLIPSTREAM_ATTENTION)
+    const int64_t n_rows = node->src[0]->ne[1];
+    const int64_t n_kv   = node->src[1]->ne[1];
+    return sizeof(float)*(n_tasks*slipstream::scratch_size(node->src[1]->ne[0], node->src[2]->ne[0], n_kv, n_rows) +
+                          slipstream::shared_size(n_kv, n_rows, node->src[0]->ne[2]));
+#else
+    GGML_UNUSED(node);
+    GGML_UNUSED(n_tasks);
+    return 0;
+#endif
 }
 
-static void ggml_compute_forward_flash_attn_ext_f16_one_chunk(
+void ggml_compute_forward_flash_attn_ext(
+        const ggml_compute_params * params,
+        ggml_tensor * dst) {
+#if defined(SLIPSTREAM_ATTENTION)
+    if (!params->use_ref && slipstream::can_attend(dst)) {
+        slipstream::compute(params, dst);
+        return;
+    }
+#endif
 ]==])
 
-slipstream_replace(slipstream_ops [==[
-        for (int64_t ic = ic_start; ic < ic_end; ++ic) {
-            const float mv = mp ? slope*GGML_CPU_FP16_TO_FP32(mp[ic]) : 0.0f;
+slipstream_replace(slipstream_plan [==[
+                        cur += MAX(prefill, decode);
+                    } break;
+                case GGML_OP_FLASH_ATTN_BACK:
 ]==] [==[
-        for (int64_t ic = ic_start; ic < ic_end; ++ic) {
-            if (mp && mp[ic] == GGML_FA_MASKED) {
-                ic = ggml_fa_next_visible(mp, ic, ic_end);
-                if (ic == ic_end) {
-                    break;
-                }
+                        size_t slipstream_attention_size(const struct ggml_tensor * node, int n_tasks);
+                        cur += MAX(MAX(prefill, decode), slipstream_attention_size(node, n_tasks));
+                    } break;
+                case GGML_OP_FLASH_ATTN_BACK:
+]==])
+
+# Beside the mask of a batch, the cells that each row sees: see slipstream-attention.h.
+slipstream_replace(slipstream_graph [==[
+    ggml_set_name(res, "attn_inp_kq_mask");
+
+    return res;
+}
+
+static bool can_reuse_kq_mask(
+]==] [==[
+    ggml_set_name(res, "attn_inp_kq_mask");
+
+    if (cparams.flash_attn && n_stream == 1) {
+        const int64_t n_texts = std::min(n_tokens, cparams.n_seq_max);
+        res->src[0] = ggml_new_tensor_1d(ctx, GGML_TYPE_I32, 1 + 3*int64_t(n_tokens) + n_texts*n_kv);
+        ggml_set_input(res->src[0]);
+        ggml_set_name(res->src[0], "attn_inp_order");
+    }
+
+    return res;
+}
+
+static bool can_reuse_kq_mask(
+]==])
+
+slipstream_replace(slipstream_cache [==[
+void llama_kv_cache::set_input_kq_mask(ggml_tensor * dst, const llama_ubatch * ubatch, bool causal_attn) const {
+    const uint32_t n_tokens = ubatch->n_tokens;
+]==] [==[
+// Slipstream: for each row, the cells that it sees in the order of their positions (see slipstream-attention.h). Not
+// where a row sees what no range of positions says: images, and batches in which rows see later ones.
+static void slipstream_set_order(const args_set_input_kq_mask & args, ggml_tensor * dst, bool causal) {
+    int32_t *    data   = (int32_t *) dst->data;
+    const auto * ubatch = args.ubatch;
+    data[0] = 0;
+    if (!causal || args.n_stream != 1) {
+        return;
+    }
+    const auto &  cells   = args.v_cells.at(args.seq_to_stream[ubatch->seq_id[0][0]]);
+    const int64_t n_texts = (dst->ne[0] - 1 - 3*args.n_tps)/args.n_kv;
+
+    std::vector<llama_seq_id> texts;
+    std::vector<int32_t>      place(LLAMA_MAX_SEQ, -1);
+    for (uint32_t i = 0; i < ubatch->n_tokens; ++i) {
+        const llama_seq_id seq_id = ubatch->seq_id[i][0];
+        if (place[seq_id] < 0) {
+            place[seq_id] = texts.size();
+            texts.push_back(seq_id);
+        }
+    }
+    if ((int64_t) texts.size() > n_texts) {
+        return;
+    }
+
+    std::vector<int32_t>   n_seen(texts.size());
+    std::vector<llama_pos> last(texts.size(), -1);
+    std::vector<bool>      is_sorted(texts.size(), true);
+    int32_t * lists = data + 1 + 3*args.n_tps;
+
+    const auto add = [&](int32_t text, int32_t cell) {
+        const llama_pos pos = cells.pos_get(cell);
+        if (pos < last[text]) {
+            is_sorted[text] = false;
+        }
+        last[text] = pos;
+        lists[text*args.n_kv + n_seen[text]++] = cell;
+    };
+    for (int32_t cell = 0; cell < args.n_kv; ++cell) {
+        if (cells.is_empty(cell)) {
+            continue;
+        }
+        if (cells.seq_count(cell) == 1) {
+            const int32_t text = place[cells.seq_get(cell)];
+            if (text >= 0) {
+                add(text, cell);
             }
-            const float mv = mp ? slope*GGML_CPU_FP16_TO_FP32(mp[ic]) : 0.0f;
-]==])
-
-slipstream_replace(slipstream_ops [==[
-        const int64_t chunk_size = (nek1 + nth - 1) / nth;
-
-        // Partials buffer layout: [q_head][kv_chunk][M, S, VKQ]
-]==] [==[
-        // Slipstream: the threads share the cells that can be seen. The first chunk begins at 0: sinks belong to it.
-        const ggml_tensor * mask = dst->src[3];
-        int64_t first = 0;
-        int64_t last  = nek1;
-        if (mask && mask->ne[2] == 1 && mask->ne[3] == 1) {
-            const ggml_fp16_t * mp = (const ggml_fp16_t *) mask->data;
-            first = ggml_fa_next_visible(mp, 0, nek1);
-            while (last > first && mp[last - 1] == GGML_FA_MASKED) {
-                --last;
+            continue;
+        }
+        for (size_t text = 0; text < texts.size(); ++text) {
+            if (cells.seq_has(cell, texts[text])) {
+                add(text, cell);
             }
         }
-        const int64_t chunk_size = (last - first + nth - 1) / nth;
+    }
+    for (size_t text = 0; text < texts.size(); ++text) {
+        if (!is_sorted[text]) {
+            int32_t * list = lists + text*args.n_kv;
+            std::stable_sort(list, list + n_seen[text], [&](int32_t a, int32_t b) {
+                return cells.pos_get(a) < cells.pos_get(b);
+            });
+        }
+    }
 
-        // Partials buffer layout: [q_head][kv_chunk][M, S, VKQ]
+    const bool is_2d = ubatch->is_pos_2d();
+    for (uint32_t i = 0; i < ubatch->n_tokens; ++i) {
+        const int32_t   text  = place[ubatch->seq_id[i][0]];
+        const llama_pos pos   = ubatch->pos[i];
+        const int32_t * first = lists + text*args.n_kv;
+        const int32_t * end   = std::partition_point(first, first + n_seen[text], [&](int32_t cell) {
+            return cells.pos_get(cell) <= pos;
+        });
+        const int32_t * begin = args.swa_type == LLAMA_SWA_TYPE_NONE ? first :
+            std::partition_point(first, end, [&](int32_t cell) {
+                return llama_hparams::is_masked_swa(args.n_swa, args.swa_type, cells.pos_get(cell), pos);
+            });
+        if (is_2d && end - begin > 1 && cells.pos_get(end[-2]) == pos) {
+            return;
+        }
+        data[1 + 3*i + 0] = first - data;
+        data[1 + 3*i + 1] = begin - first;
+        data[1 + 3*i + 2] = end - first;
+    }
+    data[0] = 1;
+}
+
+void llama_kv_cache::set_input_kq_mask(ggml_tensor * dst, const llama_ubatch * ubatch, bool causal_attn) const {
+    const uint32_t n_tokens = ubatch->n_tokens;
 ]==])
 
-slipstream_replace(slipstream_ops [==[
-        const int64_t ic_start = ith * chunk_size;
-        const int64_t ic_end   = std::min(ic_start + chunk_size, nek1);
-
-        const int64_t partial_stride = nth * partial_size;
+slipstream_replace(slipstream_cache [==[
+    if (dst->type == GGML_TYPE_F16) {
+        set_input_kq_mask_impl<ggml_fp16_t>(args, (ggml_fp16_t *) dst->data, causal_attn);
 ]==] [==[
-        const int64_t ic_start = ith == 0 ? 0 : first + ith * chunk_size;
-        const int64_t ic_end   = std::min(first + (ith + 1) * chunk_size, nek1);
+    if (dst->src[0] && dst->src[0]->buffer) {
+        GGML_ASSERT(ggml_backend_buffer_is_host(dst->src[0]->buffer));
+        slipstream_set_order(args, dst->src[0], causal_attn);
+    }
 
-        const int64_t partial_stride = nth * partial_size;
+    if (dst->type == GGML_TYPE_F16) {
+        set_input_kq_mask_impl<ggml_fp16_t>(args, (ggml_fp16_t *) dst->data, causal_attn);
 ]==])
 
 slipstream_replace(slipstream_backend [==[
@@ -353,6 +439,7 @@ if(slipstream_missing)
     message(WARNING "Slipstream: llama.cpp's sources have changed and stay as they are")
     return()
 endif()
+file(COPY "${CMAKE_CURRENT_LIST_DIR}/llama_cpp/slipstream-attention.h" DESTINATION "${slipstream_root}/ggml/src/ggml-cpu")
 foreach(name IN LISTS slipstream_names)
     file(WRITE "${slipstream_${name}_file}" "${slipstream_${name}}")
 endforeach()
