@@ -17,7 +17,7 @@ from first_start.errors import SetupError
 from first_start.machine import Compiler, Machine
 
 PROJECT = "llama-cpp-python"
-# What is changed in llama.cpp's sources before they are compiled.
+# What is changed in llama.cpp's sources before they are compiled; the headers beside it are added to them.
 SOURCES = Path(__file__).with_name("llama_sources.cmake")
 _STEP = re.compile(r"^\s*\[(\d+)/(\d+)\]")
 

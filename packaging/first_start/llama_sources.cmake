@@ -4,7 +4,11 @@
 # Attention
 # - slipstream-attention.h, which says what it does: a row computes the same wherever its cells lie and whoever shares the
 #   batch, and the rows of a text share what they read. llama.cpp says it which cells each row sees, in the order of
-#   their positions. Only on x86 with AVX2, with gcc or clang; elsewhere llama.cpp's own attention stays.
+#   their positions. Only on x86 with AVX2 and on 64-bit ARM, with gcc or clang; elsewhere llama.cpp's own stays.
+#
+# Products of matrices
+# - A row is multiplied alone as it is beside others, where llama.cpp has another kernel for one row than for several:
+#   floats, and Q4_K, Q5_K and Q6_K. The other types have one kernel, or are rare (Q2_K, Q3_K, the IQ types).
 #
 # Graphs
 # - The compute graph of a batch is built anew whenever its number of rows is not that of the batch before: about half a
@@ -33,6 +37,9 @@ endfunction()
 
 set(slipstream_root "${CMAKE_CURRENT_SOURCE_DIR}/vendor/llama.cpp")
 set(slipstream_plan_file "${slipstream_root}/ggml/src/ggml-cpu/ggml-cpu.c")
+set(slipstream_products_file "${slipstream_root}/ggml/src/ggml-cpu/llamafile/sgemm.cpp")
+set(slipstream_dots_file "${slipstream_root}/ggml/src/ggml-cpu/arch/x86/quants.c")
+set(slipstream_repacked_file "${slipstream_root}/ggml/src/ggml-cpu/arch/x86/repack.cpp")
 set(slipstream_graph_file "${slipstream_root}/src/llama-graph.cpp")
 set(slipstream_cache_file "${slipstream_root}/src/llama-kv-cache.cpp")
 set(slipstream_ops_file "${slipstream_root}/ggml/src/ggml-cpu/ops.cpp")
@@ -40,7 +47,7 @@ set(slipstream_backend_file "${slipstream_root}/ggml/src/ggml-cpu/ggml-cpu.cpp")
 set(slipstream_members_file "${slipstream_root}/src/llama-context.h")
 set(slipstream_context_file "${slipstream_root}/src/llama-context.cpp")
 # The backend says what a build has: it is written last.
-set(slipstream_names plan graph cache ops members context backend)
+set(slipstream_names plan products dots repacked graph cache ops members context backend)
 foreach(name IN LISTS slipstream_names)
     if(NOT EXISTS "${slipstream_${name}_file}")
         message(WARNING "Slipstream: llama.cpp's sources stay as they are, there is no ${slipstream_${name}_file}")
@@ -61,6 +68,14 @@ void ggml_compute_forward_flash_attn_ext(
         ggml_tensor * dst) {
 ]==] [==[
 #include "slipstream-attention.h"
+
+bool slipstream_has_attention() {
+#if defined(SLIPSTREAM_ATTENTION)
+    return true;
+#else
+    return false;
+#endif
+}
 
 extern "C" size_t slipstream_attention_size(const ggml_tensor * node, int n_tasks) {
 #if defined(SLIPSTREAM_ATTENTION)
@@ -95,6 +110,181 @@ slipstream_replace(slipstream_plan [==[
                         cur += MAX(MAX(prefill, decode), slipstream_attention_size(node, n_tasks));
                     } break;
                 case GGML_OP_FLASH_ATTN_BACK:
+]==])
+
+# A single row of floats is multiplied as it is among others: by one chain of additions instead of four.
+slipstream_replace(slipstream_products [==[
+    // only enable sgemm for prompt processing
+#if !defined(__MMA__)
+    if (n < 2)
+        return false;
+#endif
+]==] [==[
+#if defined(__AVX2__)
+    const bool slipstream_is_float = Atype == GGML_TYPE_F32 || Atype == GGML_TYPE_F16 || Atype == GGML_TYPE_BF16;
+#else
+    const bool slipstream_is_float = false;
+#endif
+    // only enable sgemm for prompt processing
+#if !defined(__MMA__)
+    if (n < 2 && !slipstream_is_float)
+        return false;
+#endif
+]==])
+
+# K-quants: a row alone is added up as it is beside others (tiled-kernel.cpp, from eight rows on): block by block, the
+# integers times the block's scale, less its minimum, times the row's scale. Q4_K that was reordered: as four rows are.
+slipstream_replace(slipstream_dots [==[
+// horizontally add 4 int32_t
+]==] [==[
+// Slipstream: add a block of a K-quant to a row's sum: its integers, their scale, its minimum, the row's scale.
+static inline float slipstream_add_block(float sum, __m256i integers, float d, int mins, float dmin, float row_d) {
+    return fmaf(fmaf(-dmin, (float) mins, d*(float) hsum_i32_8(integers)), row_d, sum);
+}
+
+// horizontally add 4 int32_t
+]==])
+slipstream_replace(slipstream_dots [==[
+    __m256 acc = _mm256_setzero_ps();
+
+    for (int i = 0; i < nb; ++i) {
+
+        const float d = y[i].d * GGML_CPU_FP16_TO_FP32(x[i].d);
+
+        const uint8_t * GGML_RESTRICT q4 = x[i].ql;
+        const uint8_t * GGML_RESTRICT qh = x[i].qh;
+        const int8_t  * GGML_RESTRICT q8 = y[i].qs;
+
+        const __m256i q8sums = _mm256_loadu_si256((const __m256i*)y[i].bsums);
+]==] [==[
+    float sum = 0.0f;
+
+    for (int i = 0; i < nb; ++i) {
+
+        const uint8_t * GGML_RESTRICT q4 = x[i].ql;
+        const uint8_t * GGML_RESTRICT qh = x[i].qh;
+        const int8_t  * GGML_RESTRICT q8 = y[i].qs;
+
+        const __m256i q8sums = _mm256_loadu_si256((const __m256i*)y[i].bsums);
+]==])
+slipstream_replace(slipstream_dots [==[
+        sumi = _mm256_sub_epi32(sumi, q8sclsub);
+        acc = _mm256_fmadd_ps(_mm256_broadcast_ss(&d), _mm256_cvtepi32_ps(sumi), acc);
+    }
+
+    *s = hsum_float_8(acc);
+]==] [==[
+        sumi = _mm256_sub_epi32(sumi, q8sclsub);
+        sum = slipstream_add_block(sum, sumi, GGML_CPU_FP16_TO_FP32(x[i].d), 0, 0.0f, y[i].d);
+    }
+
+    *s = sum;
+]==])
+slipstream_replace(slipstream_dots [==[
+    const __m256i mone  = _mm256_set1_epi8(1);
+
+    __m256 acc = _mm256_setzero_ps();
+
+    float summs = 0.f;
+
+    for (int i = 0; i < nb; ++i) {
+        const uint8_t * GGML_RESTRICT q5 = x[i].qs;
+        const int8_t  * GGML_RESTRICT q8 = y[i].qs;
+
+        const float d = y[i].d * GGML_CPU_FP16_TO_FP32(x[i].d);
+        const float dmin = -y[i].d * GGML_CPU_FP16_TO_FP32(x[i].dmin);
+]==] [==[
+    const __m256i mone  = _mm256_set1_epi8(1);
+
+    float sum = 0.0f;
+
+    for (int i = 0; i < nb; ++i) {
+        const uint8_t * GGML_RESTRICT q5 = x[i].qs;
+        const int8_t  * GGML_RESTRICT q8 = y[i].qs;
+]==])
+slipstream_replace(slipstream_dots [==[
+        const __m128i hsum = _mm_hadd_epi32(_mm_hadd_epi32(prod, mzero), mzero);
+        summs += dmin * _mm_extract_epi32(hsum, 0);
+
+        const __m128i sc128  = _mm256_extracti128_si256(mins_and_scales, 0);
+]==] [==[
+        const __m128i hsum = _mm_hadd_epi32(_mm_hadd_epi32(prod, mzero), mzero);
+        const int mins = _mm_extract_epi32(hsum, 0);
+
+        const __m128i sc128  = _mm256_extracti128_si256(mins_and_scales, 0);
+]==])
+slipstream_replace(slipstream_dots [==[
+        __m256 vd = _mm256_set1_ps(d);
+        acc = _mm256_fmadd_ps(vd, _mm256_cvtepi32_ps(sumi), acc);
+
+    }
+
+    *s = hsum_float_8(acc) + summs;
+]==] [==[
+        sum = slipstream_add_block(sum, sumi, GGML_CPU_FP16_TO_FP32(x[i].d), mins, GGML_CPU_FP16_TO_FP32(x[i].dmin), y[i].d);
+    }
+
+    *s = sum;
+]==])
+slipstream_replace(slipstream_dots [==[
+    const __m256i m4 = _mm256_set1_epi8(0xF);
+
+    __m256 acc = _mm256_setzero_ps();
+    __m128 acc_m = _mm_setzero_ps();
+
+   for (int i = 0; i < nb; ++i) {
+
+        const float d = y[i].d * GGML_CPU_FP16_TO_FP32(x[i].d);
+        const float dmin = -y[i].d * GGML_CPU_FP16_TO_FP32(x[i].dmin);
+
+        memcpy(utmp, x[i].scales, 12);
+]==] [==[
+    const __m256i m4 = _mm256_set1_epi8(0xF);
+
+    float sum = 0.0f;
+
+   for (int i = 0; i < nb; ++i) {
+
+        memcpy(utmp, x[i].scales, 12);
+]==])
+slipstream_replace(slipstream_dots [==[
+        acc_m = _mm_fmadd_ps(_mm_set1_ps(dmin), _mm_cvtepi32_ps(prod), acc_m);
+]==] [==[
+        const int mins = hsum_i32_4(prod);
+]==])
+slipstream_replace(slipstream_dots [==[
+        __m256 vd = _mm256_set1_ps(d);
+        acc = _mm256_fmadd_ps(vd, _mm256_cvtepi32_ps(sumi), acc);
+
+    }
+
+    acc_m = _mm_add_ps(acc_m, _mm_movehl_ps(acc_m, acc_m));
+    acc_m = _mm_add_ss(acc_m, _mm_movehdup_ps(acc_m));
+
+    *s = hsum_float_8(acc) + _mm_cvtss_f32(acc_m);
+]==] [==[
+        sum = slipstream_add_block(sum, sumi, GGML_CPU_FP16_TO_FP32(x[i].d), mins, GGML_CPU_FP16_TO_FP32(x[i].dmin), y[i].d);
+    }
+
+    *s = sum;
+]==])
+slipstream_replace(slipstream_repacked [==[
+                    // Accumulate for the complete block
+                    iacc_b = _mm256_add_epi32(iacc_b, iacc_sb);
+                    iacc_min_b = _mm256_add_epi32(iacc_min_b, iacc_min_sb);
+                }
+
+                // Multiply-Add with scale values for the complete super block
+                acc_row = _mm256_fmadd_ps(_mm256_cvtepi32_ps(iacc_b), _mm256_mul_ps(col_scale_f32, row_scale_f32), acc_row);
+                acc_min_rows = _mm256_fmadd_ps(_mm256_cvtepi32_ps(iacc_min_b), _mm256_mul_ps(col_dmin_f32, row_scale_f32), acc_min_rows);
+
+            }
+]==] [==[
+                    // Slipstream: with every two sub blocks, as ggml_gemm_q4_K_8x8_q8_K does.
+                    acc_row = _mm256_fmadd_ps(_mm256_cvtepi32_ps(iacc_sb), _mm256_mul_ps(col_scale_f32, row_scale_f32), acc_row);
+                    acc_min_rows = _mm256_fmadd_ps(_mm256_cvtepi32_ps(iacc_min_sb), _mm256_mul_ps(col_dmin_f32, row_scale_f32), acc_min_rows);
+                }
+            }
 ]==])
 
 # Beside the mask of a batch, the cells that each row sees: see slipstream-attention.h.
@@ -229,9 +419,18 @@ slipstream_replace(slipstream_cache [==[
 ]==])
 
 slipstream_replace(slipstream_backend [==[
+static ggml_backend_feature * ggml_backend_cpu_get_features(ggml_backend_reg_t reg) {
+]==] [==[
+bool slipstream_has_attention();
+
+static ggml_backend_feature * ggml_backend_cpu_get_features(ggml_backend_reg_t reg) {
+]==])
+slipstream_replace(slipstream_backend [==[
         features.push_back({ nullptr, nullptr });
 ]==] [==[
-        features.push_back({ "SLIPSTREAM", "1" });
+        if (slipstream_has_attention()) {
+            features.push_back({ "SLIPSTREAM", "1" });
+        }
         features.push_back({ "SLIPSTREAM_GRAPHS", "1" });
         features.push_back({ nullptr, nullptr });
 ]==])
@@ -439,7 +638,7 @@ if(slipstream_missing)
     message(WARNING "Slipstream: llama.cpp's sources have changed and stay as they are")
     return()
 endif()
-file(COPY "${CMAKE_CURRENT_LIST_DIR}/llama_cpp/slipstream-attention.h" DESTINATION "${slipstream_root}/ggml/src/ggml-cpu")
+file(COPY "${CMAKE_CURRENT_LIST_DIR}/slipstream-attention.h" DESTINATION "${slipstream_root}/ggml/src/ggml-cpu")
 foreach(name IN LISTS slipstream_names)
     file(WRITE "${slipstream_${name}_file}" "${slipstream_${name}}")
 endforeach()

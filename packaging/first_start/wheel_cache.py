@@ -36,7 +36,7 @@ def build_key(
     parts = {
         "version": version,
         "cmake": build_environment(plan, environment)["CMAKE_ARGS"],
-        "sources": hashlib.sha256((recipe or SOURCES).read_bytes()).hexdigest(),
+        "sources": _checksum(*([recipe] if recipe else [SOURCES, *sorted(SOURCES.parent.glob("*.h"))])),
         "user": {name: environment[name] for name in _USER_FLAGS if environment.get(name)},
         "compiler": plan.compiler.version if plan.compiler else "",
         "system": [machine.system, machine.architecture, machine.libc],
@@ -45,6 +45,10 @@ def build_key(
     }
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     return f"{version}-{plan.backend.value.lower()}-{digest}"
+
+
+def _checksum(*files: Path) -> str:
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def cache_folder(environment: Mapping[str, str], platform: str = sys.platform) -> Path:

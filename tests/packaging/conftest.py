@@ -88,8 +88,8 @@ def checkout(tmp_path: Path) -> Checkout:
     folder = tmp_path / "my projects" / "slip stream"
     (folder / "packaging" / "first_start").mkdir(parents=True)
     shutil.copy2(ROOT / "slipstream", folder)
-    sources = "packaging/first_start/llama_sources.cmake"
-    for name in ("pyproject.toml", "constraints.txt", "packaging/system-packages.txt", sources):
+    sources = ("packaging/first_start/llama_sources.cmake", "packaging/first_start/slipstream-attention.h")
+    for name in ("pyproject.toml", "constraints.txt", "packaging/system-packages.txt", *sources):
         shutil.copy(ROOT / name, folder / name)
     (folder / "packaging" / "bootstrap.py").write_text(STUB)
     (folder / "packaging" / "first_start" / "machine.py").write_text("")

@@ -37,7 +37,14 @@ def test_the_first_start_sets_up_and_the_second_does_not(checkout):
 
 
 @pytest.mark.parametrize(
-    "name", ["pyproject.toml", "constraints.txt", "packaging/bootstrap.py", "packaging/first_start/llama_sources.cmake"]
+    "name",
+    [
+        "pyproject.toml",
+        "constraints.txt",
+        "packaging/bootstrap.py",
+        "packaging/first_start/llama_sources.cmake",
+        "packaging/first_start/slipstream-attention.h",
+    ],
 )
 def test_a_change_of_what_is_installed_sets_up_again(checkout, name):
     checkout.start()

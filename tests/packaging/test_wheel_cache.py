@@ -34,12 +34,16 @@ def test_whatever_makes_another_wheel_makes_another_key(other):
 
 
 def test_other_changes_to_the_sources_make_another_wheel(tmp_path, monkeypatch):
-    changed = tmp_path / "llama_sources.cmake"
-    changed.write_bytes(SOURCES.read_bytes())
-    monkeypatch.setattr("first_start.wheel_cache.SOURCES", changed)
+    files = [SOURCES, *SOURCES.parent.glob("*.h")]
+    assert len(files) > 1
+    for file in files:
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setattr("first_start.wheel_cache.SOURCES", tmp_path / SOURCES.name)
     assert build_key("0.3.36", PLAN, PC, {}) == KEY, "wherever they are written down"
-    changed.write_bytes(SOURCES.read_bytes() + b"\n")
-    assert build_key("0.3.36", PLAN, PC, {}) != KEY
+    for file in files:
+        (tmp_path / file.name).write_bytes(file.read_bytes() + b"\n")
+        assert build_key("0.3.36", PLAN, PC, {}) != KEY
+        (tmp_path / file.name).write_bytes(file.read_bytes())
 
 
 def test_what_does_not_change_the_wheel_keeps_the_key():

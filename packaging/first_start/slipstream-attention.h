@@ -18,10 +18,17 @@
 // searched.
 #pragma once
 
-#if (defined(__GNUC__) || defined(__clang__)) && defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#if defined(__GNUC__) || defined(__clang__) // for vectors as types
+#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #define SLIPSTREAM_ATTENTION
-
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#define SLIPSTREAM_ATTENTION
+#include <arm_neon.h>
+#endif
+#endif
+
+#if defined(SLIPSTREAM_ATTENTION)
 
 #include <algorithm>
 #include <cmath>
@@ -32,8 +39,10 @@ namespace slipstream {
 
 #if defined(__AVX512F__)
 static constexpr int LANES = 16;
-#else
+#elif defined(__AVX2__)
 static constexpr int LANES = 8;
+#else
+static constexpr int LANES = 4;
 #endif
 typedef float vec __attribute__((vector_size(LANES*4), aligned(4), may_alias));
 
@@ -61,8 +70,20 @@ static inline int64_t shared_size(int64_t n_kv, int64_t n_rows, int64_t n_heads)
 
 // -- arithmetic -------------------------------------------------------------------------------------------------------
 
+// a*b + c with one rounding, whatever the compiler makes of the code around it.
+static inline vec multiply_add(vec a, vec b, vec c) {
+#if defined(__AVX512F__)
+    return (vec) _mm512_fmadd_ps((__m512) a, (__m512) b, (__m512) c);
+#elif defined(__AVX2__)
+    return (vec) _mm256_fmadd_ps((__m256) a, (__m256) b, (__m256) c);
+#else
+    return (vec) vfmaq_f32((float32x4_t) c, (float32x4_t) a, (float32x4_t) b);
+#endif
+}
+
 // The sums over the lanes of four vectors, each by the same tree.
-static inline __m128 sum_lanes(const vec a[4]) {
+static inline void sum_lanes(const vec a[4], float * to) {
+#if defined(__AVX2__)
     __m256 h[4];
     for (int i = 0; i < 4; i++) {
         __m256 part[LANES/8];
@@ -70,7 +91,12 @@ static inline __m128 sum_lanes(const vec a[4]) {
         h[i] = LANES == 16 ? _mm256_add_ps(part[0], part[LANES/8 - 1]) : part[0];
     }
     const __m256 t = _mm256_hadd_ps(_mm256_hadd_ps(h[0], h[1]), _mm256_hadd_ps(h[2], h[3]));
-    return _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1));
+    _mm_storeu_ps(to, _mm_add_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1)));
+#else
+    float32x4_t h[4];
+    memcpy(h, a, sizeof(h));
+    vst1q_f32(to, vpaddq_f32(vpaddq_f32(h[0], h[1]), vpaddq_f32(h[2], h[3])));
+#endif
 }
 
 template <int NQ, int NC>
@@ -80,13 +106,13 @@ static inline void scores_of(const float * q, const float * k, float * s, int64_
         for (int c = 0; c < NC; c++) {
             const vec kv = *(const vec *) (k + c*dk + d);
             for (int i = 0; i < NQ; i++) {
-                sum[i][c] += *(const vec *) (q + i*dk + d) * kv;
+                sum[i][c] = multiply_add(*(const vec *) (q + i*dk + d), kv, sum[i][c]);
             }
         }
     }
     for (int i = 0; i < NQ; i++) {
         for (int c = 0; c < NC; c += 4) {
-            _mm_storeu_ps(s + i*BLOCK + c, sum_lanes(&sum[i][c]));
+            sum_lanes(&sum[i][c], s + i*BLOCK + c);
         }
     }
 }
@@ -128,9 +154,9 @@ static inline void add_values(const float * p, const float * v, float * sum, int
     }
     for (int c = 0; c < nc; c++) {
         for (int i = 0; i < NQ; i++) {
-            const float share = p[i*BLOCK + c];
+            const vec share = p[i*BLOCK + c] - vec{};
             for (int j = 0; j < NV; j++) {
-                acc[i][j] += share * *(const vec *) (v + c*dv + j*LANES);
+                acc[i][j] = multiply_add(share, *(const vec *) (v + c*dv + j*LANES), acc[i][j]);
             }
         }
     }
@@ -201,12 +227,12 @@ static inline void raise(float * s, const int32_t * n, int top) {
     for (int c = 0; c < BLOCK; c++) {
         const float f = s[c];
         float r = 0.000154035304f;
-        r = r*f + 0.00133335581f;
-        r = r*f + 0.00961812911f;
-        r = r*f + 0.0555041087f;
-        r = r*f + 0.240226507f;
-        r = r*f + 0.693147181f;
-        r = r*f + 1.0f;
+        r = __builtin_fmaf(r, f, 0.00133335581f);
+        r = __builtin_fmaf(r, f, 0.00961812911f);
+        r = __builtin_fmaf(r, f, 0.0555041087f);
+        r = __builtin_fmaf(r, f, 0.240226507f);
+        r = __builtin_fmaf(r, f, 0.693147181f);
+        r = __builtin_fmaf(r, f, 1.0f);
         s[c] = r*power[c];
     }
 }
@@ -320,9 +346,15 @@ static void read_cells(const ggml_tensor * t, ggml_to_float_t to_float, const in
         int64_t      d    = 0;
         if (t->type == GGML_TYPE_F16) {
             const ggml_fp16_t * half = (const ggml_fp16_t *) from + d0;
+#if defined(__AVX2__)
             for (; d + 8 <= width; d += 8) {
                 _mm256_storeu_ps(to + d, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *) (half + d))));
             }
+#else
+            for (; d + 4 <= width; d += 4) {
+                vst1q_f32(to + d, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(half + d))));
+            }
+#endif
             for (; d < width; d++) {
                 to[d] = GGML_CPU_FP16_TO_FP32(half[d]);
             }
@@ -333,6 +365,18 @@ static void read_cells(const ggml_tensor * t, ggml_to_float_t to_float, const in
         }
         for (d = width; d < stride; d++) {
             to[d] = 0.0f;
+        }
+    }
+}
+
+// Have the keys or values of some cells brought near while something else is computed.
+static inline void fetch_cells(const ggml_tensor * t, const int32_t * cells, int n, int64_t head, int64_t stream) {
+    const char *  base = (const char *) t->data + head*t->nb[2] + stream*t->nb[3];
+    const int64_t size = ggml_row_size(t->type, t->ne[0]);
+    for (int c = 0; c < n; c++) {
+        const char * row = base + cells[c]*t->nb[1];
+        for (int64_t at = 0; at < size; at += 64) {
+            __builtin_prefetch(row + at);
         }
     }
 }
@@ -428,7 +472,7 @@ struct worker {
             const float         factor = a.slope(head)*log2_e;
             for (int c = 0; c < n; c++) {
                 const float b = GGML_CPU_FP16_TO_FP32(bias[cells[c]]);
-                s[c] = b == -INFINITY ? -INFINITY : s[c] + factor*b;
+                s[c] = b == -INFINITY ? -INFINITY : __builtin_fmaf(factor, b, s[c]);
             }
         }
     }
@@ -454,6 +498,8 @@ struct worker {
         for (int32_t at = begin; at < end; at += BLOCK) {
             const int n = std::min(BLOCK, end - at);
             read_keys(cells + at, n, kv_head, stream);
+            fetch_cells(a.v, cells + at, n, kv_head, stream);
+            fetch_cells(a.k, cells + at + BLOCK, std::min(BLOCK, end - at - BLOCK), kv_head, stream);
             all_scores(queries, keys, scores, nq, (n + 7)/8*8, dk);
             for (int i = 0; i < nq; i++) {
                 share_out(scores + i*BLOCK, cells + at, at, n, rows.row + i/n_heads, head0 + i%n_heads, stream, top[i],
