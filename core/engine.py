@@ -343,9 +343,9 @@ class Engine:
 
     def _chunk(self, decoding: list[Sequence]) -> int:
         """Return how many prefill rows the next step may have beside those that decode."""
-        widest = self._n_ubatch if decoding else self._runner.capacity
         kv = sum([sequence.n_past + 1 for sequence in decoding])
-        return prefill_chunk(self.cost, len(decoding), kv, widest, step_target(decoding))
+        # llama.cpp evaluates so many at a time anyway; with more, new requests would only wait for the whole batch.
+        return prefill_chunk(self.cost, len(decoding), kv, self._n_ubatch, step_target(decoding))
 
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
         while self._cancelled:

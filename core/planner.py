@@ -17,6 +17,8 @@ _FAST = Lane.FAST
 _SMALLEST_CHUNK = 16
 # Prompts of lower lanes get this share of the rows beside those of higher ones, so that they move on.
 _SHARE_OF_LOWER = 8
+# Of the rows of a lane, the prompt that came first gets one in so many, also where others are shorter.
+_SHARE_OF_FIRST = 4
 
 
 class Share(NamedTuple):
@@ -83,22 +85,21 @@ def _prefill_by_lane(prefilling: list[Sequence], room: int) -> list[Share]:
 
 
 def _prefill(prefilling: list[Sequence], room: int) -> Iterable[Share]:
-    """Split ``room`` rows: half to whoever came first, the rest to the shortest remaining prompts.
+    """Split ``room`` rows: the prompt with the least left goes first, whoever came first gets a quarter at least.
 
-    Short prompts are answered soon, and the long one that waits longest always moves on.
+    One after the other, prompts wait less in the mean than side by side, and the one that waits longest always moves on.
     """
     first = min(prefilling, key=lambda sequence: sequence.order)
-    n_first = min(first.n_pending, max(1, room // 2)) if room else 0
-    rest = sorted((s for s in prefilling if s is not first), key=lambda sequence: (sequence.n_pending, sequence.order))
-    left = room - n_first
+    kept = min(first.n_pending, max(1, room // _SHARE_OF_FIRST)) if room else 0
+    left = room - kept
     shares = []
-    for sequence in rest:
-        n_rows = min(left, sequence.n_pending)
+    for sequence in sorted(prefilling, key=lambda sequence: (sequence.n_pending, sequence.order)):
+        own = kept if sequence is first else 0
+        n_rows = min(left + own, sequence.n_pending)
+        left -= n_rows - own
         if n_rows:
             shares.append(Share(sequence, n_rows))
-            left -= n_rows
-    n_first = min(first.n_pending, n_first + left)
-    return ([Share(first, n_first)] if n_first else []) + shares
+    return shares
 
 
 def stop_at_stops(shares: Plan) -> Plan:

@@ -40,10 +40,17 @@ def test_a_short_prompt_overtakes_a_long_one_but_the_long_one_moves_on() -> None
     decoding = sequence(0, 1, 3)
     assert rows(plan([decoding, sequence(1, 1000), sequence(2, 20), sequence(3, 500)], 512, 64)) == {
         0: 1,
-        1: 32,
+        1: 16,
         2: 20,
-        3: 12,
+        3: 28,
     }
+
+
+def test_equal_prompts_are_read_one_after_the_other() -> None:
+    assert rows(plan([sequence(order, 500) for order in range(3)], 512, 512)) == {0: 500, 1: 12}
+    half_read, new = sequence(0, 500), sequence(1, 500)
+    half_read.n_past = 300
+    assert rows(plan([new, half_read], 512, 128)) == {0: 128}
 
 
 def test_output_is_wanted_only_with_the_last_row_of_a_prompt() -> None:
