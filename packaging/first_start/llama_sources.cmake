@@ -81,8 +81,9 @@ extern "C" size_t slipstream_attention_size(const ggml_tensor * node, int n_task
 #if defined(SLIPSTREAM_ATTENTION)
     const int64_t n_rows = node->src[0]->ne[1];
     const int64_t n_kv   = node->src[1]->ne[1];
-    return sizeof(float)*(n_tasks*slipstream::scratch_size(node->src[1]->ne[0], node->src[2]->ne[0], n_kv, n_rows) +
-                          slipstream::shared_size(n_kv, n_rows, node->src[0]->ne[2]));
+    const int64_t n_heads = node->src[0]->ne[2];
+    const int64_t size    = slipstream::scratch_size(node->src[1]->ne[0], node->src[2]->ne[0], n_kv, n_rows, n_heads);
+    return sizeof(float)*(n_tasks*size + slipstream::shared_size(n_kv, n_rows, n_heads));
 #else
     GGML_UNUSED(node);
     GGML_UNUSED(n_tasks);

@@ -49,6 +49,7 @@ typedef float vec __attribute__((vector_size(LANES*4), aligned(4), may_alias));
 // Queries that share what is read, and cells that are read at a time.
 static constexpr int MAX_QUERIES = 32;
 static constexpr int BLOCK       = 32;
+static constexpr int MAX_HEADS   = 256;
 
 // Scores beyond, as powers of two, count as this: integers stay exact in F32.
 static constexpr float SCORE_LIMIT = 1048576.0f;
@@ -58,9 +59,15 @@ static constexpr int64_t pad(int64_t n) {
     return (n + LANES - 1)/LANES*LANES;
 }
 
+// Queries that a thread has room for: all heads of a single row.
+static inline int64_t n_places(int64_t n_rows, int64_t n_heads) {
+    return n_rows == 1 ? std::max<int64_t>(MAX_QUERIES, n_heads) : MAX_QUERIES;
+}
+
 // Floats of scratch memory for each thread.
-static inline int64_t scratch_size(int64_t dk, int64_t dv, int64_t n_kv, int64_t n_rows) {
-    return MAX_QUERIES*(pad(dk) + pad(dv) + BLOCK) + BLOCK*(pad(dk) + pad(dv)) + n_kv + 4*n_rows + 2*CACHE_LINE_SIZE_F32;
+static inline int64_t scratch_size(int64_t dk, int64_t dv, int64_t n_kv, int64_t n_rows, int64_t n_heads) {
+    return n_places(n_rows, n_heads)*(pad(dk) + pad(dv)) + MAX_QUERIES*BLOCK + BLOCK*(pad(dk) + pad(dv)) + n_kv +
+           4*n_rows + 2*CACHE_LINE_SIZE_F32;
 }
 
 // Floats that all threads share: the scores of a single row.
@@ -400,10 +407,10 @@ struct worker {
 
     worker(const attention & a_, float * scratch) : a(a_) {
         queries = scratch;
-        keys    = queries + MAX_QUERIES*pad(a.dk);
+        keys    = queries + n_places(a.n_rows, a.n_heads)*pad(a.dk);
         values  = keys    + BLOCK*pad(a.dk);
         sums    = values  + BLOCK*pad(a.dv);
-        scores  = sums    + MAX_QUERIES*pad(a.dv);
+        scores  = sums    + n_places(a.n_rows, a.n_heads)*pad(a.dv);
         list    = (int32_t *) (scores + MAX_QUERIES*BLOCK);
         groups  = (group *) (list + a.n_kv);
     }
@@ -606,63 +613,94 @@ struct worker {
     }
 };
 
-// A single row for whose heads there are too many threads: they share cells, then parts of the values' width.
+// A single row: the threads share its cells while they compute scores, and the width of all values while they add up.
+// Each goes through the cache in the order in which it lies in memory.
 static void attend_together(const ggml_compute_params * params, const attention & a, const worker & w, float * shared) {
     const int ith = params->ith;
     const int nth = params->nth;
 
-    const int32_t * cells = a.order + a.seen(0)[0] + a.seen(0)[1];
-    const int32_t   n     = a.seen(0)[2] - a.seen(0)[1];
-    const int64_t   dk    = pad(a.dk);
-    const int64_t   width = (n + BLOCK - 1)/BLOCK*BLOCK;
+    const int32_t * cells  = a.order + a.seen(0)[0] + a.seen(0)[1];
+    const int32_t   n      = a.seen(0)[2] - a.seen(0)[1];
+    const int64_t   dk     = pad(a.dk);
+    const int64_t   stride = (n + BLOCK - 1)/BLOCK*BLOCK;
 
-    for (int64_t set = 0; set < a.n_sets(); set++) {
-        const heads of = a.heads_of(set);
-        for (int i = 0; i < of.n; i++) {
-            w.read_query(0, of.first + i, 0, w.queries + i*dk);
-        }
-        for (int32_t at = ith*BLOCK; at < n; at += nth*BLOCK) {
-            const int m = std::min(BLOCK, n - at);
+    for (int64_t head = 0; head < a.n_heads; head++) {
+        w.read_query(0, head, 0, w.queries + head*dk);
+    }
+    for (int32_t at = ith*BLOCK; at < n; at += nth*BLOCK) {
+        const int m = std::min(BLOCK, n - at);
+        for (int64_t set = 0; set < a.n_sets(); set++) {
+            const heads of = a.heads_of(set);
             w.read_keys(cells + at, m, of.kv, 0);
-            all_scores(w.queries, w.keys, w.scores, of.n, (m + 7)/8*8, dk);
+            fetch_cells(a.k, cells + at + nth*BLOCK, std::min(BLOCK, n - at - nth*BLOCK), of.kv, 0);
+            all_scores(w.queries + of.first*dk, w.keys, w.scores, of.n, (m + 7)/8*8, dk);
             for (int i = 0; i < of.n; i++) {
                 float * s = w.scores + i*BLOCK;
                 w.scale_scores(s, cells + at, m, 0, of.first + i, 0);
                 std::fill(s + m, s + BLOCK, -INFINITY);
-                memcpy(shared + (of.first + i)*width + at, s, BLOCK*sizeof(float));
+                memcpy(shared + (of.first + i)*stride + at, s, BLOCK*sizeof(float));
             }
         }
     }
 
     ggml_barrier(params->threadpool);
 
-    // Quantised values are converted by whole rows.
-    const bool    can_cut = a.v->type == GGML_TYPE_F16 || a.v->type == GGML_TYPE_F32;
-    const int64_t part    = can_cut ? std::min<int64_t>(a.dv, 8*LANES) : a.dv;
-    const int64_t n_parts = (a.dv + part - 1)/part;
-    for (int64_t item = ith; item < n_parts*a.n_heads; item += nth) {
-        const int64_t head  = item/n_parts;
-        const int64_t d0    = item%n_parts*part;
-        const int64_t wide  = std::min(part, a.dv - d0);
-        int           top   = NO_SCORE;
-        float         total = 0.0f;
-        memset(w.sums, 0, pad(wide)*sizeof(float));
-        for (int32_t at = 0; at < n; at += BLOCK) {
-            const int m = std::min(BLOCK, n - at);
-            int32_t   powers[BLOCK];
-            memcpy(w.scores, shared + head*width + at, BLOCK*sizeof(float));
-            const int found = split_scores(w.scores, powers);
-            if (found > top) {
-                worker::rescale(found, top, total, w.sums, wide);
-            }
-            raise(w.scores, powers, top);
-            w.add_up(&total, 1, m);
-            read_cells(a.v, a.v_to_float, cells + at, m, head/a.n_shared, 0, d0, wide, w.values);
-            weigh_values(w.scores, w.values, w.sums, 1, m, pad(wide));
-        }
-        w.finish(head, top, total, w.sums, wide);
-        a.write(0, head, 0, w.sums, d0, wide);
+    // The values of all sets of heads, one beside the other, in parts of whole vectors.
+    const int64_t n_columns = a.n_sets()*a.dv;
+    const int64_t wide      = (n_columns/LANES + nth - 1)/nth*LANES;
+    const int64_t first     = std::min(ith*wide, n_columns);
+    const int64_t last      = std::min(first + wide, n_columns);
+
+    int   top[MAX_HEADS];
+    float total[MAX_HEADS];
+    for (int64_t i = 0; i < a.n_heads; i++) {
+        top[i]   = NO_SCORE;
+        total[i] = 0.0f;
     }
+    const auto each_set = [&](auto && act) {
+        float * sum = w.sums;
+        for (int64_t column = first; column < last;) {
+            const int64_t set = column/a.dv;
+            const int64_t end = std::min(last, (set + 1)*a.dv);
+            const heads   of  = a.heads_of(set);
+            act(of, column - set*a.dv, end - column, sum);
+            sum   += of.n*(end - column);
+            column = end;
+        }
+    };
+    each_set([&](heads of, int64_t, int64_t width, float * sum) { memset(sum, 0, of.n*width*sizeof(float)); });
+    for (int32_t at = 0; at < n; at += BLOCK) {
+        const int m = std::min(BLOCK, n - at);
+        each_set([&](heads of, int64_t d0, int64_t width, float * sum) {
+            read_cells(a.v, a.v_to_float, cells + at, m, of.kv, 0, d0, width, w.values);
+            fetch_cells(a.v, cells + at + BLOCK, std::min(BLOCK, n - at - BLOCK), of.kv, 0);
+            for (int i = 0; i < of.n; i++) {
+                const int64_t head = of.first + i;
+                float *       s    = w.scores + i*BLOCK;
+                int32_t       powers[BLOCK];
+                memcpy(s, shared + head*stride + at, BLOCK*sizeof(float));
+                const int found = split_scores(s, powers);
+                if (found > top[head]) {
+                    worker::rescale(found, top[head], total[head], sum + i*width, width);
+                }
+                raise(s, powers, top[head]);
+            }
+            w.add_up(total + of.first, of.n, m);
+            weigh_values(w.scores, w.values, sum, of.n, m, width);
+        });
+    }
+    each_set([&](heads of, int64_t d0, int64_t width, float * sum) {
+        for (int i = 0; i < of.n; i++) {
+            w.finish(of.first + i, top[of.first + i], total[of.first + i], sum + i*width, width);
+            a.write(0, of.first + i, 0, sum + i*width, d0, width);
+        }
+    });
+}
+
+// Whether a single row is worth it: enough cells for what waiting for each other costs.
+static inline bool is_shared_out(const attention & a, int nth) {
+    const bool is_plain = (a.v->type == GGML_TYPE_F16 || a.v->type == GGML_TYPE_F32) && a.dv % LANES == 0;
+    return a.order && a.n_rows == 1 && is_plain && a.n_heads <= MAX_HEADS && nth > 1 && a.seen(0)[2] - a.seen(0)[1] >= 256;
 }
 
 static void compute(const ggml_compute_params * params, ggml_tensor * dst) {
@@ -670,7 +708,7 @@ static void compute(const ggml_compute_params * params, ggml_tensor * dst) {
     const int       ith = params->ith;
     const int       nth = params->nth;
 
-    const int64_t size    = scratch_size(a.dk, a.dv, a.n_kv, a.n_rows);
+    const int64_t size    = scratch_size(a.dk, a.dv, a.n_kv, a.n_rows, a.n_heads);
     float *       scratch = (float *) params->wdata;
     const worker  w(a, scratch + ith*size);
 
@@ -694,7 +732,7 @@ static void compute(const ggml_compute_params * params, ggml_tensor * dst) {
         return (int64_t) (rows.end - rows.begin)*(rows.n_rows*a.n_together() + 2) + 64;
     };
 
-    if (a.order && a.n_rows == 1 && n_items < 4*nth && n_items % nth != 0 && w.groups[0].end - w.groups[0].begin >= 256) {
+    if (is_shared_out(a, nth)) {
         attend_together(params, a, w, scratch + nth*size);
         return;
     }
