@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 
 from core.assumed_steps import assumed_for
-from core.attention_choice import choose_attention
 from core.bandwidth import remembered
 from core.cache_loading import make_slots
 from core.calibration import cost_model_of, steps_key
@@ -75,7 +74,6 @@ def load_engine(
     notices += found.notices
     if measured is None:
         measured = Measurements(cache_folder / MEASURED_FILE if cache_folder else None)
-    options = choose_attention(facts, options, size.n_cells, n_gpu_layers, measured)
     draft_path = options.draft_path if options.draft_path and options.speculation != "off" else ""
     model = Model(
         options.model_path,

@@ -87,7 +87,7 @@ def _prefill_by_lane(prefilling: list[Sequence], room: int) -> list[Share]:
 def _prefill(prefilling: list[Sequence], room: int) -> Iterable[Share]:
     """Split ``room`` rows: the prompt with the least left goes first, whoever came first gets a quarter at least.
 
-    One after the other, prompts wait less in the mean than side by side, and the one that waits longest always moves on.
+    One after the other, prompts wait less in the mean than side by side. Nobody waits for ever.
     """
     first = min(prefilling, key=lambda sequence: sequence.order)
     kept = min(first.n_pending, max(1, room // _SHARE_OF_FIRST)) if room else 0

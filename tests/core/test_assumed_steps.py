@@ -58,7 +58,6 @@ def load_unmeasured(model: Path, folder: Path, **options: Any) -> tuple[Engine, 
 def forbid_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("core.calibration.calibrate", "core.loading.measure"):
         monkeypatch.setattr(name, measured_nothing)
-    monkeypatch.setattr("core.attention_choice.probe_attention", measured_nothing)
 
 
 @pytest.mark.parametrize("n_slots", [1, 2])
