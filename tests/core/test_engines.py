@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,22 +107,18 @@ def test_without_a_small_model_the_request_is_refused() -> None:
             Engines(main).prepare(Request("spark", FOX, 4, by_draft=True))
 
 
-def test_a_small_model_without_memory_for_its_cache_is_told_and_may_be_asked_again() -> None:
-    log.silence()
-    options = EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, draft_path=str(EMBER_DRAFT))
-    main, loaded = load(options)
-    assert loaded.spark is not None
-    # No machine has the memory for so many cells.
-    vast = replace(loaded, n_cells=2**31 - 256, spark=replace(loaded.spark, n_ctx=2**31 - 256))
-    seen = [vast, loaded]
-    engines = Engines(main, lambda: open_spark(main, seen.pop(0)))
-    try:
+def test_a_small_model_without_memory_for_its_cache_is_told_and_may_be_asked_again(
+    engines: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(*arguments: object, **fields: object) -> None:
+        raise LoadFailed("llama.cpp could not make a context.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("core.spark.Context", no_memory)
         with pytest.raises(LoadFailed, match=r"too little memory for ember-draft-q8_0 .* Choose another speed"):
-            engines.prepare(Request("spark", FOX, 4, by_draft=True))
-        submit(engines, "spark", 4, by_draft=True)
-        assert run(engines, Ledger()).n_tokens["spark"] == 4
-    finally:
-        engines.close()
+            submit(engines, "spark", 4, by_draft=True)
+    submit(engines, "spark", 4, by_draft=True)
+    assert run(engines, Ledger()).n_tokens["spark"] == 4
 
 
 @pytest.mark.parametrize(
