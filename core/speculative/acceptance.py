@@ -16,7 +16,7 @@ _TRUST_IN_TABLE = 10.0
 _OWN_MEMORY = 30.0
 # How tokens spread over the bins is not known before so many.
 _LEAST_SPREAD = 4.0
-LOWEST, HIGHEST = 0.005, 0.995
+_LOWEST, _HIGHEST = 0.005, 0.995
 
 
 class AcceptanceTable:
@@ -33,7 +33,7 @@ class AcceptanceTable:
 
     def rate(self, evidence: int) -> float:
         """Return the acceptance rate of a bin."""
-        return min(max(self._accepted[evidence] / self._total[evidence], LOWEST), HIGHEST)
+        return min(max(self._accepted[evidence] / self._total[evidence], _LOWEST), _HIGHEST)
 
     def learn(self, evidence: int, was_accepted: bool) -> None:
         """Count one token of a bin."""
@@ -47,26 +47,24 @@ class AcceptanceTable:
 class SequenceAcceptance:
     """What one drafter achieves on one sequence.
 
-    ``mean`` is the expected acceptance of its next token before the token and its evidence are known, and ``lift`` how
-    much higher it is where a lookup has found something: there a text is easier than elsewhere, or harder. ``offset``
+    ``mean`` is the expected acceptance of its next token before the token and its evidence are known. ``offset``
     corrects the table for this sequence, in log odds: logistic regression with the table's rate as its only input,
     learnt by stochastic gradient. What was seen in a bin of this very sequence comes to count for more, but slowly: on
     recorded drafts of a draft model and of lookups, trust in few tokens made the log loss 3 to 4 % worse.
     """
 
-    def __init__(self, mean: float, lift: float = 0.0) -> None:
-        """Begin with what was seen on other sequences."""
+    def __init__(self, mean: float) -> None:
+        """Begin with the mean seen on other sequences."""
         self.mean = mean
-        self.lift = lift
         self.offset = 0.0
-        self.n_seen = self.n_beside = 0
+        self.n_seen = 0
         self._own: dict[int, tuple[float, float]] = {}
 
     def expect(self, evidence: int, rate: float) -> float:
         """Return the acceptance to expect here of a token in bin ``evidence``, whose rate in the table is ``rate``."""
         accepted, total = self._own.get(evidence, (0.0, 0.0))
         expected = (accepted + _TRUST_IN_TABLE * self._corrected(rate)) / (total + _TRUST_IN_TABLE)
-        return min(max(expected, LOWEST), HIGHEST)
+        return min(max(expected, _LOWEST), _HIGHEST)
 
     def spread(self, table: AcceptanceTable) -> list[tuple[float, float]]:
         """Return how often a token comes in each bin here, as a share, and the acceptance to expect of it then.
@@ -84,22 +82,15 @@ class SequenceAcceptance:
         odds = math.log(rate / (1.0 - rate)) + self.offset
         return 1.0 / (1.0 + math.exp(-odds))
 
-    def learn(self, evidence: int, rate: float, was_accepted: bool, *, is_beside: bool = False) -> None:
-        """Learn from one token in bin ``evidence``, whose rate in the table was ``rate``.
-
-        ``is_beside`` where a lookup had found something.
-        """
+    def learn(self, evidence: int, rate: float, was_accepted: bool) -> None:
+        """Learn from one token in bin ``evidence``, whose rate in the table was ``rate``."""
         accepted, total = self._own.get(evidence, (0.0, 0.0))
         fade = 1.0 if total < _OWN_MEMORY else 1.0 - 1.0 / _OWN_MEMORY
         self._own[evidence] = (accepted * fade + float(was_accepted), total * fade + 1.0)
         self.n_seen += 1
         # The first tokens of a sequence say more about it than anything seen elsewhere.
-        if is_beside:
-            self.n_beside += 1
-            self.lift += max(_MEAN_WEIGHT, 1.0 / (self.n_beside + 3.0)) * (float(was_accepted) - self.mean - self.lift)
-        else:
-            weight = max(_MEAN_WEIGHT, 1.0 / (self.n_seen - self.n_beside + 3.0))
-            self.mean += weight * (float(was_accepted) - self.mean)
+        weight = max(_MEAN_WEIGHT, 1.0 / (self.n_seen + 3.0))
+        self.mean += weight * (float(was_accepted) - self.mean)
         step = max(_SLOWEST_STEP, _FIRST_STEP / (1.0 + 0.1 * self.n_seen))
         self.offset += step * (float(was_accepted) - self._corrected(rate))
         self.offset = min(max(self.offset, -_MOST_OFFSET), _MOST_OFFSET)

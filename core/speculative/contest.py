@@ -6,10 +6,10 @@ from collections.abc import Sequence as Series
 
 from core.sequence import Sequence
 from core.speculative.depth import best_cut
-from core.speculative.drafter import Chain, PaidDrafter
+from core.speculative.drafter import Chain, PaidDrafter, Promise
 from core.speculative.forced import Forced
 from core.speculative.growth import Growth
-from core.speculative.lookup import Lookup
+from core.speculative.lookup import SHARED, Lookup
 from core.speculative.prices import Prices
 from core.speculative.probes import Probes
 from core.speculative.records import Records
@@ -77,9 +77,15 @@ class Contest:
         rivals = {chain.sequence.id: chain for chain in found}
         chosen: dict[str, list[Chain]] = {}
         for sequence in awake:
+            chain, worth = self._most_promising(sequence, prices)
             rival = rivals.get(sequence.id)
-            chain, promise = self._most_promising(sequence, prices, is_beside=rival is not None)
-            if promise > (self._worth(rival, prices) if rival is not None else 0.0):
+            is_better = worth > 0.0
+            if rival is not None:
+                record = self._records.by_id[sequence.id]
+                chain.promise = Promise(chain.drafter.name, worth)
+                rival.promise = Promise(_source(rival), self._worth(rival, prices))
+                is_better = is_better and record.expected(chain.promise) > max(record.expected(rival.promise), 0.0)
+            if is_better:
                 chosen.setdefault(chain.drafter.name, []).append(chain)
         for drafter in self._paid:
             self._probes.make(drafter, awake)
@@ -101,9 +107,7 @@ class Contest:
             if not chains:
                 continue
             if width > 1 and drafter is self._forker:
-                trees = [
-                    self._records.tree(chain.sequence, self._forker, is_beside=chain.is_beside) for chain in chains
-                ]
+                trees = [self._records.tree(chain.sequence, self._forker, chain.promise) for chain in chains]
                 growth.grow_trees(trees, prices.beside(n_taken), width)
                 chains = [*trees]
             else:
@@ -113,15 +117,12 @@ class Contest:
         replaced = {chain.sequence.id for chain in drafted}
         return [chain for chain in found if chain.sequence.id not in replaced] + drafted
 
-    def _most_promising(self, sequence: Sequence, prices: Prices, *, is_beside: bool) -> tuple[Chain, float]:
-        """Return an empty chain of the paid drafter that promises most on a sequence, and what it promises.
-
-        What it brings where a lookup has found something (``is_beside``) is known for itself.
-        """
+    def _most_promising(self, sequence: Sequence, prices: Prices) -> tuple[Chain, float]:
+        """Return an empty chain of the paid drafter that promises most on a sequence, and what it promises."""
         record = self._records.by_id[sequence.id]
         best: tuple[Chain, float] | None = None
         for drafter in self._paid:
-            chain = self._records.chain(sequence, drafter, is_beside=is_beside)
+            chain = self._records.chain(sequence, drafter)
             promise = self._growth.promise(drafter, chain, prices) if self._records.may_ask(drafter, sequence) else 0.0
             if best is None or promise > best[1]:
                 best = chain, promise
@@ -147,3 +148,9 @@ class Contest:
         row_seconds = (step_seconds(n_rows + _WIDE_LOOK) - step_seconds(n_rows)) / _WIDE_LOOK
         price = prices.rate * (row_seconds + prices.branch_seconds)
         return _WIDEST if price < _SECOND_CHANCE else 1
+
+
+def _source(chain: Chain) -> str:
+    """Return what a draft was found by: lookups in the text itself and in others are right for different reasons."""
+    is_shared = isinstance(chain.drafter, Lookup) and chain.evidence[0] == SHARED
+    return f"{chain.drafter.name} in others" if is_shared else chain.drafter.name

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from core.draft import PENDING, Draft
 from core.planner import Plan
 from core.sequence import Sequence
-from core.speculative.acceptance import HIGHEST, LOWEST, AcceptanceTable, SequenceAcceptance
+from core.speculative.acceptance import AcceptanceTable, SequenceAcceptance
 
 
 class Guess(NamedTuple):
@@ -102,13 +102,21 @@ class Watcher(Protocol):
         """The target has evaluated ``shares``, whose rows came in this order; nothing is committed yet."""
 
 
+class Promise(NamedTuple):
+    """What a draft is expected to be ``worth``, in tokens, by what its ``source`` knows before it is made."""
+
+    source: str
+    worth: float
+
+
 @dataclass(slots=True)
 class Chain:
     """Tokens drafted for one sequence in one step.
 
     ``probability`` is the chance that all of them are accepted, by the tables; ``reach`` holds that chance after each.
     ``next`` is the first token that was proposed but is not verified: whether it was right will be known all the same.
-    Tokens must be worth ``caution`` times their price. ``is_beside`` where a lookup has found something too.
+    Tokens must be worth ``caution`` times their price. ``promise`` is what was expected of it where there was another
+    draft to choose.
     """
 
     sequence: Sequence
@@ -121,19 +129,12 @@ class Chain:
     is_done: bool = False
     next: Guess | None = None
     caution: float = 1.0
-    is_beside: bool = False
+    promise: Promise | None = None
 
     @property
     def probability(self) -> float:
         """Chance that every token so far is accepted."""
         return self.reach[-1] if self.reach else 1.0
-
-    @property
-    def next_rate(self) -> float:
-        """Acceptance to expect of the next token before it is drafted."""
-        if not self.is_beside:
-            return self.acceptance.mean
-        return min(max(self.acceptance.mean + self.acceptance.lift, LOWEST), HIGHEST)
 
     @property
     def position(self) -> int:
@@ -167,7 +168,7 @@ class Chain:
         for depth in range(min(len(choices), len(self.tokens))):
             was_accepted = depth < n_accepted
             self.drafter.table.learn(self.evidence[depth], was_accepted)
-            self.acceptance.learn(self.evidence[depth], self.rates[depth], was_accepted, is_beside=self.is_beside)
+            self.acceptance.learn(self.evidence[depth], self.rates[depth], was_accepted)
 
     def add(self, guess: Guess) -> None:
         """Lengthen the chain by a token."""

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence as Series
 from typing import NamedTuple
 
+from core.speculative.drafter import Promise
 from core.speculative.growth import Risk
 from core.speculative.record import Record
 
 
 class Came(NamedTuple):
-    """A text got ``n_new`` tokens from a step with ``n_rows`` drafted ones; ``drafter`` drafted last for it."""
+    """A text got ``n_new`` tokens from a step with ``n_rows`` drafted ones; ``drafter`` drafted last for it.
+
+    ``promise`` is what was expected of that where there was a choice.
+    """
 
     record: Record
     n_new: int
     drafter: str
     n_rows: int
+    promise: Promise | None = None
 
 
 class Effort(NamedTuple):

@@ -134,13 +134,13 @@ class Growth:
 
     def _candidate(self, chain: Chain, rate: float) -> Candidate:
         """Return a chain's next token as what could be drafted."""
-        return Candidate(chain.probability / chain.caution, chain.next_rate, self._loss(chain, rate))
+        return Candidate(chain.probability / chain.caution, chain.acceptance.mean, self._loss(chain, rate))
 
     def grow_chains(self, drafter: PaidDrafter, chains: list[Chain], prices: Prices) -> None:
         """Let chains grow where it promises most, by as many tokens in each round as pay."""
         for _ in range(MAX_DRAFT_DEPTH):
             live = [chain for chain in chains if not chain.is_done and len(chain.tokens) < self.limit(chain)]
-            live.sort(key=lambda chain: -chain.probability * chain.next_rate)
+            live.sort(key=lambda chain: -chain.probability * chain.acceptance.mean)
             n_drafted = sum(len(chain.tokens) for chain in chains)
             outlook = self._outlook(
                 drafter,
@@ -160,12 +160,12 @@ class Growth:
         assert forker is not None
         for _ in range(MAX_DRAFT_DEPTH):
             tips = [Tip(tree, node) for tree in trees for node in self._open_tips(tree)]
-            tips.sort(key=lambda tip: -tip.chain.reach_of(tip.node) * tip.chain.next_rate)
+            tips.sort(key=lambda tip: -tip.chain.reach_of(tip.node) * tip.chain.acceptance.mean)
             del tips[len(trees) + _MOST_SIDE_TIPS :]
             n_drafted = sum(tree.n_places for tree in trees)
             outlook = self._outlook(
                 forker,
-                [Candidate(tree.reach_of(node) / tree.caution, tree.next_rate) for tree, node in tips],
+                [Candidate(tree.reach_of(node) / tree.caution, tree.acceptance.mean) for tree, node in tips],
                 [tree.acceptance for tree, _ in tips],
                 prices.beside(n_drafted),
                 [tree.sequence if node == PENDING else None for tree, node in tips],

@@ -12,7 +12,7 @@ from core.speculative.drafter import Chain, Guess, Observation
 # The longer the match, the likelier the next token: bins of match length, and what they are worth unseen.
 _MATCH_EDGES = (4, 6, 9, 16, 32)
 _LOCAL_PRIORS = (0.25, 0.4, 0.55, 0.7, 0.85, 0.93)
-_SHARED = len(_LOCAL_PRIORS)
+SHARED = len(_LOCAL_PRIORS)
 _SHARED_PRIOR = 0.3
 _LONGEST_MATCH = _MATCH_EDGES[-1]
 # Matches of the longer size are looked for first.
@@ -165,7 +165,7 @@ class Lookup:
 
     def _from_others(self, tokens: list[int]) -> Guess | None:
         token = self._shared.get(tuple(tokens[-_SHARED_SIZE:]))
-        return None if token is None else Guess(token, _SHARED)
+        return None if token is None else Guess(token, SHARED)
 
     def _teach_others(self, tokens: list[int]) -> None:
         self._shared.update(zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False))

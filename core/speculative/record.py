@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from core.speculative.acceptance import SequenceAcceptance
+from core.speculative.drafter import Promise
 from core.speculative.ledger import HICCUP, Ledger
 
 FIRST_PROBE = 8
@@ -13,6 +14,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 8, 512
 _SIBLING_MEAN = 0.1
 # What other texts have come at counts as so many steps of a new one; steps fade.
 _FIRST_STEPS, _FADE = 2.0, 0.9
+# What a draft came to beyond its promise counts so much. By prompts of four kinds, in fixed step times: with less or
+# more of it, and with what other texts have shown, one kind or another loses some per cent.
+_SURPRISE_WEIGHT = 0.3
 
 
 @dataclass(slots=True)
@@ -72,9 +76,22 @@ class Record:
     n_verified: int = 0
     drafted_by: str = ""
     n_rested: int = 0
+    _surprises: dict[str, float] = field(default_factory=dict)
     debts: dict[str, float] = field(default_factory=dict)
     _plain: float = 0.0
     _spent: float = 0.0
+
+    def expected(self, promise: Promise) -> float:
+        """Return what a draft is likely to be worth: what it promises, and what others of its source came to beyond."""
+        return promise.worth + self._surprises.get(promise.source, 0.0)
+
+    def came_to(self, promise: Promise, worth: float) -> None:
+        """A draft was ``worth`` so many tokens.
+
+        Where two can draft, texts differ in who knows more of them than it seems, and it is the same one for long.
+        """
+        known = self._surprises.get(promise.source, 0.0)
+        self._surprises[promise.source] = known + _SURPRISE_WEIGHT * (worth - promise.worth - known)
 
     @property
     def rests(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence as Series
 
 from core.sequence import Sequence
 from core.speculative.acceptance import SequenceAcceptance
-from core.speculative.drafter import Chain, Drafter, PaidDrafter
+from core.speculative.drafter import Chain, Drafter, PaidDrafter, Promise
 from core.speculative.ledger import Ledger
 from core.speculative.record import Record, Rest, Trial
 from core.speculative.tree import Forker, Tree
@@ -38,13 +38,12 @@ class Records:
         self._paid = tuple(paid)
         self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
         # Of texts before.
-        self._lifts = dict.fromkeys(self._means, 0.0)
         self._speedup = 1.0
         self._rest_length = 0
 
     def admit(self, sequence: Sequence) -> None:
         """Begin a record."""
-        acceptance = {name: SequenceAcceptance(mean, self._lifts[name]) for name, mean in self._means.items()}
+        acceptance = {name: SequenceAcceptance(mean) for name, mean in self._means.items()}
         trials = {drafter.name: Trial() for drafter in self._paid}
         self.by_id[sequence.id] = Record(
             acceptance,
@@ -61,9 +60,9 @@ class Records:
         self._speedup += weight * (record.speedup - self._speedup)
         self._rest_length = record.thoughts.length
         for name, seen in record.acceptance.items():
-            if n_apart := seen.n_seen - seen.n_beside:
-                self._means[name] += min(0.5, n_apart / 100.0) * (seen.mean - self._means[name])
-            self._lifts[name] += min(0.5, seen.n_beside / 100.0) * (seen.lift - self._lifts[name])
+            if seen.n_seen:
+                weight = min(0.5, seen.n_seen / 100.0)
+                self._means[name] += weight * (seen.mean - self._means[name])
 
     def rouse(self, sequences: list[Sequence]) -> bool:
         """A step begins: return whether there is one for whom to think about paid drafting; the others rest."""
@@ -97,21 +96,20 @@ class Records:
         trial = record.trials.get(drafter.name)
         return trial is None or record.n_verified >= trial.resumes_at
 
-    def chain(self, sequence: Sequence, drafter: Drafter, *, is_beside: bool = False) -> Chain:
-        """Return an empty chain; ``is_beside`` where a lookup has found something."""
+    def chain(self, sequence: Sequence, drafter: Drafter) -> Chain:
+        """Return an empty chain."""
         record = self.by_id[sequence.id]
-        caution = self._caution(record, drafter)
-        return Chain(sequence, drafter, record.acceptance[drafter.name], caution=caution, is_beside=is_beside)
+        return Chain(sequence, drafter, record.acceptance[drafter.name], caution=self._caution(record, drafter))
 
-    def tree(self, sequence: Sequence, forker: Forker, *, is_beside: bool = False) -> Tree:
-        """Return an empty tree; ``is_beside`` where a lookup has found something."""
+    def tree(self, sequence: Sequence, forker: Forker, promise: Promise | None = None) -> Tree:
+        """Return an empty tree, of which so much is expected."""
         record = self.by_id[sequence.id]
         return Tree(
             sequence,
             forker,
             record.acceptance[forker.name],
             caution=self._caution(record, forker),
-            is_beside=is_beside,
+            promise=promise,
             siblings=record.siblings,
         )
 
@@ -137,6 +135,4 @@ class Records:
                 rate = drafter.table.rate(evidence)
                 drafter.table.learn(evidence, was_right)
                 if record is not None:
-                    # What was looked up is what a paid drafter has not drafted itself and reads later.
-                    is_beside = drafter in self._paid and record.drafted_by not in ("", drafter.name)
-                    record.acceptance[drafter.name].learn(evidence, rate, was_right, is_beside=is_beside)
+                    record.acceptance[drafter.name].learn(evidence, rate, was_right)

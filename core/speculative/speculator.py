@@ -276,10 +276,10 @@ class Speculator:
                 sequence.n_right += n_accepted
         record.n_verified += len(choices)
         self._growth.pay(sequence, len(choices))
-        n_rows = 0
+        n_rows, promise = 0, None
         if chain is not None:
-            record.drafted_by, n_rows = chain.drafter.name, len(chain.kept_depths)
-        self._came.append(Came(record, len(choices), record.drafted_by, n_rows))
+            record.drafted_by, n_rows, promise = chain.drafter.name, len(chain.kept_depths), chain.promise
+        self._came.append(Came(record, len(choices), record.drafted_by, n_rows, promise))
         trial = record.trials.get(chain.drafter.name) if chain is not None else None
         if trial is not None:
             trial.tried_at, trial.interval = record.n_verified, FIRST_PROBE
@@ -303,7 +303,7 @@ class Speculator:
         was_right = choices[n_accepted] == chain.next.token
         rate = chain.drafter.table.rate(chain.next.evidence)
         chain.drafter.table.learn(chain.next.evidence, was_right)
-        chain.acceptance.learn(chain.next.evidence, rate, was_right, is_beside=chain.is_beside)
+        chain.acceptance.learn(chain.next.evidence, rate, was_right)
         if chain.drafter in self._paid:
             chain.sequence.n_judged += 1
             chain.sequence.n_right += was_right
@@ -333,12 +333,15 @@ class Speculator:
         self.ledger.elapse(spent)
         # Rows of drafts, those replayed after them, and the way back have taken what the step took beyond a plain one.
         beyond = min(decode, HICCUP * plain_step) - plain_step + effort.shared
-        for record, n_new, drafter, n_drafted in effort.came:
+        for record, n_new, drafter, n_drafted, promise in effort.came:
             record.ledger.elapse(plain * (1 + record.n_rested))
             record.n_rested = 0
-            won = plain * (n_new - 1) - beyond * (n_drafted / n_rows if n_rows else 1.0 / len(effort.came))
-            if drafter and won:
+            lost = beyond * (n_drafted / n_rows if n_rows else 1.0 / len(effort.came))
+            if drafter and (won := plain * (n_new - 1) - lost):
                 records.book(record, drafter, won)
+            if promise is not None:
+                lost += sum([risk.seconds for risk in effort.risks if risk.record is record])
+                record.came_to(promise, n_new - 1 - record.speedup / plain * lost)
             if spent > 0.0:
                 record.came(n_new, plain_step, spent)
         for record, drafter, seconds in effort.risks:

@@ -109,8 +109,7 @@ class Tree(Chain):
                     continue
                 was_right = self.tokens[child] == token
                 self.drafter.table.learn(self.evidence[child], was_right)
-                learner = self._learner(self.ranks[child])
-                learner.learn(self.evidence[child], self.rates[child], was_right, is_beside=self.is_beside)
+                self._learner(self.ranks[child]).learn(self.evidence[child], self.rates[child], was_right)
                 following = child if was_right else following
             if following is None:
                 return

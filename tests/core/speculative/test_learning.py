@@ -7,6 +7,7 @@ import random
 import pytest
 
 from core.speculative.acceptance import AcceptanceTable, SequenceAcceptance
+from core.speculative.drafter import Promise
 from core.speculative.ledger import Ledger
 from core.speculative.record import Record, Rest
 
@@ -40,19 +41,6 @@ def test_a_sequence_finds_its_own_mean_quickly() -> None:
         sequence.learn(0, 0.6, True)
     assert sequence.mean > 0.9
     assert sequence.expect(0, 0.6) > 0.7
-
-
-def test_what_comes_beside_lookups_is_known_for_itself() -> None:
-    sequence = SequenceAcceptance(0.6)
-    for _ in range(30):
-        sequence.learn(0, 0.6, True)
-        sequence.learn(0, 0.6, False, is_beside=True)
-    assert sequence.mean > 0.85
-    assert sequence.mean + sequence.lift < 0.2
-    follower = SequenceAcceptance(0.3)
-    for _ in range(20):
-        follower.learn(0, 0.6, True)
-    assert follower.mean + follower.lift > 0.8, "where nothing is known of it, it is like elsewhere"
 
 
 def test_what_a_bin_shows_in_a_sequence_counts_more_than_its_neighbours() -> None:
@@ -116,3 +104,16 @@ def test_nothing_is_ever_certain() -> None:
     for _ in range(500):
         sequence.learn(0, 0.995, True)
     assert sequence.expect(0, 0.995) < 1.0
+
+
+def test_what_a_draft_comes_to_beyond_its_promise_is_expected_of_the_next_one_of_its_source() -> None:
+    known = record()
+    poor, rich = Promise("draft", 0.5), Promise("lookup", 1.0)
+    assert known.expected(rich) > known.expected(poor)
+    for _ in range(8):
+        known.came_to(poor, 2.5)
+        known.came_to(rich, 0.2)
+    assert known.expected(poor) == pytest.approx(2.5, abs=0.2)
+    assert known.expected(rich) == pytest.approx(0.2, abs=0.1)
+    assert known.expected(Promise("draft", 0.1)) < known.expected(poor)
+    assert record().expected(rich) == 1.0, "of another text it says nothing"
