@@ -312,6 +312,21 @@ static bool can_reuse_kq_mask(
 static bool can_reuse_kq_mask(
 ]==])
 
+# As a source of the operation, so that its memory is planned. Not where a GPU has the cache: it would be copied there.
+slipstream_replace(slipstream_graph [==[
+        ggml_flash_attn_ext_add_sinks(cur, sinks);
+]==] [==[
+        const ggml_tensor * cells = k;
+        while (cells->view_src) {
+            cells = cells->view_src;
+        }
+        if (kq_mask && kq_mask->op == GGML_OP_NONE && cells->buffer && ggml_backend_buffer_is_host(cells->buffer)) {
+            cur->src[5] = kq_mask->src[0];
+        }
+
+        ggml_flash_attn_ext_add_sinks(cur, sinks);
+]==])
+
 slipstream_replace(slipstream_cache [==[
 void llama_kv_cache::set_input_kq_mask(ggml_tensor * dst, const llama_ubatch * ubatch, bool causal_attn) const {
     const uint32_t n_tokens = ubatch->n_tokens;

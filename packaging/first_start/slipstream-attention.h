@@ -13,7 +13,7 @@
 // Rows of one text that share a key head share each key and value that is read, so drafts and prompts read them once
 // for up to 32 queries; cells of other texts are never looked at.
 //
-// The mask's src[0] says which cells a row sees (llama_kv_cache::set_input_kq_mask): data[0] is 1 where it is filled,
+// The sixth source says which cells a row sees (llama_kv_cache::set_input_kq_mask): data[0] is 1 where it is filled,
 // then (first, begin, end) for each row: it sees data[first + begin] to data[first + end - 1]. Without it, the mask is
 // searched.
 #pragma once
@@ -327,7 +327,7 @@ inline attention::attention(ggml_tensor * dst_) :
     k_to_float = ggml_get_type_traits(k->type)->to_float;
     v_to_float = ggml_get_type_traits(v->type)->to_float;
 
-    const ggml_tensor * found = mask && mask->op == GGML_OP_NONE ? mask->src[0] : nullptr;
+    const ggml_tensor * found = dst->src[5];
     order = found && found->data && n_streams == 1 && ((const int32_t *) found->data)[0] == 1
                 ? (const int32_t *) found->data : nullptr;
 }
