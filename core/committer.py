@@ -149,7 +149,8 @@ class Committer:
             row = following
             n_accepted += 1
             sequence.n_past += 1
-        is_decoding = share.n_rows == 1 + sequence.n_replay
+        # The first token belongs to the prompt.
+        is_decoding = n_before > 0 and share.n_rows == 1 + sequence.n_replay
         sequence.n_replay = 0
         if shape is not None:
             self._keep_path(shape, row, slot.id, sequence.n_past)

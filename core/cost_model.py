@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import median
 
+from core.plain_steps import PlainSteps
 from core.thread_choice import StepKind, kind_of
 
 # Rows up to this have an entry of their own, so that a kernel that switches between two widths shows as a step.
@@ -23,6 +25,9 @@ _ENTRY_RATE = 0.01
 _STALE_STEPS, _HIGHEST_RATE = 2, 0.3
 # Of what a step says about its own width, this factor counts at most: the first one after long may be slow by chance.
 _ENTRY_OUTLIER = math.log(1.5)
+# So many steps in a row that are off by more than this factor, all in the same direction, are no hiccups: the
+# calibration was made beside other work, or the machine's clock has changed. The factor for all follows them at once.
+_RUN, _OFF = 5, math.log(1.25)
 # Widths beyond the fine ones share few entries, which say less about all others.
 _WIDE_RATE, _WIDE_DRIFT_RATE = 0.08, 0.02
 _KV_RATE = 0.02
@@ -60,12 +65,16 @@ class CostModel:
     tokens that the row attends to. Bases up to 64 rows are kept one by one, wider ones between measured widths on a
     line. One factor for all follows heat and load, so that a width that has not been seen for long is not stale. While
     a kind of step runs with fewer threads than it was measured with, its times are slowed down by a factor of its own.
+    ``plain`` keeps what plain steps really took, apart from all that is guessed.
     """
 
     def __init__(self, calibration: Calibration) -> None:
         """Begin with measured times; those between measured widths are interpolated."""
         self._kv_seconds, self._idle_share = calibration.kv_seconds, calibration.idle_share
         self._drift = 1.0
+        self.plain = PlainSteps(self.time)
+        # What the factor should have been in each step of a run that is off.
+        self._run: list[float] = []
         self._slowdowns: tuple[float, ...] | None = None
         self._n_observed = 0
         self._seen_at = [0] * (_FINE_ROWS + 1)
@@ -95,8 +104,16 @@ class CostModel:
     def slow_down(self, kind: StepKind, factor: float) -> None:
         """Let the times of a kind of step be ``factor`` times what was learnt of it; 1.0 ends that."""
         factors = list(self._slowdowns or [1.0] * len(StepKind))
+        has_changed = (factor == 1.0) != (factors[kind] == 1.0)
         factors[kind] = factor
         self._slowdowns = tuple(factors) if any(one != 1.0 for one in factors) else None
+        if has_changed:
+            self.plain.drop_outdated()
+
+    @property
+    def is_slowed(self) -> bool:
+        """True while a kind of step runs with fewer threads, because other programs want the cores."""
+        return self._slowdowns is not None
 
     def widest(self, factor: float, kv_per_row: int, limit: int) -> int:
         """Return the most rows, up to ``limit``, that take at most ``factor`` times the time of one.
@@ -113,10 +130,6 @@ class CostModel:
         """Return the seconds that ``more`` rows add to a step of ``rows`` rows, 0 where the curve falls."""
         return max(self.time(rows + more, kv) - self.time(rows, kv), 0.0)
 
-    def age(self, rows: int) -> int:
-        """Return how many steps were observed since one of ``rows`` rows; 0 for widths that are not kept one by one."""
-        return self._n_observed - self._seen_at[rows] if rows <= _FINE_ROWS else 0
-
     def observe(self, rows: int, kv: int, seconds: float, own_time: float = 0.0) -> None:
         """Learn from a step that took ``seconds`` and was not slowed down. ``own_time`` need not be computed again.
 
@@ -126,7 +139,8 @@ class CostModel:
             return
         expected = own_time or self.own_time(rows, kv)
         # On a logarithmic scale, twice as slow and twice as fast weigh the same, and one hiccup does little.
-        error = math.log(min(max(seconds / expected, 1 / _OUTLIER), _OUTLIER))
+        ratio = seconds / expected
+        error = math.log(min(max(ratio, 1 / _OUTLIER), _OUTLIER))
         share = self._kv_seconds * kv * self._drift / expected
         # The steps are so small that 1 + x is as good as its exponential.
         if share > 0:
@@ -136,6 +150,11 @@ class CostModel:
             self._drift *= 1.0 + _WIDE_DRIFT_RATE * error
             self._learn_wide(rows, kv, seconds, error)
             return
+        if -_OFF < error < _OFF:
+            self._run.clear()
+        elif self._is_new(ratio * self._drift):
+            self._start_over(median(self._run))
+            error = 0.0
         self._drift *= 1.0 + _DRIFT_RATE * error
         rate = _ENTRY_RATE * (1.0 + (self._n_observed - self._seen_at[rows]) / _STALE_STEPS)
         own_error = min(max(error, -_ENTRY_OUTLIER), _ENTRY_OUTLIER)
@@ -143,6 +162,19 @@ class CostModel:
         self._seen_at[rows] = self._n_observed
         if rows in _ANCHORS:
             self._wide[rows] = self._base[rows]
+
+    def _is_new(self, factor: float) -> bool:
+        """Return whether the factor for all is another one now: so many steps in a row have said so."""
+        if self._run and (self._run[-1] > self._drift) != (factor > self._drift):
+            self._run.clear()
+        self._run.append(factor)
+        return len(self._run) >= _RUN
+
+    def _start_over(self, factor: float) -> None:
+        """All times are ``factor`` times what was measured."""
+        self._drift = factor
+        self._run.clear()
+        self.plain.drop_outdated()
 
     def _learn_wide(self, rows: int, kv: int, seconds: float, error: float) -> None:
         wide = [width for width in self._wide if width > _FINE_ROWS]

@@ -52,6 +52,7 @@ class Endings:
             sequence.receipt(now),
             bytes_per_token=account.bytes_per_token,
             peak_share=None if self._meter.is_in_cache else share,
-            speedup=account.speedup,
+            speedup=account.speedup if sequence.n_drafted else 1.0,
+            plain_seconds=None if self._meter.is_disturbed else account.plain_seconds,
             kv_type=self._meter.kv_type,
         )

@@ -23,7 +23,7 @@ from core.lane_targets import step_target
 from core.llama.context import Context
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.meter import Meter, Occupancy
+from core.meter import Meter, Occupancy, Reading
 from core.options import DEFAULT_UBATCH
 from core.pacer import Pacer
 from core.planner import NO_DRAFTS, Plan, leading, plan, prefill_chunk, stop_at_stops
@@ -114,6 +114,9 @@ class Engine:
         self._order = itertools.count()
         self._cancelled: set[str] = set()
         self._has_tidied = False
+        # When the last step was committed and when it ended; None where the engine has rested since.
+        self._committed_at: float | None = None
+        self._ended_at: float | None = None
 
     # -- requests -----------------------------------------------------------------------------------------------
 
@@ -209,6 +212,9 @@ class Engine:
     def book_pause(self, seconds: float) -> None:
         """Record that the engine's thread was elsewhere for ``seconds`` after a step."""
         self._pacer.book_pause(seconds)
+        if self._committed_at is not None and self._ended_at is not None:
+            self._committed_at += seconds
+            self._ended_at += seconds
 
     # -- the step -----------------------------------------------------------------------------------------------
 
@@ -225,6 +231,7 @@ class Engine:
         leaders = leading(roster.running)
         todo, chains, draft_seconds = self._plan(leaders)
         if not todo:
+            self._committed_at = self._ended_at = None
             if roster.waiting.size:
                 self._slots.wait_for_reads(_LONGEST_WAIT)
             return events
@@ -233,8 +240,7 @@ class Engine:
         done = runner.run(todo, events)
         decode_seconds = runner.seconds - before
 
-        if done:
-            self._commit(done, chains, began, decode_seconds, draft_seconds, events)
+        reading = self._commit(done, chains, began, decode_seconds, draft_seconds, events) if done else None
         stats.n_steps += 1
         stats.plan += planned - began - draft_seconds
         stats.decode += decode_seconds
@@ -242,6 +248,7 @@ class Engine:
         ended = self._clock()
         stats.total += ended - began
         is_idle = not len(roster)
+        self._turn(reading, began, ended, draft_seconds, is_idle=is_idle)
         if leaders is roster.running:
             self._pacer.rest()
         else:
@@ -272,16 +279,30 @@ class Engine:
         decode_seconds: float,
         draft_seconds: float,
         events: list[RequestEvent],
-    ) -> None:
+    ) -> Reading:
         """Sample what was evaluated, and learn from the step."""
         now = self._clock()
+        since = began if self._committed_at is None else self._committed_at
+        self._committed_at = now
         speculator = self._speculator
         draft_bytes = speculator.evaluated(done) if speculator is not None else 0
-        reading = self.meter.read(done, decode_seconds, draft_seconds, draft_bytes)
+        reading = self.meter.read(done, decode_seconds, draft_seconds, draft_bytes, now - since)
         gain = self._committer.commit(done, chains, reading, events, now)
         speculates = speculator is not None and any(share.sequence.request.speculates for share in done)
         self._books.enter(reading, gain, began, now, speculates=speculates)
         self._slots.after_step()
+        return reading
+
+    def _turn(
+        self, reading: Reading | None, began: float, ended: float, draft_seconds: float, *, is_idle: bool
+    ) -> None:
+        """A step is over: remember what it took where it was a plain one, and when the next one may begin."""
+        if reading is not None and reading.n_rows == reading.n_sequences:
+            since = began if self._ended_at is None else self._ended_at
+            self.cost.plain.saw(reading.n_rows, reading.kv, ended - since - draft_seconds, reading.decode)
+        self._ended_at = ended
+        if is_idle or reading is None:
+            self._committed_at = self._ended_at = None
 
     def _keep_pace(self, done: Plan, began: float, ended: float, draft_seconds: float, *, is_idle: bool) -> None:
         """The fast lane has led a step."""

@@ -76,8 +76,10 @@ class ReadCost:
 class Reading:
     """One step: its rows, the ``kv`` tokens that they attend to altogether, the bytes it read, its seconds.
 
-    ``n_sequences`` of them decode. ``decode`` are the seconds of the target's decode, ``seconds`` those and the
-    drafting before it, ``plain`` what the same step takes without drafts.
+    ``n_sequences`` of them decode. ``decode`` are the seconds of the target's decode, ``seconds`` all that went by
+    since the step before. ``plain`` is what the decode of the same step takes without drafts by the cost model.
+    ``seen`` are the seconds of the same step without drafts as plain steps really took, ``seen_each`` those of each
+    further token; None where too few were seen.
     """
 
     n_rows: int
@@ -88,12 +90,24 @@ class Reading:
     decode: float
     seconds: float
     plain: float
+    seen: float | None = None
+    seen_each: float | None = None
+
+    def plainly(self, n_tokens: float) -> float | None:
+        """Return the seconds that a sequence's ``n_tokens`` take without drafts; None where that is not known."""
+        if self.seen is None or n_tokens == 1:
+            return self.seen
+        return None if self.seen_each is None else self.seen + (n_tokens - 1) * self.seen_each
 
     def book(self, account: Account, n_tokens: int) -> None:
         """Add the step to the account of a request that took ``n_tokens`` from it."""
         account.n_tokens += n_tokens
-        account.plain += self.plain * n_tokens
-        account.spent += self.seconds
+        plain = self.plainly(n_tokens)
+        if plain is not None:
+            account.n_compared += n_tokens
+            account.n_steps += 1
+            account.plain += plain
+            account.spent += self.seconds
         account.n_bytes += self.n_bytes / max(self.n_sequences, 1)
         if not self.n_prefill:
             account.all_bytes += self.n_bytes
@@ -150,9 +164,17 @@ class Meter:
         self._published_at = float("-inf")
         self._was_idle = True
 
-    def read(self, shares: Plan, decode: float, draft: float, draft_bytes: int = 0) -> Reading:
-        """Return the reading of a step that is not committed yet: seconds in its decode, and drafting before it."""
-        n_rows = n_prefill = n_sequences = n_cells = n_drafted = kv = plain_kv = 0
+    @property
+    def is_disturbed(self) -> bool:
+        """True while other programs take cores away: what steps take now says little of later."""
+        return self._cost.is_slowed
+
+    def read(self, shares: Plan, decode: float, draft: float, draft_bytes: int = 0, seconds: float = 0.0) -> Reading:
+        """Return the reading of a step that is not committed yet: seconds in its decode, and drafting before it.
+
+        ``seconds`` went by since the step before was committed, or since this one began.
+        """
+        n_rows = n_prefill = n_sequences = n_cells = n_drafted = kv = plain_kv = prefill_kv = 0
         for sequence, own, draft_tokens, _ in shares:
             past, drafted = sequence.n_past, len(draft_tokens)
             rows = own + drafted
@@ -165,14 +187,26 @@ class Meter:
                 n_sequences += 1
             elif sequence.is_prefilling:
                 n_prefill += own
+                prefill_kv += own * past + own * (own + 1) // 2
             else:
                 # Replayed rows are a cost of drafting: plain decoding has none.
                 n_sequences += 1
                 n_drafted += own - 1
                 plain_kv += past + own - (own * past + own * (own + 1) // 2)
         n_bytes = self._reads.step(n_rows, n_cells, len(shares)) + draft_bytes
-        plain = self._cost.time(n_rows - n_drafted, plain_kv) if n_drafted else decode
-        return Reading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode, decode + draft, plain)
+        cost, seconds = self._cost, max(seconds, decode + draft)
+        if not n_drafted:
+            # This is a plain step itself, but for the time in which it was decided that it should be one.
+            reading = Reading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode, seconds, decode, seconds - draft)
+            reading.seen_each = reading.seen
+            return reading
+        plain = cost.time(n_rows - n_drafted, plain_kv)
+        reading = Reading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode, seconds, plain)
+        each = reading.seen = reading.seen_each = cost.plain.seconds(n_sequences, plain_kv - prefill_kv)
+        if each is not None and n_prefill:
+            # It is known what it took with the drafts, and as good as known what share of that was theirs.
+            reading.seen = min(plain / cost.time(n_rows, kv), 1.0) * seconds
+        return reading
 
     def record(
         self, reading: Reading, began: float, ended: float, n_tokens: int, n_drafted: int = 0, n_accepted: int = 0
@@ -185,7 +219,8 @@ class Meter:
         while steps[0].ended < ended - _WINDOW_SECONDS:
             steps.popleft()
         if reading.n_sequences and not reading.n_prefill:
-            self._saved += reading.plain * n_tokens / reading.n_sequences - reading.seconds
+            plain = reading.plainly(n_tokens / reading.n_sequences)
+            self._saved += plain - reading.seconds if plain is not None else 0.0
 
     def is_due(self, now: float, is_idle: bool) -> bool:
         """Return whether a snapshot should be published: ten times a second, and once at the end of work."""
@@ -279,12 +314,19 @@ class Meter:
         return Bound.BANDWIDTH if rate / self.peak >= _LIMITING else Bound.OVERHEAD
 
 
-def _speedup(steps: list[_Step]) -> float:
-    """Return how many times faster than plain decoding the steps that only decode were."""
-    plain = spent = 0.0
+def _speedup(steps: list[_Step]) -> float | None:
+    """Return how many times faster than plain decoding the steps that only decode were; None: not known."""
+    plain = spent = n_tokens = 0.0
+    n_steps = 0
     for step in steps:
         reading = step.reading
-        if reading.n_sequences and not reading.n_prefill:
-            plain += reading.plain * step.n_tokens / reading.n_sequences
+        if not reading.n_sequences or reading.n_prefill:
+            continue
+        each = step.n_tokens / reading.n_sequences
+        taken = reading.plainly(each)
+        if taken is not None:
+            plain += taken
             spent += reading.seconds
-    return plain / spent if spent > 0 and plain > 0 else 1.0
+            n_tokens += each
+            n_steps += 1
+    return min(plain / spent, n_tokens / n_steps) if spent > 0 else None

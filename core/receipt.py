@@ -15,10 +15,11 @@ class Receipt:
     ``ttft`` is the time to the first token (0 where none came); ``prefill`` the time from the first prefill step
     to the first token; ``decode`` the time from the first token to the last. ``bytes_per_token`` is what was read for
     each decoded token (0 where it is not known), ``peak_share`` that rate as a share of the measured bandwidth, with
-    all requests that ran beside it. ``speedup`` compares with plain decoding by the cost model. ``cache_miss`` is None
-    where the prompt goes on from what is stored, or begins like nothing that is. Of what draft models and heads
-    proposed, ``n_judged`` tokens could be compared with the target's own, and ``n_right`` of them were those.
-    ``kv_type`` is the type of the KV cache.
+    all requests that ran beside it. ``speedup`` compares with plain steps that were seen: 1 where nothing was drafted,
+    None where too few were seen. ``plain_seconds`` is what a token takes without drafts by them, None also beside
+    programs that take cores away. ``cache_miss`` is None where the prompt goes on from what is stored, or begins like
+    nothing that is. Of what draft models and heads proposed, ``n_judged`` tokens could be compared with the target's
+    own, and ``n_right`` of them were those. ``kv_type`` is the type of the KV cache.
     """
 
     n_prompt: int = 0
@@ -36,7 +37,8 @@ class Receipt:
     seed: int | None = None
     bytes_per_token: float = 0.0
     peak_share: float | None = None
-    speedup: float = 1.0
+    speedup: float | None = 1.0
+    plain_seconds: float | None = None
     cache_miss: CacheMiss | None = None
     kv_type: str = DEFAULT_KV_TYPE
 

@@ -34,9 +34,9 @@ class Snapshot:
     tokens drafted at depth d since the model was loaded, ``accepted_at[d]`` those of them that were accepted;
     ``n_drafted`` and ``n_accepted`` are of the last second. ``n_idle_cells`` hold texts that no running request uses,
     ``cache_ram_bytes`` and ``cache_disk_bytes`` are what is stored of texts beside that; ``n_hit_tokens`` counts prompt
-    tokens that were found somewhere, since the model was loaded. ``speedup`` compares with plain decoding by the cost
-    model, ``seconds_saved`` adds up since loading. ``cheap_rows`` are the rows that a step can have for at most 1.75
-    times the time of one, by the cost model.
+    tokens that were found somewhere, since the model was loaded. ``speedup`` compares with plain steps that were seen
+    (None: too few were), ``seconds_saved`` adds up since loading. ``cheap_rows`` are the rows that a step can have for
+    at most 1.75 times the time of one, by the cost model.
     """
 
     is_idle: bool = True
@@ -60,7 +60,7 @@ class Snapshot:
     n_accepted: int = 0
     drafted_at: tuple[int, ...] = ()
     accepted_at: tuple[int, ...] = ()
-    speedup: float = 1.0
+    speedup: float | None = None
     seconds_saved: float = 0.0
     cheap_rows: int = 1
 

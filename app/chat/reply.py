@@ -64,6 +64,7 @@ class Reply:
     def receipt(self) -> str:
         """Return one line: tokens and their speed, time to first token, prompt, drafts if there were any.
 
+        What they brought is said where the engine knows what plain decoding takes.
         The KV cache is named where it is not of the usual type.
         """
         timings = self.timings
@@ -77,7 +78,8 @@ class Reply:
         ]
         if drafted := int(timings.get("drafted_tokens") or 0):
             parts.append(f"{int(timings.get('accepted_tokens') or 0):,} of {drafted:,} drafts accepted")
-            parts.append(f"{timings.get('speedup') or 1.0:.1f}× plain")
+            if speedup := timings.get("speedup"):
+                parts.append(f"{speedup:.1f}× plain")
         if (kv_type := timings.get("kv_type") or DEFAULT_KV_TYPE) != DEFAULT_KV_TYPE:
             parts.append(f"{kv_type} cache")
         if deep := timings.get("deep"):

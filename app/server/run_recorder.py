@@ -94,7 +94,7 @@ class RunRecorder:
     def _run(self, reply: _Reply) -> Run | None:
         model, receipt = reply.model, reply.receipt
         machine = _machine(model)
-        if machine is None:
+        if machine is None or receipt.plain_seconds is None:
             return None
         if model.path not in self._facts:
             self._facts = {model.path: read_model(Path(model.path))}
@@ -112,7 +112,7 @@ class RunRecorder:
             ),
             draft=draft,
             amounts=work(facts, placement, machine.traits, n_past=n_past, kv_type=model.kv_type),
-            seconds=receipt.speedup / receipt.decode_rate,
+            seconds=receipt.plain_seconds,
             rate=receipt.decode_rate,
             n_past=n_past,
             n_tokens=receipt.n_generated,
@@ -131,7 +131,7 @@ def _draft(model: LoadedModel) -> str:
 
 def _tells(receipt: Receipt) -> bool:
     is_long = receipt.n_generated >= _FEWEST_TOKENS and receipt.decode >= _SHORTEST
-    return is_long and receipt.decode_rate > 0 and receipt.speedup > 0
+    return is_long and receipt.decode_rate > 0 and receipt.plain_seconds is not None
 
 
 def _machine(model: LoadedModel) -> Machine | None:

@@ -33,10 +33,10 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
 
     Several choices run side by side: the first token of any, the longest times, and the tokens of all.
     ``bytes_per_token`` is what was read for each decoded token, ``peak_share`` the rate of reading as a share of this
-    machine's measured bandwidth (null where that is not known or does not matter), ``speedup`` is over plain decoding
-    by the cost model, ``kv_type`` the type of the KV cache. ``cache_miss`` says after how many tokens a stored text and
-    the prompt first differ, and how each goes on; null where the prompt goes on from what is stored or nothing like it
-    is known.
+    machine's measured bandwidth (null where that is not known or does not matter), ``speedup`` is over plain steps that
+    the engine has seen (1 where nothing was drafted, null where it has seen too few), ``kv_type`` the type of the KV
+    cache. ``cache_miss`` says after how many tokens a stored text and the prompt first differ, and how each goes on;
+    null where the prompt goes on from what is stored or nothing like it is known.
     """
     prefill = max(receipt.prefill for receipt in receipts)
     decode = max(receipt.decode for receipt in receipts)
@@ -59,7 +59,7 @@ def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
         "accepted_tokens": sum(receipt.n_accepted for receipt in receipts),
         "bytes_per_token": round(_mean(receipts, [receipt.bytes_per_token for receipt in receipts])),
         "peak_share": _highest([receipt.peak_share for receipt in receipts]),
-        "speedup": round(_mean(receipts, [receipt.speedup for receipt in receipts]) or 1.0, 3),
+        "speedup": _speedup(receipts),
         "kv_type": receipts[0].kv_type,
         "seed": receipts[0].seed,
     }
@@ -76,6 +76,12 @@ def _mean(receipts: Sequence[Receipt], values: Sequence[float]) -> float:
     n_tokens = sum(receipt.n_generated for receipt in receipts)
     weighted = zip(receipts, values, strict=True)
     return sum(receipt.n_generated * value for receipt, value in weighted) / n_tokens if n_tokens else 0.0
+
+
+def _speedup(receipts: Sequence[Receipt]) -> float | None:
+    """Return the mean speed-up; None where it is not known of a choice."""
+    known = [receipt.speedup for receipt in receipts if receipt.speedup is not None]
+    return round(_mean(receipts, known) or 1.0, 3) if len(known) == len(receipts) else None
 
 
 def _highest(shares: Sequence[float | None]) -> float | None:

@@ -38,8 +38,6 @@ _CREDIT_STEPS = 2.0
 # most. Where it comes to nothing it may take such a share of the time, and is done again after so many steps at last.
 _DECIDING_WEIGHT, _DECIDING_OUTLIER = 0.1, 3.0
 _DECIDING_SHARE, _LONGEST_REST = 0.005, 64
-# What drafts are measured against must be known: after so many steps without a plain one, one is made.
-_CONTROL_STEPS = 40
 
 
 class Speculator:
@@ -186,7 +184,10 @@ class Speculator:
 
     def _draft_what_pays(self, decoding: list[Sequence], step: StepRoom) -> list[Chain]:
         cost, growth, n_rows = self._cost, self._growth, step.n_rows
-        if cost.age(n_rows) > _CONTROL_STEPS:
+        # What drafts are measured against must be known. Beside a prompt no step is a plain one.
+        n_sequences = len(decoding) + len(step.beside)
+        is_beside_prompt = n_rows > n_sequences + sum([sequence.n_replay for sequence in decoding])
+        if not is_beside_prompt and cost.plain.is_due(n_sequences):
             return []
         if step.n_even and (len(decoding) < step.n_even or any(sequence.n_replay for sequence in decoding)):
             return []

@@ -17,8 +17,13 @@ from models.speed.work import Amounts
 from models.whole_file import write_whole
 
 FILE_NAME = "runs.json"
+# Files without it are of a time when the seconds of runs with drafts were computed from a guess: they count as empty.
+_FORMAT = 2
 # Of one model with one set of options, at about one length of the context, so many runs count.
 _KEPT_EACH, _KEPT = 7, 600
+# A run that differs from those kept of the same thing by more than this factor is not kept: something else was at work.
+# But where so many in a row say the same, it is those that were kept that are wrong.
+_FAR, _WITNESSES = 1.5, 3
 _MOST_CHARACTERS = 8 << 20
 _MOST_AMOUNTS = 64
 _LONGEST = 3600.0
@@ -30,8 +35,9 @@ class Run:
 
     ``model`` and ``n_bytes`` name the file, ``options`` what it was loaded with, ``draft`` the file that drafted, "mtp"
     for prediction heads, or "": of ``n_drafted`` of its tokens that the model judged, ``n_accepted`` were right.
-    ``seconds`` is what a token takes without drafts, ``rate`` the tokens per second that came; ``n_past`` tokens were
-    attended to in the middle of the ``n_tokens``. ``at`` is the time of day in seconds since 1970.
+    ``seconds`` is what a token takes in plain steps that were seen, ``rate`` the tokens per second that came;
+    ``n_past`` tokens were attended to in the middle of the ``n_tokens``. ``at`` is the time of day in seconds since
+    1970.
     """
 
     model: str
@@ -65,22 +71,43 @@ class Measured:
 
 
 def read_runs(folder: Path, machine: str) -> tuple[Run, ...]:
-    """Runs of this machine, oldest first; a file that is damaged, or of another machine, counts as empty."""
-    try:
-        with open(folder / FILE_NAME, encoding="utf-8") as file:
-            content = json.loads(file.read(_MOST_CHARACTERS))
-        if content["machine"] != machine:
-            return ()
-        runs = [_run(entry) for entry in content["runs"]]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return ()
-    return tuple(run for run in runs if run is not None)
+    """Runs of this machine, oldest first; a file that is damaged, old, or of another machine, counts as empty."""
+    return _read(folder, machine)[0]
 
 
 def add_runs(folder: Path, machine: str, runs: Sequence[Run]) -> None:
-    """Add runs to the file and forget the oldest; raises OSError where the folder cannot be written."""
-    kept = _kept((*read_runs(folder, machine), *runs))
-    write_whole(folder / FILE_NAME, json.dumps({"machine": machine, "runs": [asdict(run) for run in kept]}))
+    """Add runs to the file and forget the oldest; raises OSError where the folder cannot be written.
+
+    Those that contradict what is kept are put aside until others confirm them.
+    """
+    kept, doubted = (list(found) for found in _read(folder, machine))
+    for run in runs:
+        _take_in(run, kept, doubted)
+    content = {
+        "format": _FORMAT,
+        "machine": machine,
+        "runs": [asdict(run) for run in _kept(kept)],
+        "doubted": [asdict(run) for run in _kept(doubted)],
+    }
+    write_whole(folder / FILE_NAME, json.dumps(content))
+
+
+def _take_in(run: Run, kept: list[Run], doubted: list[Run]) -> None:
+    """Keep a run, or doubt it; where it is the last of enough witnesses, those before it were wrong."""
+    same = [one for one in kept if one.key == run.key]
+    if not same or _agrees(run, median(one.seconds for one in same)):
+        kept.append(run)
+        return
+    witnesses = [one for one in doubted if one.key == run.key][1 - _WITNESSES :]
+    if len(witnesses) + 1 < _WITNESSES or not all(_agrees(one, run.seconds) for one in witnesses):
+        doubted.append(run)
+        return
+    kept[:] = [one for one in kept if one.key != run.key] + [*witnesses, run]
+    doubted[:] = [one for one in doubted if one.key != run.key]
+
+
+def _agrees(run: Run, seconds: float) -> bool:
+    return 1 / _FAR < run.seconds / seconds < _FAR
 
 
 def observations(runs: Iterable[Run]) -> list[Observation]:
@@ -106,6 +133,19 @@ def judged(runs: Iterable[Run], model: str, n_bytes: int, draft: str) -> tuple[i
     """How many tokens of ``draft`` this file judged, and how many of them were right."""
     mine = [run for run in runs if (run.model, run.n_bytes, run.draft) == (model, n_bytes, draft)]
     return sum(run.n_drafted for run in mine), sum(run.n_accepted for run in mine)
+
+
+def _read(folder: Path, machine: str) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
+    """The runs that are kept, and those that were put aside."""
+    try:
+        with open(folder / FILE_NAME, encoding="utf-8") as file:
+            content = json.loads(file.read(_MOST_CHARACTERS))
+        if (content["format"], content["machine"]) != (_FORMAT, machine):
+            return (), ()
+        kept, doubted = ([_run(entry) for entry in content[name]] for name in ("runs", "doubted"))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return (), ()
+    return tuple(run for run in kept if run is not None), tuple(run for run in doubted if run is not None)
 
 
 def _middle(runs: Sequence[Run]) -> Run:

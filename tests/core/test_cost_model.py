@@ -167,6 +167,29 @@ def test_one_hiccup_hardly_moves_it() -> None:
     assert model.time(4) < 0.0262 * 1.15
 
 
+@pytest.mark.parametrize("factor", [1 / 30, 1 / 8, 0.5, 0.7, 1.4, 2.0, 8.0, 30.0])
+@pytest.mark.parametrize("curve", [GPU, CPU, CLIFF])
+def test_a_wrong_calibration_is_replaced_within_twenty_plain_steps(curve: Calibration, factor: float) -> None:
+    """It was made beside other work, or before the machine's clock changed: all times are wrong by one factor."""
+    model, noise = CostModel(curve), random.Random(5)
+    for _ in range(20):
+        model.observe(1, 100, factor * CostModel(curve).time(1, 100) * noise.uniform(0.97, 1.03))
+    for rows in (1, 2, 8, 64):
+        assert model.time(rows, 100) == pytest.approx(factor * CostModel(curve).time(rows, 100), rel=0.06)
+
+
+@pytest.mark.parametrize("factor", [2.0, 10.0, 100.0])
+def test_hiccups_replace_nothing(factor: float) -> None:
+    model, noise = CostModel(CPU), random.Random(6)
+    for step in range(200):
+        slow = factor if step % 10 > 7 else 1.0
+        model.observe(1, 0, CPU.seconds[1] * slow * noise.uniform(0.95, 1.05))
+        assert 0.9 < model.time(1) / CPU.seconds[1] < 1.5
+    for _ in range(20):
+        model.observe(1, 0, CPU.seconds[1])
+    assert model.time(1) == pytest.approx(CPU.seconds[1], rel=0.05)
+
+
 def test_the_estimate_can_be_kept_and_taken_up_again() -> None:
     model = CostModel(CPU)
     for _ in range(50):
@@ -208,12 +231,9 @@ def test_a_width_that_was_long_unseen_is_corrected_in_a_few_steps() -> None:
     for _ in range(6):
         for _ in range(40):
             model.observe(8, 0, CPU.seconds[8])
-        assert model.age(4) >= 40
         model.observe(4, 0, true)
-        assert model.age(4) == 0
     assert model.time(4) == pytest.approx(true, rel=0.2)
     assert model.time(8) == pytest.approx(CPU.seconds[8], rel=0.05)
-    assert model.age(1000) == 0
 
 
 def test_the_widest_step_that_is_nearly_free() -> None:

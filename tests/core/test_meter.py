@@ -147,9 +147,9 @@ class TestBytes:
             seen: list[int] = []
             read = engine.meter.read
 
-            def spy(shares: Plan, decode: float, draft: float, draft_bytes: int = 0) -> Reading:
+            def spy(shares: Plan, decode: float, draft: float, draft_bytes: int = 0, seconds: float = 0.0) -> Reading:
                 seen.append(draft_bytes)
-                return read(shares, decode, draft, draft_bytes)
+                return read(shares, decode, draft, draft_bytes, seconds)
 
             engine.meter.read = spy  # type: ignore[method-assign]
             engine.step()
@@ -211,7 +211,13 @@ class TestSnapshot:
         assert gauge.snapshot(now, False, NOBODY).bound is bound
 
     def test_drafts_are_counted_and_compared_with_plain_decoding(self) -> None:
-        gauge = meter()
+        cost = CostModel(Calibration({1: 25.0, 64: 26.0}))
+        gauge = meter(cost)
+        now = work(gauge, 0.0125, 80, plan((0, 1, 4)), n_tokens=3, n_drafted=4, n_accepted=2)
+        assert gauge.snapshot(now, False, NOBODY).speedup is None, "no plain step was seen yet"
+        assert gauge.snapshot(now, True, NOBODY).seconds_saved == 0.0
+        for _ in range(3):
+            cost.plain.saw(1, 1, 0.010, 0.010)
         now = work(gauge, 0.0125, 80, plan((0, 1, 4)), n_tokens=3, n_drafted=4, n_accepted=2)
         found = gauge.snapshot(now, False, NOBODY, (80, 80, 80, 80), (80, 80, 0, 0))
         assert found.acceptance == 0.5
@@ -265,7 +271,8 @@ class TestEngine:
             _, ended, _ = complete(engine, max_tokens=30)
         weights = tensor_bytes(EMBER)
         assert weights < ended.receipt.bytes_per_token < 1.05 * weights
-        assert ended.receipt.speedup == pytest.approx(1.0, abs=0.02)
+        assert ended.receipt.speedup == 1.0
+        assert ended.receipt.plain_seconds == pytest.approx(1 / ended.receipt.decode_rate, rel=0.01)
         assert ended.receipt.peak_share is None  # Ember fits into caches, and nothing was measured
 
     def test_requests_side_by_side_share_what_is_read(self) -> None:

@@ -115,14 +115,40 @@ def test_runs_are_kept_and_read_again(tmp_path):
 
 
 def test_the_newest_runs_of_each_kind_stay_and_their_median_counts(tmp_path):
-    times = [0.01] * 5 + [0.5] + [0.02] * 4
+    times = [0.01] * 6 + [0.012] * 4
     add_runs(tmp_path, "here", [replace(RUN, seconds=s, rate=1 / s, at=float(i)) for i, s in enumerate(times)])
     runs = read_runs(tmp_path, "here")
     assert [run.at for run in runs] == [3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
     (seen,) = observations(runs)
-    assert seen.seconds == 0.02
+    assert seen.seconds == 0.012
     assert measured(runs, "model", 100).n_runs == 7
     assert measured(runs, "model", 101) is None
+
+
+def kept(folder, *times):
+    """Add runs that took so many seconds, one at a time; return those of all that are kept."""
+    for seconds in times:
+        add_runs(folder, "here", [replace(RUN, seconds=seconds, rate=1 / seconds)])
+    return [run.seconds for run in read_runs(folder, "here")]
+
+
+def test_outliers_are_refused_before_they_are_kept(tmp_path):
+    assert kept(tmp_path, 0.010, 0.011, 0.25, 0.0004, 0.012, 0.25) == [0.010, 0.011, 0.012]
+
+
+def test_a_machine_that_has_changed_is_believed_the_third_time(tmp_path):
+    assert kept(tmp_path, 0.25, 0.010) == [0.25], "the first one was wrong, which nobody knows yet"
+    assert kept(tmp_path, 0.011) == [0.25]
+    assert kept(tmp_path, 0.010, 0.010) == [0.010, 0.011, 0.010, 0.010]
+
+
+def test_a_file_that_was_made_with_guessed_seconds_counts_as_empty(tmp_path):
+    add_runs(tmp_path, "here", [RUN])
+    content = json.loads((tmp_path / FILE_NAME).read_text())
+    del content["format"], content["doubted"]
+    (tmp_path / FILE_NAME).write_text(json.dumps(content))
+    assert read_runs(tmp_path, "here") == ()
+    assert kept(tmp_path, 0.25) == [0.25]
 
 
 @pytest.mark.parametrize(

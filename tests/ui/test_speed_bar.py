@@ -80,6 +80,9 @@ class TestFaces:
     def test_nothing_is_drafted(self) -> None:
         assert words(faces.drafts(replace(WORKING, n_drafted=0, n_accepted=0))) == "– drafts"
 
+    def test_what_drafts_bring_is_left_out_until_it_is_known(self) -> None:
+        assert words(faces.drafts(replace(WORKING, speedup=None))) == "78% drafts"
+
     def test_many_places_are_one_line(self) -> None:
         assert faces.requests(WORKING, 64).share == pytest.approx(3 / 64)
 

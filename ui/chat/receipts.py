@@ -62,8 +62,8 @@ def receipt_details(timings: Timings) -> str:
     ]
     if timings.drafted_tokens:
         lines.append(
-            f"Drafts: {count(timings.accepted_tokens)} of {count(timings.drafted_tokens)} accepted,"
-            f" {timings.speedup:.2f} times the speed of plain decoding"
+            f"Drafts: {count(timings.accepted_tokens)} of {count(timings.drafted_tokens)} accepted, "
+            + _against_plain(timings.speedup)
         )
     if timings.bytes_per_token > 0:
         lines.append(f"Read for each token: {size(timings.bytes_per_token)}{_peak(timings)}")
@@ -99,7 +99,13 @@ def _drafts(timings: Timings) -> str:
     if not timings.drafted_tokens:
         return ""
     accepted = f"{count(timings.accepted_tokens)} of {count(timings.drafted_tokens)} drafts accepted"
-    return f"{accepted}  ·  {timings.speedup:.1f}× plain"
+    return accepted if timings.speedup is None else f"{accepted}  ·  {timings.speedup:.1f}× plain"
+
+
+def _against_plain(speedup: float | None) -> str:
+    if speedup is None:
+        return "too little of plain decoding was seen to compare with"
+    return f"{speedup:.2f} times the speed of plain decoding"
 
 
 def _peak(timings: Timings) -> str:

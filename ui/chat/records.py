@@ -80,7 +80,10 @@ def _fitting(cls: type, found: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """The figures of one reply as the server's ``timings`` object gives them; times in milliseconds."""
+    """The figures of one reply as the server's ``timings`` object gives them; times in milliseconds.
+
+    ``speedup`` is None where the engine had not seen enough of plain decoding.
+    """
 
     ttft_ms: float = 0.0
     prefill_ms: float = 0.0
@@ -96,7 +99,7 @@ class Timings:
     accepted_tokens: int = 0
     bytes_per_token: float = 0.0
     peak_share: float | None = None
-    speedup: float = 1.0
+    speedup: float | None = None
     seed: int | None = None
     kv_type: str = ""
     deep: DeepReceipt | None = None

@@ -82,7 +82,8 @@ def drafts(snapshot: Snapshot, is_last: bool = False) -> Face:
         hint += "\nAccepted since the model was loaded:\n" + "\n".join(depths)
     if snapshot.acceptance is None:
         return Face(NOTHING, "drafts", hint=hint)
-    return Face(f"{snapshot.acceptance:.0%}", f"drafts · {snapshot.speedup:.1f}×", snapshot.acceptance, hint=hint)
+    unit = "drafts" if snapshot.speedup is None else f"drafts · {snapshot.speedup:.1f}×"
+    return Face(f"{snapshot.acceptance:.0%}", unit, snapshot.acceptance, hint=hint)
 
 
 def requests(snapshot: Snapshot, n_slots: int) -> Face:

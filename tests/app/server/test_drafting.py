@@ -53,7 +53,7 @@ def test_a_draft_model_changes_no_text() -> None:
             time.sleep(0.02)
     assert text == expected, "an answer without near-ties"
     assert 0 <= timings["accepted_tokens"] <= timings["drafted_tokens"]
-    assert timings["speedup"] > 0
+    assert timings["speedup"] is None or timings["speedup"] > 0
     assert (snapshot["n_active"], snapshot["is_in_cache"]) in ((0, True), (1, True))
     assert sum(snapshot["drafted_at"]) <= timings["drafted_tokens"]
     assert snapshot["n_cells"] > 0

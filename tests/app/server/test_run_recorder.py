@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,15 @@ from models.speed.runs import FILE_NAME, read_runs
 from tests.support.gguf_factory import EMBER
 
 RECEIPT = Receipt(
-    n_prompt=20, n_generated=101, n_drafted=60, n_accepted=35, n_judged=40, n_right=30, decode=0.5, speedup=2.0
+    n_prompt=20,
+    n_generated=101,
+    n_drafted=60,
+    n_accepted=35,
+    n_judged=40,
+    n_right=30,
+    decode=0.5,
+    speedup=2.0,
+    plain_seconds=0.01,
 )
 
 
@@ -78,7 +87,7 @@ def test_what_was_judged_is_booked_to_the_one_that_drafted(
     assert (run.draft, run.n_drafted) == (draft, n_judged)
 
 
-def test_replies_side_by_side_short_ones_and_those_of_the_small_model_are_not(tmp_path: Path) -> None:
+def test_replies_side_by_side_short_ones_those_of_the_small_model_and_guesses_are_not(tmp_path: Path) -> None:
     recording = recorder(tmp_path)
     recording.opened(Request("a", "text"))
     recording.opened(Request("b", "text"))
@@ -86,6 +95,7 @@ def test_replies_side_by_side_short_ones_and_those_of_the_small_model_are_not(tm
     recording.ended(end("b"))
     reply(recording, Receipt(n_generated=8, decode=0.5))
     reply(recording, by_draft=True)
+    reply(recording, replace(RECEIPT, speedup=None, plain_seconds=None))
     recording.opened(Request("c", "text"))
     recording.closed("c")
     recording.save()

@@ -12,6 +12,8 @@ def test_choices_of_one_call_are_added_up() -> None:
     found = timings([one, other])
     assert (found["drafted_tokens"], found["accepted_tokens"]) == (10, 7)
     assert (found["bytes_per_token"], found["peak_share"], found["speedup"]) == (1_750_000, 0.25, 1.25)
+    unknown = Receipt(n_generated=30, n_drafted=2, speedup=None)
+    assert timings([one, unknown])["speedup"] is None, "too few plain steps were seen"
 
 
 def test_a_call_without_tokens_claims_nothing() -> None:

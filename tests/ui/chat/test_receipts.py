@@ -30,6 +30,18 @@ def test_why_there_is_no_reply_stays_true_later() -> None:
     assert problem_of(ended()) is None
 
 
+def test_what_drafts_brought_is_said_once_it_is_known() -> None:
+    drafted = {"drafted_tokens": 80, "accepted_tokens": 62}
+    known, unknown = (Timings.from_object({**drafted, "speedup": speedup}) for speedup in (1.71, None))
+    assert receipt(ended(timings=known)).endswith("62 of 80 drafts accepted  ·  1.7× plain")
+    assert receipt(ended(timings=unknown)).endswith("62 of 80 drafts accepted")
+    assert known is not None
+    assert unknown is not None
+    assert "1.71 times the speed of plain decoding" in receipt_details(known)
+    assert "too little of plain decoding was seen to compare with" in receipt_details(unknown)
+    assert "plain" not in receipt(ended(timings=Timings.from_object({"drafted_tokens": 0, "speedup": 1.0})))
+
+
 def test_a_cache_that_is_not_the_usual_one_is_named():
     usual, coarse = (Timings.from_object({"kv_type": kv_type}) for kv_type in ("f16", "q8_0"))
     assert "cache" not in receipt(ended(timings=usual))
