@@ -1,0 +1,329 @@
+"""Is what a receipt says so? The reported speed-up and tokens per second beside what the same prompts take plainly.
+
+Deep Ember is loaded twice: once with a draft (one of the same family, lookups alone, a useless one, or none at all),
+once for plain decoding. Both get the same prompts and take steps in turns, each on a clock that stands still while the
+other one works: so a machine that gets slower for a second does so for both, and what is left between them is drafting.
+With several clients, each sends its next prompt as soon as the last one is answered, and goes on until all that is
+measured is over, so that nobody is alone at the end.
+
+The true speed-up of a reply is its tokens per second over those of the plain reply to the same prompt, by the bench's
+own clock. This is done on a quiet machine, and where busy programs ran while the models were loaded and calibrated, and
+ended before the first prompt. Replies whose receipt leaves the speed-up out, because too few plain steps were seen, are
+counted. And what one such reply teaches the library is compared with the plain speed: what it predicts for the model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+from core.openmp import WAITING
+
+os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
+
+from app.server.run_recorder import RunRecorder
+from benchmarks import prompts
+from benchmarks.draft import draft_path
+from benchmarks.load import busy
+from benchmarks.predict import pair_runs
+from benchmarks.report import Report, Row, median, percentile, run_bench, say
+from core import machine_probe
+from core.events import Ended, FinishReason, Token
+from core.known_machine import identity
+from core.llama import log
+from core.loading import load_engine
+from core.machine_probe import CPU, MachineProbe
+from core.measurements import physical_cores
+from core.options import EngineOptions, Speculation
+from core.receipt import Receipt
+from core.request import Request
+from core.sampling_params import SamplingParams
+from models.machine import DeviceKind, MachineDevice, machine_of
+from models.memory import free_memory
+from models.speed.runs import observations, read_runs
+from tests.support import gguf_factory
+from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe
+
+CONDITIONS = ("quiet", "after load")
+DRAFTS = ("realistic", "lookups", "random", "none")
+CLIENTS = (1, 4)
+_N_CTX = 2_048
+# Busy programs for each core: what is calibrated beside them is several times too slow.
+_BUSY_EACH = 4
+# Of shorter replies not even the rate says anything.
+_FEWEST_TOKENS = 24
+_GREEDY = SamplingParams(temperature=0)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The receipt of a reply with drafts beside the plain reply to the same prompt; rates in tokens per second."""
+
+    receipt: Receipt
+    rate: float
+    plain_rate: float
+
+    @property
+    def truth(self) -> float:
+        """How many times faster than plain decoding it really was."""
+        return self.rate / self.plain_rate
+
+    @property
+    def speedup_error(self) -> float | None:
+        """How far the reported speed-up is from that, as a share of it; None where none is reported."""
+        return None if self.receipt.speedup is None else abs(self.receipt.speedup / self.truth - 1)
+
+    @property
+    def over_bound(self) -> float:
+        """The reported speed-up over the most that is possible, the tokens of a step; never more than 1."""
+        receipt = self.receipt
+        n_steps = max(receipt.n_generated - receipt.n_accepted - 1, 1)
+        return (receipt.speedup or 0.0) / (receipt.n_generated / n_steps)
+
+    @property
+    def rate_error(self) -> float:
+        """How far the reported tokens per second are from those that came."""
+        return abs(self.receipt.decode_rate / self.rate - 1)
+
+
+class StoppedClock:
+    """Counts real seconds, but only those within ``with clock:``."""
+
+    def __init__(self) -> None:
+        self._lost, self._stopped_at = 0.0, time.perf_counter()
+
+    def __call__(self) -> float:
+        return time.perf_counter() - self._lost
+
+    def __enter__(self) -> None:
+        self._lost += time.perf_counter() - self._stopped_at
+
+    def __exit__(self, *error: object) -> None:
+        self._stopped_at = time.perf_counter()
+
+
+@dataclass
+class _Open:
+    """A request at work: its client, the prompt's place in the list, and when its first and its latest token came."""
+
+    client: int
+    place: int
+    first: float = 0.0
+    last: float = 0.0
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The prompts of one turn, in the order in which ``n_clients`` take them; the first ``n_counted`` are measured."""
+
+    texts: Sequence[str]
+    n_clients: int
+    n_counted: int
+    n_tokens: int
+
+
+class Side:
+    """One of the two engines, on a clock that stands still while the other one works."""
+
+    def __init__(self, options: EngineOptions) -> None:
+        self.engine, self.model = load_engine(options, cache_folder=None)
+        self._n_before = 0
+        self._clock, self._names = StoppedClock(), count()
+        self._open: dict[str, _Open] = {}
+        self._replies: dict[int, tuple[Receipt, float]] = {}
+        self._turn = Turn((), 0, 0, 0)
+        for part in (self.engine, self.engine._runner, self.engine._drafting):
+            part._clock = self._clock
+
+    def begin(self, turn: Turn) -> None:
+        """Send the first prompt of each client."""
+        self.engine.forget_texts()
+        self._turn, self._replies, self._n_before = turn, {}, self.engine.stats.n_sampled
+        with self._clock:
+            for client in range(turn.n_clients):
+                self._send(client, client)
+
+    def step(self) -> None:
+        """Take a step; a client whose prompt is answered sends its next one."""
+        with self._clock:
+            events = self.engine.step()
+            self.engine.take_snapshot()
+            now = self._clock()
+            for event in events:
+                one = self._open[event.request_id]
+                if isinstance(event, Token | Ended):
+                    one.first, one.last = one.first or now, now
+                if isinstance(event, Ended):
+                    self._take(event, one)
+
+    @property
+    def n_sampled(self) -> int:
+        """Tokens that came in this turn, also those of replies that are not complete."""
+        return self.engine.stats.n_sampled - self._n_before
+
+    def replies(self) -> dict[int, tuple[Receipt, float]] | None:
+        """Return the measured receipts by their prompts' places, with the tokens per second that really came.
+
+        None until all are there.
+        """
+        return self._replies if len(self._replies) == self._turn.n_counted else None
+
+    def finish(self) -> None:
+        """End what is still at work."""
+        for name in list(self._open):
+            self.engine.cancel(name)
+        self._open.clear()
+        with self._clock:
+            while not self.engine.is_idle:
+                self.engine.step()
+
+    def _send(self, client: int, place: int) -> None:
+        name, texts = str(next(self._names)), self._turn.texts
+        self._open[name] = _Open(client, place)
+        request = Request(name, texts[place % len(texts)], self._turn.n_tokens, sampling=_GREEDY)
+        self.engine.submit(self.engine.prepare(request))
+
+    def _take(self, event: Ended, one: _Open) -> None:
+        assert event.reason is not FinishReason.FAILED, event.failure
+        del self._open[event.request_id]
+        receipt = event.receipt
+        if one.place < self._turn.n_counted:
+            seconds = one.last - one.first
+            self._replies[one.place] = receipt, (receipt.n_generated - 1) / seconds if seconds > 0 else 0.0
+        self._send(one.client, one.place + self._turn.n_clients)
+
+
+def compare(drafting: Side, plain: Side, turn: Turn) -> list[Sample]:
+    """Let both answer the same prompts, a step here and a step there; whoever has fewer tokens is next."""
+    drafting.begin(turn)
+    plain.begin(turn)
+    while (ours := drafting.replies()) is None or (theirs := plain.replies()) is None:
+        behind = min((drafting, plain), key=lambda side: (side.replies() is not None, side.n_sampled))
+        behind.step()
+    drafting.finish()
+    plain.finish()
+    pairs = [(*ours[place], theirs[place][1]) for place in sorted(ours)]
+    return [Sample(*pair) for pair in pairs if min(pair[1:]) > 0 and pair[0].n_generated >= _FEWEST_TOKENS]
+
+
+def open_sides(draft: str, condition: str, options: argparse.Namespace, n_threads: int) -> tuple[Side, Side]:
+    """Load the model for drafting and for plain decoding, beside programs that end before the work where asked."""
+    target = gguf_factory.cached(Recipe(n_layers=options.layers))
+    plain = EngineOptions(
+        str(target), n_slots=max(options.clients), n_ctx=_N_CTX, n_threads=n_threads, speculation="off"
+    )
+    path = draft_path(draft) if draft in ("realistic", "random") else None
+    speculation: Speculation = "off" if draft == "none" else "auto"
+    drafting = replace(plain, speculation=speculation, draft_path=str(path) if path else None)
+    with busy(_BUSY_EACH * n_threads) if condition == "after load" else nullcontext():
+        return Side(drafting), Side(plain)
+
+
+def predicted(side: Side, samples: Sequence[Sample], probe: MachineProbe | None) -> float | None:
+    """Return the tokens per second that the library predicts after the first reply that taught it something."""
+    if probe is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        recorder = RunRecorder(Path(folder), lambda: side.model)
+        for sample in samples:
+            recorder.opened(Request("one", ""))
+            recorder.closed("one", sample.receipt)
+            recorder.save()
+            if runs := read_runs(Path(folder), identity()):
+                break
+    if not runs:
+        return None
+    cpu = MachineDevice(CPU, DeviceKind.CPU, free_memory(), free_memory(), None, probe.devices.get(CPU))
+    machine = machine_of([cpu], [*pair_runs(probe), *observations(runs)])
+    seconds = machine.efficiency.seconds(runs[0].amounts)
+    return 1.0 / seconds if seconds else None
+
+
+def measure_draft(
+    draft: str, condition: str, options: argparse.Namespace, n_threads: int, probe: MachineProbe | None
+) -> list[Row]:
+    """Return the rows of one draft under one condition, one for each number of clients."""
+    drafting, plain = open_sides(draft, condition, options, n_threads)
+    rows: list[Row] = []
+    n_used = 0
+    for n_clients in options.clients:
+        n_counted = options.replies
+        # Who is done sooner goes on, so that nobody is alone: with prompts that are not counted.
+        texts = prompts.mixed(2 * n_counted + n_clients, n_used)
+        n_used += len(texts)
+        samples = compare(drafting, plain, Turn(texts, n_clients, n_counted, options.tokens))
+        row = {"condition": condition, "draft": draft, "clients": n_clients, **_figures(samples)}
+        if n_clients == 1 and (rate := predicted(drafting, samples, probe)) is not None:
+            row["predicted_after_one_run"] = round(rate, 1)
+            row["prediction_error"] = round(abs(rate / row["plain_tokens_per_s"] - 1), 4)
+        rows.append(row)
+        say(", ".join(f"{name} {value}" for name, value in row.items() if name != "speedup_errors"))
+    drafting.engine.close()
+    plain.engine.close()
+    return rows
+
+
+def _figures(samples: Sequence[Sample]) -> Row:
+    errors = [sample.speedup_error for sample in samples if sample.speedup_error is not None]
+    return {
+        "replies": len(samples),
+        "with_speedup": len(errors),
+        "plain_tokens_per_s": round(median([sample.plain_rate for sample in samples]), 1),
+        "speedup": round(median([sample.truth for sample in samples]), 3),
+        "speedup_error_p50": round(median(errors), 4) if errors else None,
+        "speedup_error_p90": round(percentile(errors, 0.9), 4) if errors else None,
+        "rate_error_p90": round(percentile([sample.rate_error for sample in samples], 0.9), 4),
+        "most_over_bound": round(max(sample.over_bound for sample in samples), 4),
+        "speedup_errors": [round(error, 4) for error in errors],
+    }
+
+
+def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
+    """Return the promises' numbers over all replies; None where nothing was measured for one."""
+    errors = [error for row in rows for error in row["speedup_errors"]]
+    predictions = [row["prediction_error"] for row in rows if row.get("prediction_error") is not None]
+    return {
+        "speedup_error_p50": round(median(errors), 4) if errors else None,
+        "speedup_error_p90": round(percentile(errors, 0.9), 4) if errors else None,
+        "speedup_known_share": round(len(errors) / max(sum(row["replies"] for row in rows), 1), 3),
+        "rate_error_p90_max": max((row["rate_error_p90"] for row in rows), default=None),
+        "prediction_after_one_run_error": round(median(predictions), 4) if predictions else None,
+    }
+
+
+def measure(options: argparse.Namespace) -> Report:
+    """Run the bench."""
+    log.silence()
+    n_threads = options.threads or physical_cores()
+    names = ("layers", "replies", "tokens", "clients", "drafts", "conditions")
+    settings = {name: getattr(options, name) for name in names}
+    report = Report("truth", settings={**settings, "threads": n_threads, "busy_programs": _BUSY_EACH * n_threads})
+    probe = machine_probe.measure((EMBER, EMBER_DRAFT)) if 1 in options.clients else None
+    for condition in options.conditions:
+        for draft in options.drafts:
+            report.rows += measure_draft(draft, condition, options, n_threads, probe)
+    report.summary = summarise(report.rows)
+    return report
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--replies", type=int, default=12, help="measured replies of each kind")
+    parser.add_argument("--tokens", type=int, default=128, help="most tokens of a reply")
+    parser.add_argument("--clients", type=int, nargs="+", default=list(CLIENTS), metavar="N", help="clients at once")
+    parser.add_argument("--drafts", nargs="+", choices=DRAFTS, default=list(DRAFTS), help="only these")
+    parser.add_argument("--conditions", nargs="+", choices=CONDITIONS, default=list(CONDITIONS), help="only these")
+    parser.add_argument("--layers", type=int, default=60, help="layers of the target")
+    parser.add_argument("--threads", type=int, help="threads of both engines; all physical cores if left out")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_bench("truth", measure, _parser()))
