@@ -233,7 +233,7 @@ def predicted(side: Side, samples: Sequence[Sample], probe: MachineProbe | None)
     with tempfile.TemporaryDirectory() as folder:
         recorder = RunRecorder(Path(folder), lambda: side.model)
         for sample in samples:
-            recorder.opened(Request("one", ""))
+            recorder.opened(Request("one", "text"))
             recorder.closed("one", sample.receipt)
             recorder.save()
             if runs := read_runs(Path(folder), identity()):
