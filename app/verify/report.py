@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from core.conditions import machine, versions
 from core.near_tie import FAR, NEAR_TIE
 from core.verification import LEAST_SPEEDUP, TEMPERATURE, Candidate, Comparison, Difference, Verification
+from models.program import PROGRAM
 from models.shown import one_line
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _SUMMARY_CHARS = 60
 _PLAIN_WIDTH = 130
 _LOSES = (
     f"Drafting COSTS time here: the median is below {LEAST_SPEEDUP}. Where other programs use the machine, verify "
-    "again without them; `./slipstream serve --no-draft` uses no draft model."
+    f"again without them; `{PROGRAM} serve --no-draft` uses no draft model."
 )
 
 
