@@ -39,7 +39,11 @@ class Ledger:
 
     def may_risk(self, drafter: str, seconds: float) -> bool:
         """Return whether ``seconds`` may be spent on something whose gain is not known."""
-        return self.balance(drafter) - seconds >= -self._allowance
+        return seconds <= self.at_stake(drafter)
+
+    def at_stake(self, drafter: str) -> float:
+        """Return the seconds that may be spent on what has no known gain; negative where too much is lost."""
+        return self.balance(drafter) + self._allowance
 
     def caution(self, drafter: str) -> float:
         """Return how many times its price a draft must be worth: 1 while no more was lost than may be risked.

@@ -37,16 +37,21 @@ class Prices(NamedTuple):
 
     def within(self, seconds: float) -> Prices:
         """Return the prices of a step with room for only so many rows that it takes ``seconds`` at most."""
-        fits, most = 0, self.room
+        n_rows = self.rows_within(seconds, self.room)
+        return self if n_rows == self.room else self._replace(room=n_rows)
+
+    def rows_within(self, seconds: float, most: int) -> int:
+        """Return how many drafted rows, at most so many, a step of ``seconds`` has room for."""
+        fits = 0
         if math.isinf(seconds) or self.step_seconds(self.n_rows + most) <= seconds:
-            return self
+            return most
         while fits < most:
             middle = (fits + most + 1) // 2
             if self.step_seconds(self.n_rows + middle) <= seconds:
                 fits = middle
             else:
                 most = middle - 1
-        return self._replace(room=fits)
+        return fits
 
     def beside(self, n_taken: int) -> Prices:
         """Return the prices of a step in which so many further rows are taken."""

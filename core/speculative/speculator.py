@@ -38,6 +38,8 @@ _CREDIT_STEPS = 2.0
 # most. Where it comes to nothing it may take such a share of the time, and is done again after so many steps at last.
 _DECIDING_WEIGHT, _DECIDING_OUTLIER = 0.1, 3.0
 _DECIDING_SHARE, _LONGEST_REST = 0.005, 64
+# What was looked up and does not pay is a sign that something will: it is looked at more often.
+_JUDGING_SHARE = 0.02
 
 
 class Speculator:
@@ -164,9 +166,9 @@ class Speculator:
             is_awake = is_awake or len(missed) < len(looking)
         return is_awake or any(sequence.sampler.guide is not None for sequence in decoding)
 
-    def _longest_rest(self, seconds: float) -> int:
+    def _longest_rest(self, seconds: float, share: float = _DECIDING_SHARE) -> int:
         """Return for how many steps not to do at most what took so many seconds and came to nothing."""
-        return min(int(seconds / (_DECIDING_SHARE * self._cost.time(1))), _LONGEST_REST)
+        return min(int(seconds / (share * self._cost.time(1))), _LONGEST_REST)
 
     def draft(self, decoding: list[Sequence], step: StepRoom) -> dict[str, Chain]:
         """Return the chains to verify in the next ``step``, by request id; none is a normal answer."""
@@ -208,6 +210,10 @@ class Speculator:
         rate = sum([of[sequence.id].speedup for sequence in decoding]) / step_seconds(len(decoding))
         patience = Patience([*decoding, *step.beside], plain)
         prices = Prices(n_rows, rate, step_seconds, step.room, step.n_branches, step.branch_seconds, patience)
+        for chain in chains:
+            # If all of it is wrong, the text must be able to afford that: who is right may stake more the next time.
+            stake = of[chain.sequence.id].ledger.at_stake(chain.drafter.name)
+            chain.truncate(max(prices.rows_within(plain + stake, len(chain.tokens)), 1))
         if awake:
             chains = self._contest.draft(awake, chains, prices)
             prices = prices._replace(spent=growth.seconds_at_risk)
@@ -230,8 +236,8 @@ class Speculator:
         kept = {chain.sequence.id for chain in chains if chain.kept_depths}
         if not kept and not self._growth.seconds_at_risk:
             self._thought_seconds = _lately(self._thought_seconds, (self._clock() - began) / len(decoding))
-        longest = self._longest_rest(self._thought_seconds)
-        records.longest_thought = max(longest, SHORT_REST)
+        records.longest_thought = max(self._longest_rest(self._thought_seconds), SHORT_REST)
+        longest = self._longest_rest(self._thought_seconds, _JUDGING_SHARE)
         for sequence in records.looking(decoding) if self._lookup is not None else ():
             looks = records.by_id[sequence.id].looks
             if sequence.id in kept:

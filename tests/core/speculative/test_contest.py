@@ -252,6 +252,17 @@ def test_one_that_stopped_drafting_is_tried_again_more_and_more_seldom_and_draft
     assert sum(map(bool, steps)) >= 36
 
 
+def test_a_lookup_stakes_more_the_more_it_has_won_of_a_text() -> None:
+    """However sure it seems, it may be wrong in this text: what that costs must be small beside what the text takes."""
+    stage = Stage(CPU, lookup=Lookup(), says=lambda position: position % 10)
+    for _ in range(10):
+        stage.run(30)
+        stage.begin()
+    lengths = [len(step["0"].tokens) for step in stage.run(20) if step]
+    assert CostModel(CPU).time(1 + lengths[0]) <= 2.5 * CostModel(CPU).time(1)
+    assert max(lengths) >= 8
+
+
 class Considered(Knower):
     """Remembers whether it was thought about."""
 
