@@ -116,7 +116,7 @@ def test_heads_draft_unless_none_is_chosen_and_what_they_reach_is_kept(
     measured.give(tmp_path / "cache", path, None, rows_are_cheap=True)
     counter = find_model(str(path))
     choose(counter, "mtp")
-    with ServerProcess(["--model", str(path)]) as server:
+    with ServerProcess(["--model", str(path), "--speculation", "draft"]) as server:
         counted, timings = ask(server)
         assert (state(server)["draft"]["name"], timings["drafted_tokens"] > 0) == ("mtp", True)
         # What a plain step takes is known after some control steps; a reply before that leaves no run.
