@@ -51,19 +51,27 @@ class Contest:
         self._probes = probes
         self._width = width
 
-    def find(self, decoding: list[Sequence], room: int) -> list[Chain]:
-        """Return chains of what was looked up (but for those at rest) or must come, whichever promises more."""
+    def find(self, decoding: list[Sequence], prices: Prices) -> list[Chain]:
+        """Return chains of what was looked up (but for those at rest) or must come, whichever promises more.
+
+        If all that was looked up is wrong, the text must be able to afford that: who was right may stake more the next
+        time.
+        """
         found: dict[str, Chain] = {}
         lookup, records = self._lookup, self._records
-        if lookup is not None:
-            chains = [records.chain(sequence, lookup) for sequence in records.looking(decoding)]
-            self._growth.look_up(lookup, chains, room)
-            found = {chain.sequence.id: chain for chain in chains if chain.tokens}
+        plain = prices.step_seconds(prices.n_rows)
+        for sequence in records.looking(decoding) if lookup is not None else ():
+            assert lookup is not None
+            chain = records.chain(sequence, lookup)
+            stake = records.by_id[sequence.id].ledger.at_stake(lookup.name)
+            self._growth.look_up(chain, min(max(prices.rows_within(plain + stake, prices.room), 1), prices.room))
+            if chain.tokens:
+                found[sequence.id] = chain
         for sequence in decoding:
             if sequence.sampler.guide is None:
                 continue
             chain = records.chain(sequence, self._forced)
-            self._growth.look_up(self._forced, [chain], room, is_lawful=True)
+            self._growth.look_up(chain, prices.room, is_lawful=True)
             rival = found.get(sequence.id)
             if chain.tokens and (rival is None or sum(chain.reach) >= sum(rival.reach)):
                 found[sequence.id] = chain
@@ -77,7 +85,7 @@ class Contest:
         rivals = {chain.sequence.id: chain for chain in found}
         chosen: dict[str, list[Chain]] = {}
         for sequence in awake:
-            chain, worth = self._most_promising(sequence, prices)
+            chain, worth = self._most_promising(sequence, prices, len(awake))
             rival = rivals.get(sequence.id)
             is_better = worth > 0.0
             if rival is not None:
@@ -117,13 +125,17 @@ class Contest:
         replaced = {chain.sequence.id for chain in drafted}
         return [chain for chain in found if chain.sequence.id not in replaced] + drafted
 
-    def _most_promising(self, sequence: Sequence, prices: Prices) -> tuple[Chain, float]:
-        """Return an empty chain of the paid drafter that promises most on a sequence, and what it promises."""
+    def _most_promising(self, sequence: Sequence, prices: Prices, n_awake: int) -> tuple[Chain, float]:
+        """Return an empty chain of the paid drafter that promises most on a sequence, and what it promises.
+
+        It is one of ``n_awake`` that drafters may work for together.
+        """
         record = self._records.by_id[sequence.id]
         best: tuple[Chain, float] | None = None
         for drafter in self._paid:
             chain = self._records.chain(sequence, drafter)
-            promise = self._growth.promise(drafter, chain, prices) if self._records.may_ask(drafter, sequence) else 0.0
+            may_ask = self._records.may_ask(drafter, sequence)
+            promise = self._growth.promise(drafter, chain, prices, n_awake) if may_ask else 0.0
             if best is None or promise > best[1]:
                 best = chain, promise
         assert best is not None

@@ -34,3 +34,7 @@ class Effort(NamedTuple):
     shared: float
     risks: Series[Risk]
     came: Series[Came]
+
+
+# Of a step that nobody was asked about.
+NO_EFFORT = Effort(0.0, 0.0, (), ())

@@ -92,11 +92,18 @@ class Growth:
 
     # -- by what pays -------------------------------------------------------------------------------------------
 
-    def promise(self, drafter: PaidDrafter, chain: Chain, prices: Prices) -> float:
-        """Return what a drafter can be expected to be worth on a sequence, in tokens."""
+    def promise(self, drafter: PaidDrafter, chain: Chain, prices: Prices, n_alike: int = 1) -> float:
+        """Return what a drafter can be expected to be worth on a sequence, in tokens.
+
+        Of ``n_alike`` texts that could all be drafted for, one alone may not be worth a round that all share.
+        """
         candidates = [self._candidate(chain, prices.rate)]
         prices = prices._replace(room=MAX_DRAFT_DEPTH)
-        return self._outlook(drafter, candidates, [chain.acceptance], prices, [chain.sequence]).worth
+        alone = self._outlook(drafter, candidates, [chain.acceptance], prices, [chain.sequence]).worth
+        if alone > 0.0 or n_alike == 1:
+            return alone
+        prices = prices.one_of(n_alike)
+        return self._outlook(drafter, candidates, [chain.acceptance], prices, [chain.sequence], n_alike).worth
 
     def _outlook(
         self,
@@ -105,23 +112,29 @@ class Growth:
         acceptances: list[SequenceAcceptance],
         prices: Prices,
         fresh: list[Sequence | None],
+        n_alike: int = 1,
     ) -> Outlook:
         """Return what another round is worth: by what is usual, or where that is nothing, to see if it is better.
 
-        ``fresh`` has the sequences of those candidates for which nothing is drafted yet.
+        ``fresh`` has the sequences of those candidates for which nothing is drafted yet. Each candidate stands for
+        ``n_alike``, with which it shares a round.
         """
         late: list[float] = []
 
         def first(n_chains: int) -> float:
             if not late:
                 late.append(self._late(drafter, [sequence for sequence in fresh if sequence is not None]))
-            return late[0] + drafter.start_seconds(sum([sequence is not None for sequence in fresh[:n_chains]]))
+            n_fresh = n_alike * sum([sequence is not None for sequence in fresh[:n_chains]])
+            return late[0] + drafter.start_seconds(n_fresh) / n_alike
 
-        outlook = another_round(candidates, prices, drafter.round_seconds, first)
+        def round_seconds(n_chains: int) -> float:
+            return drafter.round_seconds(n_alike * n_chains) / n_alike
+
+        outlook = another_round(candidates, prices, round_seconds, first)
         if outlook.n_chains or not candidates or None in fresh:
             return outlook
         spreads = [known.spread(drafter.table) for known in acceptances]
-        return informed_round(candidates, spreads, prices, drafter.round_seconds, first)
+        return informed_round(candidates, spreads, prices, round_seconds, first)
 
     def gains(self, chain: Chain, rate: float) -> list[float]:
         """Return what verifying each token of a chain promises, in tokens."""
@@ -261,12 +274,11 @@ class Growth:
 
     # -- by a token ---------------------------------------------------------------------------------------------
 
-    def look_up(self, finder: Drafter, chains: list[Chain], room: int, *, is_lawful: bool = False) -> None:
-        """Let chains grow by all that a drafter finds for next to nothing; ``is_lawful``: no grammar forbids that."""
-        for chain in chains:
-            limit = min(self.limit(chain), room)
-            while not chain.is_done and len(chain.tokens) < limit:
-                self._extend_all(finder, [chain], is_lawful)
+    def look_up(self, chain: Chain, room: int, *, is_lawful: bool = False) -> None:
+        """Let a chain grow by what its drafter finds for next to nothing; ``is_lawful``: no grammar forbids that."""
+        limit = min(self.limit(chain), room)
+        while not chain.is_done and len(chain.tokens) < limit:
+            self._extend_all(chain.drafter, [chain], is_lawful)
 
     def extend(self, drafter: Drafter, chains: list[Chain]) -> None:
         """Let each chain grow by a token, at the expense of the drafter's time."""

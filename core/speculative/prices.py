@@ -53,6 +53,16 @@ class Prices(NamedTuple):
                 most = middle - 1
         return fits
 
+    def one_of(self, n_alike: int) -> Prices:
+        """Return the prices for each of so many texts for which as much is drafted: they share the step."""
+        n_rows, step_seconds = self.n_rows, self.step_seconds
+        before = step_seconds(n_rows)
+
+        def share(rows: int) -> float:
+            return before + (step_seconds(n_rows + n_alike * (rows - n_rows)) - before) / n_alike
+
+        return self._replace(step_seconds=share)
+
     def beside(self, n_taken: int) -> Prices:
         """Return the prices of a step in which so many further rows are taken."""
         return self._replace(n_rows=self.n_rows + n_taken, room=self.room - n_taken)

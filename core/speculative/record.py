@@ -100,10 +100,21 @@ class Record:
 
     def came(self, n_new: int, plain_step: float, spent: float) -> None:
         """A step of ``spent`` seconds brought this text ``n_new`` tokens, each of which is a plain step otherwise."""
+        # A step that took longer still met a suspended machine or a jump of the clock.
+        self._come(_FADE, plain_step * n_new, min(spent, HICCUP * plain_step), plain_step)
+
+    def has_rested(self, plain_step: float, n_sequences: int) -> None:
+        """The rest is over: its steps were plain ones, shared by so many texts."""
+        if self.n_rested:
+            kept = _FADE**self.n_rested
+            seconds = plain_step * (1.0 - kept) / (1.0 - _FADE)
+            self._come(kept, seconds, seconds, plain_step)
+            self.ledger.elapse(plain_step * self.n_rested / n_sequences)
+            self.n_rested = 0
+
+    def _come(self, kept: float, plain: float, spent: float, plain_step: float) -> None:
         if not self._spent:
             self._plain, self._spent = _FIRST_STEPS * plain_step * self.speedup, _FIRST_STEPS * plain_step
-        # A step that took longer still met a suspended machine or a jump of the clock.
-        spent = min(spent, HICCUP * plain_step)
-        self._plain = self._plain * _FADE + plain_step * n_new
-        self._spent = self._spent * _FADE + spent
+        self._plain = self._plain * kept + plain
+        self._spent = self._spent * kept + spent
         self.speedup = max(1.0, self._plain / self._spent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence as Series
+from dataclasses import replace
 
 from core.sequence import Sequence
 from core.speculative.acceptance import SequenceAcceptance
@@ -19,6 +20,8 @@ _MOST_SPEEDUP_WEIGHT = 0.3
 _MEMORY = 20.0
 # Of what a drafter may lose on all texts before it has won anything, it may lose such a part on one.
 _OF_ONE_TEXT = 0.5
+# A text whose drafters are all of the other kind is never asked about: it rests for longer than it can get.
+_FOR_EVER = 1 << 40
 # Where paid drafting promises nothing, it is thought about anew every so many steps, or later where steps are short.
 SHORT_REST = 8
 
@@ -26,20 +29,21 @@ SHORT_REST = 8
 class Records:
     """A record for each sequence, ``by_id`` of its request; it begins with what those before it have shown."""
 
-    def __init__(self, drafters: Series[Drafter], paid: Series[PaidDrafter], credit: float) -> None:
+    def __init__(self, drafters: Series[Drafter], paid: Series[PaidDrafter], credit: float, *, looks: bool) -> None:
         """Know how often ``drafters`` are right, and when those that are ``paid`` were tried.
 
-        Each may lose ``credit`` seconds before it has won anything.
+        ``looks``: there is a lookup among them. Each may lose ``credit`` seconds before it has won anything.
         """
         self.by_id: dict[str, Record] = {}
         self.ledger = Ledger(credit, _MEMORY)
         self.longest_thought = SHORT_REST
         self._drafters = tuple(drafters)
         self._paid = tuple(paid)
+        self._looks = looks
         self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
         # Of texts before.
         self._speedup = 1.0
-        self._rest_length = 0
+        self._thoughts, self._looks_length = Rest(), 0
 
     def admit(self, sequence: Sequence) -> None:
         """Begin a record."""
@@ -49,7 +53,8 @@ class Records:
             acceptance,
             trials,
             Ledger(_OF_ONE_TEXT * self.ledger.credit),
-            Rest(length=self._rest_length),
+            thoughts=replace(self._thoughts) if self._paid else Rest(_FOR_EVER),
+            looks=Rest(length=self._looks_length) if self._looks else Rest(_FOR_EVER),
             speedup=math.sqrt(self._speedup),
         )
 
@@ -58,7 +63,7 @@ class Records:
         record = self.by_id.pop(sequence.id)
         weight = min(_MOST_SPEEDUP_WEIGHT, record.n_verified / 100.0)
         self._speedup += weight * (record.speedup - self._speedup)
-        self._rest_length = record.thoughts.length
+        self._thoughts, self._looks_length = record.thoughts, record.looks.length
         for name, seen in record.acceptance.items():
             if seen.n_seen:
                 weight = min(0.5, seen.n_seen / 100.0)
@@ -75,7 +80,16 @@ class Records:
             if thoughts.n_left:
                 thoughts.n_left -= 1
             is_awake = is_awake or not thoughts.n_left
-        return is_awake and bool(self._paid)
+        return is_awake
+
+    def rest(self, sequences: list[Sequence]) -> int:
+        """Return for how many further steps nobody is to be asked; they are taken off everybody's rest at once."""
+        records = [self.by_id[sequence.id] for sequence in sequences]
+        rests = [rest for record in records for rest in (record.looks, record.thoughts)]
+        n_steps = max(min([rest.n_left for rest in rests]) - 1, 0)
+        for rest in rests:
+            rest.n_left -= n_steps
+        return n_steps
 
     def looking(self, sequences: list[Sequence]) -> list[Sequence]:
         """Return those for whom to look for what costs next to nothing."""

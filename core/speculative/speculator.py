@@ -15,7 +15,7 @@ from core.speculative.contest import Contest
 from core.speculative.draft_model import DraftModel
 from core.speculative.draft_stats import DraftStats
 from core.speculative.drafter import Chain, Drafter, PaidDrafter, Watcher
-from core.speculative.effort import Came, Effort
+from core.speculative.effort import NO_EFFORT, Came, Effort
 from core.speculative.fixed_depth import FixedDepth
 from core.speculative.forced import Forced
 from core.speculative.growth import Growth
@@ -37,7 +37,7 @@ _CREDIT_STEPS = 2.0
 # What it takes to decide is known from the latest steps: one counts so much, and as so many times what they took at
 # most. Where it comes to nothing it may take such a share of the time, and is done again after so many steps at last.
 _DECIDING_WEIGHT, _DECIDING_OUTLIER = 0.1, 3.0
-_DECIDING_SHARE, _LONGEST_REST = 0.005, 64
+_DECIDING_SHARE, _LONGEST_REST = 0.004, 128
 # What was looked up and does not pay is a sign that something will: it is looked at more often.
 _JUDGING_SHARE = 0.02
 
@@ -82,7 +82,7 @@ class Speculator:
         self._checkpoints = rollback if isinstance(rollback, Checkpoints) else None
         self._clock = clock
         self._end_tokens = frozenset(end_tokens)
-        self._records = Records(self._drafters, self._paid, _CREDIT_STEPS * cost.time(1))
+        self._records = Records(self._drafters, self._paid, _CREDIT_STEPS * cost.time(1), looks=lookup is not None)
         self.ledger = self._records.ledger
         self._growth = Growth(
             n_ctx=n_ctx,
@@ -113,6 +113,9 @@ class Speculator:
         # What each sequence got from the last step.
         self._came: list[Came] = []
         self._cut_away: dict[str, Chain] = {}
+        # In so many further steps nobody is asked, and whether drafters have worked since the last step.
+        self._n_resting = 0
+        self._has_worked = False
         # Seconds in which it turns out that nothing was looked up, and that what was looked up or could be drafted does
         # not pay.
         self._look_seconds = self._thought_seconds = 0.0
@@ -126,6 +129,7 @@ class Speculator:
 
     def admit(self, sequence: Sequence) -> None:
         """A sequence will decode from now on."""
+        self._n_resting = 0
         self._records.admit(sequence)
         for drafter in self._drafters:
             drafter.admit(sequence)
@@ -146,6 +150,10 @@ class Speculator:
 
     def rouse(self, decoding: list[Sequence]) -> bool:
         """A step begins: return whether ``draft`` is to be asked. Where nothing came of that lately, it rests."""
+        if self._n_resting:
+            # After a step the processor's caches hold weights and nothing else: what is not touched costs nothing.
+            self._n_resting -= 1
+            return False
         growth, records, lookup = self._growth, self._records, self._lookup
         growth.drop_forks()
         growth.seconds_at_risk = 0.0
@@ -164,7 +172,10 @@ class Speculator:
                 for sequence in missed:
                     records.by_id[sequence.id].looks.tire(longest)
             is_awake = is_awake or len(missed) < len(looking)
-        return is_awake or any(sequence.sampler.guide is not None for sequence in decoding)
+        if is_awake or any(sequence.sampler.guide is not None for sequence in decoding):
+            return True
+        self._n_resting = records.rest(decoding)
+        return False
 
     def _longest_rest(self, seconds: float, share: float = _DECIDING_SHARE) -> int:
         """Return for how many steps not to do at most what took so many seconds and came to nothing."""
@@ -173,6 +184,7 @@ class Speculator:
     def draft(self, decoding: list[Sequence], step: StepRoom) -> dict[str, Chain]:
         """Return the chains to verify in the next ``step``, by request id; none is a normal answer."""
         began = self._clock()
+        self._has_worked = True
         if self._fixed is not None:
             chains = self._fixed.draft(decoding, step.room, step.n_branches)
         else:
@@ -195,9 +207,6 @@ class Speculator:
             return []
         began, records = self._clock(), self._records
         awake = records.awake(decoding) if self._paid else []
-        chains = self._contest.find(decoding, step.room)
-        if not awake and not chains:
-            return []
         per_row = step.kv / max(n_rows, 1)
 
         def step_seconds(rows: int) -> float:
@@ -207,13 +216,14 @@ class Speculator:
         growth.reading_seconds = spare_seconds(step.target, plain)
         # What a second is worth: the tokens that it brings at the speed that these texts have reached lately.
         of = records.by_id
+        for sequence in decoding:
+            of[sequence.id].has_rested(plain, len(decoding))
         rate = sum([of[sequence.id].speedup for sequence in decoding]) / step_seconds(len(decoding))
         patience = Patience([*decoding, *step.beside], plain)
         prices = Prices(n_rows, rate, step_seconds, step.room, step.n_branches, step.branch_seconds, patience)
-        for chain in chains:
-            # If all of it is wrong, the text must be able to afford that: who is right may stake more the next time.
-            stake = of[chain.sequence.id].ledger.at_stake(chain.drafter.name)
-            chain.truncate(max(prices.rows_within(plain + stake, len(chain.tokens)), 1))
+        chains = self._contest.find(decoding, prices)
+        if not awake and not chains:
+            return []
         if awake:
             chains = self._contest.draft(awake, chains, prices)
             prices = prices._replace(spent=growth.seconds_at_risk)
@@ -258,6 +268,9 @@ class Speculator:
                 watcher.evaluated(shares)
             # No risk: it costs the same whatever is drafted.
             self._seconds_drafting += self._clock() - began
+        elif not self._has_worked:
+            return 0
+        self._has_worked = False
         return sum([drafter.take_bytes_read() for drafter in self._paid])
 
     def verified(self, sequence: Sequence, chain: Chain | None, choices: list[int], n_accepted: int) -> None:
@@ -322,8 +335,10 @@ class Speculator:
 
     def take_effort(self) -> Effort:
         """Return what drafting for the last step and the way back from it took, once; ``step_done`` books it."""
-        way_back = self._checkpoints.take_seconds() if self._checkpoints is not None else 0.0
         growth = self._growth
+        if not (self._seconds_drafting or self._came or growth.risks or self._checkpoints):
+            return NO_EFFORT
+        way_back = self._checkpoints.take_seconds() if self._checkpoints is not None else 0.0
         effort = Effort(self._seconds_drafting + way_back, self._seconds_shared + way_back, growth.risks, self._came)
         self._seconds_drafting = self._seconds_shared = 0.0
         growth.risks, self._came = [], []
@@ -334,6 +349,9 @@ class Speculator:
 
         ``plain_step`` is what it takes without drafts. An end-of-generation token counts as one.
         """
+        if effort is NO_EFFORT:
+            self.ledger.elapse(decode)
+            return
         records, plain = self._records, plain_step / max(n_sequences, 1)
         n_rows = sum([came.n_rows for came in effort.came])
         spent = decode + effort.seconds
@@ -341,8 +359,8 @@ class Speculator:
         # Rows of drafts, those replayed after them, and the way back have taken what the step took beyond a plain one.
         beyond = min(decode, HICCUP * plain_step) - plain_step + effort.shared
         for record, n_new, drafter, n_drafted, promise in effort.came:
-            record.ledger.elapse(plain * (1 + record.n_rested))
-            record.n_rested = 0
+            record.has_rested(plain_step, n_sequences)
+            record.ledger.elapse(plain)
             lost = beyond * (n_drafted / n_rows if n_rows else 1.0 / len(effort.came))
             if drafter and (won := plain * (n_new - 1) - lost):
                 records.book(record, drafter, won)

@@ -219,6 +219,13 @@ def test_depth_is_given_to_the_request_where_it_pays() -> None:
     assert lengths["1"] <= 2
 
 
+def test_a_round_that_pays_only_because_texts_share_it_is_made_in_each_step() -> None:
+    stage = Stage(GPU, Knower("draft", always), n_requests=3)
+    stage.run(2)
+    sizes = [sorted(len(chain.tokens) for chain in step.values()) for step in stage.run(30)]
+    assert sizes == [[8, 8, 8]] * 30
+
+
 def test_where_room_is_short_all_share_it() -> None:
     stage = Stage(GPU, Knower("draft", always), n_requests=3)
     stage.run(20)
