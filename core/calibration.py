@@ -25,6 +25,9 @@ _log = logging.getLogger(__name__)
 # Narrow widths matter most: that is where drafting decides. Wider ones are measured while time is left.
 _WIDTHS = (1, 4, 2, 8, 16, 3, 6, 12, 64, 5, 9, 32, 24, 128)
 _BUDGET_SECONDS = 0.3
+# The first step of a width makes its graph, in a millisecond or two. Where steps are shorter than this (seconds) that
+# is more than drafts win, so the widths that drafts have most often are made before they are needed.
+_SHORT_STEP, _USUAL_WIDTHS = 0.002, range(2, 8)
 _REPEATS = 3
 # Cached tokens cost rows time: measured with so many rows behind so many tokens, where filling the cache takes at most
 # this share of the time. Fewer tokens say nothing.
@@ -66,7 +69,9 @@ def cost_model_of(
     try:
         if known is not None:
             seconds = {int(rows): float(took) for rows, took in known["seconds"].items()}
-            return CostModel(Calibration(seconds, float(known["kv_seconds"]), float(known["idle_share"])))
+            calibration = Calibration(seconds, float(known["kv_seconds"]), float(known["idle_share"]))
+            _make_graphs(context, n_ubatch, make_batch, calibration)
+            return CostModel(calibration)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         _log.warning("A kept calibration could not be read")
     kv_share = reads.cell / max(reads.weights.read_by(1), 1)
@@ -76,6 +81,7 @@ def cost_model_of(
         calibration = replace(calibration, idle_share=share)
     if assumed is None:
         measured.keep(key, asdict(calibration))
+        _make_graphs(context, n_ubatch, make_batch, calibration)
     return CostModel(calibration)
 
 
@@ -109,6 +115,15 @@ def calibrate(
     by_bytes = kv_share * min(seconds.values())
     kv_seconds = min(max(behind, _LEAST_KV * by_bytes), _MOST_KV * by_bytes) if behind else by_bytes
     return Calibration(plausible(seconds), kv_seconds)
+
+
+def _make_graphs(context: Context, n_ubatch: int, make_batch: Callable[[int], Batch], calibration: Calibration) -> None:
+    widest = min(context.n_outputs, n_ubatch, context.n_cells // 2)
+    if min(calibration.seconds.values()) < _SHORT_STEP and _USUAL_WIDTHS[-1] <= widest:
+        batch = make_batch(_USUAL_WIDTHS[-1])
+        for width in _USUAL_WIDTHS:
+            _run(context, batch, width, 0, widest)
+        context.clear()
 
 
 def _fastest(context: Context, batch: Batch, width: int, position: int, widest: int, deadline: float) -> float:

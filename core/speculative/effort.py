@@ -26,8 +26,8 @@ class Came(NamedTuple):
 class Effort(NamedTuple):
     """Seconds beside a step's decode, and what each sequence got from it.
 
-    Of the ``seconds``, the ``risks`` and what trees and the way back from drafts took (``shared``) would not have been
-    spent without drafts; to decide takes the others anyway.
+    Of the ``seconds``, ``shared`` are what trees and the way back from drafts took, and the ``risks`` what drafters
+    took; the others went into deciding.
     """
 
     seconds: float

@@ -358,12 +358,14 @@ class Speculator:
         self.ledger.elapse(spent)
         # Rows of drafts, those replayed after them, and the way back have taken what the step took beyond a plain one.
         beyond = min(decode, HICCUP * plain_step) - plain_step + effort.shared
+        # And it took time to decide on them.
+        thought = effort.seconds - effort.shared - sum([risk.seconds for risk in effort.risks])
         for record, n_new, drafter, n_drafted, promise in effort.came:
             record.has_rested(plain_step, n_sequences)
             record.ledger.elapse(plain)
             lost = beyond * (n_drafted / n_rows if n_rows else 1.0 / len(effort.came))
             if drafter and (won := plain * (n_new - 1) - lost):
-                records.book(record, drafter, won)
+                records.book(record, drafter, won - max(thought, 0.0) * n_drafted / max(n_rows, 1))
             if promise is not None:
                 lost += sum([risk.seconds for risk in effort.risks if risk.record is record])
                 record.came_to(promise, n_new - 1 - record.speedup / plain * lost)
