@@ -16,6 +16,7 @@ from app.library_process import library_command, library_environment, library_fo
 from app.paths import config_folder, data_folder, make_private, runtime_folder
 from app.server.early_interrupts import EarlyInterrupts
 from app.server_process import new_api_key, serve_command, serve_environment, serve_folder
+from models.program import IN_WINDOW
 from ui.display import WITHOUT_WINDOW, why_no_window
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def _open(interrupts: EarlyInterrupts) -> int:
 
     from ui.single_instance import SingleInstance
 
+    os.environ[IN_WINDOW] = "1"
     application = QApplication(["slipstream"])
     application.setApplicationName("Slipstream")
     application.setDesktopFileName("slipstream")

@@ -9,7 +9,7 @@ from app.exit_codes import ExitCode
 from app.library import folders_file
 from app.paths import cache_folder, models_folder, usage_file
 from core.errors import SlipstreamError
-from models.program import PROGRAM
+from models.program import PROGRAM, advice
 
 if TYPE_CHECKING:
     from models.catalog import Catalog, ModelEntry
@@ -93,4 +93,5 @@ def _likeliest(typed: str, names: Sequence[str]) -> str:
     by_folded = {name.casefold(): name for name in names}
     close = [by_folded[found] for found in get_close_matches(typed.casefold(), by_folded, _MOST_NAMED, 0.4)]
     shown = close or list(names[:_MOST_NAMED])
-    return f"{', '.join(shown)} and {len(names) - len(shown):,} more (`{PROGRAM} models list`)"
+    more = advice(f" (`{PROGRAM} models list`)", "")
+    return f"{', '.join(shown)} and {len(names) - len(shown):,} more{more}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from app.exit_codes import ExitCode
 from app.library import LibraryError
 from app.paths import models_folder
-from models.program import PROGRAM, command
+from models.program import PROGRAM, advice, command
 
 if TYPE_CHECKING:
     from models.catalog import ModelEntry
@@ -30,7 +30,10 @@ def remove_model(entry: ModelEntry, *, for_good: bool = False) -> tuple[Path, ..
         except OSError as error:
             raise LibraryError(
                 f"{file} could not be moved to the trash: {error.strerror or error}. "
-                f"`{command('models rm', entry.name, '--delete')}` deletes it for good.",
+                + advice(
+                    f"`{command('models rm', entry.name, '--delete')}` deletes it for good.",
+                    "Empty the trash and try again, or delete the file in its folder.",
+                ),
                 ExitCode.ERROR,
             ) from error
         remove_record(folder, file)
@@ -45,9 +48,10 @@ def why_not_ours(entry: ModelEntry) -> str | None:
     if entry.path.is_relative_to(models_folder()):
         return None
     owner = f"belongs to {entry.origin}" if entry.origin not in ("", "folder") else "is in a folder of yours"
+    how = advice(f"with `{PROGRAM} models import FOLDER --forget`", "under “Import folder…”")
     return (
         f"{entry.name} {owner} and is only used from there: {entry.path}. Remove it there, or take the folder off "
-        f"the list with `{PROGRAM} models import FOLDER --forget`."
+        f"the list {how}."
     )
 
 

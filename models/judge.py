@@ -18,13 +18,17 @@ from models.pairing import heads
 from models.pairing.forecast import forecast, kind_of
 from models.pairing.gain import NOTHING_JUDGED, Judged, Kind
 from models.pairing.price import Pace, row_cost
-from models.program import PROGRAM
+from models.program import PROGRAM, advice
 from models.speed.runs import Measured
 
 LONGEST_CTX = 1 << 31
 # Of its free memory, the fullest device must have so much left for a model to fit well.
 _TIGHT = 0.85
-UNKNOWN_SPEED = f"not known yet: {PROGRAM} doctor measures it"
+
+
+def unknown_speed() -> str:
+    """Return why no speed is said, and what to do."""
+    return f"not known yet: {advice(f'{PROGRAM} doctor measures it', '“Measure this machine” finds it out')}"
 
 
 class Verdict(StrEnum):
@@ -123,7 +127,7 @@ def judge(
         _told(verdict, plan, wanted),
         plan,
         speed,
-        UNKNOWN_SPEED if speed is None else None,
+        unknown_speed() if speed is None else None,
         _drafted(facts, machine, plan, empty, wanted, judged, why_no_head),
         measured,
         notes,

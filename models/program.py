@@ -9,6 +9,8 @@ from typing import Final
 
 _VARIABLE = "SLIPSTREAM_PROGRAM"
 _USUAL = "./slipstream"
+# Set for the window and for the processes that speak through it.
+IN_WINDOW = "SLIPSTREAM_IN_WINDOW"
 
 
 def program_typed(environment: Mapping[str, str]) -> str:
@@ -18,6 +20,11 @@ def program_typed(environment: Mapping[str, str]) -> str:
 
 
 PROGRAM: Final = program_typed(os.environ)
+
+
+def advice(typed: str, clicked: str) -> str:
+    """Return what to do in the words of the place where it is read: what is typed, or in the window what is clicked."""
+    return clicked if os.environ.get(IN_WINDOW) else typed
 
 
 def as_typed(text: str) -> str:

@@ -12,7 +12,7 @@ from app.suggestions import Suggestion, suggestions
 from app.table import table
 from models.curated import curated
 from models.figures import parameters, size, speed
-from models.judge import UNKNOWN_SPEED, Verdict
+from models.judge import Verdict, unknown_speed
 from models.program import PROGRAM
 
 _FITS = {Verdict.GREEN: "fits", Verdict.TIGHT: "tight", Verdict.NO: "does not fit", Verdict.UNUSABLE: "cannot be used"}
@@ -32,7 +32,7 @@ def print_suggestions(as_json: bool) -> None:
         for one in models:
             print(f"  {next(heads)}\n    {one.name}\n{_wrapped(_about(one), columns, '    ')}")
         print()
-    speeds = "predicted for this machine" if any(one.rate is not None for one in found) else UNKNOWN_SPEED
+    speeds = "predicted for this machine" if any(one.rate is not None for one in found) else unknown_speed()
     print(_wrapped(f"Speeds are {speeds}. {known.source} As of {known.date}.", columns))
     print(
         _wrapped(f"`{PROGRAM} models pull NAME` downloads one, `{PROGRAM} models search WORDS` asks the Hub.", columns)

@@ -50,6 +50,10 @@ class DownloadDesk:
                 self._queue = DownloadQueue(hub(), models_folder(), changed=self._on_change)
             return self._queue
 
+    def look(self) -> None:
+        """See whether files of what was downloaded are gone."""
+        self._bulletin.note()
+
     def pull(self, repo_id: str, wanted: str) -> None:
         """Download a model when it is its turn."""
         self.add(Wish(repo_id, wanted))
@@ -97,7 +101,8 @@ class DownloadDesk:
 
     def _tell_all(self) -> None:
         if self._queue is not None:
-            self._tell(tuple(_download(job) for job in self._queue.jobs if job.phase is not Phase.CANCELLED))
+            self._queue.clear_removed()
+            self._tell(tuple(map(_download, self._queue.jobs)))
 
 
 def _download(job: Job) -> Download:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import threading
 import time
 
+from app.doctor.checks import check_bandwidth, check_kernels
+from app.exit_codes import ExitCode
 from app.judging import Here, machine_now
+from app.library import LibraryError
+from app.pairing.other_work import other_work
 
 FRESH_SECONDS = 20.0
 
@@ -15,6 +19,7 @@ class MachineWatch:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._is_measuring = threading.Lock()
         self._here: Here | None = None
         self._looked = 0.0
 
@@ -24,3 +29,20 @@ class MachineWatch:
             if self._here is None or time.monotonic() - self._looked > FRESH_SECONDS:
                 self._here, self._looked = machine_now(), time.monotonic()
             return self._here
+
+    def measure(self) -> None:
+        """Measure this machine anew and remember it; raises LibraryError where that cannot be done now."""
+        with self._is_measuring:
+            work = other_work()
+            if work is not None:
+                raise LibraryError(
+                    f"Slipstream is at work on {work.value}: beside it, the figures would be wrong. "
+                    "Measure again when that is done.",
+                    ExitCode.ERROR,
+                )
+            found = check_bandwidth(measure_again=True)
+            if found.problem:
+                raise LibraryError(f"This machine could not be measured. {found.problem}", ExitCode.ERROR)
+            check_kernels(measure_again=True)
+        with self._lock:
+            self._here = None

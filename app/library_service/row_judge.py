@@ -57,9 +57,12 @@ class RowJudge:
                 self._thread.start()
         self._wanted.set()
 
-    def forget(self, entry: ModelEntry) -> None:
-        """Judge a model anew: who drafts for it has changed."""
-        self._known.pop(entry.path, None)
+    def forget(self, entry: ModelEntry | None = None) -> None:
+        """Judge a model anew: who drafts for it has changed; all where none is named."""
+        if entry is None:
+            self._known = {}
+        else:
+            self._known.pop(entry.path, None)
         self._wanted.set()
 
     def _work(self) -> None:

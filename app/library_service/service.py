@@ -30,6 +30,7 @@ from models.library.lines import (
     read_request,
     trouble_line,
 )
+from models.library.values import ModelRows
 
 _log = logging.getLogger("slipstream.library")
 N_THREADS = 8
@@ -41,7 +42,7 @@ class Service:
     def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         machine = MachineWatch()
-        self._shelf, self._hub = ModelShelf(), HubDesk(machine)
+        self._machine, self._shelf, self._hub = machine, ModelShelf(), HubDesk(machine)
         self._judge = RowJudge(machine, tell=lambda rows: outbox.send(news_line(JUDGED, rows)))
         self._pairs = PairDesk(self._shelf, machine, changed=self._judge.forget)
         self._downloads = DownloadDesk(
@@ -91,7 +92,7 @@ class Service:
         shelf, hub, downloads, pairs = self._shelf, self._hub, self._downloads, self._pairs
         settings, quantiser, drafts = SettingsDesk(shelf), self._quantiser, DraftDesk(shelf, hub)
         return {
-            ask.ListModels: lambda request: shelf.rows(self._judge.of, self._judge.look),
+            ask.ListModels: lambda request: self._list_models(),
             ask.ShowModel: lambda request: shelf.details(request.name),
             ask.Settings: lambda request: settings.sheet(request.name),
             ask.ChangeSettings: lambda request: settings.change(request.name, request.changes),
@@ -106,6 +107,7 @@ class Service:
             ask.TestPair: lambda request: pairs.test(request.name, request.partner),
             ask.BeginPairTest: lambda request: pairs.begin_test(),
             ask.StopPairTest: lambda request: pairs.stop_test(),
+            ask.MeasureMachine: self._changing_models(lambda request: self._measure()),
             ask.Dismiss: self._changing_models(lambda request: shelf.dismiss(request.path)),
             ask.ListPlaces: lambda request: shelf.places(),
             ask.Remove: self._changing_models(lambda request: shelf.remove(request.name)),
@@ -136,6 +138,15 @@ class Service:
 
         return changed
 
+    def _list_models(self) -> Iterator[ModelRows]:
+        # Whoever looks at the files may find that one is gone that was downloaded.
+        self._downloads.look()
+        return self._shelf.rows(self._judge.of, self._judge.look)
+
+    def _measure(self) -> None:
+        self._machine.measure()
+        self._judge.forget()
+
     def _changing_hub(self, act: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def changed(request: Any) -> Any:
             facts = act(request)
@@ -146,3 +157,4 @@ class Service:
 
     def _tell_of_models(self) -> None:
         self._outbox.send(news_line(MODELS))
+        self._downloads.look()

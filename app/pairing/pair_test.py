@@ -27,7 +27,7 @@ from models.pairing.gain import WORTH
 from models.pairing.identity import file_id
 from models.pairing.partner import Partner
 from models.pairing.store import Gain
-from models.program import command
+from models.program import advice, command
 
 MOST_TESTED = 3
 _ROOT = Path(__file__).resolve().parents[2]
@@ -122,8 +122,8 @@ class PairTest:
         found = pairing(self._entry, self._models)
         usable = tuple(partner for partner in found.partners if partner.is_usable)[:MOST_TESTED]
         if not usable:
-            pair = command("models pair", self._entry.name)
-            raise CannotPair(f"There is nothing to test: {found.decision.why} `{pair}` says what would fit.")
+            pair = advice(f"`{command('models pair', self._entry.name)}`", "The list of who drafts")
+            raise CannotPair(f"There is nothing to test: {found.decision.why} {pair} says what would fit.")
         return usable
 
     def _wait(self, progress: Progress) -> None:

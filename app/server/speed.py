@@ -9,7 +9,7 @@ from typing import Any
 from core.errors import BadRequest
 from core.lane import Lane
 from core.loaded_model import LoadedModel
-from models.program import PROGRAM
+from models.program import PROGRAM, advice
 
 
 class Speed(StrEnum):
@@ -62,10 +62,13 @@ def answering(model: LoadedModel, speed: Speed) -> LoadedModel:
         return model
     spark = model.spark
     if spark is None:
+        how = advice(
+            f"`{PROGRAM} models pair NAME` lists what fits, `{PROGRAM} serve --draft FILE` names one.",
+            "the model's page in the library lists what fits.",
+        )
         raise BadRequest(
             f"speed spark is answered by a small model beside the loaded one. {model.why_no_spark} "
-            f"Pair a small model of the same vocabulary: `{PROGRAM} models pair NAME` lists what fits, "
-            f"`{PROGRAM} serve --draft FILE` names one.",
+            f"Pair a small model of the same vocabulary: {how}",
             param="speed",
         )
     return replace(

@@ -11,7 +11,7 @@ import types
 from typing import Any
 
 from core.errors import SlipstreamError
-from models.program import PROGRAM
+from models.program import PROGRAM, advice
 
 PINNED_VERSION = "0.3.36"
 
@@ -30,7 +30,8 @@ def _import_bindings() -> tuple[Any, Any]:
     os.environ.setdefault("GGML_NO_BACKTRACE", "1")
     spec = importlib.util.find_spec("llama_cpp")
     if spec is None or not spec.submodule_search_locations:
-        raise LibraryMissing(f"llama.cpp is not installed. Run {PROGRAM} once: it builds it for this machine.")
+        how = advice(f"Run {PROGRAM} once", "Quit and start Slipstream again")
+        raise LibraryMissing(f"llama.cpp is not installed. {how}: it builds it for this machine.")
     if "llama_cpp" not in sys.modules:
         package = types.ModuleType("llama_cpp")
         package.__path__ = list(spec.submodule_search_locations)
@@ -39,7 +40,8 @@ def _import_bindings() -> tuple[Any, Any]:
     try:
         return importlib.import_module("llama_cpp.llama_cpp"), importlib.import_module("llama_cpp._ggml").libggml
     except (OSError, RuntimeError, FileNotFoundError) as error:
-        raise LibraryMissing(f"llama.cpp's libraries do not load: {error}. Delete .venv and run {PROGRAM}.") from error
+        how = advice(f"Delete .venv and run {PROGRAM}", "Quit, delete the folder .venv and start it again")
+        raise LibraryMissing(f"llama.cpp's libraries do not load: {error}. {how}.") from error
 
 
 L, ggml = _import_bindings()

@@ -14,7 +14,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from models.program import PROGRAM
+from models.program import PROGRAM, advice
 
 _CHILD = "--in-child"
 _ROOT = Path(__file__).resolve().parent.parent.parent
@@ -35,7 +35,10 @@ _SYMBOLS = (
     "llama_vocab_get_suppress_tokens",
     "llama_max_devices",
 )
-_ADVICE = f"Delete the folder .venv and run {PROGRAM} again: it builds llama.cpp anew for this machine."
+_ADVICE = advice(
+    f"Delete the folder .venv and run {PROGRAM} again: it builds llama.cpp anew for this machine.",
+    "Quit, delete the folder .venv in Slipstream's folder and start again: llama.cpp is built anew for this machine.",
+)
 
 
 class SelfTestFailed(Exception):

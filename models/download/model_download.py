@@ -15,7 +15,7 @@ from models.download.file_download import FileDownload
 from models.download.lock import only_one
 from models.download.options import DownloadOptions
 from models.download.progress import Phase, Progress, Speed
-from models.download.records import Record, is_verified, read_record, remove_empty, write_record
+from models.download.records import Record, is_verified, read_record, write_record
 from models.download.safe_path import partial, target
 from models.download.standing import Standing, verify
 from models.figures import size
@@ -23,7 +23,7 @@ from models.hub.client import Hub
 from models.hub.errors import FileNotFound, RevisionNotFound
 from models.hub.grouping import choose
 from models.hub.repository import RemoteModel, Repository, Role
-from models.program import PROGRAM, command
+from models.program import PROGRAM, advice, command
 
 RESTARTS = 3
 _REPORT_SECONDS = 0.1
@@ -64,14 +64,15 @@ def choose_one(repository: Repository, wanted: str) -> RemoteModel:
         return found[0]
     if not repository.models:
         raise NothingToChoose(
-            f"{repository.repo_id} has no GGUF files. Search for one that has: `{PROGRAM} models search NAME`."
+            f"{repository.repo_id} has no GGUF files. Search for one that has"
+            + advice(f": `{PROGRAM} models search NAME`.", ".")
         )
     several = found or models or repository.models
     names = ", ".join(f"{item.quantisation or item.name} ({size(item.n_bytes)})" for item in several[:30])
     problem = f"{wanted!r} is not one of them" if not found else "Say which one"
     example = several[0].quantisation or several[0].files[0].path
     pull = command("models pull", f"{repository.repo_id}:{example}")
-    raise NothingToChoose(f"{repository.repo_id} has {names}. {problem}: `{pull}`.")
+    raise NothingToChoose(f"{repository.repo_id} has {names}. {problem}{advice(f': `{pull}`', '')}.")
 
 
 class ModelDownload:
@@ -82,6 +83,8 @@ class ModelDownload:
         self._options = options or DownloadOptions()
         self._stop = threading.Event()
         self._speed = Speed()
+        # Below the folder, once the Hub has said which they are.
+        self.files: tuple[str, ...] = ()
 
     def stop(self) -> None:
         """End ``run`` with Stopped as soon as may be."""
@@ -95,6 +98,7 @@ class ModelDownload:
         for _ in range(RESTARTS):
             repository = self._repository()
             model = choose_one(repository, self.wish.wanted)
+            self.files = tuple(f"{repository.repo_id}/{file.path}" for file in model.files)
             try:
                 return self._one(repository, model, report)
             except (ChangedOnHub, FileNotFound):
@@ -111,19 +115,10 @@ class ModelDownload:
                 raise
             return self._hub.repository(wish.repo_id)
 
-    def discard(self, repository: Repository, model: RemoteModel) -> None:
-        """Remove what is there of an unfinished download."""
-        for file in self._files(repository, model):
-            file.discard()
-            remove_empty(file.part.parent, self._folder)
-
-    def _files(self, repository: Repository, model: RemoteModel) -> list[FileDownload]:
-        commit, repo_id = repository.commit, repository.repo_id
-        return [FileDownload(self._hub, repo_id, commit, file, self._folder, self._options) for file in model.files]
-
     def _one(self, repository: Repository, model: RemoteModel, report: Callable[[Progress], None]) -> Downloaded:
         targets = [target(self._folder, repository.repo_id, file.path) for file in model.files]
-        files = self._files(repository, model)
+        commit, repo_id = repository.commit, repository.repo_id
+        files = [FileDownload(self._hub, repo_id, commit, file, self._folder, self._options) for file in model.files]
         lock = partial(self._folder, repository.repo_id, model.files[0].path, ".lock")
 
         def waiting() -> None:

@@ -10,24 +10,28 @@ from itertools import count
 from pathlib import Path
 
 from models.download.errors import DownloadError, Stopped
-from models.download.model_download import ModelDownload, Wish, choose_one
+from models.download.model_download import ModelDownload, Wish
 from models.download.options import DownloadOptions
 from models.download.progress import Phase, Progress
-from models.download.safe_path import PARTIAL_FOLDER
+from models.download.records import remove_empty
+from models.download.safe_path import PARTIAL_FOLDER, partial
 from models.hub.client import Hub
 from models.hub.errors import HubError
 from models.whole_file import write_whole
 
 _NOTHING = Progress(Phase.QUEUED, 0, 0)
-_ENDED = frozenset({Phase.DONE, Phase.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One download of the queue. ``problem`` says why it failed; a failed one may be resumed."""
+    """One download of the queue. ``problem`` says why it failed; a failed one may be resumed.
+
+    ``files`` are its files below the models' folder, once the Hub has said which they are.
+    """
 
     number: int
     wish: Wish
+    files: tuple[str, ...] = ()
     progress: Progress = _NOTHING
     problem: str | None = None
 
@@ -63,21 +67,22 @@ class DownloadQueue:
         self._asked: dict[int, Phase] = {}
         self._is_closing = False
         saved = self._saved()
-        self._jobs = [Job(next(self._numbers), wish, replace(_NOTHING, phase=Phase.PAUSED)) for wish, _ in saved]
+        paused = replace(_NOTHING, phase=Phase.PAUSED)
+        self._jobs = [Job(next(self._numbers), wish, files, paused) for wish, files, _ in saved]
         self.interrupted = tuple(
-            job.number for job, (_, was_paused) in zip(self._jobs, saved, strict=True) if not was_paused
+            job.number for job, (*_, was_paused) in zip(self._jobs, saved, strict=True) if not was_paused
         )
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """All jobs in their order, those that ended included."""
+        """All jobs in their order, those that are done included; cancelled ones are gone."""
         with self._lock:
             return tuple(self._jobs)
 
     def add(self, wish: Wish) -> Job:
         """Put a wish at the end; one that is there already is resumed instead."""
         with self._lock:
-            known = next((job for job in self._jobs if job.wish == wish and job.phase not in _ENDED), None)
+            known = next((job for job in self._jobs if job.wish == wish and job.phase is not Phase.DONE), None)
             if known is None:
                 known = Job(next(self._numbers), wish)
                 self._jobs.append(known)
@@ -110,9 +115,14 @@ class DownloadQueue:
             self._save()
 
     def clear_ended(self) -> None:
-        """Take the jobs off the list that are done or cancelled."""
+        """Take the jobs off the list that are done."""
         with self._lock:
-            self._jobs = [job for job in self._jobs if job.phase not in _ENDED]
+            self._jobs = [job for job in self._jobs if job.phase is not Phase.DONE]
+
+    def clear_removed(self) -> None:
+        """Take the jobs off the list that are done, but whose files are there no longer."""
+        with self._lock:
+            self._jobs = [job for job in self._jobs if job.phase is not Phase.DONE or self._is_there(job)]
 
     def use(self, hub: Hub) -> None:
         """Ask another hub from the next start of a job on: settings or the token have changed."""
@@ -140,12 +150,13 @@ class DownloadQueue:
                 self._asked[number] = phase
                 running.stop()
                 return
-            if self._job(number).phase in _ENDED:
+            job = self._job(number)
+            if job.phase is Phase.DONE:
                 return
             self._set(number, phase=phase)
+            if phase is Phase.CANCELLED:
+                self._discard(job)
             self._save()
-        if phase is Phase.CANCELLED:
-            self._discard(self._job(number).wish)
 
     def _start(self) -> None:
         """Start what may run now; the lock must be held."""
@@ -167,12 +178,13 @@ class DownloadQueue:
         except Exception as error:
             # The thread's end is the job's end: whatever it was must be seen, and the queue must go on.
             phase, problem = Phase.FAILED, f"The download failed: {error}. Try again, or report it."
-        if phase is Phase.CANCELLED:
-            self._discard(self._job(number).wish)
         with self._lock:
+            self._know_files(number)
             del self._running[number]
             self._asked.pop(number, None)
             self._set(number, phase=phase, problem=problem)
+            if phase is Phase.CANCELLED:
+                self._discard(self._job(number))
             self._save()
             self._start()
             self._lock.notify_all()
@@ -180,16 +192,31 @@ class DownloadQueue:
     def _note(self, number: int, progress: Progress) -> None:
         if progress.phase is not Phase.DONE:
             with self._lock:
+                self._know_files(number)
                 self._replace(replace(self._job(number), progress=progress, problem=None))
 
-    def _discard(self, wish: Wish) -> None:
-        """Remove a wish's partial files, as far as the Hub still says which they are."""
-        try:
-            repository = self._hub.repository(wish.repo_id, wish.revision)
-            model = choose_one(repository, wish.wanted)
-            ModelDownload(self._hub, wish, self._folder, self._options).discard(repository, model)
-        except (HubError, DownloadError, OSError):
-            return
+    def _know_files(self, number: int) -> None:
+        """Note which files a job that runs has; the lock must be held."""
+        job, files = self._job(number), self._running[number].files
+        if job.files != files and files:
+            self._jobs = [replace(job, files=files) if other.number == number else other for other in self._jobs]
+            # Whoever cancels it later may be offline then.
+            self._save()
+
+    def _discard(self, job: Job) -> None:
+        """Take a job off the list and remove its partial files; the lock must be held."""
+        self._jobs = [other for other in self._jobs if other.number != job.number]
+        for name in job.files:
+            repo_id, _, path = name.partition("/")
+            try:
+                for suffix in (".part", ".journal"):
+                    partial(self._folder, repo_id, path, suffix).unlink(missing_ok=True)
+                remove_empty(partial(self._folder, repo_id, path, "").parent, self._folder)
+            except (DownloadError, OSError):
+                continue
+
+    def _is_there(self, job: Job) -> bool:
+        return all((self._folder / name).exists() for name in job.files)
 
     def _job(self, number: int) -> Job:
         return next(job for job in self._jobs if job.number == number)
@@ -206,19 +233,20 @@ class DownloadQueue:
     def _save(self) -> None:
         if self._is_closing:  # what is stopped now was not paused by anybody
             return
-        left = [job for job in self._jobs if job.phase not in _ENDED]
-        wishes = [asdict(job.wish) | {"is_paused": job.phase is Phase.PAUSED} for job in left]
+        left = [job for job in self._jobs if job.phase is not Phase.DONE]
+        wishes = [asdict(job.wish) | {"is_paused": job.phase is Phase.PAUSED, "files": list(job.files)} for job in left]
         try:
             write_whole(self._file, json.dumps(wishes))
         except OSError:
             # The download itself tells that the folder cannot be written.
             return
 
-    def _saved(self) -> list[tuple[Wish, bool]]:
-        """The wishes, each with whether the user had paused it."""
+    def _saved(self) -> list[tuple[Wish, tuple[str, ...], bool]]:
+        """The wishes, each with its files and whether the user had paused it."""
         try:
             found = json.loads(self._file.read_bytes())
-            return [(Wish(**{k: v for k, v in one.items() if k != "is_paused"}), bool(one.get("is_paused", True)))
+            return [(Wish(**{k: v for k, v in one.items() if k not in ("is_paused", "files")}),
+                     tuple(map(str, one.get("files", ()))), bool(one.get("is_paused", True)))
                     for one in found]  # fmt: skip
         except (OSError, ValueError, TypeError, AttributeError):
             return []

@@ -20,7 +20,7 @@ from models.download.records import (
     remove_record,
     write_record,
 )
-from models.program import command
+from models.program import advice, command
 
 _CHUNK = 1 << 20
 _NEVER = -1
@@ -64,7 +64,10 @@ class Gone:
         what = f"{self.path} was deleted or moved away by another program."
         if not self.record.repo_id:
             return f"{what} It was made from {self.record.made_from or 'another model'}: quantise that again."
-        return f"{what} `{command('models pull', f'{self.record.repo_id}:{self.record.path}')}` downloads it again."
+        name = f"{self.record.repo_id}:{self.record.path}"
+        return f"{what} " + advice(
+            f"`{command('models pull', name)}` downloads it again.", f"To have it again, find {self.record.repo_id}."
+        )
 
 
 def standing(folder: Path, files: Iterable[Path]) -> Standing:

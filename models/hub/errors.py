@@ -19,9 +19,7 @@ HubError
 
 from __future__ import annotations
 
-from models.program import PROGRAM, command
-
-LOGIN = f"`{PROGRAM} models login`"
+from models.program import PROGRAM, advice, command
 
 
 class HubError(Exception):
@@ -43,7 +41,10 @@ class Offline(HubError):
     def __init__(self) -> None:
         super().__init__(
             "HF_HUB_OFFLINE is set, so the Hub is not asked. Unset it to search and download; "
-            f"`{PROGRAM} models list` and `{PROGRAM} models search` without words work offline."
+            + advice(
+                f"`{PROGRAM} models list` and `{PROGRAM} models search` without words work offline.",
+                "the models of this machine and the suggested ones are there without it.",
+            )
         )
 
 
@@ -74,7 +75,7 @@ class RateLimited(HubError):
         wait = "a few minutes" if seconds is None else f"{max(1, round(seconds))} seconds"
         super().__init__(
             f"The Hub takes no more requests from here for now. Try again in {wait}; "
-            f"with an account ({LOGIN}) it allows more."
+            f"with an account ({_log_in()}) it allows more."
         )
         self.seconds = seconds
 
@@ -95,10 +96,10 @@ class RepositoryNotFound(NotThere):
     """The repository does not exist or is hidden from this user: the Hub does not tell which."""
 
     def __init__(self, repo_id: str, *, has_token: bool) -> None:
-        how = "your token must be allowed to read it" if has_token else f"log in first: {LOGIN}"
+        how = "your token must be allowed to read it" if has_token else f"log in first: {_log_in()}"
+        check = advice(f"with `{PROGRAM} models search`", "by a search")
         super().__init__(
-            f"There is no repository {repo_id}, or it is private. Check the name with `{PROGRAM} models search`; "
-            f"if it is private, {how}."
+            f"There is no repository {repo_id}, or it is private. Check the name {check}; if it is private, {how}."
         )
 
 
@@ -114,7 +115,8 @@ class FileNotFound(NotThere):
 
     def __init__(self, repo_id: str, name: str) -> None:
         super().__init__(
-            f"{repo_id} has no file {name} (any more). `{command('models show', repo_id)}` lists what there is."
+            f"{repo_id} has no file {name} (any more). "
+            + advice(f"`{command('models show', repo_id)}` lists what there is.", "Find it again to see what there is.")
         )
 
 
@@ -128,7 +130,7 @@ class BadToken(NoAccess):
     def __init__(self) -> None:
         super().__init__(
             "The Hub does not accept the access token: it is wrong or has expired. Make a new one in your account's "
-            f"settings on the Hub, then {LOGIN}, or correct HF_TOKEN."
+            f"settings on the Hub, then {_log_in()}, or correct HF_TOKEN."
         )
 
 
@@ -138,7 +140,7 @@ class GatedWithoutToken(NoAccess):
     def __init__(self, repo_id: str, address: str) -> None:
         super().__init__(
             f"{repo_id} is gated: its makers ask you to accept their conditions first. Do so at {address}/{repo_id}, "
-            f"then log in here with {LOGIN}."
+            f"then log in here: {_log_in()}."
         )
 
 
@@ -150,3 +152,7 @@ class GatedForToken(NoAccess):
             f"{repo_id} is gated and your account has no access yet. Accept its conditions at {address}/{repo_id} "
             "(some makers answer after days), then try again."
         )
+
+
+def _log_in() -> str:
+    return advice(f"`{PROGRAM} models login`", "“Hub settings…”, “Log in”")

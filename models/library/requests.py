@@ -278,6 +278,11 @@ class Recommend:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasureMachine:
+    """Measure anew how fast memory and processor are, which takes some twenty seconds. Refused beside other work."""
+
+
+@dataclass(frozen=True, slots=True)
 class Dismiss:
     """No longer say what happened to a file."""
 
@@ -288,7 +293,7 @@ Request = (
     ListModels | ShowModel | Settings | ChangeSettings | OfferQuantise | Quantise | CancelQuantise | ListCurated
     | SearchHub | ShowRepository | Judge | Pull | Mend | Pause | Resume | Cancel | Move | ClearEnded | Remove | Import
     | Forget | JudgeModel | ShowPartners | FindOffers | FindDraft | ChoosePartner | TestPair | BeginPairTest
-    | StopPairTest | Recommend | Dismiss | ListPlaces | ShowHub | ChangeHub | LogIn | LogOut
+    | StopPairTest | Recommend | MeasureMachine | Dismiss | ListPlaces | ShowHub | ChangeHub | LogIn | LogOut
 )  # fmt: skip
 
 # Requests that are answered with nothing more than that it was done are not listed.

@@ -8,7 +8,7 @@ import pytest
 
 from models.fit.plan import Setting, place, plan_of
 from models.fit.search import Wanted, best_plan, fits, seconds_of
-from models.judge import UNKNOWN_SPEED, Verdict, judge
+from models.judge import Verdict, judge, unknown_speed
 from models.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.memory import EngineShape, estimate
 from models.model_facts import read_model
@@ -219,7 +219,7 @@ def test_a_coarser_cache_is_only_for_models_that_llama_cpp_gives_one(changes):
 def test_a_machine_nobody_measured_has_no_speed_but_a_fit():
     judgement = judge(FACTS, machine(8 * GB, bandwidth=None, gpu_bandwidth=None))
     assert judgement.verdict is Verdict.GREEN
-    assert (judgement.speed, judgement.why_no_speed) == (None, UNKNOWN_SPEED)
+    assert (judgement.speed, judgement.why_no_speed) == (None, unknown_speed())
     assert judgement.plan.setting.n_gpu_layers == 7
 
 

@@ -544,6 +544,30 @@ def test_a_message_that_was_too_long_does_not_block_its_chat(qtbot, window: Main
     assert [message["content"] for message in server.requests[-1]["messages"]] == ["short"]
 
 
+def test_what_a_search_found_is_scrolled_to_and_marked(qtbot, window: MainWindow, server: FakeServer) -> None:
+    long = [f"{n} line\n\n" for n in range(60)]
+    server.pieces = [*long, "Über die **Brücke** 🦊 gehen.\n\n", *long]
+    hit = ask(qtbot, window, "Where?").id
+    server.pieces = long
+    ask(qtbot, window, "More")
+    window.desk.new_chat()
+    window.history.search.setText("die bruc")
+    qtbot.waitUntil(lambda: window.history.model.rowCount() == 1 and window.desk.words == "die bruc")
+    window.history.opened.emit(window.history.model.index(0).data(CHAT_ID))
+    transcript = window.page.transcript
+
+    def is_in_view() -> bool:
+        view = transcript.view_of(hit)
+        if view is None or len(marks := view.view.extraSelections()) != 2:
+            return False
+        words = [mark.cursor.selectedText() for mark in marks]
+        place = view.view.mapTo(transcript.viewport(), view.view.cursorRect(marks[0].cursor).topLeft())
+        return words == ["die", "Bruc".replace("u", "ü")] and 0 < place.y() < transcript.viewport().height()
+
+    qtbot.waitUntil(is_in_view)
+    assert not transcript.is_following
+
+
 def test_settings_belong_to_the_chat_and_go_with_its_requests(qtbot, window: MainWindow, server: FakeServer) -> None:
     window.toggle_panel()
     tuning = window.tuning

@@ -13,6 +13,7 @@ from ui.chat.receipts import CONTEXT_FULL, deep_progress, problem_of, receipt, r
 from ui.chat.records import Message, Status
 from ui.chat.speeds import DeepProgress
 from ui.chat.text_tools import TextTools
+from ui.chat.text_view import TextView
 from ui.elided_label import ElidedLabel
 from ui.icon_button import IconButton
 from ui.icons import pixmap
@@ -54,6 +55,11 @@ class AssistantMessage(MessageView):
         self.column.addWidget(self.spark_note)
         self.column.addLayout(self.footer)
         self.restyle()
+
+    @property
+    def text_view(self) -> TextView:
+        """Where the text is shown."""
+        return self.view
 
     @property
     def text(self) -> str:

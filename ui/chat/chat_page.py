@@ -28,6 +28,7 @@ from ui.chat.conversation import Conversation
 from ui.chat.desk import ChatDesk
 from ui.chat.model_picker import ModelPicker
 from ui.chat.records import ChatSettings, Message
+from ui.chat.search_hit import first_hit
 from ui.chat.speeds import Speed
 from ui.chat.store import NEW_CHAT
 from ui.chat.text_tools import TextTools
@@ -171,8 +172,21 @@ class ChatPage(QWidget):
         self.settings_shown.emit(conversation.chat.settings)
         self._show_spark()
         self._on_path()
+        self._show_hit()
         self._on_running(conversation.is_running)
         self.composer.setFocus()
+
+    def _show_hit(self) -> None:
+        """Go to where a search met its words, on another branch where they are on none that is shown."""
+        tree, words = self._conversation.tree, self._desk.words
+        if not words:
+            return
+        hit = first_hit(tree.path, words)
+        if hit is None and not self._conversation.is_running and (other := first_hit(tree.messages, words)) is not None:
+            hit = other
+            self._desk.choose(hit)
+        if hit is not None:
+            self.transcript.show_hit(hit, words)
 
     @property
     def _draft_key(self) -> int:

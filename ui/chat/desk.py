@@ -61,11 +61,17 @@ class ChatDesk(QObject):
         """Open a chat; the answer comes when it was read."""
         self._wanted = chat_id
         if chat_id == self.current.chat.id:
-            return
-        if chat_id in self._at_work:
+            if self._words:
+                self.current_changed.emit(self.current)  # what was found in it is to be shown
+        elif chat_id in self._at_work:
             self._show(self._at_work[chat_id])
         else:
             self._archive.open_chat(chat_id, self._on_read)
+
+    @property
+    def words(self) -> str:
+        """What is searched for, "" where nothing is."""
+        return self._words
 
     def search(self, words: str) -> None:
         """List the chats that hold ``words``; all for ""."""

@@ -31,6 +31,11 @@ class MessageTree:
         return message_id in self._messages
 
     @property
+    def messages(self) -> list[Message]:
+        """All messages, of all branches, oldest first."""
+        return sorted(self._messages.values(), key=lambda message: message.id)
+
+    @property
     def path(self) -> list[Message]:
         """The branch that is shown, oldest first."""
         return self.path_to(self.leaf_id)

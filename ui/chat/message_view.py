@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from ui.chat.records import Message
 from ui.chat.text_tools import TextTools
+from ui.chat.text_view import TextView
 from ui.chat.versions import Versions
 from ui.elided_label import ElidedLabel
 from ui.icon_button import IconButton
@@ -36,6 +37,11 @@ class MessageView(QWidget):
         self.versions = Versions(versions, message.id)
         self.versions.chosen.connect(self.chosen)
         self.buttons: list[IconButton] = [self.copy]
+
+    @property
+    def text_view(self) -> TextView:
+        """Where the text is shown."""
+        raise NotImplementedError
 
     @property
     def text(self) -> str:

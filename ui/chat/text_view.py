@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import QSizeF, Qt, QUrl, Signal
-from PySide6.QtGui import QTextOption, QWheelEvent
-from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
+from PySide6.QtGui import QColor, QTextCursor, QTextOption, QWheelEvent
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
 from ui.text_size import scaled
 from ui.theme import TAB_WIDTH
@@ -42,6 +42,23 @@ class TextView(QTextBrowser):
     def loadResource(self, kind: int, name: QUrl | str) -> object:
         """Return nothing: text from a model must not make the program read files or ask servers."""
         return None
+
+    def mark(self, found: list[tuple[int, int]], colour: str) -> None:
+        """Mark pieces of the text."""
+        marks: list[QTextEdit.ExtraSelection] = []
+        for begin, end in found:
+            mark = QTextEdit.ExtraSelection()
+            mark.cursor = QTextCursor(self.document())
+            mark.cursor.setPosition(begin)
+            mark.cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
+            mark.format.setBackground(QColor(colour))
+            marks.append(mark)
+        self.setExtraSelections(marks)
+
+    def first_mark_top(self) -> int:
+        """Return how far below the top of this view the first marked piece is, in pixels; 0 without one."""
+        marks = self.extraSelections()
+        return self.cursorRect(marks[0].cursor).top() if marks else 0
 
     def fit_tabs(self) -> None:
         """Make tabs as wide as letters are at present."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QVBoxLayout, QWidget
 
 from ui.chat.assistant_message import AssistantMessage
 from ui.chat.message_view import MessageView
 from ui.chat.records import Message, Role, Status
+from ui.chat.search_hit import places
 from ui.chat.speeds import DeepProgress
 from ui.chat.text_tools import TextTools
+from ui.chat.text_view import TextView
 from ui.chat.user_message import UserMessage
 from ui.icon_button import IconButton
 from ui.theme import COLUMN, Space
@@ -44,6 +46,8 @@ class Transcript(QScrollArea):
         self._is_following = True
         self._is_adding_above = False
         self._last_maximum = 0
+        # Where a search met its words, until the user scrolls.
+        self._hit: TextView | None = None
         self.setObjectName("transcript")
         self.setAccessibleName("Conversation")
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -146,9 +150,23 @@ class Transcript(QScrollArea):
         for view in self._views.values():
             view.restyle()
 
+    def show_hit(self, message_id: int, words: str) -> None:
+        """Scroll to a message and mark the words in it."""
+        if all(message.id != message_id for message in self._path):
+            return
+        while message_id not in self._views:
+            self._n_wanted = self._n_made + 1
+            self._make_one()
+        self._is_following = False
+        view = self._views[message_id].text_view
+        view.mark(places(view.toPlainText(), words), self._tools.palette.selection)
+        # Where it is, the layout says later, and again while messages above it are made.
+        self._hit = view
+        QTimer.singleShot(0, view, self._go_to_hit)
+
     def go_to_end(self) -> None:
         """Scroll to the end and stay there."""
-        self._is_following = True
+        self._is_following, self._hit = True, None
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
         self.to_end.hide()
 
@@ -209,10 +227,20 @@ class Transcript(QScrollArea):
 
     # Scrolling.
 
+    def _go_to_hit(self) -> None:
+        view = self._hit
+        if view is not None:
+            top = view.mapTo(self.widget() or view, QPoint(0, view.first_mark_top())).y()
+            self.verticalScrollBar().setValue(top - self.viewport().height() // 3)
+            self._hit, self._is_following = view, False  # that was no scrolling of the user's
+
     def _on_range(self, minimum: int, maximum: int) -> None:
         bar = self.verticalScrollBar()
         if self._is_following:
             bar.setValue(maximum)
+        elif self._hit is not None:
+            self._last_maximum = maximum
+            self._go_to_hit()
         elif self._is_adding_above:
             bar.setValue(bar.value() + maximum - self._last_maximum)
         self._is_adding_above = False
@@ -222,6 +250,7 @@ class Transcript(QScrollArea):
     def _on_value(self, value: int) -> None:
         bar = self.verticalScrollBar()
         if bar.maximum() == self._last_maximum:
+            self._hit = None
             self._is_following = value >= bar.maximum() - Space.L
         if value < NEAR_TOP and self._n_wanted <= self._n_made < len(self._path):
             self._n_wanted = self._n_made + PAGE

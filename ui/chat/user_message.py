@@ -58,6 +58,11 @@ class UserMessage(MessageView):
         self._fill()
         self.restyle()
 
+    @property
+    def text_view(self) -> TextView:
+        """Where the text is shown."""
+        return self.view
+
     def restyle(self) -> None:
         """Follow the palette."""
         super().restyle()

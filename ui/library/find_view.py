@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
@@ -252,14 +254,15 @@ class FindView(QWidget):
         self._recommendation = self._link.ask(ask.Recommend(repo_id), done, failed)
 
     def _judge(self, repo_id: str, path: str) -> None:
-        self._link.ask(ask.Judge(repo_id, path), self.pane.show_judgement, self.pane.show_judge_trouble)
+        failed = partial(self.pane.show_judge_trouble, repo_id, path)
+        self._link.ask(ask.Judge(repo_id, path), self.pane.show_judgement, failed)
 
     def _find_draft(self, repo_id: str, path: str) -> None:
         # Without an answer nothing is offered, and what is wrong with the Hub the judgement has said.
         self._link.ask(ask.FindDraft(repo_id, path), self.pane.show_draft)
 
     def _pull(self, repo_id: str, path: str) -> None:
-        self._link.ask(ask.Pull(repo_id, path), failed=self.pane.show_judge_trouble)
+        self._link.ask(ask.Pull(repo_id, path), failed=partial(self.pane.show_judge_trouble, repo_id, path))
 
     def _on_hub(self, facts: HubFacts) -> None:
         self.pane.set_address(facts.address)

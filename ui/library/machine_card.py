@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from models.library import requests as ask
 from models.library.values import Fit, ModelJudgement, ModelRow, Trouble
@@ -12,6 +12,7 @@ from ui.library.figures import machine_facts
 from ui.library.library_link import LibraryLink
 from ui.theme import Space
 
+MEASURE, AGAIN, MEASURING = "Measure this machine", "Measure this machine again", "Measuring this machine…"
 TONES = {Fit.GREEN: "muted", Fit.TIGHT: "warning", Fit.NONE: "problem"}
 
 
@@ -28,6 +29,16 @@ class MachineCard(QWidget):
         self.sentence.setWordWrap(True)
         self.sentence.setTextFormat(Qt.TextFormat.PlainText)
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.measure, self.problem = QPushButton(MEASURE), QLabel()
+        self.measure.setProperty("kind", "flat")
+        self.measure.setToolTip(
+            "How fast memory and processor are, in some twenty seconds: speeds are predicted from it"
+        )
+        self.measure.clicked.connect(self._on_measure)
+        self.problem.setProperty("tone", "problem")
+        self.problem.setWordWrap(True)
+        self.problem.setTextFormat(Qt.TextFormat.PlainText)
+        self.problem.hide()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(Space.XS)
@@ -35,6 +46,8 @@ class MachineCard(QWidget):
         column.addWidget(self.sentence)
         column.addSpacing(Space.XS)
         column.addWidget(self.facts)
+        column.addWidget(self.measure, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addWidget(self.problem)
 
     def show_model(self, row: ModelRow) -> None:
         """Judge a model; one that cannot be used is not."""
@@ -60,10 +73,28 @@ class MachineCard(QWidget):
         self._say(" ".join((judged.sentence, *judged.notes, *why)), TONES[judged.fit] if judged.fit else "problem")
         self.facts.show_facts(machine_facts(judged))
         self.facts.show()
+        if self.measure.isEnabled():
+            self.measure.setText(MEASURE if judged.why_no_rate else AGAIN)
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self.facts.hide()
         self._say(trouble.sentence, "problem")
+
+    def _on_measure(self) -> None:
+        self.measure.setEnabled(False)
+        self.measure.setText(MEASURING)
+        self.problem.hide()
+        self._link.ask(ask.MeasureMachine(), lambda done: self._on_measured(), self._on_not_measured)
+
+    def _on_measured(self) -> None:
+        self.measure.setEnabled(True)
+        self.measure.setText(AGAIN)
+        self.look()
+
+    def _on_not_measured(self, trouble: Trouble) -> None:
+        self._on_measured()
+        self.problem.setText(trouble.sentence)
+        self.problem.show()
 
     def _say(self, words: str, tone: str) -> None:
         self.sentence.setText(words)

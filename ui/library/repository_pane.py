@@ -199,8 +199,11 @@ class RepositoryPane(QWidget):
             self._drafts[found.wanted] = found
             self._show_card()
 
-    def show_judge_trouble(self, trouble: Trouble) -> None:
-        """Say why nothing is known beyond the size."""
+    def show_judge_trouble(self, repo_id: str, path: str, trouble: Trouble) -> None:
+        """Say why nothing is known of a file beyond its size, if it is still of interest."""
+        model = self._chosen()
+        if model is None or self.repository is None or (self.repository.repo_id, _key(model)) != (repo_id, path):
+            return
         self.facts.hide()
         self._say(trouble.sentence, "problem")
 

@@ -148,6 +148,10 @@ def test_a_model_is_downloaded_with_news_and_then_listed(library: LibraryPipe, f
     (row,) = [row for row in rows if row.name == "fox-Q8_0"]
     assert row.is_verified
     assert (row.source or "").startswith(REPO)
+    library.ask(ask.Remove("fox-Q8_0"))
+    library.wait_for(lambda: library.downloads == ())
+    assert library.ask(ask.Pull(REPO, "Q8_0")) is None
+    library.wait_for(lambda: [download.phase for download in library.downloads] == ["done"])
     library.ask(ask.ClearEnded())
     library.wait_for(lambda: library.downloads == ())
 

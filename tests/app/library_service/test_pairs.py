@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from app.discovery import announce
 from models.catalog import STARTER_FOLDER
@@ -13,6 +16,7 @@ from models.figures import rate
 from models.json_values import value_of
 from models.library import requests as ask
 from models.library.values import Choosing, Fit, ModelRow, PairStep, RowJudgement, SettingText, Trouble
+from models.program import IN_WINDOW
 from tests.support.fake_openai import FakeServer
 from tests.support.gguf_factory import Recipe, cached
 from tests.support.hub_server import HubServer
@@ -54,6 +58,23 @@ def test_a_model_is_judged_and_says_why_a_speed_is_not_known(library: LibraryPip
     assert found.empty_rate is None
     assert "doctor" in found.why_no_rate
     assert isinstance(library.ask(ask.JudgeModel("gone")), Trouble)
+
+
+def test_the_machine_is_measured_and_speeds_are_known_then_but_not_beside_replies(
+    open_library: Callable[..., LibraryPipe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(IN_WINDOW, "1")
+    library = open_library()
+    assert "“Measure this machine”" in library.get(ask.JudgeModel(EMBER)).why_no_rate
+    server = FakeServer()
+    server.n_active = 1
+    announce(host="127.0.0.1", port=int(server.url.rpartition(":")[2]), api_key=None, model=None)
+    refused = library.ask(ask.MeasureMachine())
+    assert isinstance(refused, Trouble)
+    assert "at work on replies" in refused.sentence
+    server.stop()
+    assert library.ask(ask.MeasureMachine()) is None
+    assert library.get(ask.JudgeModel(EMBER)).empty_rate > 0
 
 
 def test_partners_are_shown_and_chosen(library: LibraryPipe) -> None:

@@ -94,10 +94,38 @@ def test_cancelled_leaves_nothing(open_queue, server, tmp_path):
     job = queue.add(wish("one"))
     wait_for(queue, lambda jobs: jobs[0].progress.n_done > 0)
     queue.cancel(job.number)
-    wait_for(queue, lambda jobs: jobs[0].phase is Phase.CANCELLED)
+    wait_for(queue, lambda jobs: not jobs)
     assert list((tmp_path / "models").rglob("*.part")) == []
-    queue.cancel(job.number)
-    assert phases(queue) == [Phase.CANCELLED]
+
+
+def test_cancelled_offline_in_a_later_run_leaves_nothing_and_the_others_keep_their_places(open_queue, server, tmp_path):
+    slow(server, "one")
+    queue = open_queue()
+    queue.add(wish("one"))
+    queue.add(wish("two"))
+    queue.add(wish("three"))
+    wait_for(queue, lambda jobs: jobs[0].progress.n_done > 0)
+    queue.close()
+    again = open_queue()
+    assert list((tmp_path / "models").rglob("*.part")) != []
+    server.fault("/api/models/acme/one", Fault(status=500))
+    again.cancel(again.jobs[0].number)
+    assert [job.wish for job in again.jobs] == [wish("two"), wish("three")]
+    assert list((tmp_path / "models").rglob("*.part")) == []
+    assert list((tmp_path / "models").rglob("*.journal")) == []
+    again.move(again.jobs[0].number, 1)
+    assert [job.wish for job in again.jobs] == [wish("three"), wish("two")]
+
+
+def test_what_was_removed_since_is_no_longer_said_to_be_downloaded(open_queue, tmp_path):
+    queue = open_queue()
+    queue.add(wish("one"))
+    wait_for(queue, lambda jobs: phases(queue) == [Phase.DONE])
+    queue.clear_removed()
+    assert phases(queue) == [Phase.DONE]
+    (tmp_path / "models" / "acme" / "one" / "one-Q4_0.gguf").unlink()
+    queue.clear_removed()
+    assert queue.jobs == ()
 
 
 def test_a_failure_is_told_the_others_go_on_and_it_can_be_tried_again(open_queue, server):

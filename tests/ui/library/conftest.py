@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from models.catalog import STARTER_FOLDER
+from models.program import IN_WINDOW
 from tests.support.hub_server import HubServer
 from ui.library.library_page import LibraryPage
 from ui.main_window import MainWindow
@@ -26,6 +27,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     for name in ("home", "xdg"):
         (tmp_path / name).mkdir()
     monkeypatch.setenv("HF_ENDPOINT", made.address)
+    monkeypatch.setenv(IN_WINDOW, "1")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))

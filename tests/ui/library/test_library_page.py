@@ -12,6 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog, QMessageBox
 
 from models.catalog import STARTER_FOLDER
+from models.library.values import Trouble
 from tests.support.hub_server import Fault, HubServer
 from tests.support.probed import remember_probe
 from ui.appearance import Choice
@@ -63,7 +64,37 @@ def test_models_of_this_machine_are_listed_and_described(qtbot, page: LibraryPag
     assert not details.remove.isVisible()
     qtbot.waitUntil(details.machine.facts.isVisible)
     assert details.machine.facts.facts["Expected"] == "not known yet"
-    assert "The speed is not known yet: ./slipstream doctor measures" in details.machine.sentence.text()
+    assert "The speed is not known yet: “Measure this machine” finds it out" in details.machine.sentence.text()
+    details.machine.measure.click()
+    assert details.machine.measure.text() == "Measuring this machine…"
+    qtbot.waitUntil(lambda: details.machine.facts.facts["Expected"] != "not known yet", timeout=60_000)
+    assert details.machine.measure.text() == "Measure this machine again"
+
+
+def test_a_failure_that_comes_late_is_not_shown_with_another_repository(
+    qtbot, page: LibraryPage, hub: HubServer
+) -> None:
+    hub.add("acme/hen-GGUF", {"hen-Q8_0.gguf": SMALL})
+    opened(qtbot, page)
+    pane = page.finder.pane
+    pane.show_judge_trouble("acme/hen-GGUF", "hen-Q8_0.gguf", Trouble("The hen's header cannot be read."))
+    pane.show_judge_trouble(REPO, "fox-of-before.gguf", Trouble("The old fox is gone."))
+    assert "hen" not in pane.advice.text()
+    assert "old" not in pane.advice.text()
+    pane.show_judge_trouble(REPO, pane.list.key or "", Trouble("The fox's header cannot be read."))
+    assert pane.advice.text() == "The fox's header cannot be read."
+
+
+def test_a_model_that_was_removed_can_be_downloaded_again(qtbot, page: LibraryPage, models_folder: Path) -> None:
+    opened(qtbot, page)
+    pane = page.finder.pane
+    qtbot.waitUntil(lambda: pane.list.key == "fox-Q8_0.gguf")
+    for _ in range(2):
+        pane.download.click()
+        qtbot.waitUntil(lambda: pane.download.text() == "Downloaded")
+        next(models_folder.rglob("fox-Q8_0.gguf")).unlink()
+        page.models.look()
+        qtbot.waitUntil(lambda: pane.download.text().startswith("Download  "))
 
 
 def test_a_line_divides_the_list_from_the_details_where_both_are_seen(
