@@ -16,7 +16,7 @@ from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
 from core.llama.devices import list_devices
 from core.llama.model import Model
-from core.llama.system import PASSES_OVER_RUNS, features
+from core.llama.system import OWN_ATTENTION, features
 from core.measurements import Measurements, measurement_key
 from core.meter import ReadCost
 
@@ -35,8 +35,8 @@ _KV_ROWS, _FILL, _LEAST_FILL, _FILL_SHARE = 4, 256, 128, 0.35
 # What is measured differs from the time to read as many bytes of weights by at most so much: rows share what they read
 # on a GPU, and on a processor each head goes through the keys on its own, at a rate below that of weights.
 _LEAST_KV, _MOST_KV = 0.25, 20.0
-# To pass over a masked cell takes such a share of the time to attend to it, in a build that passes over them in runs
-# and in one that does so one by one (measured: 0.01 to 0.02, and 0.2).
+# A cell that is masked takes such a share of the time to attend to it, in a build with attention of its own and in one
+# that passes over cells one by one (measured: 0.01 to 0.02, and 0.2).
 _SKIPPED_SHARE, _SKIPPED_SHARE_OF_OTHERS = 0.02, 0.2
 
 
@@ -77,7 +77,7 @@ def cost_model_of(
     kv_share = reads.cell / max(reads.weights.read_by(1), 1)
     calibration = assumed or calibrate(context, n_ubatch, kv_share, make_batch=make_batch)
     if skips_masked:
-        share = _SKIPPED_SHARE if PASSES_OVER_RUNS in features() else _SKIPPED_SHARE_OF_OTHERS
+        share = _SKIPPED_SHARE if OWN_ATTENTION in features() else _SKIPPED_SHARE_OF_OTHERS
         calibration = replace(calibration, idle_share=share)
     if assumed is None:
         measured.keep(key, asdict(calibration))

@@ -179,7 +179,7 @@ class VerifyReport:
 def _what_changed(found: Verification) -> str:
     n_all, n_different = len(found.comparisons), len(found.differences)
     if not n_different:
-        return f"Drafting changed nothing: all {n_all} replies are identical."
+        return f"Drafting changed nothing: all {n_all} replies are the same, token for token."
     share = f"{n_all - n_different} of {n_all} replies are identical"
     if not found.n_wrong:
         return (

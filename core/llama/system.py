@@ -13,9 +13,9 @@ from core.llama.heads import HeadKind, why_unavailable
 from core.llama.library import L
 from core.llama.log import silence
 
-# Features that packaging/first_start/llama_sources.cmake adds. A build whose attention on the processor passes over the
-# cells of other texts in runs has this one.
-PASSES_OVER_RUNS = "SLIPSTREAM"
+# Features that packaging/first_start/llama_sources.cmake adds. A build with an attention of its own on the processor,
+# which goes to the cells of each text and to no others, has this one.
+OWN_ATTENTION = "SLIPSTREAM"
 # And this one that keeps the graphs of narrow batches.
 KEEPS_GRAPHS = "SLIPSTREAM_GRAPHS"
 

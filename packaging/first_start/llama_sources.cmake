@@ -1,4 +1,4 @@
-# Makes llama.cpp faster on a processor, without changing what it computes. Sources are changed before they are
+# Makes llama.cpp faster on a processor, and what it computes for a row the same in any company. Sources are changed before they are
 # compiled: CMAKE_PROJECT_llama_cpp_INCLUDE has this file included at the end of llama-cpp-python's project().
 #
 # Attention

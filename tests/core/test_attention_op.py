@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.llama.system import PASSES_OVER_RUNS, features
+from core.llama.system import OWN_ATTENTION, features
 from tests.support.attention_op import Case, Numbers, by_ggml, by_numpy
 
 # Cells and scores are kept in 16 bits, and some processors compute with as many.
@@ -38,7 +38,7 @@ def case(
 
 
 def test_the_build_passes_over_the_cells_of_other_texts_in_runs() -> None:
-    assert PASSES_OVER_RUNS in features()
+    assert OWN_ATTENTION in features()
 
 
 @pytest.mark.parametrize("length", LENGTHS)

@@ -65,6 +65,7 @@ def receipt_details(timings: Timings) -> str:
             f"Drafts: {count(timings.accepted_tokens)} of {count(timings.drafted_tokens)} accepted, "
             + _against_plain(timings.speedup)
         )
+        lines.append("Same model, same text: it checks each drafted token")
     if timings.bytes_per_token > 0:
         lines.append(f"Read for each token: {size(timings.bytes_per_token)}{_peak(timings)}")
     if timings.kv_type:
