@@ -3,8 +3,8 @@
 Deep Ember is loaded twice: once with a draft (one of the same family, lookups alone, a useless one, or none at all),
 once for plain decoding. Both get the same prompts and take steps in turns, each on a clock that stands still while the
 other one works: so a machine that gets slower for a second does so for both, and what is left between them is drafting.
-With several clients, each sends its next prompt as soon as the last one is answered, and goes on until all that is
-measured is over, so that nobody is alone at the end.
+Several clients send their prompts at once. Who is answered first goes on with a prompt of one word, which is not
+measured, so that nobody is alone at the end and no long prompt is read beside a reply on one side only.
 
 The true speed-up of a reply is its tokens per second over those of the plain reply to the same prompt, by the bench's
 own clock. This is done on a quiet machine, and where busy programs ran while the models were loaded and calibrated, and
@@ -60,6 +60,8 @@ _BUSY_EACH = 4
 # Of shorter replies not even the rate says anything.
 _FEWEST_TOKENS = 24
 _GREEDY = SamplingParams(temperature=0)
+# What those go on with whose replies are complete.
+_COMPANY = ("Once", "The", "One", "In")
 
 
 @dataclass(frozen=True)
@@ -121,11 +123,10 @@ class _Open:
 
 @dataclass(frozen=True)
 class Turn:
-    """The prompts of one turn, in the order in which ``n_clients`` take them; the first ``n_counted`` are measured."""
+    """The prompts of one turn, in the order in which ``n_clients`` take them."""
 
     texts: Sequence[str]
     n_clients: int
-    n_counted: int
     n_tokens: int
 
 
@@ -138,7 +139,7 @@ class Side:
         self._clock, self._names = StoppedClock(), count()
         self._open: dict[str, _Open] = {}
         self._replies: dict[int, tuple[Receipt, float]] = {}
-        self._turn = Turn((), 0, 0, 0)
+        self._turn = Turn((), 0, 0)
         for part in (self.engine, self.engine._runner, self.engine._drafting):
             part._clock = self._clock
 
@@ -173,7 +174,7 @@ class Side:
 
         None until all are there.
         """
-        return self._replies if len(self._replies) == self._turn.n_counted else None
+        return self._replies if len(self._replies) == len(self._turn.texts) else None
 
     def finish(self) -> None:
         """End what is still at work."""
@@ -187,14 +188,16 @@ class Side:
     def _send(self, client: int, place: int) -> None:
         name, texts = str(next(self._names)), self._turn.texts
         self._open[name] = _Open(client, place)
-        request = Request(name, texts[place % len(texts)], self._turn.n_tokens, sampling=_GREEDY)
+        # Whoever is done first goes on, so that nobody is alone; to read a word holds up nobody.
+        text = texts[place] if place < len(texts) else _COMPANY[place % len(_COMPANY)]
+        request = Request(name, text, self._turn.n_tokens, sampling=_GREEDY)
         self.engine.submit(self.engine.prepare(request))
 
     def _take(self, event: Ended, one: _Open) -> None:
         assert event.reason is not FinishReason.FAILED, event.failure
         del self._open[event.request_id]
         receipt = event.receipt
-        if one.place < self._turn.n_counted:
+        if one.place < len(self._turn.texts):
             seconds = one.last - one.first
             self._replies[one.place] = receipt, (receipt.n_generated - 1) / seconds if seconds > 0 else 0.0
         self._send(one.client, one.place + self._turn.n_clients)
@@ -254,11 +257,14 @@ def measure_draft(
     rows: list[Row] = []
     n_used = 0
     for n_clients in options.clients:
-        n_counted = options.replies
-        # Who is done sooner goes on, so that nobody is alone: with prompts that are not counted.
-        texts = prompts.mixed(2 * n_counted + n_clients, n_used)
+        texts = prompts.mixed(options.replies, n_used)
         n_used += len(texts)
-        samples = compare(drafting, plain, Turn(texts, n_clients, n_counted, options.tokens))
+        # Several begin together. Else one side reads more prompts beside a reply than the other, by chance.
+        size = len(texts) if n_clients == 1 else n_clients
+        turns = [texts[first : first + size] for first in range(0, len(texts), size)]
+        samples = [
+            sample for turn in turns for sample in compare(drafting, plain, Turn(turn, n_clients, options.tokens))
+        ]
         row = {"condition": condition, "draft": draft, "clients": n_clients, **_figures(samples)}
         if n_clients == 1 and (rate := predicted(drafting, samples, probe)) is not None:
             row["predicted_after_one_run"] = round(rate, 1)

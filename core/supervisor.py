@@ -348,11 +348,11 @@ class Supervisor:
         """Say what the engine does without since it died several times."""
         left_out = []
         if self._n_deaths >= _WITHOUT_DRAFTS:
-            left_out.append("Since it died twice, nothing drafts until the model is loaded again.")
+            left_out.append("Since the engine died twice, nothing drafts until the model is loaded again.")
         if self._n_deaths >= _WITHOUT_KEPT_TEXTS:
             left_out.append("Texts that were kept in memory or on disk are not used until then.")
         if self._n_deaths >= _WITHOUT_SUSPECTS and self._suspects:
-            left_out.append("Requests that ran at each death are refused until it has worked for a minute.")
+            left_out.append("Requests that ran at each death are refused until the engine has worked for a minute.")
         return tuple(left_out)
 
     def _check_suspicion(self, request: Request) -> None:

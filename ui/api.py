@@ -47,6 +47,9 @@ class ServerState:
     n_slots: int | None = None
     spark: str | None = None  # the small model that can answer alone
     why_no_spark: str = ""
+    # What is not used, and why; of that, what comes back when the model is loaded again.
+    notices: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     # Changes many times a second, which is no change of where the server stands.
     snapshot: Snapshot | None = field(default=None, compare=False)
     last_reply: Snapshot | None = field(default=None, compare=False)  # what the gauges said of it
@@ -68,6 +71,8 @@ class ServerState:
             n_slots=found.get("n_slots"),
             spark=found.get("spark"),
             why_no_spark=str(found.get("why_no_spark") or ""),
+            notices=tuple(str(notice) for notice in found.get("notices") or ()),
+            left_out=tuple(str(notice) for notice in found.get("left_out") or ()),
             snapshot=snapshot_from(found.get("snapshot")),
             last_reply=snapshot_from(found.get("last_reply")),
         )

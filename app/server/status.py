@@ -93,6 +93,7 @@ async def state(http: HttpRequest) -> Response:
     body["has_chat_template"] = model is not None and model.chat_template is not None
     body["spark"] = model.spark.name if model is not None and model.spark is not None else None
     body["draft"] = {"name": _draft_name(host), "why": host.draft.why, "notices": list(host.draft.notices)}
+    body["left_out"] = list(now.left_out)
     body["notices"] = [*(model.notices if model is not None else ()), *now.left_out]
     body["why_no_spark"] = model.why_no_spark if model is not None else ""
     body["has_fim"] = model is not None and model.fim is not None

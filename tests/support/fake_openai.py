@@ -40,6 +40,7 @@ class FakeServer:
         ]
         self.spark: str | None = "ember-draft-q8_0"
         self.why_no_spark = ""
+        self.left_out: list[str] = []
         self.stages: list[dict[str, Any]] = []  # the progress of a deep reply, sent before the pieces
         self.deep: dict[str, Any] | None = None  # beside the timings
         self.n_active = 0
@@ -67,6 +68,7 @@ class FakeServer:
             "description": "llama ?B Q8_0", "n_threads": 2, "devices": ["CPU"], "is_toy": True,
             "active": self.n_active, "queued": 0, "snapshot": self.snapshot, "last_reply": self.last_reply,
             "spark": self.spark, "why_no_spark": self.why_no_spark,
+            "left_out": self.left_out, "notices": self.left_out,
         }  # fmt: skip
 
     def chunks(self, speed: str | None = None) -> Iterator[dict[str, Any]]:

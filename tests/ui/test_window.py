@@ -322,6 +322,29 @@ def test_a_message_is_copied_as_it_was_written(qtbot, window: MainWindow, server
     assert QGuiApplication.clipboard().text() == "**bold** `x`"
 
 
+def test_what_the_model_does_without_is_said_once_and_comes_back_by_a_click(
+    qtbot, window: MainWindow, server: FakeServer
+) -> None:
+    qtbot.waitUntil(lambda: window.watch.state.phase == "ready")
+    banner = window.page.server_banner
+    server.left_out = ["Since the engine died twice, nothing drafts until the model is loaded again."]
+    window.watch.look()
+    qtbot.waitUntil(lambda: "nothing drafts" in banner.text)
+    banner.close_button.click()
+    server.n_ctx_train = 2048
+    window.watch.look()
+    qtbot.waitUntil(lambda: window.watch.state.n_ctx_train == 2048)
+    assert banner.text == ""
+    server.left_out = [*server.left_out, "Texts that were kept in memory or on disk are not used until then."]
+    window.watch.look()
+    qtbot.waitUntil(lambda: "not used" in banner.text)
+    banner.action.click()
+    qtbot.waitUntil(lambda: server.loads == ["ember-q8_0"])
+    server.left_out = []
+    window.watch.look()
+    qtbot.waitUntil(lambda: banner.text == "")
+
+
 def test_a_failed_reply_says_why_and_can_be_tried_again(qtbot, window: MainWindow, server: FakeServer) -> None:
     server.error = (400, {"error": {"message": "The prompt has 9 tokens too many.", "type": "x"}})
     message = ask(qtbot, window, "Hi")

@@ -69,6 +69,7 @@ class ChatPage(QWidget):
         self.progress = QProgressBar()
         self.progress.setTextVisible(False)
         self.progress.setRange(0, 1000)
+        self._told: tuple[str | None, tuple[str, ...]] = (None, ())
         self.storage_banner, self.server_banner = Banner(), Banner()
         self.welcome = Welcome()
         self.transcript = Transcript(tools)
@@ -341,8 +342,19 @@ class ChatPage(QWidget):
         self.progress.setVisible(is_busy)
         if state.phase == "failed":
             self.server_banner.say(state.problem or "The model could not be loaded.", "danger", self._way_out(state))
+            self._told = (None, ())
         elif state.phase == "ready":
+            self._show_notices(state)
+
+    def _show_notices(self, state: ServerState) -> None:
+        """Say what the loaded model does without, once."""
+        told = (state.model, state.notices)
+        if not state.notices:
             self.server_banner.hide()
+        elif told != self._told:
+            again = ("Load it again", lambda: self._watch.load(state.model or ""))
+            self.server_banner.say(" ".join(state.notices), "warning", again if state.left_out else None)
+        self._told = told
 
     def _way_out(self, state: ServerState) -> tuple[str, Callable[[], object]]:
         model = state.model or ""

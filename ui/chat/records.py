@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -105,6 +105,15 @@ class Timings:
     deep: DeepReceipt | None = None
 
     @property
+    def has_possible_speedup(self) -> bool:
+        """False where more was said than drafts can bring: chats of earlier versions hold such figures.
+
+        Each step brings a token of its own beside the accepted ones.
+        """
+        n_steps = max(self.decode_tokens - self.accepted_tokens, 1)
+        return self.speedup is None or self.speedup <= max(self.decode_tokens / n_steps, 1.0) + 0.5
+
+    @property
     def knows_prompt(self) -> bool:
         """False for the figures that the window measured itself, of a reply that was stopped."""
         return self.prefill_tokens + self.cached_tokens > 0
@@ -118,7 +127,8 @@ class Timings:
         known: dict[str, Any] = {k: v for k, v in found.items() if k in names and isinstance(v, int | float)}
         kv_type = found.get("kv_type")
         known["kv_type"] = kv_type if isinstance(kv_type, str) else ""
-        return cls(**known, deep=DeepReceipt.from_object(found.get("deep")))
+        timings = cls(**known, deep=DeepReceipt.from_object(found.get("deep")))
+        return timings if timings.has_possible_speedup else replace(timings, speedup=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def test_why_there_is_no_reply_stays_true_later() -> None:
 
 
 def test_what_drafts_brought_is_said_once_it_is_known() -> None:
-    drafted = {"drafted_tokens": 80, "accepted_tokens": 62}
+    drafted = {"decode_tokens": 128, "drafted_tokens": 80, "accepted_tokens": 62}
     known, unknown = (Timings.from_object({**drafted, "speedup": speedup}) for speedup in (1.71, None))
     assert receipt(ended(timings=known)).endswith("62 of 80 drafts accepted  ·  1.7× plain")
     assert receipt(ended(timings=unknown)).endswith("62 of 80 drafts accepted")
@@ -40,6 +40,13 @@ def test_what_drafts_brought_is_said_once_it_is_known() -> None:
     assert "1.71 times the speed of plain decoding" in receipt_details(known)
     assert "too little of plain decoding was seen to compare with" in receipt_details(unknown)
     assert "plain" not in receipt(ended(timings=Timings.from_object({"drafted_tokens": 0, "speedup": 1.0})))
+
+
+def test_a_figure_of_an_earlier_version_that_drafts_cannot_reach_is_left_out() -> None:
+    kept = {"decode_tokens": 129, "drafted_tokens": 120, "accepted_tokens": 106}
+    impossible, high = (Timings.from_object({**kept, "speedup": speedup}) for speedup in (25.2, 5.5))
+    assert "× plain" not in receipt(ended(timings=impossible))
+    assert "5.5× plain" in receipt(ended(timings=high))
 
 
 def test_a_cache_that_is_not_the_usual_one_is_named():
