@@ -30,7 +30,6 @@ class MachineCard(QWidget):
         self.sentence.setTextFormat(Qt.TextFormat.PlainText)
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.measure, self.problem = QPushButton(MEASURE), QLabel()
-        self.measure.setProperty("kind", "flat")
         self.measure.setToolTip(
             "How fast memory and processor are, in some twenty seconds: speeds are predicted from it"
         )
