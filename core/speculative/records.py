@@ -80,6 +80,12 @@ class Records:
             if thoughts.n_left:
                 thoughts.n_left -= 1
             is_awake = is_awake or not thoughts.n_left
+        if is_awake and len(sequences) > 1:
+            # A round is shared: those whose turn would come soon are thought about with the others.
+            for sequence in sequences:
+                thoughts = self.by_id[sequence.id].thoughts
+                if thoughts.n_left <= thoughts.length // 2:
+                    thoughts.n_left = 0
         return is_awake
 
     def rest(self, sequences: list[Sequence]) -> int:

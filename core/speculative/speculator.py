@@ -168,7 +168,7 @@ class Speculator:
             if missed:
                 taken = (self._clock() - began) / len(looking)
                 self._look_seconds = _lately(self._look_seconds, taken)
-                longest = self._longest_rest(self._look_seconds)
+                longest = self._longest_rest(self._look_seconds, len(decoding))
                 for sequence in missed:
                     records.by_id[sequence.id].looks.tire(longest)
             is_awake = is_awake or len(missed) < len(looking)
@@ -177,9 +177,9 @@ class Speculator:
         self._n_resting = records.rest(decoding)
         return False
 
-    def _longest_rest(self, seconds: float, share: float = _DECIDING_SHARE) -> int:
-        """Return for how many steps not to do at most what took so many seconds and came to nothing."""
-        return min(int(seconds / (share * self._cost.time(1))), _LONGEST_REST)
+    def _longest_rest(self, seconds: float, n_texts: int, share: float = _DECIDING_SHARE) -> int:
+        """Return for how many steps not to do at most what took ``seconds`` for each text and came to nothing."""
+        return min(int(n_texts * seconds / (share * self._cost.time(n_texts))), _LONGEST_REST)
 
     def draft(self, decoding: list[Sequence], step: StepRoom) -> dict[str, Chain]:
         """Return the chains to verify in the next ``step``, by request id; none is a normal answer."""
@@ -246,8 +246,8 @@ class Speculator:
         kept = {chain.sequence.id for chain in chains if chain.kept_depths}
         if not kept and not self._growth.seconds_at_risk:
             self._thought_seconds = _lately(self._thought_seconds, (self._clock() - began) / len(decoding))
-        records.longest_thought = max(self._longest_rest(self._thought_seconds), SHORT_REST)
-        longest = self._longest_rest(self._thought_seconds, _JUDGING_SHARE)
+        records.longest_thought = max(self._longest_rest(self._thought_seconds, len(decoding)), SHORT_REST)
+        longest = self._longest_rest(self._thought_seconds, len(decoding), _JUDGING_SHARE)
         for sequence in records.looking(decoding) if self._lookup is not None else ():
             looks = records.by_id[sequence.id].looks
             if sequence.id in kept:
