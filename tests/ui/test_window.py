@@ -325,6 +325,7 @@ def test_a_message_is_copied_as_it_was_written(qtbot, window: MainWindow, server
 def test_what_the_model_does_without_is_said_once_and_comes_back_by_a_click(
     qtbot, window: MainWindow, server: FakeServer
 ) -> None:
+    window.watch.start()
     qtbot.waitUntil(lambda: window.watch.state.phase == "ready")
     banner = window.page.server_banner
     server.left_out = ["Since the engine died twice, nothing drafts until the model is loaded again."]

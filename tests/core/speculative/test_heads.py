@@ -174,7 +174,7 @@ def test_a_head_that_pays_is_used_by_itself(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["mtp random", "eagle3 random", "dflash random"])
 def test_a_useless_head_is_soon_left_alone(settings: dict[str, Setting], kind: str) -> None:
-    with use(settings[kind], speculation="auto") as engine:
+    with use(settings[kind], speculation="draft") as engine:
         price(engine, {1: 0.010, 2: 0.014, 4: 0.02, 64: 0.2}, 0.001, credit=0.02)
         for _ in range(3):
             complete(engine, max_tokens=100, sampling=ENDLESS)

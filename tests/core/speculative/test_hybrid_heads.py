@@ -197,7 +197,7 @@ def priced(engine: Engine, **options: float) -> Engine:
 
 @pytest.mark.parametrize("architecture", BOTH_WAYS)
 def test_a_useless_head_is_soon_left_alone(architecture: str) -> None:
-    with use(architecture, "random", speculation="auto") as engine:
+    with use(architecture, "random", speculation="draft") as engine:
         priced(engine, credit=0.02)
         for _ in range(3):
             complete(engine, max_tokens=100, sampling=ENDLESS)
