@@ -299,7 +299,9 @@ static bool can_reuse_kq_mask(
 ]==] [==[
     ggml_set_name(res, "attn_inp_kq_mask");
 
-    if (cparams.flash_attn && n_stream == 1) {
+    // With the variable, llama.cpp's own attention computes: to be compared with.
+    static const bool is_left_out = getenv("SLIPSTREAM_LLAMA_ATTENTION") != nullptr;
+    if (cparams.flash_attn && n_stream == 1 && !is_left_out) {
         const int64_t n_texts = std::min(n_tokens, cparams.n_seq_max);
         res->src[0] = ggml_new_tensor_1d(ctx, GGML_TYPE_I32, 1 + 3*int64_t(n_tokens) + n_texts*n_kv);
         ggml_set_input(res->src[0]);
