@@ -290,7 +290,8 @@ def _measure_http(
 
 def _our_options(model: Path, draft: str | None, n_threads: int, n_slots: int, n_ctx: int) -> list[str]:
     shared = ["--model", str(model), "--parallel", str(n_slots), "--ctx", str(n_ctx), "--threads", str(n_threads)]
-    return [*shared, *(["--draft", draft] if draft else ["--speculation", "off"])]
+    # What an earlier run left on disk would make its prompts known.
+    return [*shared, "--cache-disk", "0", *(["--draft", draft] if draft else ["--speculation", "off"])]
 
 
 def _parser() -> argparse.ArgumentParser:
