@@ -131,7 +131,7 @@ def test_a_measure_that_changes_nothing_costs_nothing_much() -> None:
 
 
 def test_a_small_run(run_bench: Callable[..., dict[str, Any]]) -> None:
-    options = ("--models", "q8_0", "--prompts", "5", "--tokens", "8", "--kinds", "again", "draft", "--cost")
+    options = ("--models", "q8_0", "--prompts", "5", "--tokens", "8", "--kinds", "again", "draft")
     report = run_bench("same", *options, "--threads", "1")
     assert [(row["model"], row["kind"], row["texts"]) for row in report["rows"]] == [
         ("q8_0", "again", 5),
