@@ -10,6 +10,7 @@ import os
 import queue
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -18,21 +19,29 @@ from core.commands import Cancel, Command, Load, Submit
 from core.door import Admitted, Door
 from core.engines import Engines
 from core.errors import SlipstreamError
-from core.events import Ended, EngineState, Event, Failure, FailureKind, FinishReason, Measured, Phase
+from core.events import Ended, EngineState, Event, Failure, FailureKind, FinishReason, Measured, Phase, Started, Token
 from core.pipe import Pipe, PipeClosed
 
 _log = logging.getLogger(__name__)
 # The thread that steps the model wants the GIL back at once after a decode.
 _SWITCH_SECONDS = 5e-4
 _PROGRESS_STEP = 0.04
+# 40 messages a second are smoother than anybody reads.
+_TOGETHER_SECONDS = 0.025
 _EXIT_NOT_LOADED, _EXIT_BROKEN = 69, 70
 
 
 class Outbox:
-    """Sends events from a thread of its own, so that a slow reader never holds up a step."""
+    """Sends events from a thread of its own, so that a slow reader never holds up a step.
+
+    Each message wakes the server, which takes a core from the step that runs. So tokens wait for one another, until
+    ``_TOGETHER_SECONDS`` after the last message. A request's first token waits for nothing, nor does any other event.
+    """
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
+        self._without_token: set[str] = set()  # requests that have started
+        self._sent_at = 0.0
         self._queue: queue.SimpleQueue[tuple[Event, ...] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="outbox", daemon=True)
         self._thread.start()
@@ -49,14 +58,49 @@ class Outbox:
         self._thread.join()
 
     def _work(self) -> None:
-        while (message := self._queue.get()) is not None:
+        is_open = True
+        while is_open:
+            events, is_open = self._gather()
             try:
-                self._pipe.send(message)
+                self._pipe.send(tuple(events))
             except PipeClosed:
                 os._exit(0)  # the server is gone: nobody is left to work for
             except Exception:  # an engine that says nothing would leave its requests without an end
                 _log.exception("Events could not be sent")
                 os._exit(_EXIT_BROKEN)
+            self._sent_at = time.monotonic()
+
+    def _gather(self) -> tuple[list[Event], bool]:
+        """Wait for the events of the next message; return them, and False where no others will come."""
+        events: list[Event] = []
+        wait: float | None = None
+        while wait is None or wait > 0:
+            try:
+                some = self._queue.get(timeout=wait)
+            except queue.Empty:
+                break
+            if some is None:
+                return events, False
+            events += some
+            wait = 0.0 if self._is_urgent(some) else self._sent_at + _TOGETHER_SECONDS - time.monotonic()
+        return events, True
+
+    def _is_urgent(self, events: Iterable[Event]) -> bool:
+        is_urgent = False
+        for event in events:
+            match event:
+                case Token(request_id):
+                    is_urgent |= request_id in self._without_token
+                    self._without_token.discard(request_id)
+                case Started(request_id):
+                    self._without_token.add(request_id)
+                    is_urgent = True
+                case Ended(request_id):
+                    self._without_token.discard(request_id)
+                    is_urgent = True
+                case _:
+                    is_urgent = True
+        return is_urgent
 
 
 class Worker:

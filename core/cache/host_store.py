@@ -285,8 +285,9 @@ class HostStore:
             segment.parent.children.add(segment)
 
     def _leave(self, segment: Segment) -> None:
-        """Nothing holds the segment any more."""
+        """Nothing holds the segment any more: who waits for it need not."""
         assert not segment.children
+        self.on_read(segment, None)
         del self._segments[segment.id]
         self._tree.remove(segment)
         if segment.parent is not None:
