@@ -22,6 +22,7 @@ from core.loading import load_engine
 from core.options import EngineOptions
 from core.request import Request
 from core.sampling_params import SamplingParams
+from core.sequence import Sequence as Submitted
 
 OTHERS = (0, 4, 16)
 # Words, of one token each. With what they say at work they stay below the 1,024 that Ember was trained for.
@@ -48,20 +49,18 @@ class Company:
         """Return the seconds that a prompt takes while the others only hold their texts."""
         self._submit(self._others, 1)
         self._finish()
-        seconds = self._time_prompt(text)[0]
-        self._drop_last()
-        return seconds
+        return self._time_prompt(text)[0]
 
     def read_at_work(self, text: str) -> float:
         """Return the seconds that a prompt adds to the steps of the others, who decode."""
-        ids = self._submit(self._others, _AT_WORK_TOKENS)
+        others = self._submit(self._others, _AT_WORK_TOKENS)
         while any(sequence.is_prefilling for sequence in self._engine._roster.running) or self._engine.n_waiting:
             self._engine.step()
         alone = self._time_steps()
         seconds, n_steps = self._time_prompt(text)
         alone += self._time_steps()
-        for request_id in ids:
-            self._engine.cancel(request_id)
+        for other in others:
+            self._engine.cancel(other.id)
         self._finish()
         return seconds - n_steps * median(alone)
 
@@ -69,27 +68,30 @@ class Company:
         """Free the model."""
         self._engine.close()
 
-    def _submit(self, texts: Sequence[str], n_tokens: int) -> list[str]:
+    def _submit(self, texts: Sequence[str], n_tokens: int) -> list[Submitted]:
         sampling = SamplingParams(temperature=0, ignore_eos=True)
         requests = [Request(str(next(self._ids)), text, n_tokens, sampling=sampling) for text in texts]
-        for request in requests:
-            self._engine.submit(self._engine.prepare(request))
-        return [request.id for request in requests]
+        return [self._engine.submit(self._engine.prepare(request)) for request in requests]
 
     def _finish(self) -> None:
         while not self._engine.is_idle:
             self._engine.step()
 
     def _time_prompt(self, text: str) -> tuple[float, int]:
-        """Return the seconds and the steps until a prompt is read."""
+        """Return the seconds and the steps until a prompt is read. The engine forgets it then: others read it too."""
         began = time.perf_counter()
-        (request_id,) = self._submit([text], 1)
-        n_steps, has_ended = 0, False
+        (read,) = self._submit([text], 1)
+        n_steps, has_ended, slot = 0, False, None
         while not has_ended:
             events = self._engine.step()
             n_steps += 1
-            has_ended = any(isinstance(event, Ended) and event.request_id == request_id for event in events)
-        return time.perf_counter() - began, n_steps
+            slot = read.slot or slot
+            has_ended = any(isinstance(event, Ended) and event.request_id == read.id for event in events)
+        seconds = time.perf_counter() - began
+        assert slot is not None
+        assert read.n_cached <= 1, "only the token that begins every text may be known"
+        self._engine._slots._contents.drop(slot)
+        return seconds, n_steps
 
     def _time_steps(self) -> list[float]:
         seconds = []
@@ -98,11 +100,6 @@ class Company:
             self._engine.step()
             seconds.append(time.perf_counter() - began)
         return seconds
-
-    def _drop_last(self) -> None:
-        """Drop the text that was measured: the others shall stay as many as they are."""
-        slots = self._engine._slots
-        slots._contents.drop(max(slots._slots, key=lambda slot: slot.last_used))
 
 
 def measure_beside(model: Path, n_threads: int, n_rounds: int, others: Sequence[int] = OTHERS) -> list[Row]:

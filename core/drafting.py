@@ -80,6 +80,8 @@ class Drafting:
         # What is drafted now may have to be replayed beside requests that only come then.
         room -= n_replay + len(self._roster.slots) - len(self._roster.running)
         speculating = [sequence for sequence in speculating if sequence.n_replay <= MOST_REPLAYED]
+        if not speculating:
+            return {}
         n_even = len(decoding) if self._has_state and len(decoding) > 1 else 0
         self._rollback.is_shared = n_even > 0
         beside = _without(decoding, speculating)

@@ -31,7 +31,7 @@ TEMPERATURE = 0.8
 # Shorter replies are compared but say nothing of speed.
 FEWEST_TIMED = 8
 # A reply that takes fewer seconds is decoded again, a few times at most: a machine may be slow for a moment.
-_TIMED_SECONDS, _MOST_TURNS = 0.6, 15
+TIMED_SECONDS, _MOST_TURNS = 0.6, 15
 # Drafting must not cost time: a median below this is more than noise, over so many replies that were timed.
 LEAST_SPEEDUP, _FEWEST_JUDGED = 0.97, 8
 _WARM_UP_TOKENS = 16
@@ -276,7 +276,7 @@ class Verifier:
         for _ in range(_MOST_TURNS):
             for speculates in ways:
                 turns[speculates].append(self._reply(prompt, mode, n_tokens, speculates))
-            if sum(reply.seconds for reply in turns[False]) >= _TIMED_SECONDS:
+            if sum(reply.seconds for reply in turns[False]) >= TIMED_SECONDS:
                 break
             ways = ways[::-1]
         plain, drafted = (

@@ -19,6 +19,7 @@ from app.exit_codes import ExitCode
 from app.server.settings import ServerSettings
 from app.verify import prompt_file
 from app.verify.prompt_file import BUILT_IN, BadPromptFile, read_prompts
+from core import verification
 from core.committer import Committer
 from core.errors import BadOption
 from core.verification import Verification
@@ -33,8 +34,9 @@ Verify = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)
-def _home(home: Path) -> None:
-    """Every test here has folders of its own."""
+def _home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test here has folders of its own, and decodes a reply once: what its speed was does not matter."""
+    monkeypatch.setattr(verification, "TIMED_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from core.rollback import MOST_REPLAYED, Checkpoints, Cut, choose_rollback
 from core.sampling_params import SamplingParams
 from core.state_snapshots import n_snapshots
 from tests.support import recurrent_factory
-from tests.support.drafters import OracleDrafter, RandomDrafter, use_drafter
+from tests.support.drafters import OracleDrafter, RandomDrafter, price, use_drafter
 from tests.support.engines import (
     EMBER,
     EMBER_DRAFT,
@@ -357,18 +357,21 @@ def test_a_way_back_that_is_refused_is_noticed(target: Target, monkeypatch: pyte
     assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
 
 
-def test_what_is_replayed_stays_small(target: Target) -> None:
+@pytest.mark.parametrize("depth", [3, None])
+def test_what_is_replayed_stays_small(target: Target, depth: int | None) -> None:
     """Drafts that are always partly right pile up rows to replay: there is an end to it."""
     (wanted,) = target.plain((FOX,), 100)
     with target.open() as engine:
         text = [*engine.vocab.tokenize(FOX).tolist(), *(token for token, _ in wanted)]
-        use_drafter(engine, OracleDrafter(4096, text, 2), 3)
+        use_drafter(engine, OracleDrafter(4096, text, 2), depth)
+        if depth is None:
+            price(engine, dict.fromkeys(range(1, 65), 0.01))  # however many rows there are
         submit(engine, "only", max_tokens=100)
         ledger, most = Ledger(), 0
         while not engine.is_idle:
             ledger.add(engine.step())
             most = max(most, *(sequence.n_replay for sequence in engine._roster.running), 0)
-        assert most <= MOST_REPLAYED + 1 + 3
+        assert most <= MOST_REPLAYED + 1 + (depth or MAX_DRAFT_DEPTH)
         assert (most > 0) is target.replays
 
 

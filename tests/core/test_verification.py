@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from core import verification
 from core.committer import Committer
 from core.engine import Engine
 from core.errors import SlipstreamError
@@ -32,6 +33,12 @@ COPY = chat(
 def engine() -> Iterator[Engine]:
     with open_engine(n_slots=1, n_ctx=512, draft_path=str(EMBER_DRAFT), draft_depth=4) as engine:
         yield engine
+
+
+@pytest.fixture(autouse=True)
+def _decode_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its speed does not matter here."""
+    monkeypatch.setattr(verification, "TIMED_SECONDS", 0.0)
 
 
 def reply(*tokens: int, has_ended: bool = False, **fields: Any) -> Reply:

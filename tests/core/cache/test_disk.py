@@ -38,6 +38,10 @@ KEY = bytes(range(16))
 GB = 1 << 30
 
 
+# Seconds that a request waits for the disk.
+PATIENCE = 60.0
+
+
 def words(n: int, seed: int = 0) -> tuple[int, ...]:
     return tuple(np.random.default_rng(seed).integers(20, 4000, n).tolist())
 
@@ -59,7 +63,7 @@ def open_on(folder: Path, *, is_patient: bool = True, **options: Any) -> Iterato
     options = {"n_slots": 2, "n_ctx": 512, "speculation": "off", "cache_disk": GB, **options}
     with open_engine(cache_folder=folder, **options) as engine:
         if is_patient:
-            engine._slots._prefill_seconds = lambda n_tokens: 60.0
+            engine._slots._prefill_seconds = lambda n_tokens: PATIENCE
         yield engine
 
 
@@ -165,7 +169,9 @@ def test_damaged_files_are_ignored_and_removed_with_what_needs_them(folder: Path
         harm(path)
     with open_on(folder) as engine:
         settle(engine)
+        begun_at = time.monotonic()
         text, ended, _ = complete(engine, words(300) + words(60, 1), max_tokens=8)
+        assert time.monotonic() - begun_at < PATIENCE / 2, "nobody waits for what is lost"
         assert ended.failure is None
         assert ended.receipt.n_cached == 0
         settle(engine)
