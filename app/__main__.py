@@ -6,11 +6,11 @@ import sys
 
 
 def _main() -> int:
-    from app.standard_streams import open_missing_streams
+    from app.environment.standard_streams import open_missing_streams
 
     open_missing_streams()
     try:
-        from app.cli import main
+        from app.cli.main import main
 
         return main()
     except KeyboardInterrupt:  # Ctrl-C so early that nothing was there to take it

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from core.engine import Engine
+from core.engine.engine import Engine
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
 

@@ -13,16 +13,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks import prompts
 from benchmarks.report import Row, median, say
-from core.engine import Engine
-from core.events import Ended
+from core.engine.engine import Engine
 from core.llama import log
-from core.loading import load_engine
-from core.options import EngineOptions
-from core.request import Request
-from core.sampling_params import SamplingParams
-from core.sequence import Sequence as Submitted
+from core.loading.load_engine import load_engine
+from core.scheduler.sequence import Sequence as Submitted
+from core.values.engine_options import EngineOptions
+from core.values.events import Ended
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
 
 OTHERS = (0, 4, 16)
 # Words, of one token each. With what they say at work they stay below the 1,024 that Ember was trained for.
@@ -81,16 +83,17 @@ class Company:
         """Return the seconds and the steps until a prompt is read. The engine forgets it then: others read it too."""
         began = time.perf_counter()
         (read,) = self._submit([text], 1)
-        n_steps, has_ended, slot = 0, False, None
+        n_steps, has_ended = 0, False
         while not has_ended:
             events = self._engine.step()
             n_steps += 1
-            slot = read.slot or slot
             has_ended = any(isinstance(event, Ended) and event.request_id == read.id for event in events)
         seconds = time.perf_counter() - began
-        assert slot is not None
         assert read.n_cached <= 1, "only the token that begins every text may be known"
-        self._engine._slots._contents.drop(slot)
+        slots, n_read = self._engine._slots, read.n_prompt - 1
+        for slot in slots._slots:
+            if slot.is_free and np.array_equal(slot.text[:n_read], read.tokens.view[:n_read]):
+                slots._contents.drop(slot)
         return seconds, n_steps
 
     def _time_steps(self) -> list[float]:

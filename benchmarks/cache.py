@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.paths import HOME_VARIABLE
-from app.server_process import ServerProcess
+from app.client.server_process import ServerProcess
+from app.environment.paths import HOME_VARIABLE
 from benchmarks import prompts
 from benchmarks.http_load import Reply, run_load
 from benchmarks.report import Report, Row, median, run_bench, say
-from core.cache.cache_folder import FOLDER
+from core.kv_cache.prefix_cache.disk_folder import FOLDER
 from core.llama import log
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.measurements import physical_cores
-from tests.support import gguf_factory
+from core.machine.measurements import physical_cores
+from tools.model_factory import gguf_factory
 
 # Ember was trained for 1,024 positions.
 N_CTX = 1024

@@ -15,7 +15,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.openmp import WAITING
+from core.ipc.openmp import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
@@ -23,9 +23,9 @@ from benchmarks import plots, prompts
 from benchmarks.contenders import AUTO, PLAIN, Contender, Pair, Run, Stage, Way
 from benchmarks.draft import draft_path
 from benchmarks.report import Report, Row, median, percentile, run_bench, say
-from core.measurements import physical_cores
-from tests.support import gguf_factory, hybrid_factory
-from tests.support.gguf_factory import Recipe
+from core.machine.measurements import physical_cores
+from tools.model_factory import gguf_factory, hybrid_factory
+from tools.model_factory.gguf_factory import Recipe
 
 EMBER = "ember"
 # llama.cpp can keep snapshots of the running state of the first hybrid, if they are small, and none of the second.

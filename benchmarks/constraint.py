@@ -17,24 +17,24 @@ import os
 import time
 from dataclasses import dataclass
 
-from core.openmp import WAITING
+from core.ipc.openmp import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import synthetic_vocab
 from benchmarks.report import Report, Row, median, run_bench, say
-from core.engine import Engine
-from core.events import Ended, Token
-from core.guidance.constraint import ANY_OBJECT, Constraint
-from core.guidance.guide import Guide
+from core.engine.engine import Engine
 from core.llama import log
-from core.loading import load_engine
-from core.measurements import physical_cores
-from core.options import EngineOptions
-from core.request import Request
-from core.sampling_params import SamplingParams
-from core.speculative.speculator import Speculator
-from tests.support import gguf_factory
+from core.loading.load_engine import load_engine
+from core.machine.measurements import physical_cores
+from core.sampling.grammar.grammar_matcher import Guide
+from core.speculation.policy.speculator import Speculator
+from core.values.constraint import ANY_OBJECT, Constraint
+from core.values.engine_options import EngineOptions
+from core.values.events import Ended, Token
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
+from tools.model_factory import gguf_factory
 
 PROMPT = "<|im_start|>user\nTell me about three friends as JSON.<|im_end|>\n<|im_start|>assistant\n"
 _PERSON = {

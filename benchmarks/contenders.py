@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from core.cost_model import CostModel
-from core.engine import Engine
-from core.events import Ended, FinishReason, Token
+from core.cost.cost_model import CostModel
+from core.cost.read_cost import ReadCost
+from core.engine.engine import Engine
+from core.engine.meter import Meter
+from core.kv_cache.slot_table import SlotTable
 from core.llama import log
-from core.loading import load_engine
-from core.meter import Meter, ReadCost
-from core.options import EngineOptions
-from core.receipt import Receipt
-from core.request import Request
-from core.sampling_params import SamplingParams
-from core.slots import SlotTable
-from core.speculative.draft_model import DraftModel
-from core.speculative.drafter import PaidDrafter
-from core.speculative.lookup import Lookup
-from core.speculative.speculator import Speculator
-from models.model_facts import read_model
+from core.loading.load_engine import load_engine
+from core.speculation.policy.speculator import Speculator
+from core.speculation.proposer import PaidDrafter
+from core.speculation.proposers.draft_model import DraftModel
+from core.speculation.proposers.ngram import Lookup
+from core.values.engine_options import EngineOptions
+from core.values.events import Ended, FinishReason, Token
+from core.values.receipt import Receipt
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
+from models.facts.model_facts import read_model
 
 GREEDY = SamplingParams(temperature=0)
 

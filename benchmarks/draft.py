@@ -27,17 +27,17 @@ from dataclasses import dataclass
 from itertools import cycle, product
 from pathlib import Path
 
-from core.openmp import WAITING
+from core.ipc.openmp import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import plots, prompts
 from benchmarks.contenders import ADAPTIVE, AUTO, CHAINS, CONTROL, LOOKUP, PLAIN, Contender, Stage, Way, fixed
 from benchmarks.report import Report, Row, median, run_bench, say
-from core.measurements import physical_cores
-from core.options import DEFAULT_SLOTS, MAX_DRAFT_DEPTH
-from tests.support import gguf_factory
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe
+from core.machine.measurements import physical_cores
+from core.values.engine_options import DEFAULT_SLOTS, MAX_DRAFT_DEPTH
+from tools.model_factory import gguf_factory
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe
 
 DEPTHS = (0, 1, 2, 3, 4, 5, 6, 8, 12)
 DRAFTS = ("perfect", "realistic", "random", "none")

@@ -8,25 +8,25 @@ import os
 import time
 from pathlib import Path
 
-from core.openmp import WAITING
+from core.ipc.openmp import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: the same for both sides, and what the engine process uses
 
 import numpy as np
 import numpy.typing as npt
 
-from app.server_process import ServerProcess
+from app.client.server_process import ServerProcess
 from benchmarks.bare_loop import BareLoop
 from benchmarks.http_load import run_load
 from benchmarks.report import Report, Row, median, run_bench, say
-from core.engine import Engine
+from core.engine.engine import Engine
 from core.llama import log
-from core.loading import load_engine
-from core.measurements import physical_cores
-from core.options import EngineOptions
-from core.request import Request
-from core.sampling_params import SamplingParams
-from tests.support import gguf_factory
+from core.loading.load_engine import load_engine
+from core.machine.measurements import physical_cores
+from core.values.engine_options import EngineOptions
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
+from tools.model_factory import gguf_factory
 
 WIDTHS = (1, 2, 4, 8, 16)
 PROMPT = "<|im_start|>user\nTell me a story about a fox.<|im_end|>\n<|im_start|>assistant\n"

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from core.engine import Engine
-from core.events import Ended, FinishReason
-from core.lane import Lane
+from app.jobs.verify.verification import Difference, Judge, Mode, Reply
+from core.engine.engine import Engine
 from core.llama import log
-from core.loading import load_engine
-from core.options import EngineOptions
-from core.receipt import Receipt
-from core.request import Request
-from core.sampling_params import SamplingParams
-from core.sequence import Sequence as Running
-from core.verification import Difference, Judge, Mode, Reply
+from core.loading.load_engine import load_engine
+from core.scheduler.sequence import Sequence as Running
+from core.values.engine_options import EngineOptions
+from core.values.events import Ended, FinishReason
+from core.values.lane import Lane
+from core.values.receipt import Receipt
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
 
 # Tokens that a reply has when others take its slot, and tokens that each of those says: they end long before it would.
 _SPOKEN_BEFORE, _INTERRUPTER_TOKENS = 12, 8

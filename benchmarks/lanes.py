@@ -15,24 +15,24 @@ import os
 import time
 from dataclasses import dataclass
 
-from core.openmp import WAITING
+from core.ipc.openmp import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import prompts
 from benchmarks.draft import draft_path
 from benchmarks.report import Report, Row, median, percentile, run_bench, say
-from core.engine import Engine
-from core.events import Ended, FinishReason, Token
-from core.lane import Lane
+from core.engine.engine import Engine
 from core.llama import log
-from core.loading import load_engine
-from core.measurements import physical_cores
-from core.options import EngineOptions
-from core.request import Request
-from core.sampling_params import SamplingParams
-from tests.support import gguf_factory
-from tests.support.gguf_factory import Recipe
+from core.loading.load_engine import load_engine
+from core.machine.measurements import physical_cores
+from core.values.engine_options import EngineOptions
+from core.values.events import Ended, FinishReason, Token
+from core.values.lane import Lane
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
+from tools.model_factory import gguf_factory
+from tools.model_factory.gguf_factory import Recipe
 
 _N_CTX = 512
 _N_BATCH = 16

@@ -15,19 +15,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from core.openmp import WAITING
+from core.ipc.openmp import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks.engine import N_CTX, PROMPT, EngineLoop
 from benchmarks.report import Report, Row, median, run_bench, say
-from core.engine import Engine
+from core.cost.thread_control import ThreadControl
+from core.engine.engine import Engine
 from core.llama import log
-from core.loading import load_engine
-from core.measurements import physical_cores
-from core.options import EngineOptions
-from core.thread_control import ThreadControl
-from tests.support import gguf_factory
+from core.loading.load_engine import load_engine
+from core.machine.measurements import physical_cores
+from core.values.engine_options import EngineOptions
+from tools.model_factory import gguf_factory
 
 GOVERNED = 0
 _BUSY = (

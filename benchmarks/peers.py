@@ -28,15 +28,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from app.server_process import ServerProcess
+from app.client.server_process import ServerProcess
 from benchmarks import plots, prompts
 from benchmarks.http_load import Load, run_load
 from benchmarks.peer_server import PeerBinary, PeerFailed, PeerOptions, PeerServer, find_peer
 from benchmarks.report import Report, Row, median, run_bench, say
-from core.measurements import physical_cores
-from core.openmp import WAITING
-from tests.support import gguf_factory
-from tests.support.gguf_factory import EMBER_DRAFT, Recipe
+from core.ipc.openmp import WAITING
+from core.machine.measurements import physical_cores
+from tools.model_factory import gguf_factory
+from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe
 
 PARTS = ("plain", "drafted", "prompts", "beside")
 CLIENTS = (1, 2, 4, 8, 16)

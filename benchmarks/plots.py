@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import Row
-from models.program import PROGRAM
+from models.formatting.program import PROGRAM
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:

@@ -23,27 +23,28 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.openmp import WAITING
+from core.ipc.openmp import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import plots
 from benchmarks.report import Report, Row, median, percentile, run_bench, say
-from core import bandwidth, machine_probe
-from core.decode_timing import time_decoding
 from core.llama import log
-from core.loading import load_engine
-from core.machine import this_machine
-from core.machine_probe import MachineProbe
-from core.measurements import physical_cores
-from core.options import EngineOptions
-from models.machine import DeviceKind, Machine, MachineDevice, machine_of
-from models.memory import free_memory
-from models.model_facts import ModelFacts, read_model
-from models.program import PROGRAM
-from models.speed.efficiency import Observation
-from models.speed.work import Amounts, Placement, work
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, make
+from core.loading.load_engine import load_engine
+from core.machine import bandwidth
+from core.machine import probe as machine_probe
+from core.machine.host import this_machine
+from core.machine.measurements import physical_cores
+from core.machine.probe import MachineProbe
+from core.process.decode_timing import time_decoding
+from core.values.engine_options import EngineOptions
+from models.estimate.fit.memory import free_memory
+from models.estimate.speed.efficiency import Observation
+from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.estimate.speed.work import Amounts, Placement, work
+from models.facts.model_facts import ModelFacts, read_model
+from models.formatting.program import PROGRAM
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, make
 
 SIZES = (8, 10, 13, 17, 22, 29, 38, 50, 66, 86)
 TYPES = ("Q4_0", "Q8_0", "F16")

@@ -11,7 +11,7 @@ import functools
 import random
 from dataclasses import dataclass
 
-from tests.support.gguf_factory import EMBER, reader_of
+from tools.model_factory.gguf_factory import EMBER, reader_of
 
 KINDS = ("story", "code", "rename", "copy")
 # The longest reply that is asked for by default; renaming and copying end on their own before that.

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.exit_codes import ExitCode
-from core.conditions import machine, versions
-from models.program import PROGRAM
+from app.environment.exit_codes import ExitCode
+from core.machine.description import machine, versions
+from models.formatting.program import PROGRAM
 
 Row = dict[str, Any]
 RESULTS = Path(__file__).resolve().parent / "results"

@@ -29,23 +29,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.openmp import WAITING
+from core.ipc.openmp import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
+from app.jobs.quantise.job import QuantiseJob
+from app.jobs.verify.verification import Mode
 from benchmarks import prompts
 from benchmarks.engine_client import Answer, EngineClient, Question
 from benchmarks.http_load import run_load
 from benchmarks.peer_server import PeerFailed, PeerOptions, PeerServer, find_peer
 from benchmarks.report import Report, Row, median, run_bench, say
 from benchmarks.same_cost import SWITCHES, measure_costs
-from core.measurements import physical_cores
-from core.options import EngineOptions
-from core.quantise.job import QuantiseJob
-from core.verification import Mode
-from models.model_facts import read_model
+from core.machine.measurements import physical_cores
+from core.values.engine_options import EngineOptions
+from models.facts.model_facts import read_model
 from models.quantise.plan import make_plan
-from tests.support.gguf_factory import EMBER_DRAFT, Recipe, cached, cached_file
+from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, cached, cached_file
 
 TYPES = ("q8_0", "q4_k", "f16")
 MODELS = tuple(f"{shape}{type_}" for shape in ("", "moe-") for type_ in TYPES)

@@ -88,9 +88,9 @@ def _arm(variables: Mapping[str, str], model: Path, n_threads: int) -> Iterator[
 
 def _work(connection: Connection, model: Path, n_threads: int) -> None:
     """Time what is asked for, in a process of its own, until nobody asks any more."""
+    from app.jobs.verify.verification import Mode
     from benchmarks.engine_client import EngineClient, Question
-    from core.options import EngineOptions
-    from core.verification import Mode
+    from core.values.engine_options import EngineOptions
 
     options = EngineOptions(str(model), n_slots=_N_SLOTS, n_ctx=_N_CTX, n_threads=n_threads, speculation="off")
     client = EngineClient(options, prompts.N_TOKENS)

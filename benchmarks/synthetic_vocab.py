@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.support import gguf_factory
-from tests.support.gguf_factory import EMBER, Entry, Tensor
+from tools.model_factory import gguf_factory
+from tools.model_factory.gguf_factory import EMBER, Entry, Tensor
 
 _NORMAL_TOKEN = 1
 _ONSETS = ("", *"bcdfghjklmnprstvwz", "br", "ch", "cl", "dr", "fl", "gr", "pl", "pr", "sh", "sl", "st", "th", "tr")

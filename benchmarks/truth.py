@@ -24,32 +24,32 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from core.openmp import WAITING
+from core.ipc.openmp import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
-from app.server.run_recorder import RunRecorder
+from app.server.calls.run_recorder import RunRecorder
 from benchmarks import prompts
 from benchmarks.draft import draft_path
 from benchmarks.load import busy
 from benchmarks.predict import pair_runs
 from benchmarks.report import Report, Row, median, percentile, run_bench, say
-from core import machine_probe
-from core.events import Ended, FinishReason, Token
-from core.known_machine import identity
 from core.llama import log
-from core.loading import load_engine
-from core.machine_probe import CPU, MachineProbe
-from core.measurements import physical_cores
-from core.options import EngineOptions, Speculation
-from core.receipt import Receipt
-from core.request import Request
-from core.sampling_params import SamplingParams
-from models.machine import DeviceKind, MachineDevice, machine_of
-from models.memory import free_memory
-from models.speed.runs import observations, read_runs
-from tests.support import gguf_factory
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe
+from core.loading.load_engine import load_engine
+from core.machine import probe as machine_probe
+from core.machine.known_machine import identity
+from core.machine.measurements import physical_cores
+from core.machine.probe import CPU, MachineProbe
+from core.values.engine_options import EngineOptions, Speculation
+from core.values.events import Ended, FinishReason, Token
+from core.values.receipt import Receipt
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
+from models.estimate.fit.memory import free_memory
+from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
+from models.estimate.speed.runs import observations, read_runs
+from tools.model_factory import gguf_factory
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe
 
 CONDITIONS = ("quiet", "after load")
 DRAFTS = ("realistic", "lookups", "random", "none")

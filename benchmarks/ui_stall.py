@@ -20,7 +20,7 @@ from benchmarks.report import Report, Row, run_bench, say
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
 
-    from ui.main_window import MainWindow
+    from ui.window.main_window import MainWindow
 
 ROOT = Path(__file__).resolve().parent.parent
 TICK_MS = 2
@@ -117,12 +117,12 @@ def tokens_of(text: str, count: int) -> list[str]:
 
 
 def open_window(application: QApplication, folder: Path) -> MainWindow:
-    from app.library_process import library_command, library_environment, library_folder
-    from ui.api import Api
-    from ui.appearance import Appearance, Choice
-    from ui.calm_python import calm_python
-    from ui.child_process import ChildProcess
-    from ui.main_window import MainWindow
+    from app.client.library_process import library_command, library_environment, library_folder
+    from ui.client.api import Api
+    from ui.platform.calm_python import calm_python
+    from ui.platform.child_process import ChildProcess
+    from ui.theme.appearance import Appearance, Choice
+    from ui.window.main_window import MainWindow
 
     library = ChildProcess(library_command(), library_environment(), str(library_folder()))
     appearance = Appearance(application, Choice.LIGHT)
@@ -171,8 +171,8 @@ def measure_stream(application: QApplication, name: str, options: argparse.Names
 
 def measure_open(application: QApplication) -> list[Row]:
     """Open a list of many chats and a chat of many messages."""
-    from ui.chat.records import Chat, Message, Role
-    from ui.chat.store import ChatStore
+    from ui.chat.storage.store import ChatStore
+    from ui.client.chat_records import Chat, Message, Role
 
     with tempfile.TemporaryDirectory() as folder:
         store = ChatStore(Path(folder) / "chats.db")

@@ -1,4 +1,4 @@
-"""The import arrow, the rooms of the heavy libraries, and a docstring on top of every module."""
+"""The rooms and their arrows, the rooms of the heavy libraries, and a docstring on top of every module."""
 
 from __future__ import annotations
 
@@ -8,53 +8,38 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tools.structure import DOCUMENT, PARTS, PICTURES, read_rooms, table, table_in
+
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("app", "core", "models", "ui")
-OURS = (*ROOMS, "tests", "benchmarks")
+OURS = (*PARTS, "tests", "benchmarks", "tools")
+# Which parts each part may import.
 MAY_IMPORT = {
     "app": {"app", "ui", "core", "models"},
     "ui": {"ui", "core", "models"},
     "core": {"core", "models"},
     "models": {"models"},
+    "tools": {"app", "ui", "core", "models", "tools"},
+    "benchmarks": {"app", "ui", "core", "models", "tools", "benchmarks"},
 }
 # Library -> the places that may import it.
 ONLY_IN = {
-    "PySide6": ("ui/", "app/desktop.py"),
-    "shiboken6": ("ui/", "app/desktop.py"),
-    "llama_cpp": ("core/llama/",),
+    "PySide6": ("ui/", "app/desktop/", "tools/", "benchmarks/ui_stall.py"),
+    "shiboken6": ("ui/", "app/desktop/", "tools/"),
+    "llama_cpp": ("core/llama/", "benchmarks/bare_loop.py"),
     "fastapi": ("app/server/",),
     "starlette": ("app/server/",),
     "uvicorn": ("app/server/",),
 }
-# ``ui`` knows the core's values, not its machinery.
-VALUES = {
-    f"core.{name}"
-    for name in (
-        "errors",
-        "events",
-        "loaded_model",
-        "model_settings",
-        "options",
-        "receipt",
-        "request",
-        "sampling_params",
-        "bandwidth",
-        "snapshot",
-    )
-}
-
-PURE = ("planner", "slots", "sequence", "text_stream", "sampling_params", "request", "events", "options", "receipt")
-PURE += ("account", "meter", "snapshot", "near_tie", "slot_search", "slot_contents", "cost_model", "rollback", "roster")
-PURE += tuple(
-    f"speculative/{name}"
-    for name in ("acceptance", "contest", "depth", "fixed_depth", "growth", "lookup", "prices", "probes", "ledger")
-)
-PURE += tuple(f"speculative/{name}" for name in ("record", "records", "selection", "tree"))
+# Rooms of the core that the window knows: values, not machinery.
+KNOWN_TO_UI = {"core/values"}
+# Rooms that decide and count, and so can be tried without a model. What has to know llama.cpp's values is left out.
+WITHOUT_LLAMA = ("core/values/", "core/kv_cache/prefix_cache/", "core/speculation/policy/")
+MOST_FILES = 15
 
 SOURCES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
-    for room in ROOMS
-    for path in sorted((ROOT / room).rglob("*.py"))
+    for part in (*PARTS, "tools", "benchmarks")
+    for path in sorted((ROOT / part).rglob("*.py"))
 }
 
 
@@ -88,14 +73,44 @@ def all_imports() -> list[tuple[str, str]]:
     return [(name, module) for name, tree in trees().items() for module in imports_of(tree)]
 
 
-def test_a_module_imports_only_what_its_room_may() -> None:
+def test_a_part_imports_only_what_it_may() -> None:
     wrong = [
         (name, module)
         for name, module in all_imports()
-        if (top := module.split(".")[0]) in (*ROOMS, "tests", "benchmarks")
-        and top not in MAY_IMPORT[name.split("/")[0]]
+        if (top := module.split(".")[0]) in OURS and top not in MAY_IMPORT[name.split("/")[0]]
     ]
     assert wrong == []
+
+
+def test_no_rooms_import_each_other_in_a_circle() -> None:
+    order = graphlib.TopologicalSorter({name: room.imports for name, room in read_rooms().items()})
+    order.prepare()  # raises CycleError, which names the circle
+
+
+def test_a_room_can_be_read_in_one_sitting() -> None:
+    rooms = read_rooms()
+    assert {name: len(room.files) for name, room in rooms.items() if len(room.files) > MOST_FILES} == {}
+    assert [name for name in rooms if name in PARTS and rooms[name].files != ["__main__"]] == [], "nothing lies flat"
+
+
+def test_a_room_says_where_to_begin() -> None:
+    """Its first lines name modules that are there."""
+    silent = [
+        name
+        for name, room in read_rooms().items()
+        if name not in PARTS and not any(f"``{file}.py``" in SOURCES[f"{name}/__init__.py"] for file in room.files)
+    ]
+    assert silent == []
+
+
+def test_the_document_shows_the_rooms_as_they_are() -> None:
+    """``python -m tools.structure`` renews it."""
+    rooms = read_rooms()
+    assert table_in(DOCUMENT.read_text(encoding="utf-8")) == table(rooms)
+    for part, picture in PICTURES.items():
+        text = picture.read_text(encoding="utf-8")
+        shown = [name for name, room in rooms.items() if room.part == part and name != part]
+        assert [name for name in shown if f">{name.removeprefix(part + '/')}<" not in text] == []
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -123,18 +138,18 @@ def test_a_heavy_library_stays_in_its_room() -> None:
 
 
 def test_the_window_knows_only_values_of_the_core() -> None:
+    rooms = read_rooms().values()
+    wrong = {room.name: {one for one in room.imports if one.startswith("core/")} - KNOWN_TO_UI for room in rooms}
+    assert {name: found for name, found in wrong.items() if name.startswith("ui/") and found} == {}
+
+
+def test_what_decides_needs_no_llama() -> None:
     wrong = [
         (name, module)
         for name, module in all_imports()
-        if name.startswith("ui/") and module.startswith("core.") and ".".join(module.split(".")[:2]) not in VALUES
+        if name.startswith(WITHOUT_LLAMA) and module.startswith(("core.llama", "llama_cpp"))
     ]
     assert wrong == []
-
-
-def test_planning_needs_no_llama_and_values_need_nothing() -> None:
-    pure = {f"core/{name}.py" for name in PURE}
-    assert pure <= SOURCES.keys()
-    assert [(name, module) for name, module in all_imports() if name in pure and module.startswith("core.llama")] == []
 
 
 def test_a_module_says_what_it_is_in_its_first_line() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from app.doctor.report import Report
-from models.figures import size
-from models.program import PROGRAM
+from models.formatting.figures import size
+from models.formatting.program import PROGRAM
 
 _LITTLE_MEMORY = 2e9
 

@@ -18,8 +18,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from app import __version__, paths
-from app.discovery import RunningServer, running_servers
+from app import __version__
+from app.client.discovery import RunningServer, running_servers
 from app.doctor.report import (
     BandwidthFacts,
     DeviceFacts,
@@ -29,16 +29,17 @@ from app.doctor.report import (
     ServerFacts,
     SystemFacts,
 )
-from core.errors import SlipstreamError
-from core.side_process import run_aside
-from models.fit.plan import Setting
+from app.environment import paths
+from core.ipc.side_process import run_aside
+from core.values.errors import SlipstreamError
+from models.estimate.fit.plan import Setting
 
 _CHILD_SECONDS = 60
 
 
 def examine(*, measure_again: bool = False) -> Report:
     """Look at everything; ``measure_again`` forgets the remembered bandwidth. Takes some seconds."""
-    from core.llama.selftest import run_in_child
+    from core.llama.checks.selftest import run_in_child
 
     with ThreadPoolExecutor(3) as pool:
         llama, selftest, servers = pool.submit(check_llama), pool.submit(run_in_child), pool.submit(check_servers)
@@ -50,8 +51,8 @@ def examine(*, measure_again: bool = False) -> Report:
 
 def check_system() -> SystemFacts:
     """Look at machine and programs."""
-    from core.machine import this_machine
-    from models.memory import free_memory
+    from core.machine.host import this_machine
+    from models.estimate.fit.memory import free_memory
 
     machine = this_machine()
     return SystemFacts(
@@ -72,7 +73,7 @@ def check_system() -> SystemFacts:
 def check_llama() -> LlamaFacts:
     """Ask llama.cpp in a process of its own, which may die."""
     try:
-        child = run_aside("core.llama.system", seconds=_CHILD_SECONDS)
+        child = run_aside("core.llama.checks.system", seconds=_CHILD_SECONDS)
     except subprocess.TimeoutExpired:
         return LlamaFacts(problem=f"llama.cpp did not list its devices within {_CHILD_SECONDS} s.")
     return llama_facts(child.returncode, child.stdout, child.stderr)
@@ -99,9 +100,9 @@ def llama_facts(code: int, output: str, errors: str) -> LlamaFacts:
 
 def check_bandwidth(measure_again: bool = False) -> BandwidthFacts:
     """Return the remembered bandwidth of this machine, else measure and remember it."""
-    from core.bandwidth import measure, remember, remembered
-    from core.machine import this_machine
-    from models.memory import free_memory
+    from core.machine.bandwidth import measure, remember, remembered
+    from core.machine.host import this_machine
+    from models.estimate.fit.memory import free_memory
 
     machine, folder = this_machine(), paths.cache_folder()
     known = None if measure_again else remembered(folder, machine)
@@ -121,9 +122,9 @@ def check_bandwidth(measure_again: bool = False) -> BandwidthFacts:
 
 def check_kernels(measure_again: bool = False) -> Mapping[str, float]:
     """Return what the remembered probe of this machine says of its processor, else probe it (some ten seconds)."""
-    from core import machine_probe
-    from core.known_machine import PAIR
-    from core.machine import this_machine
+    from core.machine import probe as machine_probe
+    from core.machine.host import this_machine
+    from core.machine.known_machine import PAIR
 
     folder = paths.cache_folder()
     found = None if measure_again else machine_probe.remembered(folder, this_machine())
@@ -139,7 +140,7 @@ def check_kernels(measure_again: bool = False) -> Mapping[str, float]:
 
 def check_folders() -> tuple[FolderFacts, ...]:
     """See which folders can be written."""
-    from core.cache import cache_folder
+    from core.kv_cache.prefix_cache import disk_folder as cache_folder
 
     prefixes = paths.cache_folder() / cache_folder.FOLDER
     folders = {
@@ -177,7 +178,7 @@ def check_servers() -> tuple[ServerFacts, ...]:
 
 
 def _server_facts(server: RunningServer) -> ServerFacts:
-    from app.client import Client
+    from app.client.http_client import Client
 
     try:
         state = Client(server.url, server.api_key).state()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from app.doctor.advice import advice
 from app.doctor.report import DeviceFacts, FolderFacts, Report, ServerFacts
-from models.figures import size
+from models.formatting.figures import size
 
 _LABEL_WIDTH = 12
 # One of each kind of tensor type.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 
-from app.paths import models_folder
-from models.download.standing import Gone, Moved, look_for_changes, settle
+from app.environment.paths import models_folder
+from models.files.integrity import Gone, Moved, look_for_changes, settle
 from models.library.values import Notice
 
 _log = logging.getLogger("slipstream.library")

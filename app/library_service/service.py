@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from app.library_service.download_desk import DownloadDesk
-from app.library_service.draft_desk import DraftDesk
-from app.library_service.hub_desk import HubDesk
-from app.library_service.machine_watch import MachineWatch
-from app.library_service.model_shelf import ModelShelf
+from app.library_service.downloads import DownloadDesk
+from app.library_service.drafts import DraftDesk
+from app.library_service.hub import HubDesk
+from app.library_service.machine import MachineWatch
+from app.library_service.models import ModelShelf
 from app.library_service.outbox import Outbox
-from app.library_service.pair_desk import PairDesk
-from app.library_service.quantise_desk import QuantiseDesk
-from app.library_service.row_judge import RowJudge
-from app.library_service.settings_desk import SettingsDesk
-from app.library_service.troubles import trouble_of
+from app.library_service.pairs import PairDesk
+from app.library_service.quantising import QuantiseDesk
+from app.library_service.row_reports import RowJudge
+from app.library_service.settings import SettingsDesk
+from app.library_service.trouble import trouble_of
 from models.library import requests as ask
 from models.library.lines import (
     DOWNLOADS,

@@ -1,1 +1,4 @@
-"""Which model drafts for which: the candidates, the choice, and the test of a pair."""
+"""Which model drafts for which: the candidates, the choice, and the test of a pair.
+
+Begin with ``service.py``.
+"""

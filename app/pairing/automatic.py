@@ -10,12 +10,12 @@ import logging
 from pathlib import Path
 from typing import Protocol
 
+from app.pairing.chosen_draft import Draft
 from app.pairing.conditions import conditions_of
-from app.pairing.draft import Draft
 from app.pairing.service import pairing, toys, uses_heads
-from app.server.settings import ServerSettings
-from core.errors import SlipstreamError
-from models.catalog import Catalog, ModelEntry
+from app.settings.server_settings import ServerSettings
+from core.values.errors import SlipstreamError
+from models.catalog.catalog import Catalog, ModelEntry
 
 _log = logging.getLogger("slipstream.pairing")
 

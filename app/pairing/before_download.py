@@ -9,14 +9,14 @@ from pathlib import Path
 
 from app.pairing.conditions import conditions_of, machine_key
 from app.pairing.decision import decide
-from app.pairing.downloads import ask_hub, questions, ranked
+from app.pairing.offers import ask_hub, questions, ranked
 from app.pairing.service import store
-from models.catalog import ModelEntry
-from models.gguf import read_header, read_header_from
+from models.catalog.catalog import ModelEntry
+from models.facts.model_facts import ModelFacts
+from models.gguf.header import read_header, read_header_from
 from models.hub.client import Hub
 from models.hub.remote_source import RemoteSource
 from models.hub.repository import RemoteModel, Repository
-from models.model_facts import ModelFacts
 from models.pairing.offers import Offer, curated_offers, each_name, has_room, priced
 from models.pairing.partner import Conditions, partners
 from models.pairing.vocabulary import FileVocabulary, why_not

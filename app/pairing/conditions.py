@@ -6,23 +6,24 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 
-from app.paths import cache_folder
-from app.server.settings import ServerSettings
-from core import bandwidth, machine_probe
-from core.known_machine import known_machine, known_runs
-from core.llama.backends import gpu_backends
-from core.machine import this_machine
-from core.wanted import wanted_of
-from models.fit.search import best_plan, least_plan
-from models.machine import DeviceKind, Machine, MachineDevice, machine_of
-from models.memory import USABLE_SHARE, free_memory
-from models.model_facts import ModelFacts
+from app.environment.paths import cache_folder
+from app.settings.server_settings import ServerSettings
+from core.llama.checks.backends import gpu_backends
+from core.loading.fit_request import wanted_of
+from core.machine import bandwidth
+from core.machine import probe as machine_probe
+from core.machine.host import this_machine
+from core.machine.known_machine import known_machine, known_runs
+from models.estimate.fit.memory import USABLE_SHARE, free_memory
+from models.estimate.fit.search import best_plan, least_plan
+from models.estimate.speed import runs
+from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.estimate.speed.runs import Run
+from models.facts.model_facts import ModelFacts
 from models.pairing.gain import Judged, Kind
 from models.pairing.heads import why_no_mtp
 from models.pairing.partner import Conditions
 from models.pairing.price import GPU_ROW, pace_of, row_cost
-from models.speed import runs
-from models.speed.runs import Run
 
 USUAL = ServerSettings()
 _MEASURED = (bandwidth.FILE_NAME, machine_probe.FILE_NAME, runs.FILE_NAME)
@@ -90,7 +91,7 @@ def _judged(known: tuple[Run, ...], facts: ModelFacts, draft: str) -> Judged:
 
 def machine_key() -> str:
     """Return the name under which this machine's measurements of pairs are kept."""
-    from core.measurements import measurement_key
+    from core.machine.measurements import measurement_key
 
     return measurement_key("pair", *gpu_backends())
 

@@ -8,19 +8,19 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from app.exit_codes import ExitCode
-from app.library import LibraryError, told
-from app.model_choice import catalog
+from app.environment.exit_codes import ExitCode
+from app.environment.paths import data_folder
+from app.library.find_model import catalog
+from app.library.hub_access import LibraryError, told
 from app.pairing.conditions import conditions_of, machine_key
 from app.pairing.decision import Decision, by_settings, decide
-from app.pairing.own_draft import NONE, forget_own_draft, own_draft
-from app.paths import data_folder
-from models.catalog import Catalog, ModelEntry
-from models.gguf_errors import GgufError
-from models.json_store import StoreRefused
+from app.pairing.draft_setting import NONE, forget_own_draft, own_draft
+from models.catalog.catalog import Catalog, ModelEntry
+from models.files.json_store import StoreRefused
+from models.gguf.errors import GgufError
+from models.pairing.file_id import file_id
 from models.pairing.forecast import MTP
 from models.pairing.gain import Kind
-from models.pairing.identity import file_id
 from models.pairing.partner import Conditions, Partner
 from models.pairing.partner import partners as find_partners
 from models.pairing.store import By, Choice, PairStore
@@ -158,7 +158,7 @@ def choose_automatically(entry: ModelEntry) -> bool:
 
 def partner_named(entry: ModelEntry, name: str, models: Models) -> Partner:
     """Return the partner of a model by its name or path; raises UnknownModel and CannotPair."""
-    from app.model_choice import UnknownModel
+    from app.library.find_model import UnknownModel
 
     found = pairing(entry, models).partners
     named = [partner for partner in found if partner.name.casefold() == name.casefold()]

@@ -1,1 +1,4 @@
-"""The OpenAI-style endpoint: the only door to the engine."""
+"""The OpenAI-style endpoint: the only door to the engine.
+
+Begin with ``main.py``, then ``application.py``.
+"""

@@ -14,19 +14,19 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from app import __version__
-from app.server.auth import BearerAuth
-from app.server.chat import chat_completions
-from app.server.chat_template import TemplateRenderer
-from app.server.completions import completions
-from app.server.connection import ClientGone
-from app.server.errors import ApiError, from_exception, from_validation
-from app.server.limits import BodyLimit, HostCheck, JsonOnly, OriginCheck
-from app.server.model_host import ModelHost
-from app.server.plain_path import PlainPath
-from app.server.refused_route import from_http_exception
-from app.server.settings import ServerSettings
+from app.server.calls.model_host import ModelHost
+from app.server.http.auth import BearerAuth
+from app.server.http.connection import ClientGone
+from app.server.http.errors import ApiError, from_exception, from_validation
+from app.server.http.limits import BodyLimit, HostCheck, JsonOnly, OriginCheck
+from app.server.http.plain_path import PlainPath
+from app.server.http.refused_route import from_http_exception
+from app.server.openai.chat import chat_completions
+from app.server.openai.completions import completions
 from app.server.status import get_model, health, list_models, load, state
-from core.errors import SlipstreamError
+from app.server.templates.chat_template import TemplateRenderer
+from app.settings.server_settings import ServerSettings
+from core.values.errors import SlipstreamError
 
 ROUTES = (
     ("GET", "/health", health),

@@ -11,27 +11,27 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from app import discovery
-from app.exit_codes import ExitCode
-from app.model_choice import catalog, find_draft, find_model, last_used
-from app.pairing.draft import Draft
-from app.paths import cache_folder, log_folder, starter_folder
-from app.server.early_interrupts import EarlyInterrupts
-from app.server.engine_bridge import EngineBridge
-from app.server.listening_socket import PortTaken, listen
-from app.server.model_host import Entry, GivenModel, ModelHost
-from app.server.model_keeper import UserKeeper
-from app.server.settings import ServerSettings
-from app.server_process import READY_PREFIX
-from core.errors import SlipstreamError
-from core.events import Phase
-from core.supervisor import Supervisor
+from app.client import discovery
+from app.client.server_process import READY_PREFIX
+from app.environment.early_interrupts import EarlyInterrupts
+from app.environment.exit_codes import ExitCode
+from app.environment.paths import cache_folder, log_folder, starter_folder
+from app.library.find_model import catalog, find_draft, find_model, last_used
+from app.pairing.chosen_draft import Draft
+from app.server.calls.engine_bridge import EngineBridge
+from app.server.calls.model_host import Entry, GivenModel, ModelHost
+from app.server.calls.model_keeper import UserKeeper
+from app.server.http.listening_socket import PortTaken, listen
+from app.settings.server_settings import ServerSettings
+from core.process.supervisor import Supervisor
+from core.values.errors import SlipstreamError
+from core.values.events import Phase
 
 if TYPE_CHECKING:
     import socket
 
-    from app.server.http_server import HttpServer
-    from models.catalog import Catalog
+    from app.server.http.http_server import HttpServer
+    from models.catalog.catalog import Catalog
 
 STARTER = "ember-q8_0"
 _log = logging.getLogger("slipstream.server")
@@ -98,8 +98,8 @@ def _serve(
 ) -> None:
     # These take most of the start; the engine loads meanwhile.
     from app.server.application import create_application
-    from app.server.http_server import HttpServer
-    from app.server.run_recorder import RunRecorder
+    from app.server.calls.run_recorder import RunRecorder
+    from app.server.http.http_server import HttpServer
 
     port: int = listening.getsockname()[1]
 

@@ -10,11 +10,11 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.errors import UnknownModel
-from app.server.model_host import Entry, ModelHost
-from app.server.schemas import LoadBody
-from core.events import Phase
-from core.snapshot import Snapshot
+from app.server.calls.model_host import Entry, ModelHost
+from app.server.http.errors import UnknownModel
+from app.server.openai.schemas import LoadBody
+from core.values.events import Phase
+from core.values.snapshot import Snapshot
 
 HEALTH = {
     Phase.READY: "ok",

@@ -1,1 +1,4 @@
-"""The only room that touches llama.cpp: typed wrappers with explicit close."""
+"""The only room that touches llama.cpp: typed wrappers with explicit close.
+
+Begin with ``context.py``.
+"""

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.cache_lines import whole_lines
-from core.errors import LoadFailed
 from core.llama.abort_flag import AbortFlag
 from core.llama.batch import Batch
+from core.llama.cache_lines import whole_lines
 from core.llama.library import L, quick, waiting
 from core.llama.model import Model
-from core.options import FlashAttention, KvType
-from core.thread_choice import MANY_ROWS
+from core.values.engine_options import FlashAttention, KvType
+from core.values.errors import LoadFailed
+from core.values.step_kind import MANY_ROWS
 
 _GGML_TYPES: dict[KvType, int] = {
     "f32": 0,

@@ -10,8 +10,8 @@ import sys
 import types
 from typing import Any
 
-from core.errors import SlipstreamError
-from models.program import PROGRAM, advice
+from core.values.errors import SlipstreamError
+from models.formatting.program import PROGRAM, advice
 
 PINNED_VERSION = "0.3.36"
 

@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from core.errors import BadOption, LoadFailed
 from core.llama.devices import device_handle
 from core.llama.expert_placement import kept_in_host_memory
 from core.llama.library import L, start_backend
-from models.program import PROGRAM
+from core.values.errors import BadOption, LoadFailed
+from models.formatting.program import PROGRAM
 
 Progress = Callable[[float], bool]
 """Called with 0 to 1 while loading; returning False stops the load."""

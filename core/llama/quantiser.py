@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from core.errors import SlipstreamError
 from core.llama import log
 from core.llama.library import L, start_backend
+from core.values.errors import SlipstreamError
 
 Progress = Callable[[str], None]
 """Called with the name of a tensor when its turn has come: those before it are written."""

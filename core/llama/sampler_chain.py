@@ -8,7 +8,7 @@ from typing import Any
 from core.llama.candidates import Candidates
 from core.llama.library import L
 from core.llama.model import Model
-from core.sampling_params import SamplingParams
+from core.values.sampling_params import SamplingParams
 
 _FEWEST = 1
 # Typical sampling takes the logarithm of every probability: one that is zero as a float makes all of them NaN.
@@ -19,7 +19,7 @@ class SamplerChain:
     """The truncating samplers of a request, in llama-server's order (``common_sampler_init``).
 
     Penalties, DRY, top-n-sigma, top-k, typical, top-p, min-p. XTC, temperature and the choice itself are not in C:
-    their randomness is keyed by position (see ``core.sampler``).
+    their randomness is keyed by position (see ``core.sampling.sampler``).
     """
 
     def __init__(self, model: Model, params: SamplingParams, n_ctx: int) -> None:

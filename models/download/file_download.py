@@ -8,17 +8,17 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from models.download.errors import WrongContent, told
 from models.download.journal import Journal, Subject, check_records, read_records
-from models.download.mending import take_over
 from models.download.options import DownloadOptions
 from models.download.pieces import PieceMap, piece_bytes_for
 from models.download.progress import Phase
 from models.download.ranges import Ranges
-from models.download.records import pieces_of
 from models.download.repair import repair
-from models.download.safe_path import partial, target
+from models.download.reuse import take_over
 from models.download.transfer import Transfer
+from models.files.errors import WrongContent, told
+from models.files.provenance import pieces_of
+from models.files.safe_path import partial, target
 from models.hub.client import Hub
 from models.hub.repository import RemoteFile
 

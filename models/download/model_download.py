@@ -9,21 +9,21 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from models.download.disk_space import check_space
-from models.download.errors import ChangedOnHub, NothingToChoose, Stopped, told
 from models.download.file_download import FileDownload
-from models.download.lock import only_one
 from models.download.options import DownloadOptions
 from models.download.progress import Phase, Progress, Speed
-from models.download.records import Record, is_verified, read_record, write_record
-from models.download.safe_path import partial, target
-from models.download.standing import Standing, verify
-from models.figures import size
+from models.files.disk_space import check_space
+from models.files.errors import ChangedOnHub, NothingToChoose, Stopped, told
+from models.files.folder_lock import only_one
+from models.files.integrity import Standing, verify
+from models.files.provenance import Record, is_verified, read_record, write_record
+from models.files.safe_path import partial, target
+from models.formatting.figures import size
+from models.formatting.program import PROGRAM, advice, command
 from models.hub.client import Hub
 from models.hub.errors import FileNotFound, RevisionNotFound
 from models.hub.grouping import choose
 from models.hub.repository import RemoteModel, Repository, Role
-from models.program import PROGRAM, advice, command
 
 RESTARTS = 3
 _REPORT_SECONDS = 0.1

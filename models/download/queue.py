@@ -9,15 +9,15 @@ from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from models.download.errors import DownloadError, Stopped
 from models.download.model_download import ModelDownload, Wish
 from models.download.options import DownloadOptions
 from models.download.progress import Phase, Progress
-from models.download.records import remove_empty
-from models.download.safe_path import PARTIAL_FOLDER, partial
+from models.files.atomic_write import write_whole
+from models.files.errors import DownloadError, Stopped
+from models.files.provenance import remove_empty
+from models.files.safe_path import PARTIAL_FOLDER, partial
 from models.hub.client import Hub
 from models.hub.errors import HubError
-from models.whole_file import write_whole
 
 _NOTHING = Progress(Phase.QUEUED, 0, 0)
 

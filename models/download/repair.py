@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
-from models.download.errors import ConnectionLost, Stopped, WrongContent
 from models.download.journal import check_records
 from models.download.ranges import TryAgain
 from models.download.transfer import Transfer
+from models.files.errors import ConnectionLost, Stopped, WrongContent
 
 
 def repair(transfer: Transfer, stop: threading.Event, report: Callable[[int], None]) -> None:

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from models.download.content import Hasher, digest_of, hasher
-from models.download.errors import ConnectionLost, DownloadError, Stopped, told
 from models.download.journal import Journal
 from models.download.options import DownloadOptions
 from models.download.pieces import Claim, PieceMap
 from models.download.ranges import Ranges, TryAgain
+from models.files.content_hash import Hasher, digest_of, hasher
+from models.files.errors import ConnectionLost, DownloadError, Stopped, told
 from models.hub.errors import HubError, RateLimited
 from models.hub.repository import RemoteFile
 

@@ -1,1 +1,4 @@
-"""The Hugging Face Hub: settings, search, repositories, and headers of files that are still there."""
+"""The Hugging Face Hub: settings, search, repositories, and headers of files that are still there.
+
+Begin with ``client.py``.
+"""

@@ -19,7 +19,7 @@ HubError
 
 from __future__ import annotations
 
-from models.program import PROGRAM, advice, command
+from models.formatting.program import PROGRAM, advice, command
 
 
 class HubError(Exception):

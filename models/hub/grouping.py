@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+from models.facts.split_files import model_name, parts
 from models.hub.quantisation import is_same, quantisation_of
 from models.hub.repository import RemoteFile, RemoteModel, Role
-from models.split_files import model_name, parts
 
 _PROJECTOR = re.compile(r"(^|[-._/])mmproj([-._]|$)", re.IGNORECASE)
 _DRAFT = re.compile(r"(^|[-._/])(draft|eagle-?3?|dflash|medusa)([-._/]|$)", re.IGNORECASE)

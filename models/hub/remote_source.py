@@ -6,13 +6,13 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from models.gguf import GgufError, read_header_from
-from models.gguf_errors import UnreadableFile
+from models.facts.model_facts import ModelFacts, facts_from
+from models.gguf.errors import UnreadableFile
+from models.gguf.header import GgufError, read_header_from
 from models.hub.client import Hub, refusal
 from models.hub.errors import HubFault, Offline, TimedOut, Unreachable
 from models.hub.repository import RemoteFile, RemoteModel, Repository
 from models.hub.session import reason, refuse_later
-from models.model_facts import ModelFacts, facts_from
 
 if TYPE_CHECKING:
     import httpx

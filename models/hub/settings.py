@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from models.files.atomic_write import write_whole
 from models.hub.errors import BadHubSetting
 from models.hub.token import HUGGING_FACE, Token, find_token
-from models.whole_file import write_whole
 
 DEFAULT_ADDRESS = HUGGING_FACE
 _TRUE = frozenset({"1", "on", "yes", "true"})

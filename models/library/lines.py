@@ -13,7 +13,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from models.json_values import plain, value_of
+from models.formatting.json_values import plain, value_of
 from models.library.requests import KINDS, Request
 from models.library.values import Download, Quantising, RowJudgement, Trouble
 

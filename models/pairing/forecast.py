@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from models.model_facts import ModelFacts
+from models.facts.model_facts import ModelFacts
 from models.pairing.gain import Judged, Kind, Prediction, expected_acceptance, learnt, predict
 from models.pairing.heads import IN_FILES, USUAL_BLOCK
 from models.pairing.price import Pace, cost_share

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from models.model_facts import WeightBytes
+from models.facts.model_facts import WeightBytes
 
 MAX_DEPTH = 8
 # A partner that brings less is not worth its memory.

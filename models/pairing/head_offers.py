@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from models.gguf import GgufHeader, read_header, read_header_from
-from models.gguf_errors import GgufError
+from models.facts.model_facts import ModelFacts, facts_from
+from models.gguf.errors import GgufError
+from models.gguf.header import GgufHeader, read_header, read_header_from
 from models.hub.client import Hub, Search
 from models.hub.errors import HubError
 from models.hub.quantisation import without_quantisation
 from models.hub.remote_source import RemoteSource
 from models.hub.repository import Access, FoundRepository, RemoteModel, Repository, Role
-from models.model_facts import ModelFacts, facts_from
 from models.pairing import heads
 from models.pairing.family import family, n_params_in
 from models.pairing.forecast import kind_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from models import architectures
-from models.gguf import GgufHeader, TensorInfo
-from models.model_facts import ModelFacts
+from models.facts import architectures
+from models.facts.model_facts import ModelFacts
+from models.gguf.header import GgufHeader, TensorInfo
 
 EAGLE3 = "eagle3"
 DFLASH = "dflash"

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from models.curated import CuratedModel, curated
-from models.figures import size
-from models.gguf import read_header, read_header_from
-from models.gguf_errors import GgufError
+from models.catalog.curated import CuratedModel, curated
+from models.facts.model_facts import ModelFacts, facts_from
+from models.formatting.figures import size
+from models.formatting.program import command
+from models.gguf.errors import GgufError
+from models.gguf.header import read_header, read_header_from
 from models.hub.client import Hub, Search
 from models.hub.errors import HubError
 from models.hub.remote_source import RemoteSource
 from models.hub.repository import Access, FoundRepository, RemoteModel, Role
-from models.model_facts import ModelFacts, facts_from
 from models.pairing.family import family
 from models.pairing.forecast import forecast
 from models.pairing.gain import NOTHING_JUDGED, WORTH, Kind, expected_acceptance, predict
 from models.pairing.price import CPU_ROW
 from models.pairing.vocabulary import FileVocabulary, why_not
-from models.program import command
 
 # Siblings larger than this share of the model gain little.
 _LARGEST_SHARE = 0.4

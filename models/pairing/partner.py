@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from models.catalog import ModelEntry
-from models.figures import size
-from models.gguf import read_header
-from models.gguf_errors import GgufError
-from models.memory import estimate
-from models.model_facts import ModelFacts
+from models.catalog.catalog import ModelEntry
+from models.estimate.fit.memory import estimate
+from models.facts.model_facts import ModelFacts
+from models.formatting.figures import size
+from models.gguf.errors import GgufError
+from models.gguf.header import read_header
 from models.pairing import heads
+from models.pairing.file_id import file_id
 from models.pairing.forecast import MTP, draft_key, forecast, kind_of
 from models.pairing.gain import NOTHING_JUDGED, WORTH, Judged, Kind, Prediction, corrected
-from models.pairing.identity import file_id
 from models.pairing.price import CPU_ROW, Pace, draft_bytes
 from models.pairing.store import Gain, PairStore
 from models.pairing.vocabulary import why_not_files

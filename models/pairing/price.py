@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from models.layer_weights import LayerWeights
-from models.machine import Machine
-from models.model_facts import ModelFacts
+from models.estimate.speed.head_work import head_work, reads_of_file
+from models.estimate.speed.machine import Machine
+from models.estimate.speed.work import Amounts, Placement, work
+from models.facts.layer_weights import LayerWeights
+from models.facts.model_facts import ModelFacts
 from models.pairing.heads import IN_FILES
-from models.speed.head_work import head_work, reads_of_file
-from models.speed.work import Amounts, Placement, work
 
 # What one more row of a step costs, as a share of the step. On a CPU computing shows: 0.28 by the speed of a perfect
 # draft at depth 12 in benchmarks/results/draft.json (two cores). On a GPU a few rows hide behind reading the weights.

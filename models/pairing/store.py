@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from models.json_store import JsonStore
+from models.files.json_store import JsonStore
 
 By = Literal["user", "test"]
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from models.gguf import GgufHeader, read_header
+from models.gguf.header import GgufHeader, read_header
 
 # As llama.cpp's common_speculative_are_compatible: sizes may differ by padding, the first ids by special tokens.
 _MOST_SIZE_DIFFERENCE = 128

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from models.download.errors import UnsafeName
-from models.download.safe_path import safe_parts
+from models.facts.model_facts import ModelFacts
+from models.files.errors import UnsafeName
+from models.files.safe_path import safe_parts
 from models.hub.quantisation import without_quantisation
-from models.model_facts import ModelFacts
 from models.quantise.errors import QuantiseRefused
 from models.quantise.target_types import ORIGINALS, TARGETS, TargetType, target_type
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import measured
-from tests.support.fake_openai import FakeServer
-from tests.support.hub_server import HubServer
+from tools.stand_ins.fake_openai import FakeServer
+from tools.stand_ins.hub_server import HubServer
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from app.byte_size import parse_size
-from app.cli import main
-from app.exit_codes import ExitCode
-from app.paths import HOME_VARIABLE
-from app.server.settings import ServerSettings
-from core.errors import BadOption
-from models.figures import size
+from app.cli.main import main
+from app.cli.terminal.byte_size import parse_size
+from app.environment.exit_codes import ExitCode
+from app.environment.paths import HOME_VARIABLE
+from app.settings.server_settings import ServerSettings
+from core.values.errors import BadOption
+from models.formatting.figures import size
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from app.client.server_process import serve_command
 from app.doctor.checks import check_servers
-from app.exit_codes import ExitCode
-from app.server_process import serve_command
+from app.environment.exit_codes import ExitCode
 
 ROOT = Path(__file__).resolve().parents[2]
 STORY = ["Tell me a story about a fox.", "--max-tokens", "24", "--seed", "1", "--temperature", "0"]

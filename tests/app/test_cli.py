@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app import cli
-from app.commands.bench import benches
-from app.exit_codes import ExitCode
-from core.errors import BadOption, BadRequest, EngineUnavailable, LoadFailed, ModelDoesNotFit, SlipstreamError
-from tests.support.fake_openai import TIMINGS, FakeServer
+from app.cli import main as cli
+from app.cli.commands.bench import benches
+from app.environment.exit_codes import ExitCode
+from core.values.errors import BadOption, BadRequest, EngineUnavailable, LoadFailed, ModelDoesNotFit, SlipstreamError
+from tools.stand_ins.fake_openai import TIMINGS, FakeServer
 
 
 class Terminal(io.StringIO):
@@ -233,7 +233,7 @@ def test_ctrl_c_stops_a_reply_but_not_the_chat(
 
     monkeypatch.setattr(sys, "stdin", Terminal())
     monkeypatch.setattr("builtins.input", read)
-    monkeypatch.setattr("app.chat.terminal._print", interrupt)
+    monkeypatch.setattr("app.cli.chat.interactive._print", interrupt)
     assert cli.main(["chat", "--url", fake.url]) == ExitCode.OK
     assert fake.gone.wait(3)
     assert [turn["content"] for turn in fake.requests[1]["messages"]] == ["go on", "x", "next"]
@@ -323,9 +323,9 @@ def test_a_deep_reply_says_how_it_came_about(fake: FakeServer, capsys: pytest.Ca
 
 
 def test_progress_of_a_deep_reply_is_a_line_that_goes_away() -> None:
-    from app.chat.loading_line import LoadingLine
-    from app.chat.reply import Reply
-    from app.client import Finished, Progress, TextDelta
+    from app.cli.chat.reply import Reply
+    from app.cli.terminal.loading_line import LoadingLine
+    from app.client.http_client import Finished, Progress, TextDelta
 
     terminal = Terminal()
     deep = {"drafts": 4, "drafts_done": 1, "tokens": 85, "seconds": 1.26}
@@ -349,7 +349,7 @@ def test_progress_of_a_deep_reply_is_a_line_that_goes_away() -> None:
 
 
 def test_a_receipt_names_a_cache_that_is_not_the_usual_one():
-    from app.chat.reply import Reply
+    from app.cli.chat.reply import Reply
 
     reply = Reply()
     reply.timings = {"decode_tokens": 3, "kv_type": "f16"}

@@ -5,11 +5,20 @@ import threading
 
 import pytest
 
-from app.chat.reply import Reply
-from app.client import Client, Finished, Named, ServerRefused, ServerUnreachable, StreamBroken, TextDelta, Usage
-from app.client import _chunk_events as chunk_events
-from app.exit_codes import ExitCode
-from tests.support.fake_openai import TIMINGS, FakeServer
+from app.cli.chat.reply import Reply
+from app.client.http_client import (
+    Client,
+    Finished,
+    Named,
+    ServerRefused,
+    ServerUnreachable,
+    StreamBroken,
+    TextDelta,
+    Usage,
+)
+from app.client.http_client import _chunk_events as chunk_events
+from app.environment.exit_codes import ExitCode
+from tools.stand_ins.fake_openai import TIMINGS, FakeServer
 
 BODY = {"messages": [{"role": "user", "content": "hi"}]}
 

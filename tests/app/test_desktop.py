@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from app import desktop
-from app.exit_codes import ExitCode
-from app.model_settings import UsageStore
-from app.paths import starter_folder, usage_file
+from app.desktop import desktop_app as desktop
+from app.environment.exit_codes import ExitCode
+from app.environment.paths import starter_folder, usage_file
+from app.settings.model_settings_store import UsageStore
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "app", "desktop"]

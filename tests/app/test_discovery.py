@@ -9,7 +9,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from app import discovery
+from app.client import discovery
 
 
 def announce(**changes: object) -> str | None:

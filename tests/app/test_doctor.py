@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from app import cli
-from app.client import ServerState
-from app.discovery import RunningServer
+from app.cli import main as cli
+from app.client.discovery import RunningServer
+from app.client.http_client import ServerState
 from app.doctor import checks
 from app.doctor.advice import advice, faults
 from app.doctor.report import BandwidthFacts, FolderFacts, LlamaFacts, Report, ServerFacts, SystemFacts
 from app.doctor.text import render
-from app.exit_codes import ExitCode
-from core import bandwidth, machine_probe
-from core.machine import this_machine
-from core.machine_probe import MachineProbe
-from models.speed.probe import Probe
+from app.environment.exit_codes import ExitCode
+from core.machine import bandwidth
+from core.machine import probe as machine_probe
+from core.machine.host import this_machine
+from core.machine.probe import MachineProbe
+from models.estimate.speed.probe import Probe
 
 LLAMA = {
     "package": "0.3.36",
@@ -136,7 +137,9 @@ def test_a_running_server_says_how_its_model_was_loaded(monkeypatch: pytest.Monk
     server = RunningServer(7, "127.0.0.1", 1, "http://127.0.0.1:1", None, "a-model", 0.0)
     monkeypatch.setattr(checks, "running_servers", lambda: (server,))
     for told, expected in ((fields, "ready, 20 layers on GPUs, experts of 12 layers on the processor, q8_0"), ({}, "")):
-        monkeypatch.setattr("app.client.Client.state", lambda self, told=told: ServerState("ready", fields=told))
+        monkeypatch.setattr(
+            "app.client.http_client.Client.state", lambda self, told=told: ServerState("ready", fields=told)
+        )
         (found,) = checks.check_servers()
         assert expected in render(dataclasses.replace(GOOD, servers=(found,)))
         assert bool(found.setting) == bool(told)

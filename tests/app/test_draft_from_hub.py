@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from app import cli
-from app.exit_codes import ExitCode
-from app.model_choice import catalog, find_model
+from app.cli import main as cli
+from app.environment.exit_codes import ExitCode
+from app.library.find_model import catalog, find_model
 from app.pairing.automatic import draft_for
-from app.server.settings import ServerSettings
-from core.engine import Engine
-from core.events import Ended
-from core.sampling_params import SamplingParams
-from tests.support import gguf_factory, head_factory
+from app.settings.server_settings import ServerSettings
+from core.engine.engine import Engine
+from core.values.events import Ended
+from core.values.sampling_params import SamplingParams
 from tests.support.engines import GREEDY_WITH_LOGPROBS as GREEDY
 from tests.support.engines import SURE, complete, greedy_tokens, open_engine
 from tests.support.heads import following
+from tools.model_factory import gguf_factory, head_factory
 
 REPO = "acme/fox-90M-GGUF"
 # A vocabulary that no bundled model has, so that nothing here can draft for it.

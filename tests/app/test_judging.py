@@ -10,18 +10,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.doctor.report import DeviceFacts, LlamaFacts
-from app.judging import Here, judge_file, machine_now
-from app.model_settings import ModelSettingsStore
-from app.paths import model_settings_file
-from app.server.settings import ServerSettings
-from core.errors import ModelDoesNotFit
-from core.memory_fit import Fit, fit
-from core.model_settings import ModelSettings
-from core.options import EngineOptions
-from models.machine import DeviceKind, Machine, MachineDevice, machine_of
-from models.model_facts import ModelFacts, read_model
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
+from app.environment.paths import model_settings_file
+from app.fit_reports.fit_reports import Here, judge_file, machine_now
+from app.settings.model_settings_store import ModelSettingsStore
+from app.settings.server_settings import ServerSettings
+from core.loading.memory_fit import Fit, fit
+from core.values.engine_options import EngineOptions
+from core.values.errors import ModelDoesNotFit
+from core.values.model_settings import ModelSettings
+from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.facts.model_facts import ModelFacts, read_model
 from tests.support.made_up_machines import larger
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 
 GB = 10**9
 DENSE = replace(larger(read_model(EMBER), 200), n_ctx_train=32_768)
@@ -79,9 +79,9 @@ def test_a_model_is_loaded_as_it_was_judged(
     facts: ModelFacts, own: ModelSettings, machine: Machine, must_draft: bool | None
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("core.dry_run.compute_bytes", compute)
-        patch.setattr("core.memory_fit.read_model", lambda path: DRAFT)
-        patch.setattr("app.model_settings.settings_of", lambda path: own)
+        patch.setattr("core.loading.dry_run.compute_bytes", compute)
+        patch.setattr("core.loading.memory_fit.read_model", lambda path: DRAFT)
+        patch.setattr("app.settings.model_settings_store.settings_of", lambda path: own)
         must = bool(must_draft)
         draft = DRAFT if must_draft is not None else None
         judgement = judge_file(facts, EMBER, Here(machine, ()), draft=draft, must_draft=must)
@@ -122,6 +122,6 @@ def test_llama_cpp_is_asked_for_devices_only_where_it_is_made_for_gpus(monkeypat
 
     monkeypatch.setattr("app.doctor.checks.check_llama", check_llama)
     for backends, names in (((), ["CPU"]), (("cuda",), ["CPU", "CUDA0"])):
-        monkeypatch.setattr("core.llama.backends.gpu_backends", lambda backends=backends: backends)
+        monkeypatch.setattr("core.llama.checks.backends.gpu_backends", lambda backends=backends: backends)
         assert [device.name for device in machine_now().machine.devices] == names
     assert asked == ["devices"]

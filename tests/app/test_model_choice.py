@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from app.model_choice import UnknownModel, catalog, find_model, last_used
-from app.model_settings import UsageStore
-from app.paths import models_folder, usage_file
-from models.catalog import Catalog
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT
+from app.environment.paths import models_folder, usage_file
+from app.library.find_model import UnknownModel, catalog, find_model, last_used
+from app.settings.model_settings_store import UsageStore
+from models.catalog.catalog import Catalog
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 
 def test_who_mistypes_a_name_is_told_the_likeliest_of_many(home: Path) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from app import cli
-from app.exit_codes import ExitCode
-from app.model_settings import ModelSettingsStore, UsageStore
-from core.model_settings import ModelSettings
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT
+from app.cli import main as cli
+from app.environment.exit_codes import ExitCode
+from app.settings.model_settings_store import ModelSettingsStore, UsageStore
+from core.values.model_settings import ModelSettings
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_last_use_is_of_the_model_and_not_of_its_path(tmp_path):
 
 
 def test_models_of_another_size_are_not_even_opened(tmp_path, monkeypatch):
-    from app import model_settings
+    from app.settings import model_settings_store as model_settings
 
     usage = UsageStore(tmp_path / "usage.json")
     usage.note(EMBER)

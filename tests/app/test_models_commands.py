@@ -14,14 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from app import cli, removal
-from app.exit_codes import ExitCode
-from app.paths import cache_folder
-from core import bandwidth
-from core.machine import this_machine
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT
-from tests.support.hub_server import Fault, HubServer
-from tests.support.probed import remember_probe
+from app.cli import main as cli
+from app.environment.exit_codes import ExitCode
+from app.environment.paths import cache_folder
+from app.library import removal
+from core.machine import bandwidth
+from core.machine.host import this_machine
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
+from tools.stand_ins.hub_server import Fault, HubServer
+from tools.stand_ins.probed_machine import remember_probe
 
 ROOT = Path(__file__).resolve().parents[2]
 REPO = "acme/fox-GGUF"

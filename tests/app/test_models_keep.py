@@ -14,20 +14,20 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app import cli
-from app.exit_codes import ExitCode
-from app.model_settings import UsageStore
-from app.pairing.listed import MOST_PAIRED
-from app.paths import models_folder, usage_file
-from app.table import table, width
-from core.known_machine import identity
-from models import catalog
-from models.figures import rate
-from models.model_facts import read_model
-from models.speed.runs import Run, add_runs
-from tests.support.gguf_factory import EMBER_DRAFT, Recipe, cached
-from tests.support.probed import remember_probe
+from app.cli import main as cli
+from app.cli.terminal.table import table, width
+from app.environment.exit_codes import ExitCode
+from app.environment.paths import models_folder, usage_file
+from app.pairing.model_list import MOST_PAIRED
+from app.settings.model_settings_store import UsageStore
+from core.machine.known_machine import identity
+from models.catalog import catalog
+from models.estimate.speed.runs import Run, add_runs
+from models.facts.model_facts import read_model
+from models.formatting.figures import rate
 from tests.support.quantised import ember_f16
+from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, cached
+from tools.stand_ins.probed_machine import remember_probe
 
 ROOT = Path(__file__).resolve().parents[2]
 # Deep enough to be interrupted while it is quantised.

@@ -16,14 +16,14 @@ from typing import Any
 import psutil
 import pytest
 
-from app import cli
-from app.discovery import announce
-from app.exit_codes import ExitCode
-from app.pairing import downloads
-from tests.support import gguf_factory, head_factory
-from tests.support.gguf_factory import EMBER_DRAFT, Recipe
-from tests.support.hub_server import Fault, HubServer
+from app.cli import main as cli
+from app.client.discovery import announce
+from app.environment.exit_codes import ExitCode
+from app.pairing import offers as downloads
 from tests.support.pair_files import other_words
+from tools.model_factory import gguf_factory, head_factory
+from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe
+from tools.stand_ins.hub_server import Fault, HubServer
 
 ROOT = Path(__file__).resolve().parents[2]
 Run = Callable[..., tuple[int, str, str]]
@@ -207,10 +207,10 @@ def test_ctrl_c_in_a_test_leaves_everything_as_it_was(library, server):
 
 
 def test_a_test_prints_what_it_found_and_waits_for_a_server_that_works(pair, library, monkeypatch, fake):
-    from app.commands import models_pair
-    from app.pairing import pair_test
-    from app.pairing.pair_test import PairTest
-    from app.pairing.trial_job import Measured
+    from app.cli.models import pair as models_pair
+    from app.jobs.pair_test import pair_test
+    from app.jobs.pair_test.pair_test import PairTest
+    from app.jobs.pair_test.trial_job import Measured
 
     monkeypatch.setattr(PairTest, "_measure", lambda self, partner, progress: Measured(1.5, 10.0, 15.0, 0.7, 4))
     code, out, _ = pair("deep", "--test", "ember-q8_0")

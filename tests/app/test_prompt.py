@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.chat.prompt import checked, decoded, join_prompt
-from core.errors import BadRequest
+from app.cli.chat.prompt import checked, decoded, join_prompt
+from core.values.errors import BadRequest
 
 
 def never() -> str:

@@ -4,9 +4,9 @@ from dataclasses import fields
 
 import pytest
 
-from app.chat.sampling_options import SamplingOptions
-from core.errors import BadRequest
-from core.sampling_params import SamplingParams
+from app.cli.chat.sampling_options import SamplingOptions
+from core.values.errors import BadRequest
+from core.values.sampling_params import SamplingParams
 
 
 def test_every_setting_that_shapes_text_has_an_option() -> None:

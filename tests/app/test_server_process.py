@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from app import server_process
-from app.discovery import is_alive
-from app.exit_codes import ExitCode
-from app.server_process import ServerProcess, ServerStartFailed
+from app.client import server_process
+from app.client.discovery import is_alive
+from app.client.server_process import ServerProcess, ServerStartFailed
+from app.environment.exit_codes import ExitCode
 
-FAKE = Path(__file__).resolve().parents[1] / "support" / "fake_openai.py"
+FAKE = Path(__file__).resolve().parents[2] / "tools" / "stand_ins" / "fake_openai.py"
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def test_a_server_that_talks_a_lot_is_not_blocked(monkeypatch: pytest.MonkeyPatc
 def test_it_dies_with_a_caller_that_is_killed() -> None:
     caller = (
         "import sys, time\n"
-        "from app import server_process\n"
+        "from app.client import server_process\n"
         f"server_process.serve_command = lambda options=(): [sys.executable, {str(FAKE)!r}]\n"
         "process = server_process.ServerProcess()\n"
         "process.wait_listening()\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.exit_codes import ExitCode
+from app.environment.exit_codes import ExitCode
 
 ROOT = Path(__file__).resolve().parents[2]
 FULL = Path("/dev/full")

@@ -7,11 +7,11 @@ from itertools import groupby
 
 import pytest
 
-from app.judging import Here
-from app.suggestions import suggestions
-from models.judge import Verdict
-from models.machine import DeviceKind, MachineDevice, machine_of
-from models.recommend import ENOUGH
+from app.fit_reports.fit_reports import Here
+from app.fit_reports.suggestions import suggestions
+from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
+from models.recommend.fit_report import Verdict
+from models.recommend.recommend import ENOUGH
 
 GB = 10**9
 

@@ -14,17 +14,16 @@ from typing import Any
 
 import pytest
 
-from app import cli
-from app.exit_codes import ExitCode
-from app.server.settings import ServerSettings
-from app.verify import prompt_file
-from app.verify.prompt_file import BUILT_IN, BadPromptFile, read_prompts
-from core import verification
-from core.committer import Committer
-from core.errors import BadOption
-from core.verification import Verification
-from tests.support import gguf_factory, recurrent_factory
+from app.cli import main as cli
+from app.environment.exit_codes import ExitCode
+from app.jobs.verify import prompt_file, verification
+from app.jobs.verify.prompt_file import BUILT_IN, BadPromptFile, read_prompts
+from app.jobs.verify.verification import Verification
+from app.settings.server_settings import ServerSettings
+from core.engine.committer import Committer
+from core.values.errors import BadOption
 from tests.support.engines import EMBER, EMBER_DRAFT, chat
+from tools.model_factory import gguf_factory, recurrent_factory
 
 COPY = (
     "Repeat this: Ella was a happy bear who lived near the market. Ella had a blue kite and loved it very much. "
@@ -332,22 +331,22 @@ def test_a_model_with_a_running_state(verify: Verify, tmp_path: Path) -> None:
 @pytest.mark.parametrize("moment", ["load", "run"])
 def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path, home: Path, moment: str) -> None:
     """The signal is sent by the process itself, as soon as it is at that moment."""
-    place = {"load": "core.loading.read_facts", "run": "core.engine.Engine.step"}[moment]
+    place = {"load": "core.loading.load_engine.read_facts", "run": "core.engine.engine.Engine.step"}[moment]
     owner, _, name = place.rpartition(".")
     script = tmp_path / "interrupted.py"
     script.write_text(
         "import os, pkgutil, signal, sys\n"
-        "from app import cli\n"
-        "import core.engine, core.loading\n"
+        "from app.cli import main\n"
+        "import core.engine.engine, core.loading.load_engine\n"
         f"owner = pkgutil.resolve_name({owner!r})\n"
         f"original = getattr(owner, {name!r})\n"
         "def interrupted(*arguments):\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    return original(*arguments)\n"
         f"setattr(owner, {name!r}, interrupted)\n"
-        "sys.exit(cli.main(['verify']))\n"
+        "sys.exit(main.main(['verify']))\n"
     )
-    root = Path(cli.__file__).resolve().parents[1]
+    root = Path(cli.__file__).resolve().parents[2]
     done = subprocess.run(
         [sys.executable, str(script)],
         env={**os.environ, "PYTHONPATH": str(root)},

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.concurrency import Sample, rows_of, summarise
 from benchmarks.contenders import AUTO, PLAIN, Outcome, Run
 from benchmarks.report import percentile
-from core.receipt import Receipt
+from core.values.receipt import Receipt
 
 PNG = b"\x89PNG\r\n"
 

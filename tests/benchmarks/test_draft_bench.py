@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.server.settings import ServerSettings
+from app.settings.server_settings import ServerSettings
 from benchmarks import prompts
 from benchmarks.contenders import ADAPTIVE, AUTO, CONTROL, PLAIN, Stage, fixed
 from benchmarks.draft import (
@@ -22,7 +22,7 @@ from benchmarks.draft import (
     turns,
     ways_with,
 )
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 PNG = b"\x89PNG\r\n"
 

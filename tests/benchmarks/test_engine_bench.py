@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.bare_loop import BareLoop
 from benchmarks.engine import GREEDY, PROMPT, WIDTHS, EngineLoop
-from core.request import Request
+from core.values.request import Request
 from tests.support.engines import complete, open_engine
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from core.measurements import physical_cores
+from core.machine.measurements import physical_cores
 
 
 @pytest.mark.skipif(physical_cores() < 2, reason="there is nothing to choose on one core")

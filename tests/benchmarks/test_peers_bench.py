@@ -16,7 +16,7 @@ from benchmarks.http_load import Load, Reply, _count
 from benchmarks.peer_server import BUILDER, PeerFailed, PeerOptions, PeerServer, find_peer
 from benchmarks.peers import CONTROL, OURS, PEER, PEER_PLAIN, Case, HttpSide, Turn, rows_of, summarise
 from benchmarks.prompts import N_WORDS, long_texts
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 PNG = b"\x89PNG\r\n"
 NO_COMPILER = {"CC": "/no/such/compiler"}

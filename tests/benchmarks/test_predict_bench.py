@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import predict
-from core.machine_probe import MachineProbe, TimedModel
-from models.machine import Machine
-from models.speed.probe import Probe
+from core.machine.probe import MachineProbe, TimedModel
+from models.estimate.speed.machine import Machine
+from models.estimate.speed.probe import Probe
 
 PROBE = MachineProbe(
     "cpu", 1, {"CPU": Probe({"Q8_0": 20e9}, {}, 1e-6, 0.4)}, (TimedModel("ember-q8_0.gguf", "CPU", 70, 1e-3),)

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from app.jobs.verify.verification import Mode, Reply
 from benchmarks.engine_client import Answer, EngineClient, Question
 from benchmarks.same import KINDS, MODELS, OWN_KINDS, Bench, Found, model_file, questions, row_of, summarise
 from benchmarks.same_cost import Switch, measure_costs
-from core.options import EngineOptions
-from core.receipt import Receipt
-from core.verification import Mode, Reply
-from models.model_facts import read_model
+from core.values.engine_options import EngineOptions
+from core.values.receipt import Receipt
+from models.facts.model_facts import read_model
 from tests.support.engines import FOX
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 GREEDY, SEEDED = Mode(), Mode(7)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.truth import Sample, StoppedClock, summarise
-from core.receipt import Receipt
+from core.values.receipt import Receipt
 
 
 def test_a_sample_says_how_far_its_receipt_is_from_the_truth() -> None:

@@ -8,19 +8,19 @@ from typing import Any, NoReturn
 
 import pytest
 
-from core.assumed_steps import assumed_steps
-from core.cost_model import CostModel
-from core.engine import Engine
-from core.loaded_model import LoadedModel
-from core.loading import load_engine
-from core.measurements import physical_cores
-from core.meter import ReadCost
-from core.options import EngineOptions
-from core.sampling_params import SamplingParams
-from models.model_facts import WeightBytes, read_model
-from tests.support import gguf_factory, head_factory
+from core.cost.cost_model import CostModel
+from core.cost.default_step_times import assumed_steps
+from core.cost.read_cost import ReadCost
+from core.engine.engine import Engine
+from core.loading.load_engine import load_engine
+from core.machine.measurements import physical_cores
+from core.values.engine_options import EngineOptions
+from core.values.loaded_model import LoadedModel
+from core.values.sampling_params import SamplingParams
+from models.facts.model_facts import WeightBytes, read_model
 from tests.support.engines import EMBER, complete
-from tests.support.gguf_factory import EMBER_DRAFT
+from tools.model_factory import gguf_factory, head_factory
+from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 DENSE = ReadCost.of(read_model(EMBER), "f16")
 EXPERTS = ReadCost(WeightBytes(shared=10**9, experts=8 * 10**9, n_experts=64, n_experts_used=8), 1000)
@@ -56,7 +56,7 @@ def load_unmeasured(model: Path, folder: Path, **options: Any) -> tuple[Engine, 
 
 
 def forbid_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("core.calibration.calibrate", "core.loading.measure"):
+    for name in ("core.cost.calibration.calibrate", "core.loading.load_engine.measure"):
         monkeypatch.setattr(name, measured_nothing)
 
 
@@ -82,7 +82,7 @@ def test_a_head_is_not_measured_either(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_what_was_measured_before_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.measurements.are_disturbing", lambda rivals: False)
+    monkeypatch.setattr("core.machine.measurements.are_disturbing", lambda rivals: False)
     model = gguf_factory.cached(gguf_factory.Recipe(n_layers=12))
     first, loaded = load_engine(EngineOptions(str(model), n_ctx=256), cache_folder=tmp_path)
     known, n_threads = first.cost.time(1), loaded.n_threads

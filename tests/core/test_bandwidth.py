@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core import bandwidth
-from core.bandwidth import Bandwidth, TooLittleMemory, measure, read_pass, remember, remembered, thread_counts
-from core.machine import Machine, name_in
+from core.machine import bandwidth
+from core.machine.bandwidth import Bandwidth, TooLittleMemory, measure, read_pass, remember, remembered, thread_counts
+from core.machine.host import Machine, name_in
 
 MACHINE = Machine(cpu="A chip", n_cores=2, n_threads=3, ram=8 << 30)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.boarding import board, in_turn, least_price
-from core.lane import Lane
+from core.scheduler.piggyback import board, in_turn, least_price
+from core.values.lane import Lane
 from tests.support.sequences import sequence
 
 

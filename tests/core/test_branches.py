@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.branches import Branches
+from core.kv_cache.branches import Branches
 
 
 class Cells:

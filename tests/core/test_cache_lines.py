@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from core.cache_lines import whole_lines
+from core.llama.cache_lines import whole_lines
 from core.llama.context import Context
 from core.llama.model import Model
-from tests.support.gguf_factory import EMBER
+from tools.model_factory.gguf_factory import EMBER
 
 
 @pytest.mark.parametrize(("wanted", "taken"), [(1, 16), (16, 16), (17, 32), (52, 64), (64, 64), (129, 144)])

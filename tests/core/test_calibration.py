@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from core.calibration import calibrate, plausible
+from core.cost.calibration import calibrate, plausible
+from core.cost.read_cost import ReadCost
 from core.llama.context import Context
-from core.meter import ReadCost
-from models.model_facts import read_model
+from models.facts.model_facts import read_model
 from tests.support.engines import EMBER, open_engine
 
 

@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from core.engine import Engine
-from core.rollback import Checkpoints
-from core.runner import Runner
-from core.sampling_params import SamplingParams
-from core.speculative.draft_model import DraftModel
-from core.speculative.head import Head
-from tests.support import gguf_factory, head_factory, hybrid_factory
+from core.engine.engine import Engine
+from core.engine.model_runner import Runner
+from core.kv_cache.rollback import Checkpoints
+from core.speculation.proposers.autoregressive_head import Head
+from core.speculation.proposers.draft_model import DraftModel
+from core.values.sampling_params import SamplingParams
 from tests.support.drafters import price
 from tests.support.engines import (
     EMBER,
@@ -32,6 +31,7 @@ from tests.support.engines import (
     run,
     submit,
 )
+from tools.model_factory import gguf_factory, head_factory, hybrid_factory
 
 PROMPTS = (SURE, chat("Count to five."), chat("Who are you?"))
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from core.door import Admitted, Door
-from core.errors import BadRequest, LoadFailed, PromptTooLong
-from core.events import Ended, FailureKind, FinishReason
-from core.intake import Prepared
-from core.request import Request
+from core.process.input_thread import Admitted, Door
+from core.scheduler.input_processor import Prepared
+from core.values.errors import BadRequest, LoadFailed, PromptTooLong
+from core.values.events import Ended, FailureKind, FinishReason
+from core.values.request import Request
 
 
 class NoSampler:

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from core.cache_lines import whole_lines
-from core.context_shape import context_shape
-from core.dry_run import dry_run
-from core.errors import LoadFailed
+from core.kv_cache.context_shape import context_shape
 from core.llama.allocation_log import AllocationLog, listening
+from core.llama.cache_lines import whole_lines
 from core.llama.model import Model
-from core.memory_fit import context_size, need_of
-from core.opening import open_context
-from core.options import EngineOptions
-from models.model_facts import read_model
-from tests.support import recurrent_factory
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
+from core.loading.dry_run import dry_run
+from core.loading.memory_fit import context_size, need_of
+from core.loading.open_context import open_context
+from core.values.engine_options import EngineOptions
+from core.values.errors import LoadFailed
+from models.facts.model_facts import read_model
+from tools.model_factory import recurrent_factory
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 
 ROUNDING = 32 << 10  # llama.cpp's log rounds to 0.01 MiB
 FAMILY = {

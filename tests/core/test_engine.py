@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.engine import Engine
-from core.errors import BadRequest, PromptTooLong
-from core.events import FinishReason
+from core.engine.engine import Engine
 from core.llama.context import DecodeStatus
-from core.request import Request
-from core.sampling_params import SamplingParams
+from core.values.errors import BadRequest, PromptTooLong
+from core.values.events import FinishReason
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
 from tests.support.drafters import price
 from tests.support.engines import (
     FOX,

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from core.engines import Engines
-from core.errors import BadRequest, LoadFailed
-from core.events import FinishReason
-from core.lane import Lane
+from core.engine.engine_pair import Engines
 from core.llama import log
-from core.options import EngineOptions
-from core.request import Request
-from core.sampling_params import SamplingParams
-from core.spark import open_spark
+from core.loading.draft_engine import open_spark
+from core.values.engine_options import EngineOptions
+from core.values.errors import BadRequest, LoadFailed
+from core.values.events import FinishReason
+from core.values.lane import Lane
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
 from tests.support.engines import EMBER, EMBER_DRAFT, FOX, Ledger, chat, complete, load, open_engine
 
 GREEDY = SamplingParams(temperature=0)
@@ -114,7 +114,7 @@ def test_a_small_model_without_memory_for_its_cache_is_told_and_may_be_asked_aga
         raise LoadFailed("llama.cpp could not make a context.")
 
     with monkeypatch.context() as patch:
-        patch.setattr("core.spark.Context", no_memory)
+        patch.setattr("core.loading.draft_engine.Context", no_memory)
         with pytest.raises(LoadFailed, match=r"too little memory for ember-draft-q8_0 .* Choose another speed"):
             submit(engines, "spark", 4, by_draft=True)
     submit(engines, "spark", 4, by_draft=True)

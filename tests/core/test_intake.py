@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import PromptTooLong
-from core.intake import Intake
 from core.llama import log
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.request import Request
+from core.scheduler.input_processor import Intake
+from core.values.errors import PromptTooLong
+from core.values.request import Request
 from tests.support.engines import EMBER
 
 

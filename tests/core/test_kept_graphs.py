@@ -13,12 +13,12 @@ import numpy.typing as npt
 import pytest
 
 from core.llama.batch import Batch
+from core.llama.checks.system import KEEPS_GRAPHS, features
 from core.llama.context import Context, DecodeStatus
 from core.llama.library import L
 from core.llama.model import Model
-from core.llama.system import KEEPS_GRAPHS, features
-from tests.support import hybrid_factory, recurrent_factory
 from tests.support.engines import EMBER
+from tools.model_factory import hybrid_factory, recurrent_factory
 
 # llama.cpp's own switch: a graph is built for every batch.
 SWITCH = "LLAMA_GRAPH_REUSE_DISABLE"

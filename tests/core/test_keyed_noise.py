@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.keyed_noise import gumbel, uniform
+from core.sampling.keyed_noise import gumbel, uniform
 
 
 def test_the_same_key_gives_the_same_number_and_another_key_another() -> None:

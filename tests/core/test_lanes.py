@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.cost_model import Calibration, CostModel
-from core.engine import Engine
-from core.events import FinishReason
-from core.lane import Lane
-from core.ride_ledger import RideLedger
-from core.sampling_params import SamplingParams
+from core.cost.cost_model import Calibration, CostModel
+from core.engine.engine import Engine
+from core.scheduler.interference_budget import RideLedger
+from core.values.events import FinishReason
+from core.values.lane import Lane
+from core.values.sampling_params import SamplingParams
 from tests.support.engines import (
     EMBER_DRAFT,
     FOX,

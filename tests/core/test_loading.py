@@ -12,18 +12,17 @@ from typing import Any
 
 import pytest
 
-from core.calibration import calibrate, steps_key
-from core.cost_model import Calibration
-from core.errors import BadOption, DraftRefused, LoadFailed, ModelDoesNotFit
-from core.events import EngineState, Phase
-from core.loading import load_engine
-from core.measurements import Measurements, measurement_key, physical_cores
-from core.memory_fit import context_size, need_of
-from core.options import EngineOptions, KvType
-from core.request import Request
-from models.memory import USABLE_SHARE
-from models.model_facts import read_model
-from tests.support import gguf_factory
+from core.cost.calibration import calibrate, steps_key
+from core.cost.cost_model import Calibration
+from core.loading.load_engine import load_engine
+from core.loading.memory_fit import context_size, need_of
+from core.machine.measurements import Measurements, measurement_key, physical_cores
+from core.values.engine_options import EngineOptions, KvType
+from core.values.errors import BadOption, DraftRefused, LoadFailed, ModelDoesNotFit
+from core.values.events import EngineState, Phase
+from core.values.request import Request
+from models.estimate.fit.memory import USABLE_SHARE
+from models.facts.model_facts import read_model
 from tests.support.broken_gguf import BROKEN, UNUSABLE, Broken, Unusable, giant
 from tests.support.engines import (
     EMBER,
@@ -36,6 +35,7 @@ from tests.support.engines import (
     load,
     open_engine,
 )
+from tools.model_factory import gguf_factory
 
 QUESTION = chat("Who are you?")
 
@@ -150,14 +150,14 @@ NO_CHOICES = (
 def test_what_was_measured_is_used_again_and_nonsense_is_measured_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.measurements.are_disturbing", lambda rivals: False)
+    monkeypatch.setattr("core.machine.measurements.are_disturbing", lambda rivals: False)
     calibrations: list[float] = []
 
     def counted(*arguments: Any, **options: Any) -> Calibration:
         calibrations.append(1)
         return calibrate(*arguments, **options)
 
-    monkeypatch.setattr("core.calibration.calibrate", counted)
+    monkeypatch.setattr("core.cost.calibration.calibrate", counted)
     path = tmp_path / "measured.json"
 
     def load() -> int:
@@ -177,10 +177,10 @@ def test_what_was_measured_is_used_again_and_nonsense_is_measured_anew(
         assert nonsense not in json.loads(path.read_text()).values()
     assert load() == 0
     with monkeypatch.context() as other:
-        other.setattr("core.measurements.cpu_name", lambda: "the processor of another machine")
+        other.setattr("core.machine.measurements.cpu_name", lambda: "the processor of another machine")
         assert load() == 1
     assert load() == 0
-    monkeypatch.setattr("core.calibration.features", lambda: ("CPU", "compiled for another processor"))
+    monkeypatch.setattr("core.cost.calibration.features", lambda: ("CPU", "compiled for another processor"))
     assert load() == 1
 
 
@@ -198,7 +198,7 @@ def test_what_was_measured_of_a_draft_holds_for_the_options_it_was_measured_with
 def test_steps_on_a_gpu_are_measured_anew_with_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def key(n_gpu_layers: int, *gpus: str) -> str:
         found = [SimpleNamespace(description=gpu, is_gpu=True) for gpu in gpus]
-        monkeypatch.setattr("core.calibration.list_devices", lambda: found)
+        monkeypatch.setattr("core.cost.calibration.list_devices", lambda: found)
         return steps_key("m.gguf", model, n_gpu_layers)
 
     model: Any = SimpleNamespace(n_bytes=100)
@@ -210,7 +210,7 @@ def test_steps_on_a_gpu_are_measured_anew_with_another_one(monkeypatch: pytest.M
 def test_threads_that_cannot_be_are_chosen_anew(
     nonsense: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.loading.Measurements.recall", lambda _self, _key: nonsense)
+    monkeypatch.setattr("core.loading.load_engine.Measurements.recall", lambda _self, _key: nonsense)
     engine, loaded = load_engine(EngineOptions(str(EMBER), n_slots=1, n_ctx=128), cache_folder=tmp_path)
     engine.close()
     assert 1 <= loaded.n_threads <= physical_cores()
@@ -297,15 +297,15 @@ def test_a_cache_that_has_no_room_in_f16_is_loaded_in_q8_0_and_told(
 ) -> None:
     options = EngineOptions(str(path), n_ctx=16_384, n_slots=1, n_threads=1, cache_disk=1 << 20)
     free = room_between(path, options, "f16", "q8_0")
-    monkeypatch.setattr("core.memory_fit.free_memory", lambda: free)
+    monkeypatch.setattr("core.loading.memory_fit.free_memory", lambda: free)
     keys: list[tuple[object, ...]] = []
 
     def noted(*parts: object) -> str:
         keys.append(parts)
         return measurement_key(*parts)
 
-    monkeypatch.setattr("core.calibration.measurement_key", noted)
-    monkeypatch.setattr("core.cache_loading.model_key", lambda *parts: noted(*parts).encode())
+    monkeypatch.setattr("core.cost.calibration.measurement_key", noted)
+    monkeypatch.setattr("core.loading.load_cache.model_key", lambda *parts: noted(*parts).encode())
     engine, model = load_engine(options, cache_folder=tmp_path)
     text, _, _ = complete(engine, QUESTION, max_tokens=20)
     per_token = engine.meter._reads.cell
@@ -326,7 +326,7 @@ def test_a_draft_without_room_is_left_out_or_refused(monkeypatch: pytest.MonkeyP
     facts = read_model(EMBER)
     alone = need_of(facts, replace(options, draft_path=None), context_size(facts, options)).total
     both = need_of(facts, options, context_size(facts, options)).total
-    monkeypatch.setattr("core.memory_fit.free_memory", lambda: int((alone + both) / 2 / USABLE_SHARE))
+    monkeypatch.setattr("core.loading.memory_fit.free_memory", lambda: int((alone + both) / 2 / USABLE_SHARE))
     with pytest.raises(ModelDoesNotFit, match="what drafts"):
         load(options)
     engine, model = load(replace(options, must_draft=False))

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from core import machine_probe
 from core.llama.devices import list_devices
-from core.llama.matrix_probe import PROBED, probe
-from core.machine import this_machine
-from core.machine_probe import FILE_NAME, MachineProbe, TimedModel
-from models.speed.probe import Probe
-from tests.support.gguf_factory import EMBER_DRAFT
+from core.machine import probe as machine_probe
+from core.machine.host import this_machine
+from core.machine.matrix_probe import PROBED, probe
+from core.machine.probe import FILE_NAME, MachineProbe, TimedModel
+from models.estimate.speed.probe import Probe
+from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 HERE = this_machine()
 FOUND = MachineProbe(

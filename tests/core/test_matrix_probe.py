@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.llama.matrix_probe import cache_size
+from core.machine.matrix_probe import cache_size
 
 SIZES = (4, 8, 16, 32, 64, 128, 256, 512)
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from core.errors import ModelDoesNotFit
-from core.memory_fit import ALL_LAYERS, Fit, fit
-from core.options import EngineOptions
-from models.fit.plan import Setting, plan_of
-from models.machine import DeviceKind, Machine, MachineDevice, machine_of
-from models.memory import USABLE_SHARE
-from models.model_facts import ModelFacts, read_model
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
+from core.loading.memory_fit import ALL_LAYERS, Fit, fit
+from core.values.engine_options import EngineOptions
+from core.values.errors import ModelDoesNotFit
+from models.estimate.fit.memory import USABLE_SHARE
+from models.estimate.fit.plan import Setting, plan_of
+from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.facts.model_facts import ModelFacts, read_model
 from tests.support.made_up_machines import larger
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 
 GB = 10**9
 DENSE = larger(read_model(EMBER), 200)

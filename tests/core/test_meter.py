@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from core.account import Account
-from core.cost_model import Calibration, CostModel
-from core.meter import Meter, Occupancy, ReadCost, Reading
-from core.planner import Plan, Share
-from core.snapshot import Bound, Snapshot
-from models.gguf import read_header
-from models.model_facts import WeightBytes, read_model
-from tests.support import hybrid_factory, recurrent_factory
+from core.cost.cost_model import Calibration, CostModel
+from core.cost.read_cost import ReadCost
+from core.cost.request_cost import Account
+from core.engine.meter import Meter, Occupancy, Reading
+from core.scheduler.planner import Plan, Share
+from core.values.snapshot import Bound, Snapshot
+from models.facts.model_facts import WeightBytes, read_model
+from models.gguf.header import read_header
 from tests.support.engines import EMBER, EMBER_DRAFT, complete, open_engine, run, submit
-from tests.support.gguf_factory import deep_ember, moe_ember
+from tools.model_factory import hybrid_factory, recurrent_factory
+from tools.model_factory.gguf_factory import deep_ember, moe_ember
 
 FLAT = CostModel(Calibration({1: 0.010, 64: 0.0105}))
 LINEAR = CostModel(Calibration({1: 0.002, 64: 0.128}))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.server.speed import Speed
-from core.model_settings import (
+from app.server.openai.speed import Speed
+from core.values.model_settings import (
     NAMES,
     SPEEDS,
     BadSetting,

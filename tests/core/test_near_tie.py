@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from app.jobs.verify.near_tie import FAR, shortfall
 from core.llama import log
 from core.llama.candidates import Candidates
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.near_tie import FAR, shortfall
-from core.sampler import Sampler
-from core.sampling_params import SamplingParams
+from core.sampling.sampler import Sampler
+from core.values.sampling_params import SamplingParams
 from tests.support.engines import EMBER
 
 GREEDY = SamplingParams(temperature=0)

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.events import Ended, Event, FinishReason, Started, Token
-from core.pipe import Pipe
-from core.worker import Outbox
+from core.ipc.pipe import Pipe
+from core.process.worker import Outbox
+from core.values.events import Ended, Event, FinishReason, Started, Token
 
 
 @pytest.fixture

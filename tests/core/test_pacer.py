@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from core.cost_model import Calibration, CostModel
-from core.lane import Lane
-from core.pacer import Pacer
-from core.planner import Plan, Share
-from core.ride_ledger import RIDE_INTERVAL, RIDE_SHARE, RideLedger
-from core.sequence import Sequence
+from core.cost.cost_model import Calibration, CostModel
+from core.scheduler.fast_lane import Pacer
+from core.scheduler.interference_budget import RIDE_INTERVAL, RIDE_SHARE, RideLedger
+from core.scheduler.planner import Plan, Share
+from core.scheduler.sequence import Sequence
+from core.values.lane import Lane
 from tests.support.sequences import sequence
 
 # Seconds by rows, as measured: a GPU that waits for its memory, two processor cores, and kernels that switch.

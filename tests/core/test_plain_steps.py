@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.account import Account
-from core.cost_model import Calibration, CostModel
+from core.cost.cost_model import Calibration, CostModel
+from core.cost.plain_steps import PlainSteps
+from core.cost.read_cost import ReadCost
+from core.cost.request_cost import Account
+from core.engine.meter import Meter
 from core.llama import log
-from core.measurements import Measurements
-from core.meter import Meter, ReadCost
-from core.options import EngineOptions
-from core.plain_steps import PlainSteps
-from core.planner import Plan, Share
-from models.model_facts import WeightBytes
+from core.machine.measurements import Measurements
+from core.scheduler.planner import Plan, Share
+from core.values.engine_options import EngineOptions
+from models.facts.model_facts import WeightBytes
 from tests.core.test_meter import Cached
 from tests.support.engines import EMBER, FOX, SURE, complete, load, open_engine, run, submit
 
@@ -236,7 +237,9 @@ def test_an_engine_that_was_calibrated_beside_other_work_claims_no_more_than_it_
         assert first.speedup is None, "each step was drafted: nobody has seen a plain one"
         plain = complete(engine, SURE, max_tokens=60, speculates=False)[1].receipt
         assert plain.speedup == 1.0
-        assert engine.cost.plain.seconds(1, 100) == pytest.approx(1 / plain.decode_rate, rel=0.5)
+        seen, was = engine.cost.plain.seconds(1, 100), 1 / plain.decode_rate
+        assert seen is not None
+        assert was / 4 < seen < 4 * was, "what was seen, not what was calibrated"
         n_steps = engine.n_steps
         drafted = complete(engine, SURE, max_tokens=60)[1].receipt
         n_steps = engine.n_steps - n_steps

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.cost_model import Calibration, CostModel
-from core.draft import Draft
-from core.lane import Lane
-from core.lane_targets import step_target
-from core.planner import Share, halve_prefill, has_prefill, leading, plan, prefill_chunk
+from core.cost.cost_model import Calibration, CostModel
+from core.scheduler.draft import Draft
+from core.scheduler.latency_targets import step_target
+from core.scheduler.planner import Share, halve_prefill, has_prefill, leading, plan, prefill_chunk
+from core.values.lane import Lane
 from tests.support.sequences import sequence
 
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from core.rivals import Rivals
+from core.machine.other_programs import Rivals
 
 
 def test_it_is_the_average_since_it_was_asked_last() -> None:

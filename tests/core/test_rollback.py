@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.cost_model import Calibration, CostModel
-from core.engine import Engine
-from core.events import FinishReason
+from core.cost.cost_model import Calibration, CostModel
+from core.engine.engine import Engine
+from core.kv_cache.rollback import MOST_REPLAYED, Checkpoints, Cut, choose_rollback
+from core.kv_cache.state_snapshots import n_snapshots
 from core.llama.context import Context, DecodeStatus
-from core.options import MAX_DRAFT_DEPTH
-from core.rollback import MOST_REPLAYED, Checkpoints, Cut, choose_rollback
-from core.sampling_params import SamplingParams
-from core.state_snapshots import n_snapshots
-from tests.support import recurrent_factory
+from core.values.engine_options import MAX_DRAFT_DEPTH
+from core.values.events import FinishReason
+from core.values.sampling_params import SamplingParams
 from tests.support.drafters import OracleDrafter, RandomDrafter, price, use_drafter
 from tests.support.engines import (
     EMBER,
@@ -36,6 +35,7 @@ from tests.support.engines import (
     submit,
 )
 from tests.support.interruptions import cancel_between_steps
+from tools.model_factory import recurrent_factory
 
 PROMPTS = (FOX, chat("Who are you?"), "def add(a, b):\n", chat("Count to five."))
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
@@ -160,7 +160,7 @@ class Target:
     def open(self, **options: Any) -> Iterator[Engine]:
         with self._monkeypatch.context() as patch:
             if not self.has_snapshots:
-                patch.setattr("core.context_shape.most_snapshots", lambda *_: 0)
+                patch.setattr("core.kv_cache.context_shape.most_snapshots", lambda *_: 0)
             with open_engine(self.path, **{"n_slots": 4, "n_ctx": 512, **options}) as engine:
                 assert bool(engine._context.n_snapshots) is self.has_snapshots
                 yield engine

@@ -6,11 +6,11 @@ from itertools import count
 
 import pytest
 
-from core.lane import Lane
-from core.roster import Roster
-from core.sequence import Sequence
-from core.slots import SlotTable
-from core.waiting_line import PATIENCE
+from core.kv_cache.slot_table import SlotTable
+from core.scheduler.scheduler import Roster
+from core.scheduler.sequence import Sequence
+from core.scheduler.waiting_queue import PATIENCE
+from core.values.lane import Lane
 from tests.support.sequences import sequence
 
 

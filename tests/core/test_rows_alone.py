@@ -19,9 +19,9 @@ from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
 from core.llama.library import L
 from core.llama.model import Model
-from tests.support import gguf_factory, hybrid_factory, recurrent_factory
 from tests.support.engines import EMBER
-from tests.support.gguf_factory import Recipe
+from tools.model_factory import gguf_factory, hybrid_factory, recurrent_factory
+from tools.model_factory.gguf_factory import Recipe
 
 N_TEXTS, N_CELLS, WIDEST = 4, 1024, 96
 # Beyond 256 cells, the threads share a single row.

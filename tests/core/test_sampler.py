@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from core.errors import BrokenLogits
 from core.llama import log
 from core.llama.candidates import Candidates
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.sampler import Sampler
-from core.sampling_params import SamplingParams
+from core.sampling.sampler import Sampler
+from core.values.errors import BrokenLogits
+from core.values.sampling_params import SamplingParams
 from tests.support.engines import EMBER
 
 Logits = npt.NDArray[np.float32]
@@ -89,7 +89,7 @@ def test_draws_follow_the_models_distribution(bench: Bench, logits: Logits, sett
 def test_draws_from_more_candidates_than_get_noise_each_follow_it_too(
     bench: Bench, logits: Logits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.sampler._GUMBEL_LIMIT", 3)
+    monkeypatch.setattr("core.sampling.sampler._GUMBEL_LIMIT", 3)
     draws = bench.draw(bench.sampler(), logits, n=3000)
     assert chi_square(draws, PROBABILITIES) < 18.47
 

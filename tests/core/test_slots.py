@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.lane import Lane
-from core.slots import SlotTable
-from core.token_buffer import TokenBuffer
+from core.kv_cache.slot_table import SlotTable
+from core.kv_cache.token_buffer import TokenBuffer
+from core.values.lane import Lane
 
 
 class Memory:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.cost_model import Calibration, CostModel
-from core.meter import Meter, Occupancy, ReadCost, Reading
-from core.slots import SlotTable
-from core.speculative.effort import Effort
-from core.speculative.speculator import Speculator
-from core.step_books import StepBooks
-from core.step_stats import Yield
-from core.token_buffer import TokenBuffer
-from models.model_facts import WeightBytes
+from core.cost.cost_model import Calibration, CostModel
+from core.cost.read_cost import ReadCost
+from core.engine.meter import Meter, Occupancy, Reading
+from core.engine.step_feedback import StepBooks
+from core.engine.step_stats import Yield
+from core.kv_cache.slot_table import SlotTable
+from core.kv_cache.token_buffer import TokenBuffer
+from core.speculation.policy.speculator import Speculator
+from core.speculation.policy.step_outcome import Effort
+from models.facts.model_facts import WeightBytes
 from tests.support.engines import FOX, open_engine, run, submit
 
 STEP = 0.004

@@ -17,13 +17,13 @@ from typing import Any
 import psutil
 import pytest
 
-from core.errors import EngineUnavailable, LoadFailed
-from core.events import EngineState, Event, FailureKind, FinishReason, Phase
-from core.options import EngineOptions
-from core.request import Request
-from core.sampling_params import SamplingParams
-from core.snapshot import Snapshot
-from core.supervisor import Supervisor
+from core.process.supervisor import Supervisor
+from core.values.engine_options import EngineOptions
+from core.values.errors import EngineUnavailable, LoadFailed
+from core.values.events import EngineState, Event, FailureKind, FinishReason, Phase
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
+from core.values.snapshot import Snapshot
 from tests.support import measured
 from tests.support.engines import EMBER, EMBER_DRAFT, FOX, STARTER, SURE, Ledger
 
@@ -141,7 +141,7 @@ def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(
             delays.append(interval)
             super().__init__(interval, *arguments, **options)
 
-    monkeypatch.setattr("core.supervisor.threading.Timer", NotedTimer)
+    monkeypatch.setattr("core.process.supervisor.threading.Timer", NotedTimer)
     office.supervisor.load(options())
     for name in "abcd":
         office.supervisor.submit(Request(name, FOX, sampling=ENDLESS))
@@ -201,7 +201,7 @@ def kill(office: Office) -> int:
 def test_an_engine_that_keeps_dying_is_tried_again_for_ever_without_what_may_kill_it(
     office: Office, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("core.supervisor._WAITS", (0.0, 0.0, 3_600.0))
+    monkeypatch.setattr("core.process.supervisor._WAITS", (0.0, 0.0, 3_600.0))
     wanted = replace(options(), draft_path=str(EMBER_DRAFT), n_ctx=256, cache_disk=1 << 20)
     supervisor = office.supervisor
     supervisor.load(wanted, 7)
@@ -239,7 +239,7 @@ def test_an_engine_that_keeps_dying_is_tried_again_for_ever_without_what_may_kil
 
 
 def test_an_engine_that_worked_for_long_is_trusted_again(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.supervisor._HEALTHY_SECONDS", 0.0)
+    monkeypatch.setattr("core.process.supervisor._HEALTHY_SECONDS", 0.0)
     office.supervisor.load(options())
     for _ in range(4):
         office.supervisor.wait_ready(60)
@@ -252,8 +252,8 @@ def test_an_engine_that_worked_for_long_is_trusted_again(office: Office, monkeyp
 def test_the_time_that_loading_takes_does_not_make_a_dying_engine_healthy(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.supervisor._WAITS", (0.0, 0.0, 3_600.0))
-    monkeypatch.setattr("core.supervisor._HEALTHY_SECONDS", 0.0)
+    monkeypatch.setattr("core.process.supervisor._WAITS", (0.0, 0.0, 3_600.0))
+    monkeypatch.setattr("core.process.supervisor._HEALTHY_SECONDS", 0.0)
     office.supervisor.load(options())
     office.supervisor.wait_ready(60)
     deadline = time.monotonic() + 60
@@ -304,8 +304,8 @@ def test_an_engine_dies_with_the_process_that_started_it(tmp_path: Path) -> None
     program = (
         "import sys, threading\n"
         "from pathlib import Path\n"
-        "from core.options import EngineOptions\n"
-        "from core.supervisor import Supervisor\n"
+        "from core.values.engine_options import EngineOptions\n"
+        "from core.process.supervisor import Supervisor\n"
         "folder = Path(sys.argv[1])\n"
         "supervisor = Supervisor(lambda events: None, log_folder=folder, cache_folder=folder)\n"
         "loading = threading.Thread(target=supervisor.load, args=(EngineOptions(sys.argv[2], n_threads=1),))\n"

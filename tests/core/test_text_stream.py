@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.text_stream import TextStream
+from core.sampling.text_stream import TextStream
 
 
 def run(pieces: list[bytes], stops: tuple[str, ...] = ()) -> tuple[str, str | None]:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from core.cost_model import Calibration, CostModel
-from core.measurements import physical_cores
-from core.sampling_params import SamplingParams
-from core.thread_choice import StepKind, ThreadChoice, kind_of
-from core.thread_control import ThreadControl, thread_control
+from core.cost.cost_model import Calibration, CostModel
+from core.cost.thread_choice import ThreadChoice
+from core.cost.thread_control import ThreadControl, thread_control
+from core.machine.measurements import physical_cores
+from core.values.sampling_params import SamplingParams
+from core.values.step_kind import StepKind, kind_of
 from tests.support.engines import SURE, complete, open_engine, run, submit
 
 CURVE = Calibration({1: 0.001, 8: 0.002, 64: 0.016, 256: 0.064})

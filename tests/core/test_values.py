@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from core.errors import BadOption, BadRequest
-from core.options import EngineOptions
-from core.request import Request
-from core.sampling_params import SamplingParams
+from core.values.engine_options import EngineOptions
+from core.values.errors import BadOption, BadRequest
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
 
 
 @pytest.mark.parametrize(

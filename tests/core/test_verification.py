@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core import verification
-from core.committer import Committer
-from core.engine import Engine
-from core.errors import SlipstreamError
-from core.near_tie import FAR, NEAR_TIE
-from core.request import Request
-from core.sampling_params import SamplingParams
-from core.verification import Comparison, Judge, Mode, Reply, Tokens, Verification, Verifier
-from tests.support import gguf_factory
+from app.jobs.verify import verification
+from app.jobs.verify.near_tie import FAR, NEAR_TIE
+from app.jobs.verify.verification import Comparison, Judge, Mode, Reply, Tokens, Verification, Verifier
+from core.engine.committer import Committer
+from core.engine.engine import Engine
+from core.values.errors import SlipstreamError
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
 from tests.support.drafters import RandomDrafter, price, use_drafter
 from tests.support.engines import EMBER, EMBER_DRAFT, FOX, chat, complete, open_engine
+from tools.model_factory import gguf_factory
 
 GREEDY, SAMPLED = Mode(), Mode(seed=1)
 END = 9
@@ -244,7 +244,7 @@ def test_a_request_that_fails_ends_the_verification(engine: Engine, monkeypatch:
 
 
 def _broken(*_: Any) -> Any:
-    from core.errors import BrokenLogits
+    from core.values.errors import BrokenLogits
 
     raise BrokenLogits
 

@@ -7,8 +7,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.lane import Lane
-from core.waiting_line import PATIENCE, WaitingLine
+from core.scheduler.waiting_queue import PATIENCE, WaitingLine
+from core.values.lane import Lane
 from tests.support.sequences import sequence
 
 LANES = tuple(Lane)

@@ -10,7 +10,7 @@ import pytest
 from models.hub.client import Hub
 from models.hub.settings import HubSettings
 from models.hub.token import Token
-from tests.support.hub_server import HubServer
+from tools.stand_ins.hub_server import HubServer
 
 
 @pytest.fixture(autouse=True)

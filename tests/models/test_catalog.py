@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from models import catalog as catalog_module
-from models.catalog import Catalog
+from models.catalog import catalog as catalog_module
+from models.catalog.catalog import Catalog
 from tests.support.broken_gguf import header, number
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 
 @pytest.fixture

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from models.curated import curated, header_of
-from models.download.safe_path import safe_parts
-from models.gguf import GgufHeader, read_header
+from models.catalog.curated import curated, header_of
+from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
+from models.facts.model_facts import facts_from, read_model
+from models.files.safe_path import safe_parts
+from models.gguf.header import GgufHeader, read_header
 from models.hub.quantisation import quantisation_of
-from models.judge import judge
-from models.machine import DeviceKind, MachineDevice, machine_of
-from models.model_facts import facts_from, read_model
 from models.pairing.heads import why_no_mtp
-from tests.support.gguf_factory import EMBER, Recipe, cached
-from tests.support.hybrid_factory import qwen35
+from models.recommend.fit_report import judge
+from tools.model_factory.gguf_factory import EMBER, Recipe, cached
+from tools.model_factory.hybrid_factory import qwen35
 
 LISTED = json.loads((Path(__file__).parents[2] / "models" / "curated.json").read_bytes())
 ITEM = {

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from models import catalog as catalog_module
-from models import facts_file, model_facts
-from models.catalog import Catalog
-from models.facts_file import SOURCES, FactsFile
-from models.model_facts import read_model
-from tests.support import head_factory
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
+from models.catalog import catalog as catalog_module
+from models.catalog.catalog import Catalog
+from models.facts import facts_cache as facts_file
+from models.facts import model_facts
+from models.facts.facts_cache import SOURCES, FactsFile
+from models.facts.model_facts import read_model
+from tools.model_factory import head_factory
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 
 
 @pytest.fixture
@@ -121,9 +122,9 @@ def test_it_is_written_only_when_something_is_new(folder: Path, kept: FactsFile)
 
 
 def test_its_version_covers_all_the_code_that_works_facts_out() -> None:
-    folder = Path(facts_file.__file__).parent
+    folder = Path(facts_file.__file__).parents[1]
     seen: set[str] = set()
-    pending = ["facts_file.py"]
+    pending = ["facts/facts_cache.py"]
     while pending:
         name = pending.pop()
         seen.add(name)
@@ -131,6 +132,6 @@ def test_its_version_covers_all_the_code_that_works_facts_out() -> None:
             if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("models"):
                 continue
             inside = [node.module, *(f"{node.module}.{one.name}" for one in node.names)]
-            files = [f"{one.removeprefix('models.')}.py" for one in inside if one and "." in one]
+            files = [f"{one.removeprefix('models.').replace('.', '/')}.py" for one in inside if one and "." in one]
             pending += [file for file in files if file not in seen and (folder / file).exists()]
     assert seen == set(SOURCES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models import figures
+from models.formatting import figures
 
 
 @pytest.mark.parametrize(

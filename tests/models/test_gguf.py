@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.ggml_types import BY_ID, file_type_name
-from models.gguf import (
+from models.gguf.header import (
     WINDOW_BYTES,
     BadGguf,
     GgufError,
@@ -23,9 +22,10 @@ from models.gguf import (
     read_header,
     read_header_from,
 )
+from models.gguf.tensor_types import BY_ID, file_type_name
 from tests.support.broken_gguf import BROKEN, Broken, array, entry, giant, header, number, string, tensor
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT
 from tests.support.memory_source import MemorySource
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 MEGABYTE = 1 << 20
 

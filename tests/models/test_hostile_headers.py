@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.gguf import BadGguf, GgufError, read_header_from
-from models.model_facts import facts_from
+from models.facts.model_facts import facts_from
+from models.gguf.header import BadGguf, GgufError, read_header_from
 from tests.support.broken_gguf import array, entry, header, string, tensor
 from tests.support.hostile_gguf import SEEDS, nested, read_within_bounds, write_corpus
 from tests.support.memory_source import MemorySource

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from models.identity import identity
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT
+from models.catalog.fingerprint import identity
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 
 def test_it_is_of_the_content_alone(tmp_path):

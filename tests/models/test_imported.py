@@ -8,9 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from models.catalog import Catalog
-from models.imported import ImportedFolder, ImportRefused, Kind, known_places, read_folders, recognise, write_folders
-from tests.support.gguf_factory import EMBER_DRAFT
+from models.catalog.catalog import Catalog
+from models.catalog.imported_folders import (
+    ImportedFolder,
+    ImportRefused,
+    Kind,
+    known_places,
+    read_folders,
+    recognise,
+    write_folders,
+)
+from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 MODEL = EMBER_DRAFT.read_bytes()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from models.json_store import JsonStore, StoreRefused
+from models.files.json_store import JsonStore, StoreRefused
 from tests.support.disks import small_disk
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -104,7 +104,7 @@ def test_threads_do_not_lose_each_others_changes(tmp_path):
 
 def test_processes_do_not_lose_each_others_changes(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from models.json_store import JsonStore\n"
+        "import sys; from pathlib import Path; from models.files.json_store import JsonStore\n"
         "store = JsonStore(Path(sys.argv[1]), what='things')\n"
         "for i in range(10): store.update(lambda entries: entries.update({f'{sys.argv[2]}-{i}': i}))"
     )

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from models.fit.plan import Setting, place, plan_of
-from models.fit.search import Wanted, best_plan, fits, seconds_of
-from models.judge import Verdict, judge, unknown_speed
-from models.machine import DeviceKind, Machine, MachineDevice, machine_of
-from models.memory import EngineShape, estimate
-from models.model_facts import read_model
+from models.estimate.fit.memory import EngineShape, estimate
+from models.estimate.fit.plan import Setting, place, plan_of
+from models.estimate.fit.search import Wanted, best_plan, fits, seconds_of
+from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.estimate.speed.probe import Probe
+from models.estimate.speed.work import DeviceTraits, Placement, work
+from models.facts.model_facts import read_model
 from models.pairing.gain import Judged
-from models.speed.probe import Probe
-from models.speed.work import DeviceTraits, Placement, work
-from tests.support import head_factory
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
+from models.recommend.fit_report import Verdict, judge, unknown_speed
 from tests.support.made_up_machines import larger
+from tools.model_factory import head_factory
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 
 GB = 10**9
 FACTS = read_model(EMBER)

@@ -8,12 +8,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from models.memory import EngineShape, MemoryNeed, cgroup_free, estimate, fits, free_memory
-from models.model_facts import read_model
-from tests.support import head_factory, hybrid_factory
+from models.estimate.fit.memory import EngineShape, MemoryNeed, cgroup_free, estimate, fits, free_memory
+from models.facts.model_facts import read_model
 from tests.support.broken_gguf import giant
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached, cached_file
 from tests.support.llama_probe import MIB, Question, ask
+from tools.model_factory import head_factory, hybrid_factory
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached, cached_file
 
 # llama.cpp's log rounds to 0.01 MiB; its allocator pads each tensor.
 LOG_ROUNDING = 0.02 * MIB
@@ -127,7 +127,7 @@ class TestControlGroups:
         assert cgroup_free(tmp_path / "membership", tmp_path) == []
 
     def test_the_lowest_limit_counts(self, monkeypatch):
-        monkeypatch.setattr("models.memory.cgroup_free", lambda *_: [5_000, 7_000])
+        monkeypatch.setattr("models.estimate.fit.memory.cgroup_free", lambda *_: [5_000, 7_000])
         assert free_memory() == 5_000
-        monkeypatch.setattr("models.memory.cgroup_free", lambda *_: [-1])
+        monkeypatch.setattr("models.estimate.fit.memory.cgroup_free", lambda *_: [-1])
         assert free_memory() == 0

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from models.machine import DeviceKind, Machine, MachineDevice, machine_of
-from models.model_facts import read_model
-from models.speed.peak import peak_of
-from models.speed.probe import Probe
-from models.speed.work import Placement
-from tests.support.gguf_factory import EMBER, Recipe, cached
+from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.estimate.speed.peak import peak_of
+from models.estimate.speed.probe import Probe
+from models.estimate.speed.work import Placement
+from models.facts.model_facts import read_model
+from tools.model_factory.gguf_factory import EMBER, Recipe, cached
 
 GB = 10**9
 DENSE = read_model(EMBER)

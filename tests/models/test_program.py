@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from models.program import PROGRAM, command, program_typed
+from models.formatting.program import PROGRAM, command, program_typed
 
 ROOT = Path(__file__).resolve().parents[2]
 # A command without what it is a command of, or with a name that was not looked up.

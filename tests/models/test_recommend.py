@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from models.curated import curated
-from models.judge import Judgement, Prediction, Verdict, judge
-from models.machine import DeviceKind, MachineDevice, machine_of
-from models.model_facts import read_model
-from models.quality import is_needless, main_type, rank
-from models.recommend import Candidate, recommend, resized
-from tests.support.gguf_factory import Recipe, cached
+from models.catalog.curated import curated
+from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
+from models.facts.model_facts import read_model
+from models.facts.quantisation_rank import is_needless, main_type, rank
+from models.facts.resized import resized
+from models.recommend.fit_report import Judgement, Prediction, Verdict, judge
+from models.recommend.recommend import Candidate, recommend
+from tools.model_factory.gguf_factory import Recipe, cached
 
 
 def one(quantisation: str, gigabytes: float, rate: float | None, verdict: Verdict = Verdict.GREEN) -> Candidate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.shown import lines, one_line
+from models.formatting.safe_text import lines, one_line
 
 R = "\N{REPLACEMENT CHARACTER}"
 

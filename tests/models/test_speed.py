@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from models.machine import DeviceKind, MachineDevice, machine_of
-from models.model_facts import read_model
-from models.speed.efficiency import Observation, prior
-from models.speed.learning import learn
-from models.speed.probe import Probe, probe_of
-from models.speed.runs import FILE_NAME, Run, add_runs, judged, measured, observations, read_runs
-from models.speed.work import DeviceTraits, Placement, work
-from tests.support.gguf_factory import EMBER, Recipe, cached
+from models.estimate.speed.efficiency import Observation, prior
+from models.estimate.speed.learning import learn
+from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
+from models.estimate.speed.probe import Probe, probe_of
+from models.estimate.speed.runs import FILE_NAME, Run, add_runs, judged, measured, observations, read_runs
+from models.estimate.speed.work import DeviceTraits, Placement, work
+from models.facts.model_facts import read_model
+from tools.model_factory.gguf_factory import EMBER, Recipe, cached
 
 CPU = DeviceTraits("CPU")
 PROBE = Probe({"Q4_0": 15e9, "Q8_0": 20e9, "F16": 25e9}, {"F16": 8e9}, 1e-6, 0.4)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.llama.library import declare, ggml
-from core.llama.op_timer import (
+from core.machine.op_timer import (
     F16,
     F32,
     OpTimer,

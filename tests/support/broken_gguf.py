@@ -9,9 +9,9 @@ from pathlib import Path
 
 import gguf
 
-from models.gguf import read_header
-from models.gguf_errors import BadGguf, GgufError, NotGguf, TruncatedGguf, UnreadableFile
-from tests.support.gguf_factory import EMBER, Entry, Tensor, metadata_of, write
+from models.gguf.errors import BadGguf, GgufError, NotGguf, TruncatedGguf, UnreadableFile
+from models.gguf.header import read_header
+from tools.model_factory.gguf_factory import EMBER, Entry, Tensor, metadata_of, write
 
 Writer = Callable[[Path], object]
 _U8, _U32, _F32, _BOOL, _STRING, _ARRAY, _U64 = 0, 4, 6, 7, 8, 9, 10

@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from core.engine import Engine
-from core.sampling_params import SamplingParams
+from core.engine.engine import Engine
+from core.values.sampling_params import SamplingParams
 from tests.support.engines import FOX, Ledger, run, submit
 
 

@@ -6,13 +6,13 @@ import math
 import random
 from typing import Any
 
-from core.cost_model import Calibration, CostModel
-from core.engine import Engine
-from core.sequence import Sequence
-from core.speculative.acceptance import AcceptanceTable
-from core.speculative.draft_model import Tip
-from core.speculative.drafter import Chain, Guess, Observation
-from core.speculative.speculator import Speculator
+from core.cost.cost_model import Calibration, CostModel
+from core.engine.engine import Engine
+from core.scheduler.sequence import Sequence
+from core.speculation.acceptance import AcceptanceTable
+from core.speculation.policy.speculator import Speculator
+from core.speculation.proposer import Chain, Guess, Observation
+from core.speculation.proposers.draft_model import Tip
 
 
 class RandomDrafter:

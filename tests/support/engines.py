@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from core.engine import Engine
-from core.events import Ended, RequestEvent, Started, Token
-from core.loaded_model import LoadedModel
-from core.loading import load_engine
-from core.measurements import Measurements
-from core.near_tie import NEAR_TIE
-from core.options import EngineOptions
-from core.request import Request
-from core.sampling_params import SamplingParams
+from app.jobs.verify.near_tie import NEAR_TIE
+from core.engine.engine import Engine
+from core.loading.load_engine import load_engine
+from core.machine.measurements import Measurements
+from core.values.engine_options import EngineOptions
+from core.values.events import Ended, RequestEvent, Started, Token
+from core.values.loaded_model import LoadedModel
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
 
 STARTER = Path(__file__).resolve().parent.parent.parent / "models" / "starter"
 EMBER = STARTER / "ember-q8_0.gguf"

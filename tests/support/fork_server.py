@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
-from app.library_process import library_command, library_environment, library_folder
+from app.client.library_process import library_command, library_environment, library_folder
 
 CAN_FORK = hasattr(os, "pidfd_open")
 _MODULE = "app.library_service"
@@ -33,7 +33,7 @@ _IMPORTED = (
     f"{_MODULE}.service",
     f"{_MODULE}.outbox",
     "app.doctor.checks",
-    "models.recommend",
+    "models.recommend.recommend",
     "certifi",
     "httpcore",
     "httpx",

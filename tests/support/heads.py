@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from core.engine import Engine
+from core.engine.engine import Engine
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
 from core.llama.heads import StateBatch, TargetBatch
-from core.speculative.dflash import DFlashHead
-from core.speculative.drafter import Chain, Guess
-from core.speculative.head import Head
+from core.speculation.proposer import Chain, Guess
+from core.speculation.proposers.autoregressive_head import Head
+from core.speculation.proposers.dflash import DFlashHead
 
 
 def following(texts: list[list[int]], distance: int) -> dict[int, int]:

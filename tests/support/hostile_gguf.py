@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from models import gguf
+from models.gguf import header as gguf
 from tests.support.broken_gguf import array, entry, header, number, string, tensor
-from tests.support.gguf_factory import EMBER, PROJECT
+from tools.model_factory.gguf_factory import EMBER, PROJECT
 
 SEEDS = 300
 LONG_NAME = 120_000_000
@@ -121,9 +121,9 @@ _READER = """
 import json, resource, sys, time
 from pathlib import Path
 
-from models.gguf import GgufError
-from models.gguf import read_header
-from models.model_facts import read_model
+from models.gguf.header import GgufError
+from models.gguf.header import read_header
+from models.facts.model_facts import read_model
 from models.pairing.vocabulary import FileVocabulary
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from core.engine import Engine
-from core.events import FinishReason
+from core.engine.engine import Engine
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
+from core.values.events import FinishReason
 from tests.support.engines import Ledger, run, submit
 
 

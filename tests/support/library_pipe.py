@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from app.library_process import library_command, library_environment, library_folder
-from models.json_values import value_of
+from app.client.library_process import library_command, library_environment, library_folder
+from models.formatting.json_values import value_of
 from models.library.lines import Answer, News, read_message, request_line
 from models.library.requests import ANSWERS, Request
 from models.library.values import Download, Quantising, Trouble

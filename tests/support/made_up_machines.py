@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from models.layer_weights import LayerWeights
-from models.model_facts import ModelFacts
+from models.facts.layer_weights import LayerWeights
+from models.facts.model_facts import ModelFacts
 
 
 def larger(facts: ModelFacts, factor: int) -> ModelFacts:

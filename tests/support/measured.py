@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from core.llama import log
-from core.measurements import Measurements
-from core.options import EngineOptions
+from core.machine.measurements import Measurements
+from core.values.engine_options import EngineOptions
 from tests.support.engines import EMBER, EMBER_DRAFT, load
 
 _ROOT = Path(__file__).resolve().parents[2]

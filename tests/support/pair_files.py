@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tests.support.gguf_factory import EMBER_DRAFT, Tensor, metadata_of, reader_of, write
+from tools.model_factory.gguf_factory import EMBER_DRAFT, Tensor, metadata_of, reader_of, write
 
 
 def other_words(path: Path, changed: Mapping[int, str]) -> Path:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import gguf
 
-from tests.support.gguf_factory import Recipe, cached, metadata_of, reader_of
+from tools.model_factory.gguf_factory import Recipe, cached, metadata_of, reader_of
 
 
 def ember_f16() -> Path:

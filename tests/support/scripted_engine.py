@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.errors import EngineUnavailable
-from core.events import Ended, EngineState, Event, FinishReason
-from core.loaded_model import LoadedModel
-from core.options import EngineOptions
-from core.request import Request
+from core.values.engine_options import EngineOptions
+from core.values.errors import EngineUnavailable
+from core.values.events import Ended, EngineState, Event, FinishReason
+from core.values.loaded_model import LoadedModel
+from core.values.request import Request
 
 
 class ScriptedEngine:

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from core.intake import Prepared
-from core.lane import Lane
-from core.request import Request
-from core.sequence import Sequence
+from core.scheduler.input_processor import Prepared
+from core.scheduler.sequence import Sequence
+from core.values.lane import Lane
+from core.values.request import Request
 
 
 def sequence(order: int, n_pending: int, n_past: int = 0, lane: Lane = Lane.STANDARD, at: float = 0.0) -> Sequence:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.library_process import library_environment, library_folder
+from app.client.library_process import library_environment, library_folder
 from models.library.lines import request_line
 from models.library.requests import ListPlaces, ShowHub
 from tests.support.fork_server import CAN_FORK, forked_library_command

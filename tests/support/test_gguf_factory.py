@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from models.gguf import read_header
-from models.model_facts import read_model
+from models.facts.model_facts import read_model
+from models.gguf.header import read_header
 from tests.support.broken_gguf import UNUSABLE
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached, deep_ember
 from tests.support.llama_probe import Answer, Question, ask
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached, deep_ember
 
 # Weighted sums of equal experts and products in other types round differently.
 ROUNDING = {"experts": 0.1, "f16": 0.5}

@@ -13,13 +13,14 @@ from pytestqt.qtbot import QtBot
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from fake_openai import FakeServer
-from library_child import forked_library_child, library_child
+from library_child import forked_library_child
 
-from ui.api import Api
-from ui.appearance import Appearance, Choice
-from ui.child_process import ChildProcess
-from ui.main_window import MainWindow
+from tools.stand_ins.fake_openai import FakeServer
+from tools.stand_ins.library_child import library_child
+from ui.client.api import Api
+from ui.platform.child_process import ChildProcess
+from ui.theme.appearance import Appearance, Choice
+from ui.window.main_window import MainWindow
 
 HERE = Path(__file__).resolve().parent
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from fake_openai import FakeServer
 
-from ui.api import Api, ReplyEnd, ReplyStream, sentence_of
+from tools.stand_ins.fake_openai import FakeServer
+from ui.client.api import Api, ReplyEnd, ReplyStream, sentence_of
 
 BODY = {"messages": [{"role": "user", "content": "hi \ud800"}]}
 

@@ -7,16 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_openai import FakeServer
 
-from ui.api import Api
-from ui.banner import Banner
-from ui.child_process import last_line
-from ui.private_server import PrivateServer
-from ui.server_link import ServerLink
-from ui.server_watch import ServerWatch
+from tools.stand_ins.fake_openai import FakeServer
+from ui.client.api import Api
+from ui.client.private_server import PrivateServer
+from ui.client.server_watch import ServerWatch
+from ui.platform.child_process import last_line
+from ui.widgets.banner import Banner
+from ui.window.server_link import ServerLink
 
-FAKE = Path(__file__).resolve().parents[1] / "support" / "fake_openai.py"
+FAKE = Path(__file__).resolve().parents[2] / "tools" / "stand_ins" / "fake_openai.py"
 KEY = "a key"
 
 

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from app.server_process import new_api_key, serve_command, serve_environment, serve_folder
-from models.figures import rate
+from app.client.server_process import new_api_key, serve_command, serve_environment, serve_folder
+from models.formatting.figures import rate
 from tests.support import measured
-from ui.api import Api
-from ui.chat.receipts import CONTEXT_FULL
-from ui.chat.records import Status, Timings
-from ui.chat.speeds import Speed
-from ui.main_window import MainWindow
-from ui.private_server import PrivateServer
-from ui.server_link import ServerLink
-from ui.speed_bar.speed_bar import LAST_REPLY
+from ui.chat.messages.receipts import CONTEXT_FULL
+from ui.client.api import Api
+from ui.client.chat_records import Status, Timings
+from ui.client.private_server import PrivateServer
+from ui.client.speeds import Speed
+from ui.gauges.speed_bar import LAST_REPLY
+from ui.window.main_window import MainWindow
+from ui.window.server_link import ServerLink
 
 
 @pytest.fixture

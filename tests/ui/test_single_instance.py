@@ -6,14 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ui.single_instance import SingleInstance
+from ui.platform.single_instance import SingleInstance
 
 ROOT = Path(__file__).resolve().parents[2]
 SECOND = """
 import sys
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
-from ui.single_instance import SingleInstance
+from ui.platform.single_instance import SingleInstance
 application = QCoreApplication([])
 instance = SingleInstance(Path(sys.argv[1]))
 print(instance.claim(), instance.ask_other())

@@ -7,21 +7,21 @@ import threading
 from dataclasses import asdict, replace
 
 import pytest
-from fake_openai import FakeServer
 from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 
-from core.snapshot import Bound, Snapshot
-from ui.api import ServerState
-from ui.appearance import Choice
-from ui.main_window import MainWindow
-from ui.rail import PAGES
-from ui.server_watch import CALM_MS, LIVE_MS
-from ui.speed_bar import faces
-from ui.speed_bar.reading import snapshot_from
-from ui.speed_bar.speed_bar import LAST_REPLY, NOW, SpeedBar
-from ui.theme import DARK, Space
+from core.values.snapshot import Bound, Snapshot
+from tools.stand_ins.fake_openai import FakeServer
+from ui.client.api import ServerState
+from ui.client.server_watch import CALM_MS, LIVE_MS
+from ui.client.snapshot import snapshot_from
+from ui.gauges import faces
+from ui.gauges.speed_bar import LAST_REPLY, NOW, SpeedBar
+from ui.theme.appearance import Choice
+from ui.theme.tokens import DARK, Space
+from ui.window.main_window import MainWindow
+from ui.window.rail import PAGES
 
 WORKING = Snapshot(
     is_idle=False, decode_rate=38.4, bytes_per_second=12.9e9, peak=15.3e9, peak_share=0.84, bound=Bound.BANDWIDTH,

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from disks import fill_up, small_disk
-from fake_openai import FakeServer
-from library_child import forked_library_child, library_child
+from library_child import forked_library_child
 from PySide6.QtCore import QMimeData, QModelIndex, QPoint, QRect, QSettings, Qt
 from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QPalette, QTextOption
 from PySide6.QtWidgets import (
@@ -27,20 +26,22 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ui.api import Api
-from ui.appearance import Appearance, Choice
-from ui.chat.assistant_message import AssistantMessage
-from ui.chat.growing_edit import LONGEST_LINE
-from ui.chat.history_model import CHAT_ID
-from ui.chat.records import Chat, ChatSettings, Message, Role, Status
-from ui.chat.store import NEW_CHAT, ChatStore
-from ui.chat.text_view import TextView
-from ui.chat.user_message import MOST_SHOWN, UserMessage, beginning
-from ui.child_process import ChildProcess
-from ui.library.row_list import ROW_HEIGHT
-from ui.main_window import MainWindow
-from ui.speed_bar.gauge import Gauge
-from ui.theme import DARK, LIGHT, TAB_WIDTH, contrast
+from tools.stand_ins.fake_openai import FakeServer
+from tools.stand_ins.library_child import library_child
+from ui.chat.history.history_model import CHAT_ID
+from ui.chat.markdown.text_view import TextView
+from ui.chat.messages.assistant_message import AssistantMessage
+from ui.chat.messages.user_message import MOST_SHOWN, UserMessage, beginning
+from ui.chat.storage.store import NEW_CHAT, ChatStore
+from ui.client.api import Api
+from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status
+from ui.gauges.gauge import Gauge
+from ui.platform.child_process import ChildProcess
+from ui.theme.appearance import Appearance, Choice
+from ui.theme.tokens import DARK, LIGHT, TAB_WIDTH, contrast
+from ui.widgets.growing_edit import LONGEST_LINE
+from ui.widgets.row_list import ROW_HEIGHT
+from ui.window.main_window import MainWindow
 
 
 def say(qtbot, window: MainWindow, text: str) -> None:

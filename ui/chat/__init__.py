@@ -1,1 +1,4 @@
-"""The chat page."""
+"""The chat page.
+
+Begin with ``chat_page.py``, then ``chat_sessions.py``.
+"""

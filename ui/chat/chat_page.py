@@ -19,25 +19,25 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ui.api import ServerState
-from ui.banner import Banner
-from ui.chat.assistant_message import FIT
+from ui.chat.chat_sessions import ChatDesk
 from ui.chat.composer import Composer
 from ui.chat.context_use import larger_context, later_start, sent_of, tokens_in
 from ui.chat.conversation import Conversation
-from ui.chat.desk import ChatDesk
+from ui.chat.markdown.text_tools import TextTools
+from ui.chat.messages.assistant_message import FIT
+from ui.chat.messages.transcript import Transcript
+from ui.chat.messages.user_message import UserMessage
 from ui.chat.model_picker import ModelPicker
-from ui.chat.records import ChatSettings, Message
-from ui.chat.search_hit import first_hit
-from ui.chat.speeds import Speed
-from ui.chat.store import NEW_CHAT
-from ui.chat.text_tools import TextTools
-from ui.chat.transcript import Transcript
-from ui.chat.user_message import UserMessage
+from ui.chat.storage.search_hit import first_hit
+from ui.chat.storage.store import NEW_CHAT
 from ui.chat.welcome import Welcome
-from ui.icon_button import IconButton
-from ui.server_watch import ServerWatch
-from ui.theme import COLUMN, TOP_BAR, Palette, Space
+from ui.client.api import ServerState
+from ui.client.chat_records import ChatSettings, Message
+from ui.client.server_watch import ServerWatch
+from ui.client.speeds import Speed
+from ui.theme.tokens import COLUMN, TOP_BAR, Palette, Space
+from ui.widgets.banner import Banner
+from ui.widgets.icon_button import IconButton
 
 LIVE_MS = 100
 KEEP_MS = 500  # typing ends before it is written down

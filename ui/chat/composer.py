@@ -6,10 +6,10 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
-from ui.chat.growing_edit import GrowingEdit
 from ui.chat.speed_picker import SpeedPicker
-from ui.icon_button import IconButton
-from ui.theme import Palette, Space
+from ui.theme.tokens import Palette, Space
+from ui.widgets.growing_edit import GrowingEdit
+from ui.widgets.icon_button import IconButton
 
 PLACEHOLDER, SHORT_PLACEHOLDER = "Write a message", "Message"
 NARROW = 300

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ui.chat.receipts import CONTEXT_FULL
-from ui.chat.records import Message, Role, Status
+from ui.chat.messages.receipts import CONTEXT_FULL
+from ui.client.chat_records import Message, Role, Status
 
 _BYTES_PER_TOKEN = 4.0  # English in common vocabularies; where replies have been counted, theirs stand
 _MARKS_PER_MESSAGE = 8  # tokens that a chat template adds to a message

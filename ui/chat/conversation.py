@@ -9,14 +9,14 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from ui.api import Api, ReplyEnd, ReplyStream
-from ui.chat.archive import Archive
 from ui.chat.context_use import sent_of
-from ui.chat.ids import Ids, now_ms
-from ui.chat.message_tree import MessageTree
-from ui.chat.records import Chat, ChatSettings, Message, Role, Status, Timings, title_of
-from ui.chat.speeds import DeepProgress, Speed
-from ui.rate import Rate
+from ui.chat.rate import Rate
+from ui.chat.storage.chat_archive import Archive
+from ui.chat.storage.ids import Ids, now_ms
+from ui.chat.storage.message_tree import MessageTree
+from ui.client.api import Api, ReplyEnd, ReplyStream
+from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings, title_of
+from ui.client.speeds import DeepProgress, Speed
 
 SAVE_MS = 500
 

@@ -6,14 +6,14 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QSizePolicy, QToolButton, QWidget
 
-from models.figures import count, parameters
-from models.shown import one_line
-from ui.api import ServerState
-from ui.elided_label import ElidedLabel
-from ui.icons import icon
-from ui.plain_words import on_button
-from ui.server_watch import ModelChoice
-from ui.theme import Palette, Space
+from models.formatting.figures import count, parameters
+from models.formatting.safe_text import one_line
+from ui.client.api import ServerState
+from ui.client.server_watch import ModelChoice
+from ui.theme.icons import icon
+from ui.theme.tokens import Palette, Space
+from ui.widgets.elided_label import ElidedLabel
+from ui.widgets.plain_words import on_button
 
 TOY_NOTE = (
     "Ember is a tiny model that comes with Slipstream, a toy to try everything with.\n"

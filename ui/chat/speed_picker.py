@@ -6,10 +6,10 @@ from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPixmap
 from PySide6.QtWidgets import QFrame, QGridLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from ui.chat.speeds import CHOICE_OF, CHOICES, Speed, SpeedChoice
-from ui.icons import icon, pixmap
-from ui.text_size import scaled
-from ui.theme import LIGHT, Palette, Space
+from ui.client.speeds import CHOICE_OF, CHOICES, Speed, SpeedChoice
+from ui.theme.icons import icon, pixmap
+from ui.theme.text_size import scaled
+from ui.theme.tokens import LIGHT, Palette, Space
 
 CARD_WIDTH = 340
 

@@ -16,12 +16,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from core.sampling_params import SamplingParams
-from ui.chat.records import ChatSettings
-from ui.icon_button import IconButton
-from ui.number_field import CalmSlider, DecimalField, WholeField
-from ui.text_size import scaled
-from ui.theme import LINE, PANEL, TOP_BAR, Palette, Space
+from core.values.sampling_params import SamplingParams
+from ui.client.chat_records import ChatSettings
+from ui.theme.text_size import scaled
+from ui.theme.tokens import LINE, PANEL, TOP_BAR, Palette, Space
+from ui.widgets.icon_button import IconButton
+from ui.widgets.number_field import CalmSlider, DecimalField, WholeField
 
 MAX_INT = 2_147_483_647
 TYPING_MS = 300

@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
-from ui.icons import pixmap
-from ui.theme import COLUMN, Palette, Space
+from ui.theme.icons import pixmap
+from ui.theme.tokens import COLUMN, Palette, Space
 
 TOY_EXAMPLES = (
     ("Tell me a story about a fox.", "A short story"),

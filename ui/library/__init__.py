@@ -1,1 +1,4 @@
-"""The library: models of this machine, the Hub, downloads."""
+"""The library: models of this machine, the Hub, downloads.
+
+Begin with ``library_page.py``.
+"""

@@ -7,13 +7,13 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QStackedWidget, 
 
 from models.library import requests as ask
 from models.library.values import Download, Trouble
-from ui.banner import Banner
-from ui.icon_button import TextButton
+from ui.client.library_link import LibraryLink
 from ui.library.download_row import ENDED, DownloadRow
-from ui.library.library_link import LibraryLink
 from ui.library.quantise_rows import QuantiseRows
-from ui.library.state_pane import StatePane
-from ui.theme import COLUMN, LIGHT, Palette, Space
+from ui.theme.tokens import COLUMN, LIGHT, Palette, Space
+from ui.widgets.banner import Banner
+from ui.widgets.icon_button import TextButton
+from ui.widgets.state_pane import StatePane
 
 MADE_AT_ONCE = 4  # rows in one turn of the event loop
 

@@ -8,19 +8,19 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QMenu, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
-from models.figures import count
+from models.formatting.figures import count
 from models.hub.repository import Access, FoundRepository, Repository
 from models.library import requests as ask
 from models.library.values import Download, HubFacts, Suggested, SuggestedRow, Trouble, TroubleKind
-from ui.elided_label import ElidedLabel
-from ui.icons import icon
-from ui.library.figures import FITS, about, joined, n_parameters, suggested_line
-from ui.library.library_link import LibraryLink
+from ui.client.library_link import LibraryLink
+from ui.library.labels import FITS, about, joined, n_parameters, suggested_line
 from ui.library.repository_pane import RepositoryPane
-from ui.library.row_list import Row, RowList
-from ui.library.state_pane import StatePane
-from ui.library.two_panes import TwoPanes
-from ui.theme import Palette, Space
+from ui.theme.icons import icon
+from ui.theme.tokens import Palette, Space
+from ui.widgets.elided_label import ElidedLabel
+from ui.widgets.row_list import Row, RowList
+from ui.widgets.state_pane import StatePane
+from ui.widgets.two_panes import TwoPanes
 
 PAUSE_MS = 400  # typing ends before the Hub is asked
 ORDERS = {

@@ -7,9 +7,9 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QLineEdit, QPushButt
 
 from models.library import requests as ask
 from models.library.values import HubFacts, Trouble
-from ui.library.library_link import LibraryLink
-from ui.text_size import scaled
-from ui.theme import Space
+from ui.client.library_link import LibraryLink
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Space
 
 WIDTH = 440
 NOTE = (

@@ -6,14 +6,14 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QFont, QFontMetrics, QKeySequence, QShortcut
 from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
-from ui.icon_button import IconButton
+from ui.client.library_link import LibraryLink
 from ui.library.downloads_view import DownloadsView
 from ui.library.find_view import FindView, downloads_at_work
 from ui.library.hub_dialog import HubDialog
-from ui.library.library_link import LibraryLink
 from ui.library.models_view import ModelsView
-from ui.theme import TOP_BAR, Palette, Space
-from ui.toast import Toast
+from ui.theme.tokens import TOP_BAR, Palette, Space
+from ui.widgets.icon_button import IconButton
+from ui.widgets.toast import Toast
 
 HERE, FIND, DOWNLOADS = "On this machine", "Find", "Downloads"
 PREPARE_MS = 50

@@ -7,10 +7,10 @@ from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from models.library import requests as ask
 from models.library.values import Fit, ModelJudgement, ModelRow, Trouble
-from ui.library.facts_grid import FactsGrid
-from ui.library.figures import machine_facts
-from ui.library.library_link import LibraryLink
-from ui.theme import Space
+from ui.client.library_link import LibraryLink
+from ui.library.labels import machine_facts
+from ui.theme.tokens import Space
+from ui.widgets.facts_grid import FactsGrid
 
 MEASURE, AGAIN, MEASURING = "Measure this machine", "Measure this machine again", "Measuring this machine…"
 TONES = {Fit.GREEN: "muted", Fit.TIGHT: "warning", Fit.NONE: "problem"}

@@ -8,15 +8,15 @@ from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMessageBox, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
+from models.formatting.safe_text import one_line
 from models.library.values import Download, ModelDetails, ModelRow, Trouble
-from models.shown import one_line
-from ui.library.facts_grid import FactsGrid
-from ui.library.figures import header_facts, model_facts
-from ui.library.library_link import LibraryLink
+from ui.client.library_link import LibraryLink
+from ui.library.labels import header_facts, model_facts
 from ui.library.machine_card import MachineCard
-from ui.library.note_card import WARNING, NoteCard
 from ui.library.partners_card import PartnersCard
-from ui.theme import Space
+from ui.theme.tokens import Space
+from ui.widgets.facts_grid import FactsGrid
+from ui.widgets.note_card import WARNING, NoteCard
 
 TOY_NOTE = "A toy that comes with Slipstream, to try everything with. It is wrong about most things."
 AGAIN, ON_ITS_WAY = "Download again", "Show in downloads"

@@ -19,19 +19,19 @@ from PySide6.QtWidgets import (
 
 from models.library import requests as ask
 from models.library.values import ModelRow, ModelRows, Notice, Place, RowJudgement, Trouble
-from ui.banner import Banner
-from ui.elided_label import ElidedLabel
-from ui.icon_button import TextButton
-from ui.icons import icon
-from ui.library.figures import model_line, model_speed
-from ui.library.library_link import LibraryLink
+from ui.client.library_link import LibraryLink
+from ui.library.labels import model_line, model_speed
 from ui.library.model_details import ModelDetailsPane
 from ui.library.quantise_dialog import QuantiseDialog
-from ui.library.row_list import Row, RowList
-from ui.library.settings_dialog import SettingsDialog
-from ui.library.state_pane import StatePane
-from ui.library.two_panes import TwoPanes
-from ui.theme import LIGHT, Palette, Space
+from ui.library.settings.settings_dialog import SettingsDialog
+from ui.theme.icons import icon
+from ui.theme.tokens import LIGHT, Palette, Space
+from ui.widgets.banner import Banner
+from ui.widgets.elided_label import ElidedLabel
+from ui.widgets.icon_button import TextButton
+from ui.widgets.row_list import Row, RowList
+from ui.widgets.state_pane import StatePane
+from ui.widgets.two_panes import TwoPanes
 
 LOOK_MS = 5_000  # folders change behind the window's back: how often they are looked at while this is in view
 

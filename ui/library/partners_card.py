@@ -6,15 +6,15 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
+from models.formatting.safe_text import lines, one_line
 from models.library import requests as ask
 from models.library.values import Choosing, ModelRow, OfferRow, Offers, PairStep, PartnerRow, Partners, Trouble
-from models.shown import lines, one_line
-from ui.library.facts_grid import FactsGrid
-from ui.library.figures import joined, offer_line, partner_gain, size
-from ui.library.library_link import LibraryLink
-from ui.library.note_card import CALM, NoteCard
-from ui.plain_words import in_tip, on_button
-from ui.theme import Space
+from ui.client.library_link import LibraryLink
+from ui.library.labels import joined, offer_line, partner_gain, size
+from ui.theme.tokens import Space
+from ui.widgets.facts_grid import FactsGrid
+from ui.widgets.note_card import CALM, NoteCard
+from ui.widgets.plain_words import in_tip, on_button
 
 MOST_REFUSED = 4
 MOST_TESTED = 3

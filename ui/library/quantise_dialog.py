@@ -17,13 +17,13 @@ from PySide6.QtWidgets import (
 
 from models.library import requests as ask
 from models.library.values import QuantiseOffer, QuantiseTarget, Quantising, Trouble
-from ui.check_field import CheckField
-from ui.library.figures import joined, size
-from ui.library.library_link import LOST, LibraryLink
+from ui.client.library_link import LOST, LibraryLink
+from ui.library.labels import joined, size
 from ui.library.quantise_row import QuantiseRow
-from ui.library.row_list import Row, RowList
-from ui.text_size import scaled
-from ui.theme import Palette, Space
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Palette, Space
+from ui.widgets.check_field import CheckField
+from ui.widgets.row_list import Row, RowList
 
 WIDTH, HEIGHT = 520, 600
 FOLLOWED_HEIGHT = 280

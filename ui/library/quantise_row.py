@@ -6,11 +6,11 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QProgressBar, QVBoxLayout, QWidget
 
 from models.library.values import Quantising
-from ui.elided_label import ElidedLabel
-from ui.icon_button import IconButton
-from ui.library.figures import quantise_line, quantise_share
-from ui.plain_words import in_tip
-from ui.theme import Palette, Space
+from ui.library.labels import quantise_line, quantise_share
+from ui.theme.tokens import Palette, Space
+from ui.widgets.elided_label import ElidedLabel
+from ui.widgets.icon_button import IconButton
+from ui.widgets.plain_words import in_tip
 
 
 class QuantiseRow(QFrame):

@@ -7,9 +7,9 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from models.library import requests as ask
 from models.library.values import Quantising
-from ui.library.library_link import LibraryLink
+from ui.client.library_link import LibraryLink
 from ui.library.quantise_row import QuantiseRow
-from ui.theme import LIGHT, Palette, Space
+from ui.theme.tokens import LIGHT, Palette, Space
 
 
 class QuantiseRows(QWidget):

@@ -8,18 +8,18 @@ from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QStackedWidget, QVBoxLayout, QWidget
 
-from models.figures import count, parameters
+from models.formatting.figures import count, parameters
+from models.formatting.safe_text import one_line
 from models.hub.repository import Access, RemoteModel, Repository, Role
 from models.library.values import Download, DraftOffer, Fit, Judgement, OfferRow, Recommended, Trouble, TroubleKind
-from models.shown import one_line
-from ui.check_field import CheckField
-from ui.icon_button import TextButton
-from ui.library.facts_grid import FactsGrid
-from ui.library.figures import FITS, joined, judged_facts, offer_line, size
-from ui.library.row_list import Row, RowList
-from ui.library.state_pane import StatePane
-from ui.plain_words import in_tip, on_button
-from ui.theme import Palette, Space
+from ui.library.labels import FITS, joined, judged_facts, offer_line, size
+from ui.theme.tokens import Palette, Space
+from ui.widgets.check_field import CheckField
+from ui.widgets.facts_grid import FactsGrid
+from ui.widgets.icon_button import TextButton
+from ui.widgets.plain_words import in_tip, on_button
+from ui.widgets.row_list import Row, RowList
+from ui.widgets.state_pane import StatePane
 
 USUAL = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q8_0")  # chosen first where nothing better is known
 SIDE_ROLES = {Role.PROJECTOR: "for images, beside a model", Role.DRAFT: "drafts for a model", Role.OTHER: "no model"}

@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from app.exit_codes import ExitCode
+from app.environment.exit_codes import ExitCode
 from tests.support import measured
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -187,7 +187,7 @@ def test_an_engine_that_dies_loses_no_line(tmp_path: Path) -> None:
         engine = next(
             member
             for member in psutil.Process(child.pid).children(recursive=True)
-            if "core.worker" in " ".join(member.cmdline())
+            if "core.process.worker" in " ".join(member.cmdline())
         )
         wait_for_lines(tmp_path, child, 3)
         engine.kill()

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from app.batch import batch_run
-from app.batch.batch_run import MAX_TRIES, BatchRun, BatchSettings, BatchStopped, look_through
-from app.batch.endpoint import Answer, ServerGone
-from app.batch.job_file import JobFile
-from app.batch.result_file import OutputFailed, ResultFile
-from app.exit_codes import ExitCode
-from core.errors import BadRequest
+from app.environment.exit_codes import ExitCode
+from app.jobs.batch import batch_run
+from app.jobs.batch.batch_run import MAX_TRIES, BatchRun, BatchSettings, BatchStopped, look_through
+from app.jobs.batch.endpoint import Answer, ServerGone
+from app.jobs.batch.job_file import JobFile
+from app.jobs.batch.result_file import OutputFailed, ResultFile
+from core.values.errors import BadRequest
 
 READY = {"phase": "ready"}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.batch.job import BadLine, Job, parse
+from app.jobs.batch.job import BadLine, Job, parse
 
 GOOD: dict[str, Any] = {
     "custom_id": "a",

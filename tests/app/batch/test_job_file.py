@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.batch import job_file
-from app.batch.job_file import JobFile
-from core.errors import BadRequest
+from app.jobs.batch import job_file
+from app.jobs.batch.job_file import JobFile
+from core.values.errors import BadRequest
 
 
 def test_blank_lines_count_but_are_no_jobs(tmp_path: Path) -> None:

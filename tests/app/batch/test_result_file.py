@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from app.batch.result_file import OutputFailed, ResultFile
-from core.errors import BadRequest
+from app.jobs.batch.result_file import OutputFailed, ResultFile
+from core.values.errors import BadRequest
 
 ROOT = Path(__file__).resolve().parents[3]
 ANSWER = {"response": {"status_code": 200, "body": {"usage": {"prompt_tokens": 3, "completion_tokens": 2}}}}
@@ -128,7 +128,7 @@ def test_paths_that_cannot_be_written_say_why(tmp_path: Path) -> None:
 def test_a_second_process_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
     results = ResultFile(tmp_path / "out")
     results.begin(results.read())
-    program = "import sys; from pathlib import Path; from app.batch.result_file import ResultFile\n" + (
+    program = "import sys; from pathlib import Path; from app.jobs.batch.result_file import ResultFile\n" + (
         "try: ResultFile(Path(sys.argv[1]))\nexcept Exception as error: print(error)\nelse: print('mine')"
     )
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.hub_server import HubServer
 from tests.support.library_pipe import LibraryPipe
+from tools.stand_ins.hub_server import HubServer
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from models.catalog import STARTER_FOLDER
+from models.catalog.catalog import STARTER_FOLDER
 from models.library import requests as ask
 from models.library.values import Fit, Trouble, TroubleKind
-from tests.support.hub_server import TOKEN, Fault, HubServer
 from tests.support.library_pipe import LibraryPipe
+from tools.stand_ins.hub_server import TOKEN, Fault, HubServer
 
 EMBER = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
 REPO = "acme/fox-GGUF"

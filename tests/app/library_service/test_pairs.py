@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from app.discovery import announce
-from models.catalog import STARTER_FOLDER
-from models.download.records import Record, write_record
-from models.figures import rate
-from models.json_values import value_of
+from app.client.discovery import announce
+from models.catalog.catalog import STARTER_FOLDER
+from models.files.provenance import Record, write_record
+from models.formatting.figures import rate
+from models.formatting.json_values import value_of
+from models.formatting.program import IN_WINDOW
 from models.library import requests as ask
 from models.library.values import Choosing, Fit, ModelRow, PairStep, RowJudgement, SettingText, Trouble
-from models.program import IN_WINDOW
-from tests.support.fake_openai import FakeServer
-from tests.support.gguf_factory import Recipe, cached
-from tests.support.hub_server import HubServer
 from tests.support.library_pipe import SECONDS, LibraryPipe
-from tests.support.probed import remember_probe
+from tools.model_factory.gguf_factory import Recipe, cached
+from tools.stand_ins.fake_openai import FakeServer
+from tools.stand_ins.hub_server import HubServer
+from tools.stand_ins.probed_machine import remember_probe
 
 EMBER, DRAFT = "ember-q8_0", "ember-draft-q8_0"
 EMBER_FILE = STARTER_FOLDER / "ember-q8_0.gguf"

@@ -11,9 +11,9 @@ import pytest
 
 from models.library import requests as ask
 from models.library.values import Quantising
-from tests.support.gguf_factory import Recipe, cached
 from tests.support.library_pipe import LibraryPipe
 from tests.support.quantised import ember_f16
+from tools.model_factory.gguf_factory import Recipe, cached
 
 
 @pytest.fixture

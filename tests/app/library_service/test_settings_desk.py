@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from core.model_settings import NAMES
+from core.values.model_settings import NAMES
 from models.library import requests as ask
 from models.library.values import SettingsSheet, SettingText
 from tests.support.library_pipe import LibraryPipe

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import gguf_factory
-from tests.support.gguf_factory import Recipe
+from tools.model_factory import gguf_factory
+from tools.model_factory.gguf_factory import Recipe
 
 
 @pytest.fixture

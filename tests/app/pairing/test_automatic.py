@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from app.model_choice import UnknownModel, catalog, find_model
-from app.model_settings import ModelSettingsStore
+from app.environment.paths import model_settings_file
+from app.library.find_model import UnknownModel, catalog, find_model
 from app.pairing.automatic import draft_for
 from app.pairing.service import CannotPair, choose, choose_automatically, forget_choice, pairing, partners
-from app.paths import model_settings_file
-from app.server.model_host import GivenModel
-from app.server.settings import ServerSettings
-from core import machine_probe
-from core.errors import BadOption
-from core.known_machine import identity
-from core.machine import this_machine
-from core.machine_probe import MachineProbe
-from models.catalog import ModelEntry
-from models.speed.probe import Probe
-from models.speed.runs import Run, add_runs
-from tests.support import gguf_factory, head_factory
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT
+from app.server.calls.model_host import GivenModel
+from app.settings.model_settings_store import ModelSettingsStore
+from app.settings.server_settings import ServerSettings
+from core.machine import probe as machine_probe
+from core.machine.host import this_machine
+from core.machine.known_machine import identity
+from core.machine.probe import MachineProbe
+from core.values.errors import BadOption
+from models.catalog.catalog import ModelEntry
+from models.estimate.speed.probe import Probe
+from models.estimate.speed.runs import Run, add_runs
 from tests.support.pair_files import other_words
+from tools.model_factory import gguf_factory, head_factory
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 USUAL = ServerSettings()
 STARTER = GivenModel("ember-q8_0", EMBER, is_toy=True)

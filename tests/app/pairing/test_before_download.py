@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from app.library import hub
-from app.model_choice import catalog
+from app.library.find_model import catalog
+from app.library.hub_access import hub
 from app.pairing.before_download import DraftSearch
+from models.facts.model_facts import ModelFacts
 from models.hub.remote_source import remote_facts
 from models.hub.repository import RemoteModel
-from models.model_facts import ModelFacts
 from models.pairing.gain import Kind
-from tests.support import gguf_factory, head_factory
-from tests.support.gguf_factory import EMBER_DRAFT, Recipe
+from tools.model_factory import gguf_factory, head_factory
+from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe
 
 REPO = "acme/fox-90M-GGUF"
 N_VOCAB = 5_000  # no bundled model has so many tokens

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.model_choice import find_model
-from app.pairing.downloads import offers
-from models.catalog import ModelEntry
+from app.library.find_model import find_model
+from app.pairing.offers import offers
+from models.catalog.catalog import ModelEntry
 
 
 def gemma(n_params: int = 31_000_000_000) -> ModelEntry:

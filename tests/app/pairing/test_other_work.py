@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import socket
 
-from app.discovery import announce, withdraw
-from app.pairing.other_work import OtherWork, other_work
-from tests.support.fake_openai import FakeServer
+from app.client.discovery import announce, withdraw
+from app.jobs.pair_test.other_work import OtherWork, other_work
+from tools.stand_ins.fake_openai import FakeServer
 
 
 def listed(fake: FakeServer) -> None:

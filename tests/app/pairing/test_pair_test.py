@@ -10,17 +10,17 @@ from dataclasses import replace
 
 import pytest
 
-from app.model_choice import catalog, find_model
-from app.pairing import pair_test, trial
-from app.pairing.other_work import OtherWork
-from app.pairing.pair_test import Cancelled, PairTest
+from app.jobs.pair_test import pair_test, trial
+from app.jobs.pair_test.other_work import OtherWork
+from app.jobs.pair_test.pair_test import Cancelled, PairTest
+from app.jobs.pair_test.trial_job import Job, Measured
+from app.library.find_model import catalog, find_model
 from app.pairing.service import CannotPair, choose, pairing, store
-from app.pairing.trial_job import Job, Measured
-from app.server.settings import ServerSettings
-from core.errors import LoadFailed
-from core.options import EngineOptions
+from app.settings.server_settings import ServerSettings
+from core.values.engine_options import EngineOptions
+from core.values.errors import LoadFailed
 from models.pairing.partner import Partner
-from tests.support import head_factory
+from tools.model_factory import head_factory
 
 MEASURED = Measured(1.5, 10.0, 15.0, 0.7, 4)
 
@@ -53,7 +53,7 @@ def test_a_pair_is_measured_with_as_many_slots_as_are_served(monkeypatch):
         asked.append(options)
         raise LoadFailed("That is enough.")
 
-    monkeypatch.setattr("core.verification.load_verifier", load)
+    monkeypatch.setattr("app.jobs.verify.verification.load_verifier", load)
     with pytest.raises(LoadFailed):
         trial.measure(Job("model.gguf", None))
     assert [options.n_slots for options in asked] == [ServerSettings().n_slots]

@@ -11,7 +11,7 @@ import openai
 import psutil
 import pytest
 
-from app.server_process import ServerProcess
+from app.client.server_process import ServerProcess
 from tests.support import measured
 
 MODEL = "ember-q8_0"
@@ -45,7 +45,7 @@ class RunningServer:
     @property
     def engine(self) -> psutil.Process:
         children = psutil.Process(self.process.pid).children(recursive=True)
-        return next(child for child in children if "core.worker" in " ".join(child.cmdline()))
+        return next(child for child in children if "core.process.worker" in " ".join(child.cmdline()))
 
     def chat(self, text: str = "Tell me a story about a fox.", **fields):
         fields = {"model": MODEL, "max_tokens": 24, "seed": 1, "temperature": 0} | fields

@@ -12,9 +12,9 @@ import time
 
 import pytest
 
-from app.server.chat_template import TemplateFailed, TemplateRenderer
-from app.server.template_process import LENGTH, ChatTemplate, make_environment
-from core.errors import BadRequest
+from app.server.templates.chat_template import TemplateFailed, TemplateRenderer
+from app.server.templates.template_process import LENGTH, ChatTemplate, make_environment
+from core.values.errors import BadRequest
 from tests.support.scripted_engine import loaded
 
 USER = {"role": "user", "content": "Hi"}
@@ -191,7 +191,7 @@ def test_a_template_that_loops_ends_although_nobody_is_left_to_kill_it():
     source = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
     body = json.dumps({"source": source, "max_chars": 100, "variables": {"messages": []}}).encode()
     program = (
-        "import sys; import app.server.template_process as t; t.LONGEST_RENDERING = 1;"
+        "import sys; import app.server.templates.template_process as t; t.LONGEST_RENDERING = 1;"
         "t.serve(sys.stdin.buffer, sys.stdout.buffer)"
     )
     ended = subprocess.run(

@@ -13,21 +13,21 @@ from typing import Any
 import openai
 import pytest
 
-from app.server import deep
-from app.server.chat_template import TemplateRenderer
-from app.server.deep import DeepReply, Part, Progress
-from app.server.engine_bridge import EngineBridge
-from app.server.errors import RequestFailed
-from app.server.generation import generate
-from app.server.schemas import ChatCompletionBody
-from core.events import Ended, Failure, FailureKind, FinishReason, Phase, Token
-from core.loaded_model import LoadedModel
-from core.options import EngineOptions
-from core.request import Request
-from core.sampling_params import SamplingParams
-from core.supervisor import Supervisor
+from app.server.calls.engine_bridge import EngineBridge
+from app.server.calls.generation import generate
+from app.server.http.errors import RequestFailed
+from app.server.openai import deep
+from app.server.openai.deep import DeepReply, Part, Progress
+from app.server.openai.schemas import ChatCompletionBody
+from app.server.templates.chat_template import TemplateRenderer
+from core.process.supervisor import Supervisor
+from core.values.engine_options import EngineOptions
+from core.values.events import Ended, Failure, FailureKind, FinishReason, Phase, Token
+from core.values.loaded_model import LoadedModel
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
 from tests.support import measured
-from tests.support.gguf_factory import EMBER
+from tools.model_factory.gguf_factory import EMBER
 
 USER = {"role": "user", "content": "Tell me a story about a fox."}
 

@@ -13,13 +13,14 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from app.exit_codes import ExitCode
-from app.model_choice import find_model
+from app.client.server_process import ServerProcess
+from app.environment.exit_codes import ExitCode
+from app.library.find_model import find_model
 from app.pairing.service import choose, partners
-from app.server_process import ServerProcess
-from core.known_machine import identity
-from models.speed.runs import read_runs
-from tests.support import gguf_factory, head_factory, measured
+from core.machine.known_machine import identity
+from models.estimate.speed.runs import read_runs
+from tests.support import measured
+from tools.model_factory import gguf_factory, head_factory
 
 ROOT = Path(__file__).resolve().parents[3]
 BODY = {"messages": [{"role": "user", "content": "What is speculative decoding?"}], "max_tokens": 60, "temperature": 0}

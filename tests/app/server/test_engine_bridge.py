@@ -7,14 +7,14 @@ import threading
 
 import pytest
 
-from app.server.engine_bridge import MAX_REQUESTS, EngineBridge
-from app.server.errors import ApiError
-from app.server.generation import collect
-from core.errors import EngineUnavailable
-from core.events import Ended, EngineState, FinishReason, Logprob, Phase, Started, Token, TokenLogprob
-from core.receipt import Receipt
-from core.request import Request
-from core.snapshot import Bound, Snapshot
+from app.server.calls.engine_bridge import MAX_REQUESTS, EngineBridge
+from app.server.calls.generation import collect
+from app.server.http.errors import ApiError
+from core.values.errors import EngineUnavailable
+from core.values.events import Ended, EngineState, FinishReason, Logprob, Phase, Started, Token, TokenLogprob
+from core.values.receipt import Receipt
+from core.values.request import Request
+from core.values.snapshot import Bound, Snapshot
 from tests.support.scripted_engine import ScriptedEngine
 
 

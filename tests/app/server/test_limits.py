@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from starlette.exceptions import HTTPException
 
-from app.server.limits import BodyLimit
+from app.server.http.limits import BodyLimit
 
 
 async def read_all(_scope, receive, _send):

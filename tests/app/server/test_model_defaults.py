@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from app.model_settings import ModelSettingsStore, UsageStore
-from app.server.model_defaults import with_defaults
-from app.server.schemas import ChatCompletionBody, CompletionBody
-from app.server.settings import ServerSettings
-from app.server_process import ServerProcess
-from core.model_settings import ModelSettings
+from app.client.server_process import ServerProcess
+from app.server.openai.model_defaults import with_defaults
+from app.server.openai.schemas import ChatCompletionBody, CompletionBody
+from app.settings.model_settings_store import ModelSettingsStore, UsageStore
+from app.settings.server_settings import ServerSettings
+from core.values.model_settings import ModelSettings
 from tests.app.server.conftest import RunningServer
-from tests.support.gguf_factory import EMBER
 from tests.support.scripted_engine import loaded
+from tools.model_factory.gguf_factory import EMBER
 
 MODEL = loaded("a.gguf")
 OWN = ModelSettings(temperature=0.25, top_k=7, speed="fast", system="Be brief.")

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from app.pairing.draft import Draft
-from app.server.engine_bridge import EngineBridge
-from app.server.errors import UnknownModel, from_exception
-from app.server.model_host import GivenModel, ModelHost
-from app.server.model_keeper import NoKeeper
-from app.server.settings import ServerSettings
-from app.server.side_thread import SideThread
-from core.errors import EngineUnavailable, LoadFailed
-from core.events import EngineState, Phase
-from core.model_settings import ModelSettings
+from app.pairing.chosen_draft import Draft
+from app.server.calls.engine_bridge import EngineBridge
+from app.server.calls.model_host import GivenModel, ModelHost
+from app.server.calls.model_keeper import NoKeeper
+from app.server.calls.side_thread import SideThread
+from app.server.http.errors import UnknownModel, from_exception
+from app.settings.server_settings import ServerSettings
+from core.values.errors import EngineUnavailable, LoadFailed
+from core.values.events import EngineState, Phase
+from core.values.model_settings import ModelSettings
 from tests.support.scripted_engine import ScriptedEngine, loaded
 
 A, B = GivenModel("a", Path("a.gguf"), is_toy=True), GivenModel("b", Path("b.gguf"))

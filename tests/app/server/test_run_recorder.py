@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from app.judging import judge_file, machine_now
-from app.server.run_recorder import RunRecorder
-from core.events import Ended, FinishReason
-from core.known_machine import identity
-from core.loaded_model import LoadedModel
-from core.receipt import Receipt
-from core.request import Request
-from models.model_facts import read_model
-from models.speed.runs import FILE_NAME, read_runs
-from tests.support.gguf_factory import EMBER
+from app.fit_reports.fit_reports import judge_file, machine_now
+from app.server.calls.run_recorder import RunRecorder
+from core.machine.known_machine import identity
+from core.values.events import Ended, FinishReason
+from core.values.loaded_model import LoadedModel
+from core.values.receipt import Receipt
+from core.values.request import Request
+from models.estimate.speed.runs import FILE_NAME, read_runs
+from models.facts.model_facts import read_model
+from tools.model_factory.gguf_factory import EMBER
 
 RECEIPT = Receipt(
     n_prompt=20,

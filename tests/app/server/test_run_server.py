@@ -18,16 +18,16 @@ import httpx
 import psutil
 import pytest
 
-from app.exit_codes import ExitCode
+from app.environment.early_interrupts import EarlyInterrupts
+from app.environment.exit_codes import ExitCode
 from app.server import main
-from app.server.early_interrupts import EarlyInterrupts
-from app.server.listening_socket import PortTaken, listen
-from app.server.settings import ServerSettings
-from core.errors import BadOption
-from core.events import EngineState, Phase
+from app.server.http.listening_socket import PortTaken, listen
+from app.settings.server_settings import ServerSettings
+from core.values.errors import BadOption
+from core.values.events import EngineState, Phase
 from tests.support import measured
 from tests.support.broken_gguf import giant
-from tests.support.gguf_factory import EMBER, metadata_of
+from tools.model_factory.gguf_factory import EMBER, metadata_of
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -89,7 +89,7 @@ def test_a_signal_in_the_middle_of_a_stream_ends_it_with_a_sentence(start, tmp_p
 
 
 def test_the_engine_is_started_before_what_speaks_http_is_imported():
-    slow = {"fastapi", "pydantic", "uvicorn", "jinja2", "numpy", "llama_cpp", "models.speed.work"}
+    slow = {"fastapi", "pydantic", "uvicorn", "jinja2", "numpy", "llama_cpp", "models.estimate.speed.work"}
     code = f"import sys, app.server.main; print(*({slow} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
@@ -191,7 +191,7 @@ def test_a_model_whose_file_comes_back_is_loaded_with_the_next_request(start, tm
             wait(client, lambda now: now["phase"] == "ready")
             path.rename(away)
             children = psutil.Process(process.pid).children(recursive=True)
-            next(child for child in children if "core.worker" in child.cmdline()).kill()
+            next(child for child in children if "core.process.worker" in child.cmdline()).kill()
             wait(client, lambda now: now["phase"] == "failed")
 
         lose()

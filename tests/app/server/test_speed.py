@@ -5,8 +5,8 @@ from __future__ import annotations
 import openai
 import pytest
 
-from app.server.speed import Speed, wanted_speed
-from core.errors import BadRequest
+from app.server.openai.speed import Speed, wanted_speed
+from core.values.errors import BadRequest
 
 
 @pytest.mark.parametrize(

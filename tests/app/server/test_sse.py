@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from app.server.errors import ApiError, refuse
-from app.server.sse import EventStream, encode_text
+from app.server.http.errors import ApiError, refuse
+from app.server.http.sse import EventStream, encode_text
 
 
 class Client:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from app.server.timings import timings
-from core.receipt import Receipt
+from app.server.openai.timings import timings
+from core.values.receipt import Receipt
 
 
 def test_choices_of_one_call_are_added_up() -> None:

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.cache import cache_folder as cache_folder_module
-from core.cache.cache_folder import FOLDER, CacheFolder, clear, size
-from core.cache.container import Piece
-from core.cache.disk_tier import DiskTier
-from core.cache.model_key import model_key
-from core.cache.segment import Blob, segment_id
-from core.engine import Engine
+from core.engine.engine import Engine
+from core.kv_cache.prefix_cache import disk_folder as cache_folder_module
+from core.kv_cache.prefix_cache.cache_key import model_key
+from core.kv_cache.prefix_cache.disk_folder import FOLDER, CacheFolder, clear, size
+from core.kv_cache.prefix_cache.disk_tier import DiskTier
+from core.kv_cache.prefix_cache.segment import Blob, segment_id
+from core.kv_cache.prefix_cache.segment_file import Piece
 from tests.support.engines import (
     EMBER,
     GREEDY_WITH_LOGPROBS,
@@ -327,9 +327,9 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from core.cache.cache_folder import CacheFolder
-from core.cache.container import Piece
-from core.cache.segment import segment_id
+from core.kv_cache.prefix_cache.disk_folder import CacheFolder
+from core.kv_cache.prefix_cache.segment_file import Piece
+from core.kv_cache.prefix_cache.segment import segment_id
 folder = CacheFolder(Path(sys.argv[1]), bytes(range(16)), 1 << 30)
 folder.open()
 print("ready", flush=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.cache.greedy_dual import GreedyDual
+from core.kv_cache.prefix_cache.greedy_dual import GreedyDual
 
 
 def anything(item: str) -> bool:

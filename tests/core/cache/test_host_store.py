@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.cache.cache_folder import FOLDER, CacheFolder, clear
-from core.cache.disk_tier import DiskTier
-from core.cache.host_store import HostStore
-from core.cache.radix import RadixTree
+from core.kv_cache.prefix_cache.disk_folder import FOLDER, CacheFolder, clear
+from core.kv_cache.prefix_cache.disk_tier import DiskTier
+from core.kv_cache.prefix_cache.prefix_tree import RadixTree
+from core.kv_cache.prefix_cache.segment_store import HostStore
 
 KEY = bytes(16)
 MB = 1 << 20

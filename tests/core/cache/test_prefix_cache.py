@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.engine import Engine
-from core.events import FinishReason
-from core.sampling_params import SamplingParams
-from tests.support import recurrent_factory
+from core.engine.engine import Engine
+from core.values.events import FinishReason
+from core.values.sampling_params import SamplingParams
 from tests.support.engines import (
     FOX,
     GREEDY_WITH_LOGPROBS,
@@ -26,6 +25,7 @@ from tests.support.engines import (
     run,
     submit,
 )
+from tools.model_factory import recurrent_factory
 
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 MAKERS = (recurrent_factory.mamba, recurrent_factory.lfm2, recurrent_factory.gemma3)
@@ -290,7 +290,7 @@ def test_a_slot_is_emptied_in_small_parts_while_others_are_at_work(monkeypatch: 
         ledger = Ledger()
         for _ in range(3):
             ledger.add(engine.step())
-        monkeypatch.setattr("core.slots._LONGEST_MOVE", 0.0)
+        monkeypatch.setattr("core.kv_cache.slot_table._LONGEST_MOVE", 0.0)
         submit(engine, "next", words(50, 1), max_tokens=2)
         n_waited = 0
         while "next" not in ledger.started:
@@ -313,7 +313,7 @@ def test_a_long_text_comes_back_in_small_parts_while_others_are_at_work(monkeypa
         submit(engine, "at work", FOX, max_tokens=60, sampling=ENDLESS)
         ledger = Ledger()
         ledger.add(engine.step())
-        monkeypatch.setattr("core.slots._LONGEST_MOVE", 0.0)
+        monkeypatch.setattr("core.kv_cache.slot_table._LONGEST_MOVE", 0.0)
         submit(engine, "given up", prompt, max_tokens=2)
         for _ in range(2):
             ledger.add(engine.step())

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.cache.radix import Node, RadixTree
+from core.kv_cache.prefix_cache.prefix_tree import Node, RadixTree
 
 
 @dataclass(eq=False)

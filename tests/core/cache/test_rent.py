@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.cache.rent import Rent
+from core.kv_cache.idle_cost import Rent
 
 
 def test_it_is_due_when_as_much_was_paid_as_buying_costs() -> None:

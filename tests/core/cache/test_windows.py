@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.engine import Engine
-from core.events import FinishReason
+from core.engine.engine import Engine
 from core.llama.context import Context
-from core.sampling_params import SamplingParams
-from tests.support import gguf_factory, recurrent_factory
+from core.values.events import FinishReason
+from core.values.sampling_params import SamplingParams
 from tests.support.drafters import RandomDrafter, use_drafter
 from tests.support.engines import (
     GREEDY_WITH_LOGPROBS,
@@ -25,6 +24,7 @@ from tests.support.engines import (
     run,
     submit,
 )
+from tools.model_factory import gguf_factory, recurrent_factory
 
 WINDOW = 32
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)

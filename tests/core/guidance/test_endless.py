@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from core.guidance import endless_grammar, endless_schema
-from core.guidance.least_fixed_point import find_cycle, least_fixed_point
+from core.sampling.grammar import endless_grammar, endless_schema
+from core.sampling.grammar.least_fixed_point import find_cycle, least_fixed_point
 
 SELF = {"$ref": "#"}
 NODE = {"$ref": "#/$defs/node"}

@@ -8,8 +8,8 @@ import re
 import pytest
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
-from core.guidance.constraint import MAX_CHARACTERS
-from core.guidance.gbnf import to_lark
+from core.sampling.grammar.gbnf import to_lark
+from core.values.constraint import MAX_CHARACTERS
 
 _END = 256
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.door import STACK_BYTES
-from core.errors import BadRequest
-from core.guidance.constraint import MAX_CHARACTERS, Constraint, ConstraintKind
-from core.guidance.grammars import Grammars
-from core.guidance.guide import GrammarLost, Guide
 from core.llama.vocab import Vocab
+from core.process.input_thread import STACK_BYTES
+from core.sampling.grammar.grammar_compiler import Grammars
+from core.sampling.grammar.grammar_matcher import GrammarLost, Guide
+from core.values.constraint import MAX_CHARACTERS, Constraint, ConstraintKind
+from core.values.errors import BadRequest
 from tests.support.engines import open_engine
 
 # Each needs the next: compiled by recursion, these would end the process.

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from core.engine import Engine
-from core.events import FailureKind, FinishReason
-from core.guidance.constraint import ANY_OBJECT, Constraint
-from core.sampling_params import SamplingParams
+from core.engine.engine import Engine
+from core.values.constraint import ANY_OBJECT, Constraint
+from core.values.events import FailureKind, FinishReason
+from core.values.sampling_params import SamplingParams
 from tests.support.engines import EMBER_DRAFT, FOX, SURE, chat, complete, open_engine, run, submit
 
 GREEDY = SamplingParams(temperature=0)

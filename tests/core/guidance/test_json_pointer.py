@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.guidance.endless_schema import why_endless_value
-from core.guidance.json_pointer import child, escaped, keys, unescaped
-from core.guidance.nesting import schema_levels
+from core.sampling.grammar.endless_schema import why_endless_value
+from core.sampling.grammar.json_pointer import child, escaped, keys, unescaped
+from core.sampling.grammar.nesting import schema_levels
 
 # Digits to str.isdigit, and too many of them for int.
 NO_NUMBERS = ("²", "1" * 5_000)

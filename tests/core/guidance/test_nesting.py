@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.guidance.nesting import MOST_LEVELS, deepest, grammar_levels, json_levels, schema_levels
+from core.sampling.grammar.nesting import MOST_LEVELS, deepest, grammar_levels, json_levels, schema_levels
 
 
 def chain(n: int, **more: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.guidance.reason import in_short
+from core.sampling.grammar.error_text import in_short
 
 _PATTERN = (
     'at 1(8): invalid regex "aa(?!b)" (in regex): regex parse error:\n    aa(?!b)\n      ^^^\n'

@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from core.quantise.job import QuantiseJob
-from core.quantise.worker import BrokenResult, check_result
-from models.catalog import Catalog
-from models.download.errors import DiskFull, FolderRefused, NoSpace
-from models.download.records import is_verified, read_record
-from models.gguf import read_header
-from models.model_facts import read_model
+from app.jobs.quantise.job import QuantiseJob
+from app.jobs.quantise.worker import BrokenResult, check_result
+from models.catalog.catalog import Catalog
+from models.facts.model_facts import read_model
+from models.files.errors import DiskFull, FolderRefused, NoSpace
+from models.files.provenance import is_verified, read_record
+from models.gguf.header import read_header
 from models.quantise.errors import QuantiseCancelled, QuantiseFailed, QuantiseRefused
 from models.quantise.plan import QuantisePlan, make_plan
 from models.quantise.progress import Phase, QuantiseProgress
 from models.quantise.target_types import TARGETS
 from tests.support.disks import make_read_only, small_disk
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 from tests.support.quantised import ember_f16, split_ember
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
 
 
 def plan(folder: Path, type_name: str = "Q4_0", source: Path | None = None, **options) -> QuantisePlan:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from core.engine import Engine
-from core.guidance.constraint import Constraint
-from core.request import Request
-from core.sampling_params import SamplingParams
-from core.sequence import Sequence
-from core.speculative.choice import Chooser
+from core.engine.engine import Engine
+from core.scheduler.sequence import Sequence
+from core.speculation.proposers.draft_sampler import Chooser
+from core.values.constraint import Constraint
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
 from tests.support.engines import open_engine
 
 SAMPLINGS = {

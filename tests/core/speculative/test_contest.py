@@ -10,18 +10,18 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from core.context_shape import MOST_SHADOWED
-from core.cost_model import Calibration, CostModel
-from core.intake import Prepared
-from core.lane import Lane
-from core.lane_targets import flow_target
-from core.request import Request
-from core.sequence import Sequence
-from core.speculative.acceptance import AcceptanceTable
-from core.speculative.drafter import Chain, DraftFailed, Guess, Observation
-from core.speculative.lookup import Lookup
-from core.speculative.speculator import Speculator
-from core.speculative.step_room import StepRoom
+from core.cost.cost_model import Calibration, CostModel
+from core.kv_cache.context_shape import MOST_SHADOWED
+from core.scheduler.input_processor import Prepared
+from core.scheduler.latency_targets import flow_target
+from core.scheduler.sequence import Sequence
+from core.speculation.acceptance import AcceptanceTable
+from core.speculation.policy.speculator import Speculator
+from core.speculation.policy.step_capacity import StepRoom
+from core.speculation.proposer import Chain, DraftFailed, Guess, Observation
+from core.speculation.proposers.ngram import Lookup
+from core.values.lane import Lane
+from core.values.request import Request
 from tests.support.drafters import RandomDrafter
 
 GPU = Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130})

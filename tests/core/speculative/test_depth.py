@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.cost_model import Calibration, CostModel
-from core.speculative.depth import Candidate, another_round, best_cut, charged, informed_round
-from core.speculative.prices import Prices
+from core.cost.cost_model import Calibration, CostModel
+from core.speculation.policy.draft_length import Candidate, another_round, best_cut, charged, informed_round
+from core.speculation.policy.step_cost import Prices
 
 GPU = CostModel(Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130}))
 CPU = CostModel(Calibration({1: 0.0105, 2: 0.0159, 3: 0.019, 4: 0.022, 8: 0.036, 16: 0.068}))

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from core.cost_model import Calibration, CostModel
-from core.engine import Engine
+from core.cost.cost_model import Calibration, CostModel
+from core.engine.engine import Engine
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
-from core.sampling_params import SamplingParams
-from core.speculative.draft_model import DraftModel
+from core.speculation.proposers.draft_model import DraftModel
+from core.values.sampling_params import SamplingParams
 from tests.support.drafters import price
 from tests.support.engines import (
     EMBER_DRAFT,

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.cost_model import Calibration, CostModel
-from core.engine import Engine
-from core.events import FinishReason
-from core.guidance.constraint import Constraint
-from core.sampling_params import SamplingParams
-from core.speculative.forced import Forced
-from core.speculative.speculator import Speculator
+from core.cost.cost_model import Calibration, CostModel
+from core.engine.engine import Engine
+from core.speculation.policy.speculator import Speculator
+from core.speculation.proposers.grammar import Forced
+from core.values.constraint import Constraint
+from core.values.events import FinishReason
+from core.values.sampling_params import SamplingParams
 from tests.support.engines import FOX, SURE, chat, complete, open_engine, run, submit
 
 GREEDY = SamplingParams(temperature=0)

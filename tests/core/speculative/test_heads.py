@@ -13,22 +13,21 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from core.cost_model import Calibration, CostModel
-from core.engine import Engine
-from core.errors import LoadFailed
-from core.head_loading import why_left_out, why_no_mtp
+from core.cost.cost_model import Calibration, CostModel
+from core.engine.engine import Engine
 from core.llama import heads
 from core.llama.context import DecodeStatus
 from core.llama.heads import HeadKind, Rows
-from core.options import EngineOptions
-from core.sampling_params import SamplingParams
-from core.sequence import Sequence
-from core.speculative.choice import PRIORS
-from core.speculative.dflash import DFlashHead
-from core.speculative.drafter import Chain, Guess
-from core.speculative.hidden_window import LONGEST_WINDOW
-from models.model_facts import read_model
-from tests.support import gguf_factory, head_factory
+from core.loading.load_heads import why_left_out, why_no_mtp
+from core.scheduler.sequence import Sequence
+from core.speculation.proposer import Chain, Guess
+from core.speculation.proposers.dflash import DFlashHead
+from core.speculation.proposers.draft_sampler import PRIORS
+from core.speculation.proposers.hidden_state_window import LONGEST_WINDOW
+from core.values.engine_options import EngineOptions
+from core.values.errors import LoadFailed
+from core.values.sampling_params import SamplingParams
+from models.facts.model_facts import read_model
 from tests.support.drafters import price
 from tests.support.engines import (
     EMBER,
@@ -46,6 +45,7 @@ from tests.support.engines import (
 )
 from tests.support.heads import Recorder, following, head_of, says_at_once
 from tests.support.interruptions import break_off_verifications, cancel_between_steps
+from tools.model_factory import gguf_factory, head_factory
 
 PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
 COUNTING = tuple(range(500, 520))

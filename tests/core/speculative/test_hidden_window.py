@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from core.speculative.hidden_window import HiddenWindow
+from core.speculation.proposers.hidden_state_window import HiddenWindow
 
 
 def tokens(*values: int) -> npt.NDArray[np.int32]:

@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from core.engine import Engine
-from core.events import RequestEvent
-from core.head_loading import why_no_mtp
-from core.planner import Plan
-from core.rollback import Checkpoints, Cut
-from core.sampling_params import SamplingParams
-from models.model_facts import read_model
-from tests.support import gguf_factory, hybrid_factory
+from core.engine.engine import Engine
+from core.kv_cache.rollback import Checkpoints, Cut
+from core.loading.load_heads import why_no_mtp
+from core.scheduler.planner import Plan
+from core.values.events import RequestEvent
+from core.values.sampling_params import SamplingParams
+from models.facts.model_facts import read_model
 from tests.support.drafters import price
 from tests.support.engines import (
     FOX,
@@ -33,6 +32,7 @@ from tests.support.engines import (
 )
 from tests.support.heads import Recorder, head_of, says_at_once
 from tests.support.interruptions import break_off_verifications, cancel_between_steps
+from tools.model_factory import gguf_factory, hybrid_factory
 
 PROMPTS = (FOX, chat("Who are you?"), "def add(a, b):\n", chat("Count to five."), "Hello hello")
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)

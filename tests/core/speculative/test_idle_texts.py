@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from core.kv_cache.slot import Slot
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
-from core.slot import Slot
-from core.speculative.idle_texts import IdleTexts
+from core.speculation.proposers.draft_cache_eviction import IdleTexts
 
 BATCH = cast("Batch", None)
 

@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from core.cost_model import Calibration, CostModel
-from core.engine import Engine
-from core.errors import LoadFailed
-from core.events import FinishReason
-from core.options import EngineOptions
-from core.request import Request
-from core.sampling_params import SamplingParams
-from core.speculative.drafter import Chain, Guess
-from core.speculative.tree import Tip
-from tests.support import gguf_factory
+from core.cost.cost_model import Calibration, CostModel
+from core.engine.engine import Engine
+from core.speculation.draft_tree import Tip
+from core.speculation.proposer import Chain, Guess
+from core.values.engine_options import EngineOptions
+from core.values.errors import LoadFailed
+from core.values.events import FinishReason
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
 from tests.support.chi_square import assert_same_distribution, third_tokens
 from tests.support.drafters import OracleDrafter, RandomDrafter, price, use_drafter
 from tests.support.engines import (
@@ -35,6 +34,7 @@ from tests.support.engines import (
     submit,
 )
 from tests.support.interruptions import cancel_between_steps
+from tools.model_factory import gguf_factory
 
 PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
 

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from core.speculative.acceptance import AcceptanceTable, SequenceAcceptance
-from core.speculative.drafter import Promise
-from core.speculative.ledger import Ledger
-from core.speculative.record import Record, Rest
+from core.speculation.acceptance import AcceptanceTable, SequenceAcceptance
+from core.speculation.policy.draft_state import Record, Rest
+from core.speculation.policy.risk_budget import Ledger
+from core.speculation.proposer import Promise
 
 
 def test_a_table_begins_with_its_priors_and_learns_what_happens() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.speculative.ledger import Ledger
+from core.speculation.policy.risk_budget import Ledger
 
 STEP = 0.010
 

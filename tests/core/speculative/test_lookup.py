@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.intake import Prepared
-from core.request import Request
-from core.sequence import Sequence
-from core.speculative.acceptance import SequenceAcceptance
-from core.speculative.drafter import Chain
-from core.speculative.lookup import _PIECE, Lookup, NgramIndex
+from core.scheduler.input_processor import Prepared
+from core.scheduler.sequence import Sequence
+from core.speculation.acceptance import SequenceAcceptance
+from core.speculation.proposer import Chain
+from core.speculation.proposers.ngram import _PIECE, Lookup, NgramIndex
+from core.values.request import Request
 
 
 def sequence(tokens: list[int], name: str = "a") -> Sequence:

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.cost_model import Calibration, CostModel
-from core.lane import Lane
-from core.lane_targets import flow_target
-from core.sequence import Sequence
-from core.speculative.drafter import Chain
-from core.speculative.patience import Hope, Patience
-from core.speculative.prices import Prices
-from core.speculative.selection import keep_evenly, keep_what_pays
+from core.cost.cost_model import Calibration, CostModel
+from core.scheduler.latency_targets import flow_target
+from core.scheduler.sequence import Sequence
+from core.speculation.policy.latency_bound import Hope, Patience
+from core.speculation.policy.selection import keep_evenly, keep_what_pays
+from core.speculation.policy.step_cost import Prices
+from core.speculation.proposer import Chain
+from core.values.lane import Lane
 from tests.support.engines import open_engine, run, submit
-from tests.support.gguf_factory import EMBER_DRAFT
+from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 # Steps of a large model on a processor: a row takes 60 ms, and each further one 20 ms.
 SLOW = CostModel(Calibration({1: 0.060, 2: 0.080, 4: 0.120, 16: 0.360}))
@@ -138,7 +138,7 @@ def test_requests_that_want_no_drafts_are_asked_for_their_patience_too(monkeypat
             asked.append({request.id for request in requests})
             super().__init__(requests, plain_seconds)
 
-    monkeypatch.setattr("core.speculative.speculator.Patience", Asked)
+    monkeypatch.setattr("core.speculation.policy.speculator.Patience", Asked)
     with open_engine(n_slots=3, n_ctx=256, draft_path=str(EMBER_DRAFT)) as engine:
         for name, speculates in (("drafted", True), ("plain", False), ("also plain", False)):
             submit(engine, name, "Once upon a time", max_tokens=24, speculates=speculates)

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from core.speculative.drafter import Chain
-from core.speculative.prices import Prices
-from core.speculative.selection import keep_evenly
+from core.speculation.policy.selection import keep_evenly
+from core.speculation.policy.step_cost import Prices
+from core.speculation.proposer import Chain
 
 
 def chain(*reach: float) -> Chain:

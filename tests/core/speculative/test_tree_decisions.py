@@ -8,16 +8,16 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from core.cost_model import Calibration, CostModel
-from core.draft import Draft
-from core.intake import Prepared
-from core.request import Request
-from core.sequence import Sequence
-from core.speculative.acceptance import AcceptanceTable
-from core.speculative.drafter import Chain, Guess
-from core.speculative.speculator import Speculator
-from core.speculative.step_room import StepRoom
-from core.speculative.tree import Tip
+from core.cost.cost_model import Calibration, CostModel
+from core.scheduler.draft import Draft
+from core.scheduler.input_processor import Prepared
+from core.scheduler.sequence import Sequence
+from core.speculation.acceptance import AcceptanceTable
+from core.speculation.draft_tree import Tip
+from core.speculation.policy.speculator import Speculator
+from core.speculation.policy.step_capacity import StepRoom
+from core.speculation.proposer import Chain, Guess
+from core.values.request import Request
 from tests.support.drafters import RandomDrafter
 
 GPU = Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130})

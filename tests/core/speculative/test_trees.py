@@ -10,26 +10,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.context_shape import MOST_BRANCHES
-from core.cost_model import Calibration, CostModel
-from core.draft import PENDING, Draft
-from core.engine import Engine
-from core.errors import BadOption, BrokenLogits
-from core.events import FinishReason, RequestEvent
+from core.cost.cost_model import Calibration, CostModel
+from core.engine.engine import Engine
+from core.kv_cache.context_shape import MOST_BRANCHES
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
 from core.llama.library import L
-from core.options import MAX_SLOTS, EngineOptions
-from core.planner import Plan, Share
-from core.sampling_params import SamplingParams
-from core.speculative.draft_model import DraftModel
-from core.speculative.drafter import Chain, Guess
-from core.speculative.effort import Came
-from core.speculative.ledger import Ledger as DraftLedger
-from core.speculative.record import Record, Rest
-from core.speculative.speculator import Speculator
-from core.speculative.tree import Tip, Tree
-from core.tree_shape import TreeShape
+from core.scheduler.draft import PENDING, Draft
+from core.scheduler.planner import Plan, Share
+from core.scheduler.tree_shape import TreeShape
+from core.speculation.draft_tree import Tip, Tree
+from core.speculation.policy.draft_state import Record, Rest
+from core.speculation.policy.risk_budget import Ledger as DraftLedger
+from core.speculation.policy.speculator import Speculator
+from core.speculation.policy.step_outcome import Came
+from core.speculation.proposer import Chain, Guess
+from core.speculation.proposers.draft_model import DraftModel
+from core.values.engine_options import MAX_SLOTS, EngineOptions
+from core.values.errors import BadOption, BrokenLogits
+from core.values.events import FinishReason, RequestEvent
+from core.values.sampling_params import SamplingParams
 from tests.support.chi_square import assert_same_distribution, third_tokens
 from tests.support.drafters import RandomDrafter, price, use_drafter
 from tests.support.engines import (

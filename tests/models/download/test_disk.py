@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from models.catalog import Catalog
-from models.download.errors import DiskFull, FolderRefused, NoSpace, UnsafeName
+from models.catalog.catalog import Catalog
 from models.download.model_download import ModelDownload, Wish
 from models.download.options import DownloadOptions
 from models.download.progress import Progress
-from models.download.records import is_verified
+from models.files.errors import DiskFull, FolderRefused, NoSpace, UnsafeName
+from models.files.provenance import is_verified
 from tests.support.disks import fill_up, make_read_only, small_disk
-from tests.support.hub_server import Fault
+from tools.stand_ins.hub_server import Fault
 
 REPO, FILE = "acme/fox-GGUF", "fox-Q4_0.gguf"
 CONTENT = random.Random(9).randbytes(3_000_000)

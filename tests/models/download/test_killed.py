@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from models.catalog import Catalog
+from models.catalog.catalog import Catalog
 from models.download.model_download import ModelDownload, Wish
 from models.download.options import DownloadOptions
-from tests.support.hub_server import Fault
+from tools.stand_ins.hub_server import Fault
 
 CONTENT = random.Random(2).randbytes(3_000_001)
 REPO, FILE = "acme/fox-GGUF", "fox-Q4_0.gguf"

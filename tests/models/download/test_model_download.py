@@ -12,9 +12,14 @@ from collections import namedtuple
 
 import pytest
 
-from models.catalog import Catalog
-from models.download import disk_space, model_download
-from models.download.errors import (
+from models.catalog.catalog import Catalog
+from models.download import model_download
+from models.download.model_download import ModelDownload, Wish
+from models.download.options import DownloadOptions
+from models.download.progress import Phase
+from models.download.transfer import Transfer
+from models.files import disk_space
+from models.files.errors import (
     ChangedOnHub,
     ConnectionLost,
     DiskFull,
@@ -25,11 +30,7 @@ from models.download.errors import (
     UnsafeName,
     WrongContent,
 )
-from models.download.model_download import ModelDownload, Wish
-from models.download.options import DownloadOptions
-from models.download.progress import Phase
-from models.download.records import is_verified, pieces_of, read_record
-from models.download.transfer import Transfer
+from models.files.provenance import is_verified, pieces_of, read_record
 from models.hub.errors import (
     GatedForToken,
     GatedWithoutToken,
@@ -37,8 +38,8 @@ from models.hub.errors import (
     RateLimited,
     RevisionNotFound,
 )
-from tests.support.gguf_factory import EMBER
-from tests.support.hub_server import STRANGER, TOKEN, Fault
+from tools.model_factory.gguf_factory import EMBER
+from tools.stand_ins.hub_server import STRANGER, TOKEN, Fault
 
 PIECE = 64 << 10
 CONTENT = random.Random(1).randbytes(2_000_003)

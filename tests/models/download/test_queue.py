@@ -11,7 +11,7 @@ from models.download.model_download import Wish
 from models.download.options import DownloadOptions
 from models.download.progress import Phase, Speed
 from models.download.queue import DownloadQueue
-from tests.support.hub_server import Fault
+from tools.stand_ins.hub_server import Fault
 
 CONTENT = random.Random(3).randbytes(800_000)
 OPTIONS = DownloadOptions(piece_bytes=1 << 16, record_bytes=1 << 14, patience=60, retry=0.01, reserve_bytes=0)

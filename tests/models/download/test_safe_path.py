@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.download.errors import UnsafeName
-from models.download.safe_path import partial, safe_parts, target
+from models.files.errors import UnsafeName
+from models.files.safe_path import partial, safe_parts, target
 
 BAD = [
     "../x.gguf",

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from models.download.errors import Stopped
-from models.download.records import Record, pieces_of, read_record, write_record
-from models.download.standing import (
+from models.files.errors import Stopped
+from models.files.integrity import (
     Gone,
     Moved,
     Standing,
@@ -21,6 +20,7 @@ from models.download.standing import (
     standing,
     verify,
 )
+from models.files.provenance import Record, pieces_of, read_record, write_record
 
 NAME = "acme/fox-GGUF/模型 fox.gguf"
 

@@ -20,8 +20,8 @@ from models.hub.errors import (
 )
 from models.hub.repository import Access, Role
 from models.hub.session import retry_after
-from tests.support.gguf_factory import EMBER_DRAFT
-from tests.support.hub_server import PAGE, TOKEN, Fault
+from tools.model_factory.gguf_factory import EMBER_DRAFT
+from tools.stand_ins.hub_server import PAGE, TOKEN, Fault
 
 FILES = {
     "README.md": b"# Hello",

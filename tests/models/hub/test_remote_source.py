@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from models.gguf import GgufError
-from models.gguf_errors import UnreadableFile
+from models.facts.model_facts import read_model
+from models.gguf.errors import UnreadableFile
+from models.gguf.header import GgufError
 from models.hub import remote_source
 from models.hub.errors import GatedForToken, GatedWithoutToken, HubFault, Offline, RateLimited, TimedOut
 from models.hub.remote_source import RemoteSource, remote_facts
-from models.model_facts import read_model
-from tests.support.gguf_factory import EMBER, moe_ember
-from tests.support.hub_server import STRANGER, TOKEN, Fault
+from tools.model_factory.gguf_factory import EMBER, moe_ember
+from tools.stand_ins.hub_server import STRANGER, TOKEN, Fault
 
 
 @pytest.fixture

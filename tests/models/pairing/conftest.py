@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from models.model_facts import ModelFacts, read_model
-from tests.support import gguf_factory
-from tests.support.gguf_factory import Recipe
+from models.facts.model_facts import ModelFacts, read_model
+from tools.model_factory import gguf_factory
+from tools.model_factory.gguf_factory import Recipe
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.model_facts import WeightBytes
+from models.facts.model_facts import WeightBytes
 from models.pairing.gain import Judged, Kind, corrected, expected_acceptance, learnt, predict
 from models.pairing.price import CPU_ROW, GPU_ROW
 

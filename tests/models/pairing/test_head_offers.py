@@ -10,9 +10,9 @@ import pytest
 from models.hub.errors import HubError
 from models.pairing.gain import Kind
 from models.pairing.head_offers import hub_heads
-from tests.support import head_factory
-from tests.support.gguf_factory import EMBER_DRAFT
-from tests.support.hub_server import Fault
+from tools.model_factory import head_factory
+from tools.model_factory.gguf_factory import EMBER_DRAFT
+from tools.stand_ins.hub_server import Fault
 
 OWN = "acme/fox-80M-GGUF"
 NAMES = (OWN, "Fox 80M")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from models.facts.model_facts import ModelFacts, read_model
 from models.hub.errors import HubError
-from models.model_facts import ModelFacts, read_model
 from models.pairing.family import family, n_params_in
 from models.pairing.offers import curated_offers, hub_offers
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT
-from tests.support.hub_server import Fault, HubServer
 from tests.support.pair_files import other_words
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
+from tools.stand_ins.hub_server import Fault, HubServer
 
 NAMES = ("acme/fox-80M-Instruct-GGUF", "Fox 80M")
 

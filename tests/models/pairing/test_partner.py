@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from models.catalog import Catalog, ModelEntry
+from models.catalog.catalog import Catalog, ModelEntry
+from models.pairing.file_id import file_id
 from models.pairing.gain import Kind
-from models.pairing.identity import file_id
 from models.pairing.partner import Conditions, Partner, partners
 from models.pairing.store import Gain, PairStore
-from tests.support import gguf_factory, head_factory
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT, Recipe
 from tests.support.pair_files import other_words
+from tools.model_factory import gguf_factory, head_factory
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe
 
 HERE = Conditions(n_cells=1024, n_slots=2, machine="here")
 

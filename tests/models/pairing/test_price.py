@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from models.gguf import read_header
-from models.machine import DeviceKind, Machine, MachineDevice, machine_of
-from models.model_facts import ModelFacts, read_model
+from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.estimate.speed.probe import Probe
+from models.facts.model_facts import ModelFacts, read_model
+from models.gguf.header import read_header
 from models.pairing.forecast import forecast
 from models.pairing.gain import NOTHING_JUDGED, Judged
 from models.pairing.price import CPU_ROW, GPU_ROW, Pace, cost_share, draft_bytes, pace_of, row_cost
-from models.speed.probe import Probe
-from tests.support import head_factory
-from tests.support.gguf_factory import EMBER_DRAFT
+from tools.model_factory import head_factory
+from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 GB = 10**9
 

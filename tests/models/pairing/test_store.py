@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from models.gguf_errors import UnreadableFile
-from models.pairing.identity import file_id
+from models.gguf.errors import UnreadableFile
+from models.pairing.file_id import file_id
 from models.pairing.store import Choice, Gain, PairStore
-from tests.support.gguf_factory import EMBER_DRAFT
+from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 GAIN = Gain("big", "small", "here", 1.8, 10.0, 18.0, 0.7, 1.5, "2026-01-02")
 CHOICE = Choice("big", "small", "little", "/models/little.gguf", "user")

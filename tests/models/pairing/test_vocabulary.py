@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from models.gguf import read_header
-from models.gguf_errors import GgufError
+from models.gguf.errors import GgufError
+from models.gguf.header import read_header
 from models.pairing.vocabulary import FileVocabulary, why_not, why_not_files
-from tests.support import gguf_factory
-from tests.support.gguf_factory import EMBER, EMBER_DRAFT
 from tests.support.pair_files import other_words
+from tools.model_factory import gguf_factory
+from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
 
 @dataclass

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import ui.chat.archive as archive_module
-from ui.chat.archive import Archive, reason
-from ui.chat.records import Chat, Message, Role
-from ui.chat.store import ChatStore
+import ui.chat.storage.chat_archive as archive_module
+from ui.chat.storage.chat_archive import Archive, reason
+from ui.chat.storage.store import ChatStore
+from ui.client.chat_records import Chat, Message, Role
 
 
 class Desk:

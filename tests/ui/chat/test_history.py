@@ -6,9 +6,9 @@ from datetime import date, datetime
 
 from PySide6.QtCore import Qt
 
-from ui.chat.history_model import HEADING, RUNNING, Heading, HistoryModel, grouped
-from ui.chat.history_panel import HistoryPanel
-from ui.chat.records import ChatSummary
+from ui.chat.history.history_model import HEADING, RUNNING, Heading, HistoryModel, grouped
+from ui.chat.history.history_panel import HistoryPanel
+from ui.client.chat_records import ChatSummary
 
 TODAY = date(2026, 3, 15)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.chat.code_spans import MAX_CODE, code_spans
-from ui.chat.markdown import MAX_BLOCK, MAX_UNCUT, Markdown, certain_code, cut_offset, is_open, n_certain
+from ui.chat.markdown.code_spans import MAX_CODE, code_spans
+from ui.chat.markdown.markdown import MAX_BLOCK, MAX_UNCUT, Markdown, certain_code, cut_offset, is_open, n_certain
 
 MARKDOWN = Markdown()
 BLOCKS = (

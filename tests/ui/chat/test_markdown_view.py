@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtGui import QGuiApplication, QTextCursor, QTextFrame, QTextTable
 
-from ui.chat.code_colours import CodeColours
-from ui.chat.document_writer import TextStyle
-from ui.chat.markdown import Markdown
-from ui.chat.markdown_view import MarkdownView
-from ui.theme import DARK, LIGHT
+from ui.chat.markdown.code_colours import CodeColours
+from ui.chat.markdown.markdown import Markdown
+from ui.chat.markdown.markdown_view import MarkdownView
+from ui.theme.text_style import TextStyle
+from ui.theme.tokens import DARK, LIGHT
 
 TEXT = """# Title
 

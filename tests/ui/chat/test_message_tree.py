@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ui.chat.message_tree import MessageTree
-from ui.chat.records import Message, Role
+from ui.chat.storage.message_tree import MessageTree
+from ui.client.chat_records import Message, Role
 
 
 def m(number: int, parent: int | None, text: str = "") -> Message:

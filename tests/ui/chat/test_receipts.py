@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ui.chat.receipts import problem_of, receipt, receipt_details
-from ui.chat.records import Message, Role, Status, Timings
+from ui.chat.messages.receipts import problem_of, receipt, receipt_details
+from ui.client.chat_records import Message, Role, Status, Timings
 
 
 def ended(**more: object) -> Message:

@@ -7,15 +7,15 @@ import threading
 from pathlib import Path
 
 import pytest
-from fake_openai import FakeServer
 from PySide6.QtCore import Qt
 
-from ui.chat.assistant_message import AssistantMessage
-from ui.chat.records import Chat, ChatSettings, Message, Role, Status, Timings
-from ui.chat.speeds import DeepProgress, DeepReceipt, DeepStage, Speed
-from ui.chat.store import MIGRATIONS, ChatStore
-from ui.main_window import MainWindow
-from ui.theme import LIGHT
+from tools.stand_ins.fake_openai import FakeServer
+from ui.chat.messages.assistant_message import AssistantMessage
+from ui.chat.storage.store import MIGRATIONS, ChatStore
+from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings
+from ui.client.speeds import DeepProgress, DeepReceipt, DeepStage, Speed
+from ui.theme.tokens import LIGHT
+from ui.window.main_window import MainWindow
 
 
 def ask(qtbot, window: MainWindow, text: str) -> Message:

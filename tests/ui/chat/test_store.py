@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from ui.chat.records import Chat, ChatSettings, Message, Role, Status, Timings, title_of
-from ui.chat.speeds import Speed
-from ui.chat.store import MIGRATIONS, NEW_CHAT, ChatStore, StoreDamaged, StoreTooNew, match_expression
+from ui.chat.storage.store import MIGRATIONS, NEW_CHAT, ChatStore, StoreDamaged, StoreTooNew, match_expression
+from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings, title_of
+from ui.client.speeds import Speed
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -194,8 +194,8 @@ def test_ten_thousand_chats_are_listed_and_searched_quickly(store: ChatStore) ->
 WRITER = """
 import sys
 from pathlib import Path
-from ui.chat.records import Chat, Message, Role, Status
-from ui.chat.store import ChatStore
+from ui.client.chat_records import Chat, Message, Role, Status
+from ui.chat.storage.store import ChatStore
 store = ChatStore(Path(sys.argv[1]))
 base = store.highest_id() + 1
 store.save_chat(Chat(base, "run", 0, base))

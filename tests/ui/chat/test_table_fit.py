@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ui.chat.table_fit import ColumnNeed, column_widths
+from ui.chat.markdown.table_fit import ColumnNeed, column_widths
 
 
 @pytest.mark.parametrize(

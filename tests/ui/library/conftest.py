@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from models.catalog import STARTER_FOLDER
-from models.program import IN_WINDOW
-from tests.support.hub_server import HubServer
+from models.catalog.catalog import STARTER_FOLDER
+from models.formatting.program import IN_WINDOW
+from tools.stand_ins.hub_server import HubServer
 from ui.library.library_page import LibraryPage
-from ui.main_window import MainWindow
+from ui.window.main_window import MainWindow
 
 SMALL = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
 REPO = "acme/fox-GGUF"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from models import figures
-from tests.support import gguf_factory, head_factory
-from tests.support.hub_server import HubServer
+from models.formatting import figures
+from tools.model_factory import gguf_factory, head_factory
+from tools.stand_ins.hub_server import HubServer
 from ui.library.library_page import FIND, LibraryPage
 from ui.library.repository_pane import RepositoryPane
 

@@ -6,20 +6,20 @@ import os
 from pathlib import Path
 
 import pytest
-from fake_openai import FakeServer
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QDialog, QMessageBox
 
-from models.catalog import STARTER_FOLDER
+from models.catalog.catalog import STARTER_FOLDER
 from models.library.values import Trouble
-from tests.support.hub_server import Fault, HubServer
-from tests.support.probed import remember_probe
-from ui.appearance import Choice
+from tools.stand_ins.fake_openai import FakeServer
+from tools.stand_ins.hub_server import Fault, HubServer
+from tools.stand_ins.probed_machine import remember_probe
 from ui.library.hub_dialog import HubDialog
 from ui.library.library_page import DOWNLOADS, FIND, HERE, LibraryPage
-from ui.main_window import MainWindow
-from ui.theme import LIGHT
+from ui.theme.appearance import Choice
+from ui.theme.tokens import LIGHT
+from ui.window.main_window import MainWindow
 
 REPO = "acme/fox-GGUF"
 SMALL = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()

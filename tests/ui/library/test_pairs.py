@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fake_openai import FakeServer
-
-from app.discovery import announce
-from models.catalog import STARTER_FOLDER
+from app.client.discovery import announce
+from models.catalog.catalog import STARTER_FOLDER
 from models.library.values import Choosing
-from tests.support.hub_server import Fault, HubServer
+from tools.stand_ins.fake_openai import FakeServer
+from tools.stand_ins.hub_server import Fault, HubServer
 from ui.library.library_page import FIND, HERE, LibraryPage
-from ui.library.settings_dialog import SettingsDialog
+from ui.library.settings.settings_dialog import SettingsDialog
 
 REPO = "acme/fox-GGUF"
 SMALL = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()

@@ -11,13 +11,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from core.quantise.job import QuantiseJob
+from app.jobs.quantise.job import QuantiseJob
+from models.facts.model_facts import read_model
 from models.library.values import Quantising
-from models.model_facts import read_model
 from models.quantise.plan import make_plan
-from tests.support.gguf_factory import Recipe, cached
 from tests.support.quantised import ember_f16
-from ui.library.library_link import LOST
+from tools.model_factory.gguf_factory import Recipe, cached
+from ui.client.library_link import LOST
 from ui.library.library_page import DOWNLOADS, LibraryPage
 from ui.library.quantise_dialog import QuantiseDialog
 

@@ -9,14 +9,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.model_settings import ModelSettingsStore
-from core.model_settings import NAMES, ModelSettings
-from models.catalog import STARTER_FOLDER
-from tests.support import head_factory
+from app.settings.model_settings_store import ModelSettingsStore
+from core.values.model_settings import NAMES, ModelSettings
+from models.catalog.catalog import STARTER_FOLDER
+from tools.model_factory import head_factory
 from ui.library.library_page import LibraryPage
-from ui.library.setting_row import OneOf, PromptField, TextField
-from ui.library.setting_words import LOADING, REPLIES
-from ui.library.settings_dialog import SettingsDialog
+from ui.library.settings.setting_row import OneOf, PromptField, TextField
+from ui.library.settings.setting_words import LOADING, REPLIES
+from ui.library.settings.settings_dialog import SettingsDialog
 
 EMBER = STARTER_FOLDER / "ember-q8_0.gguf"
 

@@ -1,1 +1,0 @@
-"""A file of requests, run to its end: what ``slipstream batch`` does."""

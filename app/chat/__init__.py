@@ -1,1 +1,0 @@
-"""Chatting in a terminal: the parts of ``slipstream chat``."""

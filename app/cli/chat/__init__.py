@@ -1,0 +1,4 @@
+"""Chatting in a terminal: the parts of ``slipstream chat``.
+
+Begin with ``interactive.py``.
+"""

@@ -1,0 +1,148 @@
+"""The server that answers a chat: one that was named, one that runs already, or one of our own for this call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.cli.chat.server_choice import ServerChoice
+from app.cli.terminal.loading_line import LoadingLine
+from app.client.discovery import RunningServer, running_servers
+from app.client.server_process import ServerProcess
+from app.library.find_model import find_model
+from core.values.errors import EngineUnavailable, LoadFailed, SlipstreamError
+
+if TYPE_CHECKING:
+    from app.client.http_client import Client, ServerState
+
+_POLL_SECONDS = 0.02
+_ANSWER_SECONDS = 2.0
+_LIVE_PHASES = frozenset({"ready", "loading", "restarting"})
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTarget:
+    """A server that is ready. ``model`` is the name to put into requests, None for whatever it has loaded.
+
+    ``state`` is None for a server of another kind. ``is_own`` says that it was started for this call.
+    """
+
+    client: Client
+    model: str | None = None
+    greeting: str = ""
+    state: ServerState | None = None
+    is_own: bool = False
+
+
+@contextmanager
+def chat_server(choice: ServerChoice, line: LoadingLine, *, n_slots: int = 1) -> Iterator[ChatTarget]:
+    """Hand out a server whose model is ready; one of our own, with ``n_slots``, ends with the block.
+
+    Raises LoadFailed, UnknownModel, ServerUnreachable or ServerStartFailed.
+    """
+    if choice.url is not None:
+        yield _named_server(choice.url, choice, line)
+    elif (client := _usable_server(choice.model)) is not None:
+        state = wait_ready(client, line)
+        yield ChatTarget(client, state.model if choice.model else None, _greeting(state, client.url), state)
+    else:
+        with ServerProcess(_own_options(choice.model, n_slots)) as process:
+            yield _own_server(process, line)
+
+
+def wait_ready(client: Client, line: LoadingLine, check: Callable[[], None] = lambda: None) -> ServerState:
+    """Wait until the model is loaded and return the state; ``check`` is called meanwhile and may raise.
+
+    Raises LoadFailed with the server's sentence when it cannot be loaded.
+    """
+    try:
+        while True:
+            state = client.state()
+            if state.phase not in ("loading", "restarting"):
+                break
+            line.show(f"Loading {state.model or 'the model'}", state.progress)
+            check()
+            time.sleep(_POLL_SECONDS)
+    finally:
+        line.clear()
+    if state.phase == "failed":
+        raise LoadFailed(state.problem or "The model could not be loaded, and the server does not say why.")
+    if state.phase != "ready":
+        raise EngineUnavailable("The server has no model loaded. Name one with --model.")
+    return state
+
+
+def _named_server(url: str, choice: ServerChoice, line: LoadingLine) -> ChatTarget:
+    from app.client.http_client import Client, ServerRefused
+
+    client = Client(url, choice.api_key)
+    try:
+        if (state := client.state()).phase == "failed" and state.model:
+            client.load(state.model)  # what it could not do before may be possible now
+        state = wait_ready(client, line)
+    except ServerRefused as refusal:
+        if refusal.status != 404:  # an OpenAI-style server of another kind has no such state
+            raise
+        return ChatTarget(client, choice.model, f"Connected to {client.url}. /help lists the commands.")
+    return ChatTarget(client, choice.model, _greeting(state, client.url), state)
+
+
+def _usable_server(model: str | None) -> Client | None:
+    servers = running_servers()
+    if not servers:
+        return None
+    from app.client.http_client import Client
+
+    for server in servers:
+        state = _state_of(server)
+        if state is not None and _serves(state, model):
+            return Client(server.url, server.api_key)
+    return None
+
+
+def _state_of(server: RunningServer) -> ServerState | None:
+    from app.client.http_client import Client
+
+    try:
+        return Client(server.url, server.api_key, timeout=_ANSWER_SECONDS).state()
+    except SlipstreamError:
+        return None
+
+
+def _serves(state: ServerState, model: str | None) -> bool:
+    if state.phase not in _LIVE_PHASES:
+        return False
+    return model is None or state.model in (model, _name(model))
+
+
+def _name(model: str) -> str:
+    return find_model(model).name
+
+
+def _own_options(model: str | None, n_slots: int) -> list[str]:
+    chosen = [] if model is None else ["--model", str(Path(find_model(model).path).resolve())]
+    return ["--parallel", str(n_slots), *chosen]
+
+
+def _own_server(process: ServerProcess, line: LoadingLine) -> ChatTarget:
+    from app.client.http_client import Client  # while the server starts: importing it takes as long as a short reply
+
+    line.show("Starting")
+    client = Client(process.wait_listening(), process.api_key)
+
+    def check() -> None:
+        if process.exit_code is not None:
+            raise process.failure()
+
+    state = wait_ready(client, line, check)
+    return ChatTarget(client, None, _greeting(state, None), state, is_own=True)
+
+
+def _greeting(state: ServerState, url: str | None) -> str:
+    where = f" at {url}" if url else ""
+    toy = " It is a toy to try everything with: do not expect sense from it." if state.is_toy else ""
+    return f"{state.model}{where} answers.{toy} /help lists the commands."

@@ -1,0 +1,172 @@
+"""An interactive chat on a terminal: a loop of prompt and reply, and a few commands that begin with a slash."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.cli.chat.chat_server import wait_ready
+from app.cli.chat.conversation import Conversation
+from app.cli.chat.reply import Reply
+from app.cli.terminal.loading_line import LoadingLine
+from app.cli.terminal.plain_text import printable
+from core.values.errors import SlipstreamError
+
+if TYPE_CHECKING:
+    from app.client.http_client import Client
+
+_HELP = """\
+/help            this list
+/new             start over; the system prompt stays
+/model [NAME]    show the models, or change to one
+/system [TEXT]   show the system prompt, or set it and start over; /system - removes it
+/quit            leave (also Ctrl-D)
+End a line with \\ to go on in the next one, or put \"\"\" before and after several lines.
+Ctrl-C stops a reply."""
+_HISTORY_LENGTH = 1_000
+_BLOCK = '"""'
+
+
+class TerminalChat:
+    """Reads prompts until the user leaves. Text of replies goes to stdout, everything else to stderr."""
+
+    def __init__(self, client: Client, conversation: Conversation, history: Path) -> None:
+        self._client, self._conversation, self._history = client, conversation, history
+        self._commands: dict[str, Callable[[str], None]] = {
+            "/help": lambda _: _say(_HELP),
+            "/new": self._new,
+            "/model": self._model,
+            "/system": self._system,
+        }
+
+    def run(self, greeting: str) -> None:
+        """Chat until /quit, Ctrl-D, or Ctrl-C twice at the prompt."""
+        _say(greeting)
+        with _line_history(self._history):
+            while (prompt := _read_patiently()) is not None:
+                if prompt.split(maxsplit=1)[:1] in (["/quit"], ["/exit"]):
+                    return
+                self._take(prompt)
+
+    def _take(self, prompt: str) -> None:
+        command, _, argument = prompt.strip().partition(" ")
+        try:
+            if command in self._commands:
+                self._commands[command](argument.strip())
+            elif command.startswith("/") and command.count("/") == 1 and "\n" not in prompt:
+                _say(f"There is no command {command}; /help lists them.")
+            elif prompt.strip():
+                self._reply(prompt)
+        except SlipstreamError as error:
+            _say(error.message)
+        except KeyboardInterrupt:
+            _say("")
+
+    def _reply(self, prompt: str) -> None:
+        reply = Reply()
+        self._conversation.ask(prompt)
+        try:
+            reply.collect(self._client.stream_chat(self._conversation.body()), _print, LoadingLine(sys.stderr).note)
+            _print("\n")
+            _say(f"[{reply.receipt()}]")
+        except KeyboardInterrupt:
+            _say("\n[stopped]")
+        except SlipstreamError:
+            _print("\n" if reply.text else "")
+            raise
+        finally:
+            self._keep(reply)
+
+    def _keep(self, reply: Reply) -> None:
+        if reply.text:
+            self._conversation.answer(reply.text)
+        else:
+            self._conversation.take_back()
+
+    def _new(self, _: str) -> None:
+        self._conversation.clear()
+        _say("A new chat.")
+
+    def _model(self, name: str) -> None:
+        if not name:
+            current = self._client.state().model
+            _say("\n".join(f"{'*' if model == current else ' '} {model}" for model in self._client.models()))
+            return
+        self._client.load(name)
+        state = wait_ready(self._client, LoadingLine(sys.stderr))
+        self._conversation.model = state.model
+        _say(f"{state.model} answers from here on.")
+
+    def _system(self, text: str) -> None:
+        if not text:
+            _say(self._conversation.system or "There is no system prompt.")
+            return
+        self._conversation.system = None if text == "-" else text
+        self._conversation.clear()
+        _say("The system prompt is removed." if text == "-" else "The system prompt is set; a new chat.")
+
+
+def _read_patiently() -> str | None:
+    """Read a prompt; None when the user leaves. One Ctrl-C is forgiven."""
+    for is_last in (False, True):
+        try:
+            return _read_prompt()
+        except EOFError:
+            _say("")
+            return None
+        except KeyboardInterrupt:
+            _say("" if is_last else "\n(Ctrl-C again or Ctrl-D to leave)")
+    return None
+
+
+def _read_prompt() -> str:
+    line = input("> ")
+    if line.lstrip().startswith(_BLOCK):
+        return _read_block(line.lstrip().removeprefix(_BLOCK))
+    lines = []
+    while line.endswith("\\"):
+        lines.append(line[:-1])
+        line = input(". ")
+    return "\n".join([*lines, line])
+
+
+def _read_block(line: str) -> str:
+    lines = []
+    while not line.rstrip().endswith(_BLOCK):
+        lines.append(line)
+        line = input(". ")
+    return "\n".join([*lines, line.rstrip().removesuffix(_BLOCK)]).strip("\n")
+
+
+@contextlib.contextmanager
+def _line_history(path: Path):  # type: ignore[no-untyped-def]
+    """Line editing with a history that outlives the chat, where the system has it and the folder can be written."""
+    try:
+        import readline
+    except ImportError:
+        yield
+        return
+    readline.set_history_length(_HISTORY_LENGTH)
+    with contextlib.suppress(OSError):
+        readline.read_history_file(path)
+    try:
+        yield
+    finally:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            readline.write_history_file(path)
+            path.chmod(0o600)
+        except OSError as error:
+            _say(f"The history of prompts was not kept: {path} cannot be written ({error.strerror}).")
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(printable(text))
+    sys.stdout.flush()
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,106 @@
+"""One reply while it grows, and what it cost once it is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from app.client.http_client import Finished, Named, Progress, ReplyEvent, TextDelta, Usage
+from core.values.engine_options import DEFAULT_KV_TYPE
+from models.formatting.figures import speed
+
+
+class Reply:
+    """Collects the events of one reply."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self.finish_reason: str | None = None
+        self.model: str | None = None
+        self.timings: dict[str, Any] = {}
+        self.usage: dict[str, Any] = {}
+
+    @property
+    def text(self) -> str:
+        """What has come so far."""
+        return "".join(self._parts)
+
+    def collect(
+        self,
+        events: Iterable[ReplyEvent],
+        show: Callable[[str], None],
+        show_progress: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Take events until they end, and hand each piece of text to ``show`` as it comes.
+
+        ``show_progress`` gets a line about a reply that is thought over first, and "" when that is over.
+        """
+        for event in events:
+            match event:
+                case Progress(fields):
+                    show_progress(progress_line(fields))
+                case TextDelta(text):
+                    if not self._parts:
+                        show_progress("")
+                    self._parts.append(text)
+                    show(text)
+                case Finished(reason, timings):
+                    self.finish_reason, self.timings = reason, dict(timings)
+                case Usage(fields):
+                    self.usage = dict(fields)
+                case Named(model):
+                    self.model = model
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the reply as the object that ``--json`` prints."""
+        return {
+            "text": self.text,
+            "finish_reason": self.finish_reason,
+            "usage": self.usage,
+            "timings": self.timings,
+            "model": self.model,
+        }
+
+    def receipt(self) -> str:
+        """Return one line: tokens and their speed, time to first token, prompt, drafts if there were any.
+
+        What they brought is said where the engine knows what plain decoding takes.
+        The KV cache is named where it is not of the usual type.
+        """
+        timings = self.timings
+        if not timings:
+            return f"{self.usage.get('completion_tokens', '?')} tokens"
+        parts = [
+            f"{_count(timings, 'decode_tokens')} at {speed(timings.get('decode_per_second') or 0)}",
+            f"first token after {(timings.get('ttft_ms') or 0) / 1000:.2f} s",
+            f"prompt {_count(timings, 'prefill_tokens')} at {speed(timings.get('prefill_per_second') or 0)}"
+            + (f", {cached:,} cached" if (cached := timings.get("cached_tokens")) else ""),
+        ]
+        if drafted := int(timings.get("drafted_tokens") or 0):
+            parts.append(f"{int(timings.get('accepted_tokens') or 0):,} of {drafted:,} drafts accepted")
+            if speedup := timings.get("speedup"):
+                parts.append(f"{speedup:.1f}× plain")
+        if (kv_type := timings.get("kv_type") or DEFAULT_KV_TYPE) != DEFAULT_KV_TYPE:
+            parts.append(f"{kv_type} cache")
+        if deep := timings.get("deep"):
+            n_drafts = int(deep.get("drafts") or 0)
+            parts.append(f"from {n_drafts} drafts" if n_drafts > 1 else f"no drafts: {deep.get('reason')}")
+        if self.finish_reason == "length":
+            parts.append("cut at the token limit")
+        return " · ".join(parts)
+
+
+def progress_line(fields: Mapping[str, Any]) -> str:
+    """Return one line about how far a deep reply is."""
+    stage, n_drafts = str(fields.get("stage") or "working"), int(fields.get("drafts") or 0)
+    if stage == "plain":
+        return f"Answering without drafts: {fields.get('reason') or 'there is no room for them'}."
+    n_done = f" ({int(fields.get('drafts_done') or 0)} of {n_drafts} drafts)" if stage == "drafting" else ""
+    return (
+        f"{stage.capitalize()}{n_done}: {int(fields.get('tokens') or 0):,} tokens in {fields.get('seconds') or 0:.1f} s"
+    )
+
+
+def _count(timings: dict[str, Any], name: str) -> str:
+    number = int(timings.get(name) or 0)
+    return f"{number:,} token{'' if number == 1 else 's'}"

@@ -1,0 +1,32 @@
+"""``slipstream cache``: the texts that are kept on disk."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Delete them.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show or delete what is kept on disk of prompts and replies, so that they need not be read again.
+
+    A server that runs forgets what is gone and keeps new ones.
+    """
+    from app.environment.paths import cache_folder
+    from core.kv_cache.prefix_cache import disk_folder as prefixes
+    from core.values.errors import SlipstreamError
+    from models.formatting.figures import size
+
+    folder = cache_folder() / prefixes.FOLDER
+    try:
+        n_bytes = prefixes.clear(cache_folder()) if clear else prefixes.size(cache_folder())
+    except OSError as error:
+        raise SlipstreamError(f"{folder} cannot be deleted: {error.strerror}.") from error
+    if as_json:
+        print(json.dumps({"folder": str(folder), "bytes": n_bytes, "cleared": clear}))
+    else:
+        print(f"{size(n_bytes)} {'were deleted from' if clear else 'in'} {folder}")

@@ -1,0 +1,125 @@
+"""``slipstream chat``: one reply, or a conversation on the terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.cli.chat.sampling_options import SamplingOptions
+from app.cli.chat.server_choice import ServerChoice
+from app.cli.terminal.option_group import with_groups
+from core.values.errors import BadRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from app.cli.chat.conversation import Conversation
+    from app.cli.chat.reply import Reply
+
+# As in app/server/openai/speed.py, which is slow to import.
+SPEEDS = ("standard", "fast", "batch", "spark", "deep")
+
+
+@with_groups
+def chat(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="PROMPT", help="What to say; - stands for standard input.", show_default=False),
+    ] = None,
+    *,
+    server: ServerChoice,
+    system: Annotated[str | None, typer.Option("--system", "-s", metavar="TEXT", help="System prompt.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", "-n", min=1, metavar="N", help="Longest reply in tokens.")
+    ] = None,
+    stop: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="Text that ends the reply; may be given more than once.")
+    ] = None,
+    speed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEED", help=f"{', '.join(SPEEDS[:-1])} or {SPEEDS[-1]}: how soon, or how well, it is answered."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: the reply and its figures.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No receipt on stderr.")] = False,
+    sampling: SamplingOptions,
+) -> None:
+    """Chat with a model in the terminal.
+
+    With a PROMPT, the reply streams to stdout and a one-line receipt follows on stderr. Text that is piped in is the
+    prompt; to put it below a PROMPT, end with a dash: git diff | ./slipstream chat "Write a commit message:" -
+
+    Without either, the chat is interactive; /help there lists what it understands.
+
+    A server that runs already is used if it has the model; otherwise one is started for the call.
+    """
+    from app.cli.chat.conversation import AnswerSettings, Conversation
+    from app.cli.chat.prompt import checked, read_prompt
+
+    if speed is not None and speed not in SPEEDS:
+        raise BadRequest(f"--speed must be one of {', '.join(SPEEDS)}, not {speed!r}.")
+    settings = AnswerSettings(sampling.fields(), max_tokens, tuple(stop or ()), speed)
+    conversation = Conversation(settings, system=checked(system) if system else None)
+    prompt = read_prompt(words or ())
+    if prompt is None:
+        _converse(conversation, server)
+        return
+    conversation.ask(prompt)
+    _answer(conversation, server, as_json=as_json, quiet=quiet)
+
+
+def _answer(conversation: Conversation, choice: ServerChoice, *, as_json: bool, quiet: bool) -> None:
+    """Print one reply: as JSON when it is complete, else as it comes, with the receipt on stderr."""
+    from app.cli.chat.chat_server import chat_server
+    from app.cli.chat.reply import Reply
+    from app.cli.terminal.loading_line import LoadingLine
+
+    reply = Reply()
+    with chat_server(choice, LoadingLine(sys.stderr), n_slots=conversation.settings.n_slots) as target:
+        conversation.model = target.model
+        show = _ignore if as_json else _writer()
+        note = _ignore if quiet else LoadingLine(sys.stderr).note
+        reply.collect(target.client.stream_chat(conversation.body()), show, note)
+        # Before the server is ended: who waits for the reply need not wait for that.
+        _finish(reply, as_json=as_json, quiet=quiet)
+
+
+def _finish(reply: Reply, *, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        print(json.dumps(reply.as_json(), ensure_ascii=False), flush=True)
+        return
+    if not reply.text.endswith("\n"):
+        print(flush=True)
+    if not quiet:
+        print(reply.receipt(), file=sys.stderr, flush=True)
+
+
+def _writer() -> Callable[[str], None]:
+    from app.cli.terminal.plain_text import printable
+
+    is_terminal = sys.stdout.isatty()
+
+    def write(text: str) -> None:
+        sys.stdout.write(printable(text) if is_terminal else text)
+        sys.stdout.flush()
+
+    return write
+
+
+def _ignore(_: str) -> None:
+    pass
+
+
+def _converse(conversation: Conversation, choice: ServerChoice) -> None:
+    from app.cli.chat.chat_server import chat_server
+    from app.cli.chat.interactive import TerminalChat
+    from app.cli.terminal.loading_line import LoadingLine
+    from app.environment.paths import data_folder
+
+    with chat_server(choice, LoadingLine(sys.stderr), n_slots=conversation.settings.n_slots) as target:
+        conversation.model = target.model
+        TerminalChat(target.client, conversation, data_folder() / "prompt_history").run(target.greeting)

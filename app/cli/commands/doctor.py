@@ -1,0 +1,35 @@
+"""``slipstream doctor``: the check-up."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from app.environment.exit_codes import ExitCode
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    measure: Annotated[bool, typer.Option("--measure", help="Measure memory bandwidth again.")] = False,
+) -> None:
+    """Check this machine: devices, memory and its speed, llama.cpp, folders, running servers.
+
+    Ends with exit code 1 when models cannot run here; other problems are listed with what to do about them.
+    """
+    from dataclasses import asdict
+
+    from app.cli.terminal.loading_line import LoadingLine
+    from app.doctor.advice import advice, faults
+    from app.doctor.checks import examine
+    from app.doctor.text import render
+
+    line = LoadingLine(sys.stderr, quiet_seconds=0)
+    line.show("Looking around and measuring ...")
+    report = examine(measure_again=measure)
+    line.clear()
+    print(json.dumps({**asdict(report), "advice": advice(report)}, ensure_ascii=False) if as_json else render(report))
+    if faults(report):
+        raise typer.Exit(ExitCode.ERROR)

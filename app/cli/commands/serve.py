@@ -1,0 +1,139 @@
+"""``slipstream serve``: the OpenAI-style endpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args
+
+import typer
+
+from app.cli.terminal.option_group import with_groups
+from core.values.engine_options import MAX_SLOTS, FlashAttention, KvType, Speculation
+
+_KV_TYPES = get_args(KvType)
+
+
+def _option(*names: str, help: str, metavar: str | None = None, low: int | None = None) -> Any:
+    return typer.Option(*names, help=help, metavar=metavar, min=low, rich_help_panel="Engine")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineChoice:
+    """How the engine is set up; None is chosen for this machine."""
+
+    n_ctx: Annotated[int | None, _option("--ctx", metavar="N", low=16, help="Context of one request in tokens.")] = None
+    n_threads: Annotated[int | None, _option("--threads", metavar="N", low=1, help="CPU threads.")] = None
+    n_gpu_layers: Annotated[
+        int | None, _option("--gpu-layers", metavar="N", low=0, help="Layers on the GPU; what fits if left out.")
+    ] = None
+    n_cpu_moe: Annotated[
+        int | None,
+        _option(
+            "--cpu-moe",
+            metavar="N",
+            low=0,
+            help="Keep the experts of the first N layers on the processor; of those that must if left out.",
+        ),
+    ] = None
+    flash_attention: Annotated[FlashAttention, _option("--flash-attention", help="Flash attention.")] = "auto"
+    kv_type: Annotated[
+        KvType | None,
+        _option(
+            "--kv-type",
+            metavar="TYPE",
+            help=f"KV cache: {', '.join(_KV_TYPES)}; f16 or what fits if left out.",
+        ),
+    ] = None
+    mmap: Annotated[bool, _option("--mmap/--no-mmap", help="Map the file into memory instead of reading it.")] = True
+    mlock: Annotated[bool, _option("--mlock", help="Keep the model in memory, never in swap.")] = False
+    draft: Annotated[
+        str | None,
+        _option(
+            "--draft",
+            metavar="NAME",
+            help="Small model of the same vocabulary, EAGLE-3 or DFlash head; found by itself if left out.",
+        ),
+    ] = None
+    no_draft: Annotated[bool, _option("--no-draft", help="Let no small model and no heads draft.")] = False
+    speculation: Annotated[
+        Speculation, _option("--speculation", help="Draft where it pays; off never drafts, draft: without lookups.")
+    ] = "auto"
+    cache_ram: Annotated[
+        str | None,
+        _option("--cache-ram", metavar="SIZE", help="Memory that keeps texts to go on from, as 4G."),
+    ] = None
+    cache_disk: Annotated[
+        str | None,
+        _option("--cache-disk", metavar="SIZE", help="Disk space for the same, as 8G; 0 writes nothing."),
+    ] = None
+    no_calibration: Annotated[
+        bool,
+        _option("--no-calibration", help="Measure nothing while a model is loaded: learn from what it then does."),
+    ] = False
+    devices: Annotated[
+        list[str] | None,
+        _option("--device", metavar="NAME", help="Use this device, as doctor names it; may be given more than once."),
+    ] = None
+
+
+@with_groups
+def serve(
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="Port; 0 takes any free one.")] = 8642,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", "-m", metavar="NAME", help="Name, title or path of a model; the bundled one if left out."
+        ),
+    ] = None,
+    last_model: Annotated[
+        bool, typer.Option("--last-model", help="Begin with the model that was used last, where it is still there.")
+    ] = False,
+    parallel: Annotated[int, typer.Option(min=1, max=MAX_SLOTS, metavar="N", help="Requests that run at once.")] = 4,
+    api_key: Annotated[
+        str | None, typer.Option(help="Clients must send this key.", metavar="KEY", envvar="SLIPSTREAM_API_KEY")
+    ] = None,
+    announce: Annotated[
+        bool, typer.Option("--announce", help="Print one line, SLIPSTREAM READY and the address, when it listens.")
+    ] = False,
+    exit_with_stdin: Annotated[
+        bool, typer.Option("--exit-with-stdin", help="Leave when standard input ends: a server for one caller.")
+    ] = False,
+    *,
+    engine: EngineChoice,
+) -> None:
+    """Serve an OpenAI-style endpoint for editors and scripts.
+
+    Clients use the address with /v1 behind it, as http://127.0.0.1:8642/v1, and any name that `models list` shows.
+    """
+    from app.cli.terminal.byte_size import parse_size
+    from app.settings.server_settings import ServerSettings
+
+    settings = ServerSettings(
+        host=host,
+        port=port,
+        model=model,
+        last_model=last_model,
+        n_slots=parallel,
+        n_ctx=engine.n_ctx,
+        n_threads=engine.n_threads,
+        n_gpu_layers=engine.n_gpu_layers,
+        n_cpu_moe=engine.n_cpu_moe,
+        flash_attention=engine.flash_attention,
+        kv_type=engine.kv_type,
+        mmap=engine.mmap,
+        mlock=engine.mlock,
+        draft=engine.draft,
+        uses_draft=not engine.no_draft,
+        speculation=engine.speculation,
+        cache_ram=None if engine.cache_ram is None else parse_size(engine.cache_ram, "--cache-ram"),
+        cache_disk=None if engine.cache_disk is None else parse_size(engine.cache_disk, "--cache-disk"),
+        calibrates=not engine.no_calibration,
+        devices=tuple(engine.devices or ()),
+        api_key=api_key,
+        announce=announce,
+        exit_with_stdin=exit_with_stdin,
+    )
+    from app.server.main import run_server
+
+    raise typer.Exit(run_server(settings))

@@ -1,0 +1,4 @@
+"""``slipstream models``: its commands, one file each.
+
+Begin with ``commands.py``.
+"""

@@ -1,0 +1,190 @@
+"""``slipstream models``: what models there are, here and on the Hub."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.cli.models import hub as models_hub
+from app.cli.models import import_folder as models_import
+from app.cli.models import listing as models_keep
+from app.cli.models import pair as models_pair
+from app.cli.models import pull as models_pull
+from app.cli.models import quantise as models_quantise
+from app.cli.models import remove as models_remove
+from app.cli.models import search as models_search
+from app.cli.models import settings as models_settings
+from app.cli.models import verify as models_verify
+from app.cli.terminal.say import say
+from app.cli.terminal.table import table
+
+if TYPE_CHECKING:
+    from app.pairing.service import Pairing
+    from models.catalog.catalog import Catalog, ModelEntry
+    from models.pairing.partner import Partner
+    from models.recommend.fit_report import Judgement
+
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def build() -> typer.Typer:
+    """Return the commands below ``models``."""
+    app = typer.Typer(help="Find, download, import and remove models.", no_args_is_help=True)
+    app.command(name="list")(_list)
+    app.command(name="show")(_show)
+    app.command(name="search")(models_search.search)
+    app.command(name="pull")(models_pull.pull)
+    app.command(name="import")(models_import.import_folder)
+    app.command(name="quantize")(models_quantise.quantise)
+    app.command(name="settings")(models_settings.settings)
+    app.command(name="pair")(models_pair.pair)
+    app.command(name="verify")(models_verify.verify)
+    app.command(name="rm")(models_remove.remove)
+    app.command(name="hub")(models_hub.hub)
+    app.command(name="login")(models_hub.login)
+    app.command(name="logout")(models_hub.logout)
+    return app
+
+
+def _list(as_json: _Json = False) -> None:
+    """List the models of this machine, the bundled ones first.
+
+    TOK/S is what a model reached here; with a tilde, what is expected of it. Among more than 200, nothing is expected
+    and --json leaves out who drafts for each (null): ask for it with show.
+    """
+    from app.environment.paths import models_folder
+    from app.library.find_model import catalog
+    from app.library.hub_access import folders_file
+    from app.pairing.model_list import MOST_PAIRED, Listed
+    from app.pairing.service import pairing
+    from models.catalog.imported_folders import read_folders
+
+    models = catalog()
+    entries = models.entries()
+    is_short = len(entries) <= MOST_PAIRED
+    rates = models_keep.Rates(expects=is_short)
+    if as_json:
+        known, listed = models_keep.known(), Listed(entries)
+        found = [
+            models_keep.facts(entry, known)
+            | rates.as_fields(entry)
+            | (_partners(pairing(entry, listed)) if is_short else _NOT_LOOKED_FOR)
+            for entry in entries
+        ]
+        print(json.dumps(found, ensure_ascii=False))
+        return
+    say(models_keep.listing(entries, rates))
+    for problem in models.folder_problems:
+        say(f"{problem.folder}: {problem.sentence}")
+    folders = [models_folder(), *(folder.path for folder in read_folders(folders_file()))]
+    say(f"\nModels are looked for in {', '.join(map(str, folders))}.")
+
+
+def _show(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME or REPO[:QUANT]",
+            help="Name, title or path of a model here, or a repository of the Hub.",
+            show_default=False,
+        ),
+    ],
+    context: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Judge with a context of N tokens.", show_default=False)
+    ] = None,
+    draft: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Judge with this draft model or head (mtp: those in the file).", show_default=False
+        ),
+    ] = None,
+    as_json: _Json = False,
+) -> None:
+    """Describe one model of this machine, or what a repository of the Hub has: will it run here, and how fast.
+
+    REPO lists the quantisations, their sizes and which one to take; REPO:QUANT judges one by its header. Both read a
+    few MB and download nothing.
+    """
+    from app.fit_reports.fit_reports import as_fields, as_lines, judge_file, machine_now
+    from app.library.find_model import UnknownModel, catalog, find_draft, find_model
+    from app.pairing.service import pairing, uses_heads
+    from models.pairing.gain import Kind
+
+    models = catalog()
+    try:
+        entry = find_model(name, models)
+    except UnknownModel:
+        if not _may_be_repository(name):
+            raise
+        beside = find_draft(draft, models).facts if draft is not None else None
+        models_search.show_remote(name, as_json, context, beside)
+        return
+    found = pairing(entry, models)
+    used = found.used if draft is None else _named(entry, draft, models)
+    facts, known, partners = _facts(entry), entry.facts, _partners(found)
+    drafting = models.find(str(used.path)) if used is not None and used.path is not None else None
+    judgement = (
+        judge_file(
+            known,
+            entry.path,
+            machine_now(),
+            n_ctx=context,
+            draft=drafting.facts if drafting is not None else None,
+            must_draft=draft is not None,
+            uses_heads=uses_heads(found) if draft is None else used is not None and used.kind is Kind.MTP,
+            gain=used.measured.gain if used is not None and used.measured is not None else None,
+        )
+        if known
+        else None
+    )
+    if as_json:
+        judged = as_fields(judgement) if judgement else None
+        print(json.dumps(facts | _rates(judgement) | partners | {"judgement": judged}, ensure_ascii=False))
+        return
+    rows = models_keep.described(facts)
+    if used is not None:
+        rows.append(["drafts", used.name])
+    print(table(rows + (as_lines(judgement) if judgement else [])))
+
+
+def _named(entry: ModelEntry, draft: str, models: Catalog) -> Partner:
+    """The draft to judge with; raises UnknownModel, and CannotPair for one that another model would need."""
+    from app.pairing.service import CannotPair, partner_named
+
+    partner = partner_named(entry, draft, models)
+    if partner.problem is not None and not partner.has_vocabulary:
+        raise CannotPair(f"{partner.name} cannot draft for {entry.name}. {partner.problem}")
+    return partner
+
+
+def _may_be_repository(name: str) -> bool:
+    """Whether a name that no model here has is one of the Hub: maker/repository, with or without a choice."""
+    maker, slash, repository = name.partition(":")[0].partition("/")
+    return bool(slash and maker and repository) and "/" not in repository and not maker.startswith((".", "~"))
+
+
+_NOT_LOOKED_FOR = {"draft": None, "partners": None}
+
+
+def _partners(found: Pairing) -> dict[str, Any]:
+    """Who drafts for a model, and all that could."""
+    listed = [partner.as_dict() for partner in found.partners if partner.is_usable]
+    kept = ("name", "kind", "predicted", "measured")
+    return {
+        "draft": found.used.name if found.used is not None else None,
+        "partners": [{key: one[key] for key in kept} for one in listed],
+    }
+
+
+def _rates(judgement: Judgement | None) -> dict[str, float | None]:
+    """What the list says of a model's speed, as this judgement knows it."""
+    speed, measured = (judgement.speed, judgement.measured) if judgement is not None else (None, None)
+    return models_keep.rate_fields(
+        speed.empty if speed is not None else None, measured.rate if measured is not None else None
+    )
+
+
+def _facts(entry: ModelEntry) -> dict[str, Any]:
+    return models_keep.facts(entry, models_keep.known())

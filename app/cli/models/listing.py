@@ -1,0 +1,195 @@
+"""What is kept of the models here: the facts that ``models list`` and ``models show`` print."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.cli.terminal.table import table
+from models.formatting.figures import parameters, rate, size
+from models.formatting.program import PROGRAM
+from models.formatting.safe_text import one_line
+
+if TYPE_CHECKING:
+    from app.settings.model_settings_store import LastUsed
+    from models.catalog.catalog import ModelEntry
+    from models.files.integrity import Gone, Moved
+    from models.files.provenance import Record
+
+_HEAD = ["NAME", "PARAMETERS", "TYPE", "SIZE", "TOK/S", "CONTEXT", "ARCHITECTURE", "LICENCE", "LAST USED", "FROM"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was read once for all models."""
+
+    folder: Path
+    last_used: LastUsed
+    changes: tuple[Moved | Gone, ...] = ()
+
+
+def known() -> Known:
+    """Read what is kept of models; what is known of a file that was moved goes with it."""
+    from app.environment.paths import models_folder, usage_file
+    from app.settings.model_settings_store import UsageStore
+    from models.files.integrity import Moved, look_for_changes
+
+    changes = look_for_changes(models_folder())
+    _settle([change for change in changes if isinstance(change, Moved)])
+    return Known(models_folder(), UsageStore(usage_file()).all(), changes)
+
+
+def facts(entry: ModelEntry, known: Known) -> dict[str, Any]:
+    """One model as JSON says it; what is not known is None."""
+    from models.facts.split_files import parts
+    from models.files.integrity import Standing, standing
+    from models.files.provenance import read_record
+
+    record = read_record(known.folder, entry.path)
+    stands = standing(known.folder, parts(entry.path))
+    used = known.last_used.of(entry.path)
+    return {
+        "name": entry.name,
+        "title": entry.title,
+        "path": str(entry.path),
+        "architecture": entry.architecture,
+        "quantisation": entry.quantisation,
+        "n_params": entry.n_params,
+        "n_active_params": entry.facts.n_active_params if entry.facts is not None else 0,
+        "n_bytes": entry.n_bytes,
+        "n_ctx_train": entry.n_ctx_train,
+        "licence": entry.licence,
+        "source": _source(entry, record),
+        "is_verified": stands is Standing.VERIFIED,
+        "verified": stands.value,
+        "last_used": datetime.fromtimestamp(used, UTC).isoformat(timespec="seconds") if used is not None else None,
+        "is_toy": entry.is_toy,
+        "problem": entry.problem,
+    }
+
+
+def rate_fields(expected: float | None, measured: float | None) -> dict[str, float | None]:
+    """Speeds as JSON has them; None is not known."""
+    known = {"predicted_tokens_per_s": expected, "measured_tokens_per_s": measured}
+    return {name: round(value, 2) if value is not None else None for name, value in known.items()}
+
+
+class Rates:
+    """How fast models are here, in tokens per second: measured, and expected if ``expects``, which judges each."""
+
+    def __init__(self, *, expects: bool) -> None:
+        from app.environment.paths import cache_folder
+        from app.fit_reports.fit_reports import machine_now
+        from app.library.measured_rates import MeasuredRates
+
+        self._measured = MeasuredRates(cache_folder())
+        self._here = machine_now() if expects else None
+
+    def measured(self, entry: ModelEntry) -> float | None:
+        """What a model reached lately."""
+        return self._measured.of(entry)
+
+    def expected(self, entry: ModelEntry) -> float | None:
+        """What is predicted at an empty context."""
+        from app.fit_reports.fit_reports import judge_file
+
+        if self._here is None or entry.facts is None or entry.problem is not None:
+            return None
+        speed = judge_file(entry.facts, entry.path, self._here, is_quick=True).speed
+        return speed.empty if speed is not None else None
+
+    def as_fields(self, entry: ModelEntry) -> dict[str, float | None]:
+        """Both as JSON has them."""
+        return rate_fields(self.expected(entry), self.measured(entry))
+
+    def as_text(self, entry: ModelEntry) -> str:
+        """The measured one, else the expected one with a tilde; empty where neither is known."""
+        measured = self.measured(entry)
+        if measured is not None:
+            return rate(measured)
+        expected = self.expected(entry)
+        return f"~{rate(expected)}" if expected is not None else ""
+
+
+def described(facts: dict[str, Any]) -> list[list[str]]:
+    """One model's facts as rows of label and text, without what is not known."""
+    active = facts["n_active_params"]
+    n_params = parameters(facts["n_params"])
+    n_params += f", {parameters(active)} active" if 0 < active < facts["n_params"] else ""
+    rows = [
+        ("name", facts["name"]),
+        ("title", facts["title"]),
+        ("file", facts["path"]),
+        ("architecture", facts["architecture"]),
+        ("type", facts["quantisation"]),
+        ("parameters", n_params),
+        ("size", size(facts["n_bytes"]) if facts["n_bytes"] else ""),
+        ("context", f"{facts['n_ctx_train']:,} tokens" if facts["n_ctx_train"] else ""),
+        ("licence", facts["licence"]),
+        ("from", "a toy to try everything with" if facts["is_toy"] else facts["source"]),
+        ("verified", facts["verified"]),
+        ("last used", _local_time(facts["last_used"])),
+        ("problem", facts["problem"]),
+    ]
+    return [[label, text] for label, text in rows if text]
+
+
+def listing(entries: Sequence[ModelEntry], rates: Rates) -> str:
+    """All models as a table, below it those that cannot be used and why, and what happened behind the app's back."""
+    read = known()
+    rows = [_row(entry, facts(entry, read), rates.as_text(entry)) for entry in entries if entry.problem is None]
+    broken = [[entry.name, entry.problem] for entry in entries if entry.problem is not None]
+    blocks = [table([_HEAD, *rows]) if rows else f"There are no models yet. `{PROGRAM} models search` finds some."]
+    if broken:
+        blocks.append(f"Cannot be used as models:\n{table(broken)}")
+    if read.changes:
+        blocks.append("\n".join(one_line(change.sentence) for change in read.changes))
+        _settle(read.changes)  # it is said once
+    return "\n\n".join(blocks)
+
+
+def _settle(changes: Sequence[Moved | Gone]) -> None:
+    from app.environment.paths import models_folder
+    from models.files.integrity import settle
+
+    try:
+        settle(models_folder(), changes)
+    except OSError as error:
+        print(f"{models_folder()} cannot be written: {error.strerror}.", file=sys.stderr)
+
+
+def _row(entry: ModelEntry, known: dict[str, Any], speed: str) -> list[str]:
+    active = known["n_active_params"]
+    is_sparse = 0 < active < entry.n_params
+    used = known["last_used"]
+    origin = "a toy to try everything with" if entry.is_toy else known["source"] or ""
+    checked = "" if known["verified"] == "not downloaded here" else f"{known['verified']}, "
+    return [
+        entry.name,
+        parameters(entry.n_params) + (f", {parameters(active)} active" if is_sparse else ""),
+        entry.quantisation,
+        size(entry.n_bytes),
+        speed,
+        f"{entry.n_ctx_train:,}",
+        entry.architecture,
+        entry.licence or "",
+        _local_time(used),
+        f"{checked}{origin}".rstrip(", "),
+    ]
+
+
+def _local_time(used: str | None) -> str:
+    return datetime.fromisoformat(used).astimezone().strftime("%Y-%m-%d %H:%M") if used else ""
+
+
+def _source(entry: ModelEntry, record: Record | None) -> str | None:
+    """Where a model came from, as far as is known."""
+    if record is not None and record.made_from:
+        return f"quantised here from {record.made_from}"
+    if record is not None:
+        return f"{record.repo_id}@{record.commit[:12]}"
+    return entry.origin or None

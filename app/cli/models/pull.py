@@ -1,0 +1,141 @@
+"""``slipstream models pull``: downloads a model from the Hub."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.cli.terminal.progress_line import ProgressLine
+from app.cli.terminal.say import say, say_aside
+from app.environment.exit_codes import ExitCode
+from models.formatting.figures import duration, size
+
+if TYPE_CHECKING:
+    from models.download.model_download import Downloaded, Wish
+    from models.download.progress import Progress
+
+
+def pull(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="REPO[:QUANT or FILE]", help="As in Qwen/Qwen3-8B-GGUF:Q4_K_M.", show_default=False),
+    ],
+    revision: Annotated[
+        str | None,
+        typer.Option(metavar="REVISION", help="Branch, tag or commit instead of the newest.", show_default=False),
+    ] = None,
+    connections: Annotated[int, typer.Option(metavar="N", help="Connections per file.", min=1, max=16)] = 4,
+    with_draft: Annotated[
+        bool, typer.Option("--with-draft", help="Then download what would draft best for it, where nothing here does.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end.")] = False,
+) -> None:
+    """Download a model from the Hugging Face Hub.
+
+    Ctrl-C, a crash or a lost network lose nothing: the same command goes on where it was. What arrives is checked
+    against the Hub's SHA-256 before it is listed as a model.
+    """
+    from models.download.model_download import Wish
+
+    repo_id, _, wanted = name.partition(":")
+    done = _download(Wish(repo_id, wanted, revision), connections)
+    if not as_json:
+        _say(done)
+    beside, sentence = _pull_draft(done, connections) if with_draft else (None, "")
+    if as_json:
+        result = _facts(done) | ({"draft": _facts(beside) if beside is not None else None} if with_draft else {})
+        print(json.dumps(result, ensure_ascii=False))
+        return
+    if beside is not None:
+        _say(beside)
+    elif sentence:
+        say(sentence)
+
+
+def _pull_draft(done: Downloaded, connections: int) -> tuple[Downloaded | None, str]:
+    """Download what would draft best for a model that is there now; where nothing is, a sentence says why."""
+    from app.library.find_model import catalog
+    from app.pairing.offers import offers
+    from app.pairing.service import pairing
+    from models.download.model_download import Wish
+
+    models = catalog()
+    entry = models.find(str(done.files[0]))
+    if entry is None:
+        return None, ""
+    found = pairing(entry, models)
+    if any(partner.is_worth_it for partner in found.partners):
+        return None, found.decision.why
+    extra = offers(entry)
+    if not extra.offers:
+        return None, " ".join(extra.notes)
+    return _download(Wish(extra.offers[0].repo_id, extra.offers[0].wanted), connections), ""
+
+
+def _download(wish: Wish, connections: int) -> Downloaded:
+    """Download with a line that says how far it is; raises LibraryError, and Exit after Ctrl-C."""
+    from app.environment.paths import models_folder
+    from app.library.hub_access import hub, told
+    from models.download.model_download import ModelDownload
+    from models.download.options import DownloadOptions
+
+    line, last = ProgressLine(), _Last()
+
+    def show(progress: Progress) -> None:
+        last.progress = progress
+        line.show(_text(progress), progress.phase.value, is_last=progress.phase.value == "done")
+
+    with told():
+        download = ModelDownload(hub(), wish, models_folder(), DownloadOptions(n_connections=connections))
+        try:
+            done = download.run(show)
+        except KeyboardInterrupt:
+            line.end()
+            print(f"Stopped. {last.kept}The same command goes on from there.", file=sys.stderr)
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        finally:
+            line.end()
+    if done.repository.was_renamed:
+        say_aside(f"{wish.repo_id} has been renamed to {done.repository.repo_id}.")
+    return done
+
+
+def _facts(done: Downloaded) -> dict[str, Any]:
+    return {
+        "name": done.model.name,
+        "repo_id": done.repository.repo_id,
+        "commit": done.repository.commit,
+        "n_bytes": done.model.n_bytes,
+        "files": [str(path) for path in done.files],
+        "was_there": done.was_there,
+    }
+
+
+def _say(done: Downloaded) -> None:
+    state = "is there already" if done.was_there else "is there and verified"
+    say(f"{done.model.name} ({size(done.model.n_bytes)}) {state}: {done.files[0]}")
+
+
+@dataclass(slots=True)
+class _Last:
+    """What was heard last of a download."""
+
+    progress: Progress | None = None
+
+    @property
+    def kept(self) -> str:
+        """What has arrived, as a sentence."""
+        last = self.progress
+        return f"{size(last.n_done)} of {size(last.n_total)} are kept. " if last and last.n_done else ""
+
+
+def _text(progress: Progress) -> str:
+    share = progress.n_done / progress.n_total if progress.n_total else 1.0
+    text = f"{progress.phase.value}: {share:4.0%}, {size(progress.n_done)} of {size(progress.n_total)}"
+    if progress.bytes_per_second:
+        text += f", {size(progress.bytes_per_second)}/s"
+    return text + (f", {duration(progress.eta)} left" if progress.eta is not None else "")

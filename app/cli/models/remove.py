@@ -1,0 +1,33 @@
+"""``slipstream models rm``: moves a model's files to the system's trash."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.cli.terminal.say import say
+from models.formatting.figures import size
+
+if TYPE_CHECKING:
+    pass
+
+
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a downloaded model.", show_default=False)],
+    delete: Annotated[bool, typer.Option("--delete", help="Delete for good instead of using the trash.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Move a downloaded model to the system's trash, all of its files."""
+    from app.library.find_model import find_entry
+    from app.library.removal import remove_model
+
+    entry = find_entry(name)
+    files = remove_model(entry, for_good=delete)
+    if as_json:
+        done = {"name": entry.name, "files": [str(file) for file in files], "n_bytes": entry.n_bytes}
+        print(json.dumps({**done, "is_in_trash": not delete}, ensure_ascii=False))
+        return
+    where = "deleted" if delete else "in the trash"
+    say(f"{entry.name} ({size(entry.n_bytes)}) is {where}.")

@@ -1,0 +1,63 @@
+"""What ``slipstream models search`` prints without words: models to begin with, judged for this machine."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from shutil import get_terminal_size
+from textwrap import TextWrapper
+
+from app.cli.terminal.table import table
+from app.fit_reports.fit_reports import machine_now
+from app.fit_reports.suggestions import Suggestion, suggestions
+from models.catalog.curated import curated
+from models.formatting.figures import parameters, size, speed
+from models.formatting.program import PROGRAM
+from models.recommend.fit_report import Verdict, unknown_speed
+
+_FITS = {Verdict.GREEN: "fits", Verdict.TIGHT: "tight", Verdict.NO: "does not fit", Verdict.UNUSABLE: "cannot be used"}
+
+
+def print_suggestions(as_json: bool) -> None:
+    """Print the list, those that fit this machine best first within each use."""
+    known, found = curated(), suggestions(machine_now())
+    if as_json:
+        listed = [one.as_fields() for one in found]
+        print(json.dumps({"date": known.date, "source": known.source, "models": listed}, ensure_ascii=False))
+        return
+    columns = get_terminal_size().columns
+    heads = iter(table([_figures(one) for one in found]).splitlines())
+    for use, models in groupby(found, key=lambda one: one.model.use):
+        print(use.capitalize())
+        for one in models:
+            print(f"  {next(heads)}\n    {one.name}\n{_wrapped(_about(one), columns, '    ')}")
+        print()
+    speeds = "predicted for this machine" if any(one.rate is not None for one in found) else unknown_speed()
+    print(_wrapped(f"Speeds are {speeds}. {known.source} As of {known.date}.", columns))
+    print(
+        _wrapped(f"`{PROGRAM} models pull NAME` downloads one, `{PROGRAM} models search WORDS` asks the Hub.", columns)
+    )
+
+
+def _figures(one: Suggestion) -> list[str]:
+    n_bytes = f"{'≈ ' if one.file.is_estimate else ''}{size(one.file.n_bytes)}"
+    return [one.model.title, n_bytes, _FITS[one.judgement.verdict], f"≈ {speed(one.rate)}" if one.rate else ""]
+
+
+def _about(one: Suggestion) -> str:
+    facts = one.model.facts
+    active = f", {parameters(facts.n_active_params)} active" if facts.n_experts else ""
+    told = (
+        one.model.good_for,
+        f"{parameters(facts.n_params)} parameters{active}",
+        one.model.licence,
+        one.model.drafting,
+    )
+    return "; ".join(part for part in told if part)
+
+
+def _wrapped(text: str, columns: int, indent: str = "") -> str:
+    """Return lines of whole words: names are copied."""
+    wrapper = TextWrapper(columns, initial_indent=indent, subsequent_indent=indent)
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return wrapper.fill(text)

@@ -1,1 +1,0 @@
-"""The commands, one file each; what is slow to import is imported when a command runs."""

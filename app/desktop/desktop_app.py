@@ -1,0 +1,174 @@
+"""The desktop app: the window first, then its private server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.client.library_process import library_command, library_environment, library_folder
+from app.client.server_process import new_api_key, serve_command, serve_environment, serve_folder
+from app.environment.early_interrupts import EarlyInterrupts
+from app.environment.exit_codes import ExitCode
+from app.environment.paths import config_folder, data_folder, make_private, runtime_folder
+from models.formatting.program import IN_WINDOW
+from ui.platform.display import WITHOUT_WINDOW, why_no_window
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
+
+    from ui.window.main_window import MainWindow
+
+LIBRARY_MS = 4_000
+TRACE_VARIABLE = "SLIPSTREAM_TRACE_START"
+
+
+def run_desktop() -> int:
+    """Open the window and stay until it is closed; return the exit code."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        # Ctrl-C in the middle of Qt's imports would look as if Qt were missing.
+        return _open(EarlyInterrupts())
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _open(interrupts: EarlyInterrupts) -> int:
+    problem = why_no_window()
+    if interrupts.came:
+        return ExitCode.INTERRUPTED
+    if problem is not None:
+        print(f"slipstream: {problem}\n{WITHOUT_WINDOW}", file=sys.stderr)
+        return ExitCode.NO_DISPLAY
+    from PySide6.QtWidgets import QApplication
+
+    from ui.platform.single_instance import SingleInstance
+
+    os.environ[IN_WINDOW] = "1"
+    application = QApplication(["slipstream"])
+    application.setApplicationName("Slipstream")
+    application.setDesktopFileName("slipstream")
+    folder = runtime_folder()
+    _make(folder)
+    instance = SingleInstance(folder)
+    if not instance.claim():
+        return _show_other(instance)
+    try:
+        return _run(application, instance.asked.connect, interrupts)
+    finally:
+        instance.release()
+
+
+def _run(
+    application: QApplication, on_asked: Callable[[Callable[[], object]], object], interrupts: EarlyInterrupts
+) -> int:
+    from PySide6.QtCore import QTimer
+
+    from ui.client.api import Api
+    from ui.client.private_server import PrivateServer
+    from ui.platform.calm_python import calm_python
+    from ui.platform.child_process import ChildProcess
+    from ui.theme.appearance import Appearance
+    from ui.theme.icons import icon
+    from ui.window.main_window import MainWindow
+    from ui.window.server_link import ServerLink
+
+    appearance = Appearance(application)
+    application.setWindowIcon(icon("stream", appearance.palette.accent, size=64))
+    api = Api()
+    library = ChildProcess(library_command(), library_environment(), str(library_folder()))
+    window = MainWindow(api, appearance, data_folder() / "chats.db", config_folder() / "window.ini", library)
+    window.show()
+    key = new_api_key()
+    server = PrivateServer(serve_command(["--last-model"]), serve_environment(key, listed=True), str(serve_folder()))
+    link = ServerLink(server, key, api, window.watch, window.page.server_banner)
+    on_asked(lambda: bring_forward(window))
+    # The window is painted first: only then the other processes compete for the machine.
+    QTimer.singleShot(0, application, _trace_start)
+    QTimer.singleShot(0, application, link.start)
+    QTimer.singleShot(0, application, calm_python)
+    QTimer.singleShot(1_500, application, window.tools.colours.warm_up)
+    # Downloads that were interrupted go on; the model that answers comes first.
+    QTimer.singleShot(LIBRARY_MS, application, window.prepare_library)
+    QTimer.singleShot(LIBRARY_MS, application, window.link.start)
+    with _Signals(application, window.close):
+        if interrupts.came:
+            QTimer.singleShot(0, application, window.close)
+        code = application.exec()
+    server.stop()
+    return code
+
+
+def bring_forward(window: MainWindow) -> None:
+    """Show the window in front of others."""
+    from PySide6.QtCore import Qt
+
+    window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
+    window.show()
+    window.raise_()
+    window.activateWindow()
+
+
+def _show_other(instance: object) -> int:
+    if instance.ask_other():  # type: ignore[attr-defined]
+        return ExitCode.OK
+    print("slipstream: The app is running already, but its window does not answer.", file=sys.stderr)
+    return ExitCode.ERROR
+
+
+def _make(folder: Path) -> None:
+    try:
+        make_private(folder)
+    except OSError:
+        # Then there is no lock, and the window says itself what cannot be kept.
+        return
+
+
+def _trace_start() -> None:
+    if os.environ.get(TRACE_VARIABLE):
+        print(f"slipstream: window shown after {_age() * 1000:.0f} ms", file=sys.stderr, flush=True)
+
+
+def _age() -> float:
+    """Return the seconds since this process began."""
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        import psutil
+
+        return time.time() - psutil.Process().create_time()
+    # The start in ticks since boot; the clock of the day is only known to the second there.
+    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+
+
+class _Signals:
+    """Ctrl-C and a polite kill close the window: Python's handlers only run when Qt hands over, so Qt is woken."""
+
+    def __init__(self, application: QApplication, act: Callable[[], object]) -> None:
+        from PySide6.QtCore import QSocketNotifier
+
+        self._act = act
+        self._ours, self._theirs = socket.socketpair()
+        for end in (self._ours, self._theirs):
+            end.setblocking(False)
+        self._notifier = QSocketNotifier(self._ours.fileno(), QSocketNotifier.Type.Read, application)
+        self._notifier.activated.connect(lambda: self._ours.recv(64))
+
+    def __enter__(self) -> None:
+        self._before = signal.set_wakeup_fd(self._theirs.fileno(), warn_on_full_buffer=False)
+        self._handlers = {number: signal.signal(number, self._on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._before)
+        self._notifier.setEnabled(False)
+        self._ours.close()
+        self._theirs.close()
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        self._act()

@@ -1,0 +1,81 @@
+"""Where Slipstream keeps things: one place that knows every folder."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+import platformdirs
+
+NAME = "slipstream"
+HOME_VARIABLE = "SLIPSTREAM_HOME"
+
+
+def _folder(kind: str) -> Path:
+    """Return the folder of ``kind``; ``SLIPSTREAM_HOME`` moves all of them under one folder (tests, portable use)."""
+    home = os.environ.get(HOME_VARIABLE)
+    if home:
+        return Path(home) / kind
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # platformdirs tells users that XDG_RUNTIME_DIR is not set
+        return Path(getattr(platformdirs, f"user_{kind}_dir")(NAME, appauthor=False))
+
+
+def data_folder() -> Path:
+    """Chats and downloaded models."""
+    return _folder("data")
+
+
+def config_folder() -> Path:
+    """Settings."""
+    return _folder("config")
+
+
+def cache_folder() -> Path:
+    """Measurements and other things that can be made again."""
+    return _folder("cache")
+
+
+def log_folder() -> Path:
+    """Logs of the engine and the server."""
+    return _folder("log")
+
+
+def runtime_folder() -> Path:
+    """Locks and the list of running servers. Make it with ``make_private``."""
+    try:
+        return _folder("runtime")
+    except PermissionError:  # somebody else has taken the name that is ours in the folder of temporary files
+        return cache_folder() / "runtime"
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner can look into, and what is missing of those around it in the same way.
+
+    A runtime folder that others may look into is not taken for one the next time. Raises OSError.
+    """
+    if folder.is_dir():
+        return
+    make_private(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def models_folder() -> Path:
+    """Models that were downloaded."""
+    return data_folder() / "models"
+
+
+def model_settings_file() -> Path:
+    """What is set for single models."""
+    return config_folder() / "models.json"
+
+
+def usage_file() -> Path:
+    """When each model was used last."""
+    return data_folder() / "usage.json"
+
+
+def starter_folder() -> Path:
+    """The bundled model pair."""
+    return Path(__file__).resolve().parents[2] / "models" / "starter"

@@ -1,0 +1,240 @@
+"""This machine as models are judged for it, and judgements of models here and on the Hub.
+
+Commands and the window's library page call the same three functions: ``machine_now`` once (about half a second where
+llama.cpp is made for GPUs: a process of its own asks it for them), then ``judge_file`` or ``judge_remote`` for each
+model. None of them measures anything: ``doctor`` and the server do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.environment.paths import cache_folder
+
+if TYPE_CHECKING:
+    from core.values.engine_options import EngineOptions
+    from core.values.model_settings import ModelSettings
+    from models.estimate.fit.plan import Plan
+    from models.estimate.fit.search import Wanted
+    from models.estimate.speed.machine import Machine
+    from models.estimate.speed.runs import Run
+    from models.facts.model_facts import ModelFacts
+    from models.pairing.gain import Kind
+    from models.recommend.fit_report import DraftSpeed, Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """This machine now, and what models did on it."""
+
+    machine: Machine
+    runs: tuple[Run, ...]
+
+    def why_no_head(self, kind: Kind) -> str | None:
+        """Return why the llama.cpp here cannot run heads of a kind, as a sentence, or None.
+
+        Loads llama.cpp, so it is asked only where there is such a head.
+        """
+        from app.pairing.conditions import why_no_head
+
+        return why_no_head(kind)
+
+
+def machine_now() -> Here:
+    """Look at memory and devices, and read what was measured before."""
+    from app.doctor.checks import check_llama
+    from core.llama.checks.backends import gpu_backends
+    from core.machine.known_machine import known_machine, known_runs
+    from models.estimate.fit.memory import free_memory
+
+    folder = cache_folder()
+    runs = known_runs(folder)
+    devices = check_llama().devices if gpu_backends() else ()
+    return Here(known_machine(devices, free_memory(), folder, runs), runs)
+
+
+def judge_file(
+    facts: ModelFacts,
+    path: Path,
+    here: Here,
+    *,
+    n_ctx: int | None = None,
+    draft: ModelFacts | None = None,
+    must_draft: bool = False,
+    uses_heads: bool = True,
+    gain: float | None = None,
+    is_quick: bool = False,
+) -> Judgement:
+    """Judge a model of this machine as it would be loaded; what it reached before stands beside what is predicted.
+
+    Where it nearly fits or nearly does not, llama.cpp says what it would take (another half a second), unless
+    ``is_quick``. ``must_draft``: it would not be loaded without ``draft``; ``uses_heads``: prediction heads in the file
+    may draft. ``gain`` is what drafting was measured to bring here.
+    """
+    from app.settings.model_settings_store import settings_of
+    from core.loading.dry_run import compute_bytes
+    from core.loading.fit_request import planned
+    from models.estimate.fit.search import is_close
+    from models.estimate.speed.runs import judged as judged_tokens
+    from models.estimate.speed.runs import measured
+    from models.pairing.forecast import draft_key
+    from models.pairing.gain import Judged
+    from models.recommend.fit_report import judge
+
+    tokens = Judged(*judged_tokens(here.runs, path.stem, facts.weight_bytes, draft_key(draft)))
+    reached = measured(here.runs, path.stem, facts.weight_bytes)
+    options = replace(_options(path, draft, must_draft, settings_of(path)), uses_heads=uses_heads)
+    wanted = _wanted(facts, options, draft, here)
+
+    def judged(wanted: Wanted) -> Judgement:
+        found = judge(
+            facts,
+            here.machine,
+            n_ctx=n_ctx,
+            wanted=wanted,
+            judged=tokens,
+            measured=reached,
+            why_no_head=here.why_no_head,
+        )
+        return _with_gain(found, gain)
+
+    judgement = judged(wanted)
+    if is_quick or judgement.plan is None or not is_close(judgement.plan):
+        return judgement
+    exact = compute_bytes(planned(options, judgement.plan.setting))
+    return judgement if exact is None else judged(replace(wanted, compute=exact))
+
+
+def judge_remote(
+    facts: ModelFacts, here: Here, *, n_ctx: int | None = None, draft: ModelFacts | None = None
+) -> Judgement:
+    """Judge a model of the Hub by its header."""
+    from models.recommend.fit_report import judge
+
+    wanted = _wanted(facts, _options(Path(facts.architecture), draft), draft, here)
+    return judge(facts, here.machine, n_ctx=n_ctx, wanted=wanted, why_no_head=here.why_no_head)
+
+
+def _with_gain(found: Judgement, gain: float | None) -> Judgement:
+    """Let a gain that was measured take the place of the predicted one."""
+    if gain is None or found.with_draft is None or found.speed is None:
+        return found
+    return replace(found, with_draft=replace(found.with_draft, rate=gain * found.speed.empty, is_measured=True))
+
+
+def _options(
+    path: Path, draft: ModelFacts | None = None, must_draft: bool = True, own: ModelSettings | None = None
+) -> EngineOptions:
+    """Return the options of a server that was started without any: what is set for the model counts."""
+    from app.settings.server_settings import ServerSettings
+    from core.values.model_settings import ModelSettings
+
+    draft_path = str(draft.files[0]) if draft is not None and draft.files else None
+    return ServerSettings().engine_options(str(path), draft_path, must_draft=must_draft, own=own or ModelSettings())
+
+
+def _wanted(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, here: Here) -> Wanted:
+    from core.loading.fit_request import wanted_of
+    from models.pairing.gain import Kind
+    from models.pairing.heads import why_no_mtp
+
+    can_use_heads = why_no_mtp(facts) is None and here.why_no_head(Kind.MTP) is None
+    return wanted_of(facts, options, draft, uses_heads=options.uses_heads and can_use_heads)
+
+
+def as_fields(judgement: Judgement) -> dict[str, Any]:
+    """The judgement as JSON has it; speeds in tokens per second, memory in bytes."""
+    plan, speed, drafted, measured = judgement.plan, judgement.speed, judgement.with_draft, judgement.measured
+    return {
+        "verdict": judgement.verdict.value,
+        "sentence": judgement.sentence,
+        "notes": list(judgement.notes),
+        "plan": _plan(plan) if plan is not None else None,
+        "would_fit": _plan(judgement.fitting) if judgement.fitting is not None else None,
+        "predicted": {"empty": round(speed.empty, 2), "full": round(speed.full, 2), "n_ctx": speed.n_ctx}
+        if speed is not None
+        else None,
+        "why_no_prediction": judgement.why_no_speed,
+        "predicted_with_draft": {
+            "empty": round(drafted.rate, 2),
+            "depth": drafted.depth,
+            "acceptance": round(drafted.acceptance, 3),
+            "is_acceptance_measured": drafted.is_acceptance_measured,
+            "is_measured": drafted.is_measured,
+        }
+        if drafted is not None
+        else None,
+        "measured": {
+            "rate": round(measured.rate, 2),
+            "plain_rate": round(measured.plain_rate, 2),
+            "n_past": measured.n_past,
+            "n_runs": measured.n_runs,
+        }
+        if measured is not None
+        else None,
+    }
+
+
+def as_lines(judgement: Judgement) -> list[list[str]]:
+    """The judgement as rows of label and text."""
+    from models.formatting.figures import rate
+
+    rows = [["fit", f"{judgement.verdict.value}. {judgement.sentence}"], *(["", note] for note in judgement.notes)]
+    plan, speed, drafted, measured = judgement.plan, judgement.speed, judgement.with_draft, judgement.measured
+    if plan is not None and judgement.fits:
+        rows.append(["plan", _plan_text(plan)])
+    elif judgement.fitting is not None:
+        rows.append(["would fit", _plan_text(judgement.fitting)])
+    if speed is not None:
+        behind = f"{rate(speed.full)} behind {speed.n_ctx:,} tokens"
+        rows.append(["predicted", f"{rate(speed.empty)} tokens/s at an empty context, {behind}"])
+    elif judgement.why_no_speed is not None:
+        rows.append(["predicted", judgement.why_no_speed])
+    if drafted is not None:
+        rows.append(["with draft", _draft_text(drafted, speed.empty if speed is not None else 0.0)])
+    if measured is not None:
+        is_drafted = measured.rate > 1.05 * measured.plain_rate
+        plain = f", {rate(measured.plain_rate)} without drafts" if is_drafted else ""
+        where = f"behind {measured.n_past:,} tokens (replies: {measured.n_runs})"
+        rows.append(["measured", f"{rate(measured.rate)} tokens/s{plain}, {where}"])
+    return rows
+
+
+def _plan(plan: Any) -> dict[str, Any]:
+    setting = plan.setting
+    return {
+        "n_gpu_layers": setting.n_gpu_layers,
+        "n_cpu_moe": setting.n_cpu_moe,
+        "kv_type": setting.kv_type,
+        "n_ctx": setting.n_ctx,
+        "devices": [
+            {
+                "device": need.device,
+                "weights": need.weights,
+                "kv_cache": need.kv_cache,
+                "compute": need.compute,
+                "draft": need.draft,
+                "total": need.total,
+                "free": need.free,
+            }
+            for need in plan.needs
+        ],
+    }
+
+
+def _draft_text(drafted: DraftSpeed, plain: float) -> str:
+    from models.formatting.figures import rate
+
+    if drafted.is_measured:
+        return f"{rate(drafted.rate)} tokens/s, {drafted.rate / plain:.2f}× as measured here"
+    known = "measured" if drafted.is_acceptance_measured else "assumed"
+    share = f"{100 * drafted.acceptance:.0f} % of drafted tokens accepted, {known}"
+    return f"{rate(drafted.rate)} tokens/s ({share})" if drafted.depth else f"drafting does not pay ({share})"
+
+
+def _plan_text(plan: Plan) -> str:
+    from models.formatting.figures import size
+
+    return ", ".join([*(f"{need.device} {size(need.total)}" for need in plan.needs), plan.setting.text])

@@ -1,0 +1,104 @@
+"""The models to begin with, as they would be on this machine: no header is read and no network asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from app.fit_reports.fit_reports import Here, as_fields, judge_remote
+from models.recommend.fit_report import Judgement, Verdict
+
+if TYPE_CHECKING:
+    from models.catalog.curated import CuratedFile, CuratedModel
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A model of the list, and the one of its files to take here, judged."""
+
+    model: CuratedModel
+    file: CuratedFile
+    judgement: Judgement
+
+    @property
+    def name(self) -> str:
+        """What ``models pull`` takes."""
+        return f"{self.model.repo_id}:{self.file.quantisation}"
+
+    @property
+    def rate(self) -> float | None:
+        """Predicted tokens per second of one request at an empty context; None where it is not known."""
+        speed = self.judgement.speed
+        return speed.empty if speed is not None and self.judgement.fits else None
+
+    def as_fields(self) -> dict[str, Any]:
+        """The suggestion as JSON has it."""
+        model, facts = self.model, self.model.facts
+        return {
+            "title": model.title,
+            "use": model.use,
+            "repo_id": model.repo_id,
+            "quantisation": self.file.quantisation,
+            "n_bytes": self.file.n_bytes,
+            "is_size_estimate": self.file.is_estimate,
+            "architecture": facts.architecture,
+            "n_params": facts.n_params,
+            "n_active_params": facts.n_active_params,
+            "n_ctx_train": facts.n_ctx_train,
+            "n_layers": facts.n_layers,
+            "n_mtp_layers": facts.n_mtp_layers,
+            "n_experts": facts.n_experts,
+            "n_experts_used": facts.n_experts_used,
+            "kv_bytes_per_token": facts.kv_bytes_per_token(),
+            "licence": model.licence,
+            "good_for": model.good_for,
+            "drafting": model.drafting,
+            "is_tested": model.is_tested,
+            "checked": model.checked,
+            "sources": list(model.sources),
+            "judgement": as_fields(self.judgement),
+        }
+
+
+def suggestions(here: Here) -> tuple[Suggestion, ...]:
+    """Judge the list for a machine; within each use, what fits it best comes first."""
+    from models.catalog.curated import curated
+
+    found: list[Suggestion] = []
+    for _, models in groupby(curated().models, key=lambda model: model.use):
+        found += _best_first(_suggested(model, here) for model in models)
+    return tuple(found)
+
+
+def _suggested(model: CuratedModel, here: Here) -> Suggestion:
+    from models.recommend.recommend import Candidate, recommend
+
+    judged = [
+        Candidate(model.title, file.quantisation, file.n_bytes, judge_remote(model.facts_of(file), here))
+        for file in model.files
+    ]
+    # Where none fits, the smallest is the one that misses least.
+    chosen = recommend(judged).candidate or min(judged, key=lambda one: one.n_bytes)
+    return Suggestion(model, model.files[judged.index(chosen)], chosen.judgement)
+
+
+def _best_first(suggested: Iterable[Suggestion]) -> list[Suggestion]:
+    return sorted(suggested, key=_place)
+
+
+def _place(one: Suggestion) -> tuple[int, float]:
+    """What fits well and is quick enough comes first, the largest of it first; then the quickest, what fits least last.
+
+    Where no speed is known, what reads least for a token comes first.
+    """
+    from models.recommend.recommend import ENOUGH
+
+    if not one.judgement.fits:
+        return 3, float(one.file.n_bytes)
+    if one.judgement.verdict is Verdict.TIGHT:
+        return 2, -(one.rate or 0.0)
+    if one.rate is None:
+        return 0, float(one.model.facts_of(one.file).active_bytes_per_token)
+    return (0, -float(one.model.n_params)) if one.rate >= ENOUGH else (1, -one.rate)

@@ -1,0 +1,1 @@
+"""Work that runs to its end: batches, verification, tests of pairs, quantising."""

@@ -1,0 +1,241 @@
+"""Runs the lines that are not finished: many at once, each until it has its one line in the output."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.environment.exit_codes import ExitCode
+from app.jobs.batch.endpoint import Answer, Endpoint, ServerGone, Verdict
+from app.jobs.batch.job import BadLine, Job, parse
+from app.jobs.batch.job_file import MAX_LINE, JobFile, Line
+from app.jobs.batch.result_file import History, ResultFile
+from app.jobs.batch.seen_ids import SeenIds
+from app.jobs.batch.tally import Tally
+from core.values.errors import BadRequest, SlipstreamError
+
+# A line whose request ended with a fault of the server or a dead engine is tried so often altogether.
+MAX_TRIES = 3
+_FIRST_WAIT, _LONGEST_WAIT = 0.25, 8.0
+_SYNC_SECONDS = 5.0
+_LINES_PER_BREATH = 256
+
+
+class BatchStopped(SlipstreamError):
+    """The batch cannot go on now; ``exit_code`` says why to a script."""
+
+    def __init__(self, message: str, exit_code: ExitCode) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSettings:
+    """How a batch is run.
+
+    ``model`` replaces what lines name (None keeps that), ``speed`` is for lines that do not say theirs (None: none).
+    ``return_seconds`` is how long a server that went away may take to come back; ``patience_seconds`` how long it may
+    turn every line away before the batch ends.
+    """
+
+    n_parallel: int
+    model: str | None = None
+    speed: str | None = "batch"
+    return_seconds: float = 60.0
+    patience_seconds: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The lines of a batch: ``n_lines`` in all, and what earlier runs have finished of them."""
+
+    jobs: JobFile
+    history: History
+    n_lines: int
+
+    @property
+    def n_left(self) -> int:
+        """Lines that are not finished."""
+        return self.n_lines - self.history.tally.n_lines
+
+
+def look_through(jobs: JobFile, results: ResultFile) -> Work:
+    """Return what there is to do. Raises BadRequest where the output answers an input that is not this one."""
+    history = results.read()
+    n_lines = n_found = 0
+    for line in jobs.lines():
+        n_lines += 1
+        digest = history.digest(line.number)
+        if digest not in (0, line.digest):
+            raise BadRequest(
+                f"Line {line.number} of {jobs.name} is not the one that {results.path} answers: the input has changed "
+                "since. Choose another output file, or give the input back the lines it had (more may be added below)."
+            )
+        n_found += digest != 0
+    n_missing = history.tally.n_lines - n_found
+    if n_missing:
+        raise BadRequest(
+            f"{results.path} answers {n_missing} line{'s' if n_missing > 1 else ''} that {jobs.name} does not have any "
+            "more: the input has changed since. Choose another output file, or give the input back what it had."
+        )
+    return Work(jobs, history, n_lines)
+
+
+@dataclass(slots=True)
+class BatchRun:
+    """One run over what is left. ``on_change`` is called after each line and each second."""
+
+    work: Work
+    results: ResultFile
+    endpoint: Endpoint
+    settings: BatchSettings
+    on_change: Callable[[Tally], None]
+    _seen: SeenIds = field(default_factory=SeenIds)
+    # Lines whose engine died run one at a time, so that the one that kills it is found and takes nobody with it twice.
+    _suspects: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _returning: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _moved_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def tally(self) -> Tally:
+        """What has come of the batch, earlier runs included."""
+        return self.work.history.tally
+
+    async def run(self) -> None:
+        """Finish every line. Raises BatchStopped and OutputFailed; whatever was written by then is whole."""
+        lines = self._lines_left()
+        ticking = asyncio.ensure_future(self._tick())
+        workers = [asyncio.ensure_future(self._work(lines)) for _ in range(self.settings.n_parallel)]
+        waiting = set(workers)
+        try:
+            while waiting:
+                finished, _ = await asyncio.wait({ticking, *waiting}, return_when=asyncio.FIRST_COMPLETED)
+                for one in finished:
+                    one.result()
+                waiting -= finished
+        finally:
+            for task in (ticking, *workers):
+                task.cancel()
+            await asyncio.gather(ticking, *workers, return_exceptions=True)
+            await self.endpoint.close()
+            self.results.sync()
+
+    def _lines_left(self) -> Iterator[tuple[Line, Job] | None]:
+        """Yield what can be sent; what cannot is written down on the way. Finished lines only lend their ids.
+
+        None stands for a breath: reading on through lines that need no request must not stop those under way.
+        """
+        for n_read, line in enumerate(self.work.jobs.lines(), 1):
+            if n_read % _LINES_PER_BREATH == 0:
+                yield None
+            is_finished = self.work.history.digest(line.number) != 0
+            try:
+                job = self._job(line)
+            except BadLine as bad:
+                if not is_finished:
+                    self._write_error(line, bad.custom_id, bad.code, bad.message)
+                continue
+            if not is_finished:
+                yield line, job
+
+    def _job(self, line: Line) -> Job:
+        if line.data is None:
+            raise BadLine("line_too_long", f"The line has more than {MAX_LINE} bytes: send less at once.")
+        job = parse(line.data)
+        earlier = self._seen.add(job.custom_id, line.number)
+        if earlier is not None:
+            # Not under that id: whoever looks an answer up by it must find the answer.
+            raise BadLine(
+                "duplicate_custom_id", f"The custom_id {job.custom_id[:80]!r} is that of line {earlier} already."
+            )
+        return job
+
+    async def _work(self, lines: Iterator[tuple[Line, Job] | None]) -> None:
+        for one in lines:
+            if one is None:
+                await asyncio.sleep(0)
+                continue
+            line, job = one
+            await self._finish(line, job, job.adapted(self.settings.model, self.settings.speed))
+
+    async def _finish(self, line: Line, job: Job, body: dict[str, Any]) -> None:
+        """Send a line until it has an answer that can be kept."""
+        n_tries, wait, is_suspect = 0, _FIRST_WAIT, False
+        while True:
+            try:
+                answer = await self._send(job.url, body, is_suspect)
+            except ServerGone as gone:
+                await self._wait_for_return()
+                n_tries, is_suspect = n_tries + 1, True
+                if n_tries >= MAX_TRIES:
+                    message = f"The connection to the server broke {n_tries} times ({gone})."
+                    self._write_error(line, job.custom_id, "server_gone", message)
+                    return
+                continue
+            verdict = answer.verdict
+            if verdict in (Verdict.ENGINE_DIED, Verdict.FAULT):
+                n_tries, is_suspect = n_tries + 1, True
+            if verdict is Verdict.FINAL or n_tries >= MAX_TRIES:
+                self._write_answer(line, job, answer)
+                return
+            await self._stand_by(line, answer)
+            await asyncio.sleep(wait if answer.retry_after is None else max(wait, answer.retry_after))
+            wait = min(2 * wait, _LONGEST_WAIT)
+
+    async def _send(self, url: str, body: dict[str, Any], is_suspect: bool) -> Answer:
+        if not is_suspect:
+            return await self.endpoint.post(url, body)
+        async with self._suspects:
+            return await self.endpoint.post(url, body)
+
+    async def _stand_by(self, line: Line, answer: Answer) -> None:
+        """Return where it makes sense to ask again. Raises BatchStopped where it does not."""
+        verdict = answer.verdict
+        if verdict is Verdict.LOCKED_OUT:
+            raise BatchStopped(answer.message, ExitCode.ERROR)
+        if verdict is Verdict.LEAVING:
+            await self._wait_for_return()
+        if verdict is Verdict.NO_ENGINE:
+            state = await self.endpoint.state()
+            if state is not None and state.get("phase") not in ("ready", "loading", "restarting"):
+                raise BatchStopped(f"Line {line.number} cannot be answered: {answer.message}", ExitCode.MODEL)
+        if verdict is Verdict.BUSY and time.monotonic() - self._moved_at > self.settings.patience_seconds:
+            minutes = self.settings.patience_seconds / 60
+            raise BatchStopped(f"The server has turned every line away for {minutes:.0f} minutes.", ExitCode.ERROR)
+
+    async def _wait_for_return(self) -> None:
+        """Wait until the server answers again. Raises BatchStopped where it does not."""
+        async with self._returning:
+            deadline = time.monotonic() + self.settings.return_seconds
+            while (state := await self.endpoint.state()) is None or state.get("phase") in ("loading", "restarting"):
+                if state is not None:
+                    deadline = time.monotonic() + self.settings.return_seconds
+                elif time.monotonic() > deadline:
+                    raise BatchStopped("The server went away and did not come back.", ExitCode.UNREACHABLE)
+                await asyncio.sleep(_FIRST_WAIT)
+
+    async def _tick(self) -> None:
+        synced_at = time.monotonic()
+        while True:
+            await asyncio.sleep(1.0)
+            self.on_change(self.tally)
+            if time.monotonic() - synced_at >= _SYNC_SECONDS:
+                await asyncio.to_thread(self.results.sync)
+                synced_at = time.monotonic()
+
+    def _write_answer(self, line: Line, job: Job, answer: Answer) -> None:
+        response = {"status_code": answer.status, "request_id": answer.request_id, "body": answer.body}
+        self._write(line, job.custom_id, response, None)
+
+    def _write_error(self, line: Line, custom_id: str | None, code: str, message: str) -> None:
+        self._write(line, custom_id, None, {"code": code, "message": message, "line": line.number})
+
+    def _write(self, line: Line, custom_id: str | None, response: object, error: object) -> None:
+        record = self.results.append(line.number, line.digest, custom_id, response=response, error=error)
+        self.work.history.note(line.number, line.digest)
+        self.tally.add(record)
+        self._moved_at = time.monotonic()
+        self.on_change(self.tally)

@@ -1,0 +1,252 @@
+"""Tests pairs on this machine and keeps the winner."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+from app.jobs.pair_test.other_work import OtherWork, other_work
+from app.jobs.pair_test.trial_job import Job, Measured
+from app.pairing.conditions import machine_key
+from app.pairing.decision import Decision
+from app.pairing.service import CannotPair, Models, forget_choice, keep_choice, pairing, partner_named, saved, store
+from core.ipc.child_process import NO_WINDOW
+from core.values.errors import SlipstreamError
+from models.catalog.catalog import ModelEntry
+from models.formatting.program import advice, command
+from models.pairing.file_id import file_id
+from models.pairing.gain import WORTH
+from models.pairing.partner import Partner
+from models.pairing.store import Gain
+
+MOST_TESTED = 3
+_ROOT = Path(__file__).resolve().parents[3]
+_LEAVE_SECONDS = 3.0
+_TAIL_BYTES = 2000
+Progress = Callable[[str, str, float], None]
+"""Called with the partner's name, a stage, and 0 to 1: "loading", "measuring", or what is waited for (OtherWork)."""
+LOOK_SECONDS = 0.5
+QUIET_LOOKS = 3  # between the replies of a conversation nothing runs for a moment
+
+
+class Cancelled(SlipstreamError):
+    """The test was stopped; what had been measured before is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One partner's test: the measurement, or a sentence about why there is none.
+
+    ``was_disturbed`` says that a server of this machine was at work meanwhile.
+    """
+
+    partner: Partner
+    measured: Measured | None
+    problem: str | None = None
+    was_disturbed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PairTestResult:
+    """All trials in their order, and who drafts from now on."""
+
+    trials: tuple[Trial, ...]
+    decision: Decision
+
+
+class PairTest:
+    """A test that runs on one thread and may be begun and cancelled from any."""
+
+    def __init__(
+        self,
+        entry: ModelEntry,
+        draft: str | None,
+        models: Models,
+        *,
+        n_tokens: int = 48,
+        seconds: float = 40.0,
+        look: Callable[[], OtherWork | None] = other_work,
+    ) -> None:
+        """``draft`` names the one to test; None tests the most promising. ``seconds`` bound each measurement.
+
+        While ``look`` finds other work, it waits. Raises CannotPair and UnknownModel.
+        """
+        self._entry, self._models, self._look = entry, models, look
+        self._goes_on = threading.Event()
+        self._was_disturbed = False
+        self._n_tokens, self._seconds = n_tokens, seconds
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[str] | None = None
+        self._is_cancelled = False
+        self.partners = self._to_test(draft)
+
+    def run(self, progress: Progress = lambda name, stage, share: None) -> PairTestResult:
+        """Measure every pair, keep what was measured and the winner.
+
+        Raises Cancelled, CannotPair where nothing could be measured, and LibraryError where it cannot be kept.
+        """
+        trials = tuple(self._try(partner, progress) for partner in self.partners)
+        if all(trial.measured is None for trial in trials):
+            raise CannotPair(" ".join(f"{trial.partner.name}: {trial.problem}" for trial in trials))
+        self._keep_winner()
+        return PairTestResult(trials, pairing(self._entry, self._models).decision)
+
+    def begin(self) -> None:
+        """Wait for nothing more, whatever else is at work."""
+        self._goes_on.set()
+
+    def cancel(self) -> None:
+        """Stop at once."""
+        with self._lock:
+            self._is_cancelled = True
+            self._goes_on.set()
+            if self._child is not None:
+                self._child.kill()
+
+    def _to_test(self, draft: str | None) -> tuple[Partner, ...]:
+        if draft is not None:
+            partner = partner_named(self._entry, draft, self._models)
+            if not partner.is_usable:
+                raise CannotPair(f"{partner.name} cannot draft for {self._entry.name}. {partner.problem}")
+            return (partner,)
+        found = pairing(self._entry, self._models)
+        usable = tuple(partner for partner in found.partners if partner.is_usable)[:MOST_TESTED]
+        if not usable:
+            pair = advice(f"`{command('models pair', self._entry.name)}`", "The list of who drafts")
+            raise CannotPair(f"There is nothing to test: {found.decision.why} {pair} says what would fit.")
+        return usable
+
+    def _wait(self, progress: Progress) -> None:
+        """Wait until the servers of this machine have had nothing to do for a moment."""
+        if self._goes_on.is_set() or (work := self._look()) is None:
+            return
+        n_quiet = 0
+        while n_quiet < QUIET_LOOKS:
+            if work is not None:
+                progress("", work.value, 0.0)
+            if self._goes_on.wait(LOOK_SECONDS):
+                return  # where it is cancelled, nothing is started
+            work = self._look()
+            n_quiet = 0 if work is not None else n_quiet + 1
+
+    def _try(self, partner: Partner, progress: Progress) -> Trial:
+        self._wait(progress)
+        self._was_disturbed = False
+        try:
+            measured = self._measure(partner, progress)
+        except CannotPair as error:
+            return Trial(partner, None, error.message)
+        gain = Gain(
+            target=file_id(self._entry.path),
+            draft=partner.id,
+            machine=machine_key(),
+            gain=measured.gain,
+            plain_rate=measured.plain_rate,
+            drafted_rate=measured.drafted_rate,
+            acceptance=measured.acceptance,
+            forecast=partner.prediction.gain if partner.prediction is not None else 1.0,
+            date=time.strftime("%Y-%m-%d"),
+        )
+        kept = store()
+        saved(lambda: kept.keep(gain))
+        return Trial(partner, measured, was_disturbed=self._was_disturbed)
+
+    def _measure(self, partner: Partner, progress: Progress) -> Measured:
+        """Run the trial in a process of its own, which a fault of llama.cpp may take down."""
+        draft = str(partner.path) if partner.path is not None else None
+        job = Job(str(self._entry.path), draft, self._n_tokens, self._seconds)
+        with tempfile.TemporaryFile() as errors, self._started(errors) as child:
+            assert child.stdin is not None
+            assert child.stdout is not None
+            last: dict[str, object] = {}
+            try:
+                child.stdin.write(json.dumps(asdict(job)) + "\n")
+                child.stdin.flush()
+                for last in _messages(child.stdout):
+                    if "stage" in last:
+                        self._was_disturbed = self._was_disturbed or self._look() is not None
+                        progress(partner.name, str(last["stage"]), float(str(last["share"])))
+            except BrokenPipeError:
+                pass  # how it ended says why
+            finally:
+                self._end(child)
+            return self._outcome(last, child.returncode, errors)
+
+    def _started(self, errors: IO[bytes]) -> subprocess.Popen[str]:
+        with self._lock:
+            if self._is_cancelled:
+                raise Cancelled("The test was stopped.")
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "app.jobs.pair_test.trial"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                encoding="utf-8",
+                cwd=_ROOT,
+                env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONSAFEPATH": "1"},
+                # Ctrl-C in a terminal reaches every process of the group: this one ends it.
+                start_new_session=sys.platform != "win32",
+                creationflags=NO_WINDOW,
+            )
+            return self._child
+
+    def _end(self, child: subprocess.Popen[str]) -> None:
+        assert child.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.close()
+        try:
+            child.wait(_LEAVE_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        with self._lock:
+            self._child = None
+
+    def _outcome(self, last: dict[str, object], code: int, errors: IO[bytes]) -> Measured:
+        if self._is_cancelled:
+            raise Cancelled("The test was stopped.")
+        result = last.get("result")
+        if isinstance(result, dict):
+            return Measured(**result)
+        if "problem" in last:
+            raise CannotPair(str(last["problem"]))
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - _TAIL_BYTES))
+        words = errors.read().decode("utf-8", "replace").strip().splitlines()
+        how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        raise CannotPair(f"The test {how}. {words[-1] if words else ''}".strip())
+
+    def _keep_winner(self) -> None:
+        """Choose the fastest that was measured; where none is faster, leave it to what is expected of the others."""
+        found = pairing(self._entry, self._models).partners
+        usable = [partner for partner in found if partner.is_usable]
+        measured = [partner for partner in usable if partner.measured is not None]
+        best = max(measured, key=lambda partner: partner.gain, default=None)
+        machine = machine_key()
+        if best is not None and best.gain >= WORTH:
+            keep_choice(self._entry, best, "test", machine)
+        elif any(partner.is_worth_it for partner in usable):
+            forget_choice(self._entry)
+        else:
+            keep_choice(self._entry, None, "test", machine)
+
+
+def _messages(stream: IO[str]) -> Iterator[dict[str, object]]:
+    """The child's lines; what is none of its messages is left out."""
+    for line in stream:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(message, dict):
+            yield message

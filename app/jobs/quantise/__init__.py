@@ -1,0 +1,4 @@
+"""Quantises a model in a process of its own.
+
+Begin with ``job.py``.
+"""

@@ -1,0 +1,228 @@
+"""Quantises a model: starts the process that does it, follows it, and puts the verified result among the models."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from app.jobs.quantise.messages import Failed, Go, News, Order, Sized, Stepped, Verified, Written
+from core.ipc.child_process import start_child
+from core.ipc.pipe import Pipe, PipeClosed
+from core.machine.host import this_machine
+from core.process.engine_process import worker_environment
+from models.files.disk_space import check_space
+from models.files.errors import DownloadError, Stopped, told
+from models.files.folder_lock import only_one
+from models.files.provenance import Record, write_record
+from models.files.safe_path import PARTIAL_FOLDER
+from models.quantise.errors import QuantiseCancelled, QuantiseError, QuantiseFailed, QuantiseRefused
+from models.quantise.plan import FOLDER, QuantisePlan
+from models.quantise.progress import Phase, Quantised, QuantiseProgress, seconds_left
+
+RESERVE_BYTES = 128 << 20
+_HEADER_SLACK = 1 << 16
+
+Report = Callable[[QuantiseProgress], None]
+
+
+@dataclass(slots=True)
+class _Written:
+    n_tensors: int = 0
+    n_fallback: int = 0
+
+
+class QuantiseJob:
+    """One model being quantised into the models' ``folder``. ``cancel`` may be called from any thread."""
+
+    def __init__(
+        self, plan: QuantisePlan, folder: Path, *, n_threads: int | None = None, reserve_bytes: int = RESERVE_BYTES
+    ) -> None:
+        """Prepare it; ``n_threads`` None is one per core. ``reserve_bytes`` stay free on the disk."""
+        self._plan, self._folder, self._reserve = plan, folder, reserve_bytes
+        self._n_threads = n_threads or this_machine().n_cores
+        self._cancelled = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._began_writing = 0.0
+
+    def cancel(self) -> None:
+        """End it; ``run`` raises QuantiseCancelled and leaves nothing on the disk."""
+        self._cancelled.set()
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    def run(self, report: Report = lambda progress: None) -> Quantised:
+        """Do it and return the new model. Raises QuantiseError, or DownloadError for what the disk does not allow.
+
+        The result appears in the models' folder under its name when it is whole and was loaded, or not at all.
+        """
+        partial = self._folder / PARTIAL_FOLDER / FOLDER / self._plan.target.name
+        lock = partial.with_name(partial.name + ".lock")
+
+        def waiting() -> None:
+            report(QuantiseProgress(Phase.WAITING, 0, self._plan.weight_bytes))
+
+        try:
+            with only_one(lock, self._cancelled, waiting), self._cleared(partial):
+                if self._plan.target.exists():
+                    raise QuantiseRefused(f"There is a model called {self._plan.name} already: {self._plan.target}.")
+                return self._make(partial, report)
+        except Stopped:
+            raise QuantiseCancelled from None
+
+    @contextmanager
+    def _cleared(self, partial: Path) -> Iterator[None]:
+        """Remove what a run before left there, and what this one leaves."""
+        try:
+            partial.unlink(missing_ok=True)
+            partial.touch()
+        except OSError as error:
+            raise told(error, self._folder, self._plan.weight_bytes) from error
+        try:
+            yield
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def _make(self, partial: Path, report: Report) -> Quantised:
+        started = time.monotonic()
+        report(QuantiseProgress(Phase.SIZING, 0, self._plan.weight_bytes))
+        with tempfile.TemporaryFile() as words:
+            written, sha256 = self._follow(partial, words, report)
+        n_bytes = self._install(partial, sha256)
+        report(QuantiseProgress(Phase.DONE, self._plan.weight_bytes, self._plan.weight_bytes))
+        return Quantised(
+            self._plan.name,
+            self._plan.target,
+            n_bytes,
+            written.n_tensors,
+            written.n_fallback,
+            time.monotonic() - started,
+        )
+
+    def _follow(self, partial: Path, words: IO[bytes], report: Report) -> tuple[_Written, str]:
+        """Let the process do it; return what it says of the result and its SHA-256."""
+        written = _Written()
+        with self._running(words) as pipe:
+            try:
+                pipe.send(self._order(partial))
+                while True:
+                    match self._next(pipe):
+                        case Sized(n_bytes):
+                            self._check(n_bytes)
+                            self._began_writing = time.monotonic()
+                            pipe.send(Go())
+                        case Stepped(n_done):
+                            report(self._progress(Phase.QUANTISING, n_done))
+                        case Written(n_tensors, n_fallback):
+                            written = _Written(n_tensors, n_fallback)
+                            report(self._progress(Phase.VERIFYING, self._plan.weight_bytes))
+                        case Verified(sha256):
+                            return written, sha256
+                        case Failed(reason):
+                            raise self._failure(reason)
+            except PipeClosed:
+                if self._cancelled.is_set():
+                    raise QuantiseCancelled from None
+                raise self._failure(_last_line(words) or "its process ended without a word") from None
+
+    @contextmanager
+    def _running(self, words: IO[bytes]) -> Iterator[Pipe]:
+        """Start the process; it is gone when the block ends."""
+        process = start_child("app.jobs.quantise.worker", stderr=words, environment=worker_environment())
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process = process
+        if self._cancelled.is_set():
+            process.kill()
+        try:
+            yield Pipe(process.stdout.fileno(), process.stdin.fileno())
+        finally:
+            # Killed, not asked: it may be deep in C, and keeps nothing that could be lost.
+            process.kill()
+            process.wait()
+            process.stdin.close()
+            process.stdout.close()
+
+    def _next(self, pipe: Pipe) -> News:
+        news: News = pipe.receive()
+        if self._cancelled.is_set():
+            raise QuantiseCancelled
+        return news
+
+    def _order(self, partial: Path) -> Order:
+        plan = self._plan
+        return Order(str(plan.source), str(partial), plan.type.file_type, self._n_threads, plan.may_requantise)
+
+    def _check(self, n_bytes: int) -> None:
+        """Before a byte is written: is the result smaller, and is there room for it?"""
+        if n_bytes >= self._plan.weight_bytes:
+            raise QuantiseRefused(
+                f"{self._plan.source_name} has rows that are no whole blocks of {self._plan.type.name}: they would get "
+                f"a larger type, and the result would be no smaller than the {self._plan.source_type} it is. Choose a "
+                "smaller type, or one like Q4_0 with short blocks."
+            )
+        check_space(self._folder, n_bytes + _header_bytes(self._plan), self._reserve)
+
+    def _progress(self, phase: Phase, n_done: int) -> QuantiseProgress:
+        n_total, elapsed = self._plan.weight_bytes, time.monotonic() - self._began_writing
+        return QuantiseProgress(phase, n_done, n_total, seconds_left(n_done, n_total, elapsed))
+
+    def _failure(self, reason: str) -> QuantiseError | DownloadError:
+        if reason == os.strerror(errno.ENOSPC):
+            return told(OSError(errno.ENOSPC, reason), self._folder, self._plan.weight_bytes)
+        return QuantiseFailed(
+            f"{self._plan.source_name} could not be quantised to {self._plan.type.name}: {reason.rstrip('.')}. "
+            "Nothing of it is left on the disk."
+        )
+
+    def _install(self, partial: Path, sha256: str) -> int:
+        """Give the verified file its name among the models, and remember what it was."""
+        target = self._plan.target
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(partial, target)
+            status = target.stat()
+            made_from = f"{self._plan.source_name} ({self._plan.source_type})"
+            record = Record(
+                "", "", target.name, f"sha256:{sha256}", status.st_size, status.st_mtime_ns, made_from=made_from
+            )
+            write_record(self._folder, target, record)
+        except OSError as error:
+            raise told(error, self._folder, 0) from error
+        return status.st_size
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what jobs left that were killed; what another process is making stays."""
+    at_once = threading.Event()
+    at_once.set()
+    for partial in (folder / PARTIAL_FOLDER / FOLDER).glob("*.gguf"):
+        with (
+            suppress(Stopped, DownloadError, OSError),
+            only_one(partial.with_name(partial.name + ".lock"), at_once, lambda: None),
+        ):
+            partial.unlink(missing_ok=True)
+
+
+def _header_bytes(plan: QuantisePlan) -> int:
+    """What the file takes besides its tensors: as much as the source does, and a little."""
+    from models.gguf.header import read_header
+
+    return read_header(plan.source).data_offset + _HEADER_SLACK
+
+
+def _last_line(words: IO[bytes]) -> str:
+    """What the process said last: llama.cpp says why before it aborts."""
+    words.seek(0, os.SEEK_END)
+    words.seek(max(0, words.tell() - 4096))
+    lines = [line.strip() for line in words.read().decode("utf-8", "replace").splitlines() if line.strip()]
+    return lines[-1] if lines else ""

@@ -1,0 +1,233 @@
+"""What was verified, as a JSON object, as a table, and in a sentence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.jobs.verify.near_tie import FAR, NEAR_TIE
+from app.jobs.verify.verification import LEAST_SPEEDUP, TEMPERATURE, Candidate, Comparison, Difference, Verification
+from core.machine.description import machine, versions
+from models.formatting.program import PROGRAM
+from models.formatting.safe_text import one_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from app.jobs.verify.model_pair import Pair
+    from app.jobs.verify.prompt_file import Prompt
+    from core.values.loaded_model import LoadedModel
+
+_SUMMARY_CHARS = 60
+_PLAIN_WIDTH = 130
+_LOSES = (
+    f"Drafting COSTS time here: the median is below {LEAST_SPEEDUP}. Where other programs use the machine, verify "
+    f"again without them; `{PROGRAM} serve --no-draft` uses no draft model."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """A verification and what it was made of.
+
+    ``source`` names the prompts; ``depth`` is None where each step decides how much is drafted.
+    """
+
+    pair: Pair
+    model: LoadedModel
+    prompts: tuple[Prompt, ...]
+    source: str
+    n_tokens: int
+    n_seeds: int
+    depth: int | None
+    found: Verification
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON object."""
+        return {
+            "date": time.strftime("%Y-%m-%d"),
+            "machine": machine(),
+            "versions": versions(),
+            "model": self._model(),
+            "settings": self._settings(),
+            "rows": [self._row(one) for one in self.found.comparisons],
+            "summary": self._summary(),
+        }
+
+    def _model(self) -> dict[str, Any]:
+        model, draft = self.model, self.pair.draft
+        return {
+            "name": self.pair.model.name,
+            "draft": draft.name if draft is not None else None,
+            "description": model.description,
+            "n_params": model.n_params,
+            "n_bytes": model.n_bytes,
+            "n_ctx": model.n_ctx,
+            "n_slots": model.n_slots,
+            "n_threads": model.n_threads,
+            "n_gpu_layers": model.n_gpu_layers,
+            "n_cpu_moe": model.n_cpu_moe,
+            "kv_type": model.kv_type,
+            "devices": list(model.devices),
+        }
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "prompts": self.source,
+            "max_tokens": self.n_tokens,
+            "seeds": self.n_seeds,
+            "temperature": TEMPERATURE,
+            "depth": self.depth,
+            "near_tie": NEAR_TIE,
+        }
+
+    def _row(self, one: Comparison) -> dict[str, Any]:
+        prompt = self.prompts[one.prompt]
+        return {
+            "prompt": one.prompt + 1,
+            "line": prompt.line,
+            "kind": prompt.kind,
+            "text": prompt.summary[:_SUMMARY_CHARS],
+            "mode": one.mode.name,
+            "seed": one.mode.seed,
+            "identical": one.is_identical,
+            "difference": _difference(one.difference) if one.difference is not None else None,
+            "n_tokens": len(one.drafted.tokens),
+            "plain_tokens_per_s": round(one.plain.rate, 2),
+            "drafted_tokens_per_s": round(one.drafted.rate, 2),
+            "speedup": _rounded(one.speedup),
+            "drafted": one.drafted.n_drafted,
+            "accepted": one.drafted.n_accepted,
+        }
+
+    def _summary(self) -> dict[str, Any]:
+        found = self.found
+        return {
+            "ok": not found.n_wrong and not self.is_slower,
+            "verdict": self.verdict,
+            "identical_greedy": _rounded(found.identical_share("greedy")),
+            "identical_sampled": _rounded(found.identical_share("sampled")),
+            "differences": len(found.differences),
+            "beyond_near_tie": found.n_wrong,
+            "largest_gap": _rounded(found.largest_gap),
+            "speedup_median": _rounded(found.median_speedup),
+            "speedup_min": _rounded(min(found.speedups, default=None)),
+            "drafted": found.n_drafted,
+            "accepted": found.n_accepted,
+            "repeated_prompts": found.n_repeated,
+        }
+
+    @property
+    def verdict(self) -> str:
+        """What came out, in a sentence."""
+        found = self.found
+        if not found.n_drafted and not found.differences:
+            sentences = (
+                f"Nothing was drafted: plain decoding is faster here, so all {len(found.comparisons)} pairs of replies "
+                "were decoded plainly and this verifies nothing. --depth 4 drafts always."
+            )
+            return f"{sentences} {_LOSES}" if self.is_slower else sentences
+        sentences = f"{_what_changed(found)} {_what_it_gained(found)}"
+        return f"{sentences} {_LOSES}" if self.is_slower else sentences
+
+    @property
+    def is_slower(self) -> bool:
+        """True where drafting cost time although each step decides whether it pays."""
+        return self.depth is None and self.found.is_slower
+
+    def table(self) -> RenderableType:
+        """Return a row for each prompt and mode."""
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        table.add_column("prompt", overflow="ellipsis", no_wrap=True, max_width=30)
+        table.add_column("mode", no_wrap=True)
+        for title in ("tokens", "plain/s", "drafted/s", "speed", "drafted", "accepted"):
+            table.add_column(title, justify="right", no_wrap=True)
+        table.add_column("texts")
+        for one in self.found.comparisons:
+            table.add_row(*(Text(cell) for cell in self._cells(one)))
+        return table
+
+    def _cells(self, one: Comparison) -> Iterator[str]:
+        prompt = self.prompts[one.prompt]
+        yield one_line(f"{one.prompt + 1} {prompt.summary}")
+        yield one.mode.name if one.mode.seed is None else f"seed {one.mode.seed}"
+        yield str(len(one.drafted.tokens))
+        yield f"{one.plain.rate:.1f}"
+        yield f"{one.drafted.rate:.1f}"
+        yield f"{one.speedup:.2f}×" if one.speedup is not None else "-"
+        yield str(one.drafted.n_drafted)
+        yield str(one.drafted.n_accepted)
+        yield "identical" if one.difference is None else _in_words(one.difference)
+
+    def show(self) -> None:
+        """Print the table and the verdict."""
+        from rich.console import Console
+
+        console = Console(highlight=False, markup=False)
+        if not console.is_terminal:
+            console = Console(highlight=False, markup=False, width=_PLAIN_WIDTH)
+        console.print(self.table())
+        print(self.verdict)
+
+
+def _what_changed(found: Verification) -> str:
+    n_all, n_different = len(found.comparisons), len(found.differences)
+    if not n_different:
+        return f"Drafting changed nothing: all {n_all} replies are the same, token for token."
+    share = f"{n_all - n_different} of {n_all} replies are identical"
+    if not found.n_wrong:
+        return (
+            f"Drafting changed nothing but near-ties: {share}, and where the others part, both tokens were within "
+            f"{found.largest_gap:.3f} logits of being chosen (rounding can do {NEAR_TIE})."
+        )
+    return (
+        f"Drafting CHANGED what the model says: {share}, and at {found.n_wrong} of {n_different} differences a token "
+        f"was chosen that plain decoding was far from choosing ({_gap(found.largest_gap)} at most; rounding explains "
+        f"up to {NEAR_TIE} logits)."
+    )
+
+
+def _what_it_gained(found: Verification) -> str:
+    drafts = f"{found.n_accepted} of {found.n_drafted} drafted tokens were accepted."
+    if found.median_speedup is None:
+        return f"{drafts} The replies are too short to say what that gains."
+    return (
+        f"{drafts} Median speed {found.median_speedup:.2f} of plain decoding, lowest {min(found.speedups):.2f}, "
+        "each prompt seen for the first time."
+    )
+
+
+def _difference(difference: Difference) -> dict[str, Any]:
+    return {
+        "position": difference.position,
+        "plain": _candidate(difference.plain),
+        "drafted": _candidate(difference.drafted),
+        "gap": round(difference.gap, 6),
+        "near_tie": difference.is_near_tie,
+    }
+
+
+def _candidate(candidate: Candidate) -> dict[str, Any]:
+    return {"token": candidate.token, "text": candidate.text}
+
+
+def _in_words(difference: Difference) -> str:
+    plain, drafted = (
+        repr(one.text) if one.token is not None else "nothing" for one in (difference.plain, difference.drafted)
+    )
+    kind = "near-tie" if difference.is_near_tie else "DIFFERENT"
+    return f"{kind} at {difference.position}: {plain} or {drafted}, {_gap(difference.gap)}"
+
+
+def _gap(gap: float | None) -> str:
+    return "impossible" if gap is not None and gap >= FAR / 2 else f"gap {gap:.3f}"
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

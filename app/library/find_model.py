@@ -1,0 +1,97 @@
+"""From what a user types to a model file: a name, a title or a path, or a sentence that says what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.environment.exit_codes import ExitCode
+from app.environment.paths import cache_folder, models_folder, usage_file
+from app.library.hub_access import folders_file
+from core.values.errors import SlipstreamError
+from models.formatting.program import PROGRAM, advice
+
+if TYPE_CHECKING:
+    from models.catalog.catalog import Catalog, ModelEntry
+
+_MOST_NAMED = 12
+
+
+class UnknownModel(SlipstreamError):
+    """No model has this name."""
+
+    exit_code = ExitCode.MODEL
+
+
+class UnusableModel(SlipstreamError):
+    """The model's file is broken."""
+
+    exit_code = ExitCode.MODEL
+
+
+def catalog() -> Catalog:
+    """Return the models of this machine: the bundled ones, those downloaded, and those of imported folders."""
+    from models.catalog.catalog import Catalog
+    from models.catalog.imported_folders import read_folders
+    from models.facts.facts_cache import FactsFile
+
+    kept = FactsFile(cache_folder() / "headers.json")
+    return Catalog([models_folder()], imported=lambda: read_folders(folders_file()), kept=kept)
+
+
+def find_model(name: str, models: Catalog | None = None) -> ModelEntry:
+    """Return the model that ``name`` stands for; raises UnknownModel or UnusableModel. As for ``find_entry``."""
+    entry = find_entry(name, models)
+    if entry.problem:
+        raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
+    return entry
+
+
+def last_used(models: Catalog) -> ModelEntry | None:
+    """Return the usable model that was used last; None where none that is known to have been used is there."""
+    from app.settings.model_settings_store import UsageStore
+
+    used = UsageStore(usage_file()).all()
+    if not used.is_known:
+        return None
+    times = [(used.of(entry.path) or 0.0, entry) for entry in models.entries() if entry.problem is None]
+    newest, entry = max(times, key=lambda known: known[0], default=(0.0, None))
+    return entry if newest > 0 else None
+
+
+def find_draft(name: str, models: Catalog | None = None) -> ModelEntry:
+    """Return the model or the drafting head that ``name`` stands for; raises UnknownModel or UnusableModel.
+
+    Whether a head belongs to the model is seen when both are loaded. As for ``find_entry``.
+    """
+    entry = find_entry(name, models)
+    is_head = entry.facts is not None and entry.facts.is_head
+    if entry.problem and not is_head:
+        raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
+    return entry
+
+
+def find_entry(name: str, models: Catalog | None = None) -> ModelEntry:
+    """Return the model that ``name`` stands for, usable or not; raises UnknownModel.
+
+    A catalogue that is there already is not read again: give it as ``models``.
+    """
+    models = models if models is not None else catalog()
+    entry = models.find(name)
+    if entry is None:
+        names = _likeliest(name, [entry.name for entry in models.entries() if entry.problem is None])
+        raise UnknownModel(f"There is no model called {name!r}. Models: {names}. A path to a .gguf file works as well.")
+    return entry
+
+
+def _likeliest(typed: str, names: Sequence[str]) -> str:
+    """All names where they are few, else those most like what was typed."""
+    if len(names) <= _MOST_NAMED:
+        return ", ".join(names)
+    from difflib import get_close_matches
+
+    by_folded = {name.casefold(): name for name in names}
+    close = [by_folded[found] for found in get_close_matches(typed.casefold(), by_folded, _MOST_NAMED, 0.4)]
+    shown = close or list(names[:_MOST_NAMED])
+    more = advice(f" (`{PROGRAM} models list`)", "")
+    return f"{', '.join(shown)} and {len(names) - len(shown):,} more{more}"

@@ -1,0 +1,115 @@
+"""The model library as the commands use it: the Hub with the user's settings, folders, and errors as exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.environment.exit_codes import ExitCode
+from app.environment.paths import config_folder
+from core.values.errors import SlipstreamError
+
+if TYPE_CHECKING:
+    from models.hub.client import Hub
+    from models.hub.settings import HubSettings
+
+
+class LibraryError(SlipstreamError):
+    """Something about the library that the user is told, with the exit code it means."""
+
+    def __init__(self, message: str, exit_code: ExitCode) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def hub() -> Hub:
+    """The Hub as the environment and the saved settings say; raises BadHubSetting."""
+    from models.hub.client import Hub
+
+    return Hub(hub_settings())
+
+
+def hub_settings() -> HubSettings:
+    """How the Hub is reached; raises BadHubSetting."""
+    from models.hub.settings import read_settings
+
+    return read_settings(hub_file())
+
+
+def change_hub(address: str | None, proxy: str | None) -> None:
+    """Save another address or proxy: None leaves one as it is, "" is the usual one.
+
+    Raises BadHubSetting, and LibraryError where the file cannot be written.
+    """
+    from models.hub.settings import save_settings, saved_settings
+
+    saved = saved_settings(hub_file())
+    try:
+        save_settings(
+            hub_file(),
+            address=saved.get("address") if address is None else address,
+            proxy=saved.get("proxy") if proxy is None else proxy,
+        )
+    except OSError as error:
+        raise LibraryError(f"{hub_file()} cannot be written: {error.strerror}.", ExitCode.ERROR) from error
+
+
+def log_in(typed: str) -> str:
+    """Keep an access token in the system's keyring once the Hub has taken it; return its owner's name.
+
+    Raises HubError, and LibraryError for what cannot be a token.
+    """
+    from models.hub.token import keep_token
+
+    secret = typed.strip()
+    if not secret or any(character.isspace() or not character.isprintable() for character in secret):
+        raise LibraryError("That is no access token. Make one in your account's settings on the Hub.", ExitCode.USAGE)
+    client = hub()
+    user = client.user_of(secret)
+    keep_token(client.settings.address, secret)
+    return user
+
+
+def log_out() -> bool:
+    """Remove the access token from the keyring; False if there was none. Raises BadHubSetting."""
+    from models.hub.token import forget_token
+
+    return forget_token(hub_settings().address)
+
+
+def hub_file() -> Path:
+    """Where the Hub's address and proxy are kept."""
+    return config_folder() / "hub.json"
+
+
+def folders_file() -> Path:
+    """Where the list of imported folders is kept."""
+    return config_folder() / "folders.json"
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn what the library raises into a LibraryError."""
+    from models.catalog.imported_folders import ImportRefused
+    from models.files import errors as download
+    from models.gguf.errors import GgufError
+    from models.hub import errors as hub
+    from models.quantise import errors as quantise
+
+    try:
+        yield
+    except quantise.QuantiseRefused as error:
+        option = f" The option for that is {error.option}." if error.option else ""
+        raise LibraryError(error.message + option, ExitCode.USAGE) from error
+    except (hub.BadHubSetting, ImportRefused) as error:
+        raise LibraryError(error.message, ExitCode.USAGE) from error
+    except (hub.NotThere, hub.NoAccess, download.NothingToChoose, download.UnsafeName, GgufError) as error:
+        raise LibraryError(error.message, ExitCode.MODEL) from error
+    except (hub.Unreachable, hub.Offline, download.ConnectionLost) as error:
+        raise LibraryError(error.message, ExitCode.UNREACHABLE) from error
+    except quantise.QuantiseCancelled as error:
+        raise LibraryError(error.message, ExitCode.INTERRUPTED) from error
+    except (hub.HubError, download.DownloadError, quantise.QuantiseError) as error:
+        raise LibraryError(error.message, ExitCode.ERROR) from error

@@ -1,0 +1,54 @@
+"""Which folders of other programs are used: adds one to the list, takes one off, names what there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.environment.exit_codes import ExitCode
+from app.library.hub_access import LibraryError, folders_file, told
+from models.formatting.program import PROGRAM
+
+if TYPE_CHECKING:
+    from models.catalog.imported_folders import ImportedFolder
+
+
+def import_folder(folder: Path) -> ImportedFolder:
+    """Use the models below ``folder`` from now on; raises LibraryError."""
+    from models.catalog.imported_folders import read_folders, recognise
+
+    with told():
+        chosen = recognise(folder)
+    known = read_folders(folders_file())
+    _save((*(other for other in known if other.path != chosen.path), chosen))
+    return chosen
+
+
+def forget_folder(folder: Path) -> Path:
+    """No longer look through an imported folder; raises LibraryError where it is not on the list."""
+    from models.catalog.imported_folders import read_folders
+
+    known = read_folders(folders_file())
+    path = Path(folder.expanduser().absolute())
+    others = tuple(other for other in known if path not in (other.path, other.path.parent))
+    if others == known:
+        raise LibraryError(f"{path} was not imported. `{PROGRAM} models import` lists what was.", ExitCode.USAGE)
+    _save(others)
+    return path
+
+
+def places() -> tuple[tuple[ImportedFolder, ...], tuple[ImportedFolder, ...]]:
+    """Return the folders that are imported, and those of other programs on this machine that are not."""
+    from models.catalog.imported_folders import known_places, read_folders
+
+    known = read_folders(folders_file())
+    return known, tuple(place for place in known_places() if place not in known)
+
+
+def _save(folders: tuple[ImportedFolder, ...]) -> None:
+    from models.catalog.imported_folders import write_folders
+
+    try:
+        write_folders(folders_file(), folders)
+    except OSError as error:
+        raise LibraryError(f"{folders_file()} cannot be written: {error.strerror}.", ExitCode.ERROR) from error

@@ -1,0 +1,64 @@
+"""Removes a downloaded model: all its files, to the system's trash or for good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.environment.exit_codes import ExitCode
+from app.environment.paths import models_folder
+from app.library.hub_access import LibraryError
+from models.formatting.program import PROGRAM, advice, command
+
+if TYPE_CHECKING:
+    from models.catalog.catalog import ModelEntry
+
+
+def remove_model(entry: ModelEntry, *, for_good: bool = False) -> tuple[Path, ...]:
+    """Remove the files of a model and return them; raises LibraryError where it is not ours or cannot be moved."""
+    from models.facts.split_files import parts
+    from models.files.provenance import remove_empty, remove_record
+
+    problem = why_not_ours(entry)
+    if problem is not None:
+        raise LibraryError(problem, ExitCode.USAGE)
+    folder = models_folder()
+    files = tuple(path for path in parts(entry.path) if path.exists())
+    for file in files:
+        try:
+            _remove_file(file, for_good=for_good)
+        except OSError as error:
+            raise LibraryError(
+                f"{file} could not be moved to the trash: {error.strerror or error}. "
+                + advice(
+                    f"`{command('models rm', entry.name, '--delete')}` deletes it for good.",
+                    "Empty the trash and try again, or delete the file in its folder.",
+                ),
+                ExitCode.ERROR,
+            ) from error
+        remove_record(folder, file)
+        remove_empty(file.parent, folder)
+    return files
+
+
+def why_not_ours(entry: ModelEntry) -> str | None:
+    """Return why a model stays, as a sentence: it was not downloaded here. None where it may be removed."""
+    if entry.is_toy:
+        return f"{entry.name} is a part of Slipstream and stays."
+    if entry.path.is_relative_to(models_folder()):
+        return None
+    owner = f"belongs to {entry.origin}" if entry.origin not in ("", "folder") else "is in a folder of yours"
+    how = advice(f"with `{PROGRAM} models import FOLDER --forget`", "under “Import folder…”")
+    return (
+        f"{entry.name} {owner} and is only used from there: {entry.path}. Remove it there, or take the folder off "
+        f"the list {how}."
+    )
+
+
+def _remove_file(file: Path, *, for_good: bool) -> None:
+    if for_good:
+        file.unlink()
+        return
+    from send2trash import send2trash
+
+    send2trash(file)

@@ -1,0 +1,91 @@
+"""How a model is made right whose files are not what they were: in sentences for the window and for commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.environment.paths import models_folder
+from models.catalog.catalog import ModelEntry
+from models.files.errors import UnsafeName
+from models.files.provenance import Record, pieces_of, read_record
+from models.files.safe_path import target
+from models.formatting.program import PROGRAM, command
+
+if TYPE_CHECKING:
+    from models.download.model_download import Wish
+
+
+@dataclass(frozen=True, slots=True)
+class Mending:
+    """What is known of a changed model: where it came from, and where a download of that would put it."""
+
+    entry: ModelEntry
+    record: Record
+    place: Path | None
+
+    @property
+    def wish(self) -> Wish | None:
+        """What to download, None where it came from no repository."""
+        from models.download.model_download import Wish
+
+        record = self.record
+        return Wish(record.repo_id, record.path, record.commit, or_newest=True) if self.place is not None else None
+
+    @property
+    def command(self) -> str | None:
+        """The command that mends it or downloads it anew, None where there is none."""
+        if self.place is None:
+            return None
+        name = f"{self.record.repo_id}:{self.record.path}"
+        return command("models pull", name, f"--revision {self.record.commit}")
+
+    @property
+    def _cost(self) -> str:
+        """What that fetches, where it is known which pieces of the file differ."""
+        return ": only what differs is fetched" if pieces_of(models_folder(), self.entry.path).exists() else ""
+
+    @property
+    def for_command(self) -> str:
+        """What to type."""
+        remove = f"`{command('models rm', self.entry.name)}`"
+        if self.place == self.entry.path:
+            return f"`{self.command}` mends it{self._cost}."
+        if self.place is not None:
+            return f"It was moved: `{self.command}` downloads it again to {self.place}, {remove} removes this one."
+        if self.record.made_from:
+            return (
+                f"It was made here from {self.record.made_from}: remove it with {remove}, and make it again with "
+                f"`{PROGRAM} models quantize`."
+            )
+        return f"Where it came from is not known: remove it with {remove}, and get it from where you had it."
+
+    @property
+    def for_window(self) -> str:
+        """What has happened and what to click."""
+        if self.place == self.entry.path:
+            remedy = f"download it again{self._cost}."
+        elif self.place is not None:
+            remedy = (
+                f"download it again. It was moved, so a new copy comes to {self.place.parent}; then remove this one."
+            )
+        elif self.record.made_from:
+            made = f"Its file has changed since it was made here from {self.record.made_from}."
+            return f"{made} If you did not change it, remove it and make the copy again."
+        else:
+            remedy = "remove it and get it from where you had it: where it came from is not known here."
+        return f"Its files have changed since they were downloaded. If you did not change them, {remedy}"
+
+
+def mending(entry: ModelEntry) -> Mending | None:
+    """Return how a model is made right; None where nothing is known of what it was."""
+    folder = models_folder()
+    record = read_record(folder, entry.path)
+    if record is None:
+        return None
+    try:
+        place = target(folder, record.repo_id, record.path) if record.repo_id and record.path else None
+    except UnsafeName:
+        place = None
+    return Mending(entry, record, place)

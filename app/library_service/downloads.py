@@ -1,0 +1,120 @@
+"""The queue of downloads, and news of it at a pace that a window can show."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from app.environment.paths import models_folder
+from app.library.hub_access import hub
+from app.library_service.change_notifier import Bulletin
+from models.download.model_download import Wish
+from models.download.progress import Phase
+from models.download.queue import DownloadQueue, Job
+from models.hub.errors import HubError
+from models.library.values import Download
+
+
+class DownloadDesk:
+    """Downloads one model after the other. ``tell`` gets all downloads whenever one has changed, ``arrived`` nothing.
+
+    Both are called from threads. Methods raise HubError where the Hub's settings cannot be used.
+    """
+
+    def __init__(self, tell: Callable[[tuple[Download, ...]], None], arrived: Callable[[], None]) -> None:
+        self._tell, self._arrived = tell, arrived
+        self._queue: DownloadQueue | None = None
+        self._lock = threading.Lock()
+        self._bulletin = Bulletin(self._tell_all)
+
+    def start(self) -> None:
+        """Go on with what the last process left, and tell from now on."""
+        self._bulletin.start()
+        try:
+            queue = self.queue
+        except HubError:
+            return  # whoever asks for a download is told
+        for number in queue.interrupted:
+            queue.resume(number)
+        self._bulletin.note()
+
+    def stop(self) -> None:
+        """Tell no more. The next process goes on with what runs."""
+        self._bulletin.stop()
+
+    @property
+    def queue(self) -> DownloadQueue:
+        """The queue, opened when it is first needed; raises BadHubSetting."""
+        with self._lock:
+            if self._queue is None:
+                self._queue = DownloadQueue(hub(), models_folder(), changed=self._on_change)
+            return self._queue
+
+    def look(self) -> None:
+        """See whether files of what was downloaded are gone."""
+        self._bulletin.note()
+
+    def pull(self, repo_id: str, wanted: str) -> None:
+        """Download a model when it is its turn."""
+        self.add(Wish(repo_id, wanted))
+
+    def add(self, wish: Wish) -> None:
+        """Download what is wished for when it is its turn."""
+        self.queue.add(wish)
+        self._bulletin.note()
+
+    def pause(self, number: int) -> None:
+        """Stop one and keep what has arrived."""
+        self._act(self.queue.pause, number)
+
+    def resume(self, number: int) -> None:
+        """Let one go on."""
+        self._act(self.queue.resume, number)
+
+    def cancel(self, number: int) -> None:
+        """End one and remove what has arrived."""
+        self._act(self.queue.cancel, number)
+
+    def move(self, number: int, position: int) -> None:
+        """Put one at a place of the queue."""
+        self._act(lambda number: self.queue.move(number, max(0, position)), number)
+
+    def clear_ended(self) -> None:
+        """Take those that have ended off the list."""
+        self.queue.clear_ended()
+        self._bulletin.note()
+
+    def use_settings(self) -> None:
+        """Ask the Hub as it is set now."""
+        self.queue.use(hub())
+
+    def _act(self, act: Callable[[int], None], number: int) -> None:
+        # Two windows' clicks can cross: what is gone from the list needs nothing.
+        if any(job.number == number for job in self.queue.jobs):
+            act(number)
+        self._bulletin.note()
+
+    def _on_change(self, job: Job) -> None:
+        if job.phase is Phase.DONE:
+            self._arrived()
+        self._bulletin.note()
+
+    def _tell_all(self) -> None:
+        if self._queue is not None:
+            self._queue.clear_removed()
+            self._tell(tuple(map(_download, self._queue.jobs)))
+
+
+def _download(job: Job) -> Download:
+    progress = job.progress
+    return Download(
+        job.number,
+        job.wish.repo_id,
+        job.wish.wanted,
+        progress.phase.value,
+        progress.n_done,
+        progress.n_total,
+        progress.bytes_per_second,
+        progress.eta,
+        job.problem,
+    )

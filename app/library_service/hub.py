@@ -1,0 +1,134 @@
+"""What the Hub has, as the library shows it."""
+
+from __future__ import annotations
+
+from app.fit_reports.repository_reports import RepositoryJudge
+from app.fit_reports.suggestions import suggestions
+from app.library.hub_access import change_hub, hub, hub_settings, log_in, log_out
+from app.library_service.machine import MachineWatch
+from models.hub.repository import FoundRepository, Repository
+from models.library.values import Fit, HubFacts, Judgement, Recommended, Suggested, SuggestedRow
+from models.recommend.fit_report import Verdict
+
+N_FOUND = 50
+_N_KEPT = 32
+FITS = {Verdict.GREEN: Fit.GREEN, Verdict.TIGHT: Fit.TIGHT, Verdict.NO: Fit.NONE}
+
+
+class HubDesk:
+    """Asks the Hub with the settings of the moment. Every method may block and raises HubError."""
+
+    def __init__(self, machine: MachineWatch) -> None:
+        self._machine = machine
+        # What is said of a repository's models is one judgement as long as it is shown: made once, told in many places.
+        self._seen: dict[str, RepositoryJudge] = {}
+
+    def suggested(self) -> Suggested:
+        """Return the models to begin with, judged for this machine by the figures in the list."""
+        from models.catalog.curated import curated
+
+        rows = tuple(
+            SuggestedRow(
+                title=one.model.title,
+                use=one.model.use,
+                repo_id=one.model.repo_id,
+                quantisation=one.file.quantisation,
+                n_params=one.model.n_params,
+                n_active_params=one.model.facts.n_active_params,
+                n_bytes=one.file.n_bytes,
+                is_size_estimate=one.file.is_estimate,
+                good_for=one.model.good_for,
+                drafting=one.model.drafting,
+                fit=FITS.get(one.judgement.verdict, Fit.NONE),
+                rate=one.rate,
+            )
+            for one in suggestions(self._machine.now())
+        )
+        return Suggested(curated().date, curated().source, rows)
+
+    def search(self, words: str, order: str) -> tuple[FoundRepository, ...]:
+        """Return repositories by words, best first."""
+        from models.hub.client import SORTS, Search
+
+        return hub().search(Search(words, sort=SORTS.get(order, "downloads"), limit=N_FOUND))
+
+    def repository(self, repo_id: str) -> Repository:
+        """Return one repository, as it is now."""
+        self._seen.pop(repo_id, None)
+        return self._look(repo_id).repository
+
+    def judge_of(self, repo_id: str) -> RepositoryJudge:
+        """Return what judges the models of a repository, as it was when it was last looked at."""
+        return self._seen.get(repo_id) or self._look(repo_id)
+
+    def _look(self, repo_id: str) -> RepositoryJudge:
+        client = hub()
+        found = RepositoryJudge(client, client.repository(repo_id), self._machine.now)
+        while len(self._seen) >= _N_KEPT:
+            self._seen.pop(next(iter(self._seen)))
+        self._seen[repo_id] = found
+        return found
+
+    def judge(self, repo_id: str, wanted: str) -> Judgement:
+        """Read the header of one model over the network; raises GgufError and NothingToChoose too."""
+        from models.download.model_download import choose_one
+
+        judge = self.judge_of(repo_id)
+        model = choose_one(judge.repository, wanted)
+        facts, judged = judge.judged(model)
+        speed = judged.speed
+        return Judgement(
+            repo_id=repo_id,
+            name=model.name,
+            architecture=facts.architecture,
+            quantisation=facts.quantisation,
+            n_params=facts.n_params,
+            n_active_params=facts.n_active_params,
+            n_bytes=model.n_bytes,
+            n_ctx_train=facts.n_ctx_train,
+            n_layers=facts.n_layers,
+            n_experts=facts.n_experts,
+            n_experts_used=facts.n_experts_used,
+            bytes_per_token=facts.active_bytes_per_token,
+            kv_bytes_per_token=facts.kv_bytes_per_token(),
+            has_chat_template=facts.has_chat_template,
+            licence=facts.licence or judge.repository.licence,
+            problem=facts.problem,
+            fit=FITS.get(judged.verdict),
+            advice=judged.sentence,
+            predicted_rate=speed.empty if speed is not None else None,
+            full_rate=speed.full if speed is not None else None,
+            n_ctx=speed.n_ctx if speed is not None else 0,
+        )
+
+    def recommend(self, repo_id: str) -> Recommended:
+        """Say which model of a repository to take here, by a header or two; raises GgufError too."""
+        found = self.judge_of(repo_id).recommended()
+        if found is None:
+            return Recommended(repo_id, None, "")
+        return Recommended(repo_id, found.candidate.name if found.candidate is not None else None, found.sentence)
+
+    def facts(self) -> HubFacts:
+        """Return how the Hub is reached; raises BadHubSetting."""
+        settings = hub_settings()
+        token = settings.token.origin if settings.token is not None else None
+        return HubFacts(settings.address, settings.shown_proxy, token, settings.is_offline)
+
+    def change(self, address: str, proxy: str) -> HubFacts:
+        """Reach the Hub at another address or through another proxy; raises LibraryError too."""
+        # A password is not shown, so what comes back with stars in it is the proxy as it was.
+        change_hub(address, None if "***@" in proxy else proxy)
+        self._seen.clear()
+        return self.facts()
+
+    def log_in(self, token: str) -> HubFacts:
+        """Keep a token; raises LibraryError too."""
+        log_in(token)
+        self._seen.clear()
+        return self.facts()
+
+    def log_out(self) -> HubFacts:
+        """Forget the token."""
+        log_out()
+        self._seen.clear()
+        return self.facts()

@@ -1,0 +1,177 @@
+"""The models of this machine as the library shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.environment.exit_codes import ExitCode
+from app.environment.paths import cache_folder, models_folder, usage_file
+from app.library.find_model import UnknownModel, catalog
+from app.library.hub_access import LibraryError, folders_file
+from app.library.imported_folders import forget_folder, import_folder, places
+from app.library.measured_rates import MeasuredRates
+from app.library.removal import remove_model, why_not_ours
+from app.library.repair import mending
+from app.library_service.file_changes import FileChanges
+from app.pairing.model_list import Listed
+from app.settings.model_settings_store import LastUsed, UsageStore
+from models.catalog.catalog import ModelEntry
+from models.catalog.imported_folders import read_folders
+from models.facts.split_files import parts
+from models.files.integrity import Standing, standing
+from models.files.provenance import Record, read_record
+from models.library.values import ModelDetails, ModelRow, ModelRows, Place, RowJudgement
+
+if TYPE_CHECKING:
+    from models.download.model_download import Wish
+
+ROWS_AT_ONCE = 100  # a line that the window reads in a millisecond
+
+
+class ModelShelf:
+    """Lists, describes, removes and imports models. One catalogue for all, so that files are read once."""
+
+    def __init__(self) -> None:
+        self.catalog = catalog()
+        self._changes = FileChanges()
+        self.listed = Listed(())
+
+    def rows(
+        self,
+        judged: Callable[[ModelEntry], RowJudgement | None],
+        then: Callable[[Sequence[ModelEntry]], None],
+    ) -> Iterator[ModelRows]:
+        """Yield the models, some at a time; the last part says where was looked.
+
+        ``judged`` gives what is known of one, ``then`` takes all once they have been listed.
+        """
+        notices = self._changes.look()
+        entries = self.catalog.entries()
+        self.listed = Listed(entries)
+        known = _Known(judged)
+        problems = tuple(problem.sentence for problem in self.catalog.folder_problems)
+        for start in range(0, len(entries), ROWS_AT_ONCE):
+            yield ModelRows(tuple(known.row(entry) for entry in entries[start : start + ROWS_AT_ONCE]))
+        folders = (models_folder(), *(folder.path for folder in read_folders(folders_file())))
+        yield ModelRows((), tuple(map(str, folders)), problems, notices)
+        then(entries)
+
+    def details(self, name: str) -> ModelDetails:
+        """Describe one model; raises UnknownModel."""
+        entry = self.entry(name)
+        facts = entry.facts
+        row = _Known(lambda entry: None).row(entry)
+        if facts is None:
+            return ModelDetails(row, (str(entry.path),))
+        return ModelDetails(
+            row,
+            tuple(map(str, facts.files)),
+            n_layers=facts.n_layers,
+            n_experts=facts.n_experts,
+            n_experts_used=facts.n_experts_used,
+            n_vocab=facts.n_vocab,
+            weight_bytes=facts.weight_bytes,
+            bytes_per_token=facts.active_bytes_per_token,
+            kv_bytes_per_token=facts.kv_bytes_per_token(),
+            tokenizer=facts.tokenizer.model if facts.tokenizer else None,
+            has_chat_template=facts.has_chat_template,
+        )
+
+    def remove(self, name: str) -> None:
+        """Move a downloaded model to the trash; raises UnknownModel and LibraryError."""
+        remove_model(self.entry(name))
+
+    def import_folder(self, folder: str) -> None:
+        """Use the models of a folder where they are; raises LibraryError."""
+        import_folder(Path(folder))
+
+    def forget(self, folder: str) -> None:
+        """No longer look through an imported folder; raises LibraryError."""
+        forget_folder(Path(folder))
+
+    def places(self) -> tuple[Place, ...]:
+        """Return the folders that are imported, and those that could be."""
+        known, others = places()
+        listed = [(place, True) for place in known] + [(place, False) for place in others]
+        return tuple(Place(str(place.path), place.kind.value, is_imported) for place, is_imported in listed)
+
+    def wish(self, name: str) -> Wish:
+        """Return the download that mends a model; raises UnknownModel, and LibraryError where there is none."""
+        entry = self.entry(name)
+        how = mending(entry)
+        wish = how.wish if how is not None else None
+        if wish is None:
+            unknown = f"{name} was not downloaded here, so what it was is not known."
+            raise LibraryError(how.for_window if how is not None else unknown, ExitCode.USAGE)
+        return wish
+
+    def dismiss(self, path: str) -> None:
+        """Say no more of what happened to a file."""
+        self._changes.dismiss(path)
+
+    def entry(self, name: str) -> ModelEntry:
+        """Return the model with this name; raises UnknownModel."""
+        entry = self.catalog.find(name)
+        if entry is None:
+            raise UnknownModel(f"There is no model called {name!r} any more. Its file may have been moved or deleted.")
+        self.models()
+        return entry
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """Return all of them, as they were last listed."""
+        if not self.listed.models:
+            self.listed = Listed(self.catalog.entries())
+        return self.listed.models
+
+    def find(self, path: Path) -> ModelEntry | None:
+        """Return the model in a file."""
+        return self.catalog.find(str(path))
+
+
+class _Known:
+    """What is known of all models, read once for a list."""
+
+    def __init__(self, judged: Callable[[ModelEntry], RowJudgement | None]) -> None:
+        self._judged, self._folder = judged, models_folder()
+        self._used: LastUsed = UsageStore(usage_file()).all()
+        self._rates = MeasuredRates(cache_folder())
+
+    def row(self, entry: ModelEntry) -> ModelRow:
+        """Return a model as a row."""
+        record = read_record(self._folder, entry.path)
+        stands = standing(self._folder, parts(entry.path))
+        judged = self._judged(entry)
+        how = mending(entry) if stands is Standing.CHANGED else None
+        wish = how.wish if how is not None else None
+        return ModelRow(
+            name=entry.name,
+            path=str(entry.path),
+            title=entry.title,
+            architecture=entry.architecture,
+            quantisation=entry.quantisation,
+            n_params=entry.n_params,
+            n_active_params=entry.facts.n_active_params if entry.facts is not None else 0,
+            n_bytes=entry.n_bytes,
+            n_ctx_train=entry.n_ctx_train,
+            licence=entry.licence,
+            source=_source(record) if record is not None else None,
+            origin=entry.origin,
+            is_toy=entry.is_toy,
+            is_verified=stands is Standing.VERIFIED,
+            can_remove=why_not_ours(entry) is None,
+            problem=entry.problem,
+            partners=judged.partners if judged is not None else (),
+            last_used=self._used.of(entry.path),
+            predicted_rate=judged.predicted_rate if judged is not None else None,
+            measured_rate=self._rates.of(entry),
+            has_changed=stands is Standing.CHANGED,
+            mending=how.for_window if how is not None else "",
+            repo_id=wish.repo_id if wish is not None else "",
+            wanted=wish.wanted if wish is not None else "",
+        )
+
+
+def _source(record: Record) -> str:
+    return f"quantised here from {record.made_from}" if record.made_from else f"{record.repo_id}@{record.commit[:12]}"

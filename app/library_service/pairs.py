@@ -1,0 +1,201 @@
+"""One model of this machine judged: does it fit, how fast is it, who drafts for it; and tests of pairs."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from app.environment.exit_codes import ExitCode
+from app.fit_reports.fit_reports import judge_file
+from app.jobs.pair_test.pair_test import PairTest, PairTestResult, Trial
+from app.library.hub_access import LibraryError
+from app.library_service.hub import FITS
+from app.library_service.machine import MachineWatch
+from app.library_service.models import ModelShelf
+from app.pairing.offers import offers
+from app.pairing.service import Pairing, choose, choose_automatically, pairing, uses_heads
+from models.catalog.catalog import ModelEntry
+from models.formatting.figures import rate
+from models.library.values import Choosing, ModelJudgement, OfferRow, Offers, PairStep, PartnerRow, Partners
+from models.pairing.heads import IN_FILES
+from models.pairing.offers import Offer
+from models.pairing.partner import Partner
+from models.recommend.fit_report import Judgement
+
+_KINDS = {"model": "small model", "mtp": "heads in its file", **IN_FILES}
+DISTURBED = "Replies were written meanwhile, so this may be off: test again when nothing else runs."
+LOOK_SECONDS = 0.1
+
+
+class PairDesk:
+    """Judges and pairs the models of a shelf. ``changed`` is told when who drafts for a model has changed."""
+
+    def __init__(self, shelf: ModelShelf, machine: MachineWatch, changed: Callable[[ModelEntry], None]) -> None:
+        self._shelf, self._machine, self._changed = shelf, machine, changed
+        self._lock = threading.Lock()
+        self._test: PairTest | None = None
+
+    def judge(self, name: str) -> ModelJudgement:
+        """Judge a model with the partner that drafts for it; raises UnknownModel."""
+        entry = self._shelf.entry(name)
+        if entry.facts is None or entry.problem is not None:
+            return ModelJudgement(name, None, entry.problem or "The model cannot be read.")
+        found = pairing(entry, self._shelf.listed)
+        used = found.used
+        drafting = self._shelf.find(used.path) if used is not None and used.path is not None else None
+        draft = drafting.facts if drafting is not None else None
+        heads = uses_heads(found)
+        judged = judge_file(entry.facts, entry.path, self._machine.now(), draft=draft, uses_heads=heads)
+        return _judgement(name, judged, used)
+
+    def partners(self, name: str) -> Partners:
+        """Return who drafts for a model and who else could; raises UnknownModel."""
+        return _partners(name, pairing(self._shelf.entry(name), self._shelf.listed))
+
+    def offers(self, name: str) -> Offers:
+        """Return what could be downloaded to draft for a model; raises UnknownModel."""
+        found = offers(self._shelf.entry(name))
+        return Offers(name, tuple(map(offer_row, found.offers)), found.notes)
+
+    def choose(self, name: str, way: str, partner: str) -> Partners:
+        """Choose who drafts, instead of what the settings name; raises UnknownModel, CannotPair and LibraryError."""
+        entry = self._shelf.entry(name)
+        if way == Choosing.AUTOMATIC:
+            choose_automatically(entry)
+        else:
+            choose(entry, partner if way == Choosing.NAMED else None, self._shelf.listed)
+        self._changed(entry)
+        return self.partners(name)
+
+    def test(self, name: str, partner: str) -> Iterator[PairStep]:
+        """Measure and keep the winner, saying how far it is; raises Cancelled, CannotPair and LibraryError."""
+        entry = self._shelf.entry(name)
+        with self._lock:
+            if self._test is not None:
+                raise LibraryError("A pair is being tested already. Wait for it, or stop it.", ExitCode.ERROR)
+            test = self._test = PairTest(entry, partner or None, self._shelf.listed)
+        threads = ThreadPoolExecutor(1, "pair-test")
+        try:
+            steps: queue.SimpleQueue[PairStep] = queue.SimpleQueue()
+            future = threads.submit(test.run, lambda *step: steps.put(PairStep(*step)))
+            yield from _steps(steps, future)
+            yield PairStep("", "done", 1.0, _results(future.result()))
+        finally:
+            threads.shutdown(wait=False)
+            with self._lock:
+                self._test = None
+            self._changed(entry)
+
+    def begin_test(self) -> None:
+        """Let the test that waits for other work begin."""
+        with self._lock:
+            test = self._test
+        if test is not None:
+            test.begin()
+
+    def stop_test(self) -> None:
+        """End the test that runs."""
+        with self._lock:
+            test = self._test
+        if test is not None:
+            test.cancel()
+
+
+def _steps(steps: queue.SimpleQueue[PairStep], future: Future[PairTestResult]) -> Iterator[PairStep]:
+    """The newest step, some times a second, until the test has ended."""
+    while not future.done():
+        newest: PairStep | None = None
+        try:
+            newest = steps.get(timeout=LOOK_SECONDS)
+            while True:
+                newest = steps.get_nowait()
+        except queue.Empty:
+            pass
+        if newest is not None:
+            yield newest
+            threading.Event().wait(LOOK_SECONDS)
+
+
+def _results(result: PairTestResult) -> tuple[str, ...]:
+    return (*(_told(trial) for trial in result.trials), result.decision.why)
+
+
+def _told(trial: Trial) -> str:
+    measured = trial.measured
+    if measured is None:
+        return f"{trial.partner.name} was not measured. {trial.problem}"
+    accepted = f", {measured.acceptance:.0%} of its tokens accepted" if measured.acceptance is not None else ""
+    rates = f"{rate(measured.drafted_rate)} tokens/s instead of {rate(measured.plain_rate)}"
+    disturbed = f" {DISTURBED}" if trial.was_disturbed else ""
+    return f"{trial.partner.name}: {measured.gain:.2f}×, {rates}{accepted}.{disturbed}"
+
+
+def _partners(name: str, found: Pairing) -> Partners:
+    choice, decision = found.choice, found.decision
+    return Partners(
+        name=name,
+        used=decision.used.name if decision.used is not None else None,
+        why=decision.why,
+        choosing=_choosing(found),
+        by_test=choice is not None and choice.by == "test",
+        has_worthy=any(partner.is_worth_it for partner in found.partners),
+        notices=(*found.problems, *decision.notices),
+        partners=tuple(_partner(partner) for partner in found.partners),
+    )
+
+
+def _choosing(found: Pairing) -> Choosing:
+    if found.decision.by_settings:
+        return Choosing.SETTINGS
+    if found.choice is None or found.choice.by != "user":
+        return Choosing.AUTOMATIC
+    return Choosing.NAMED if found.choice.draft is not None else Choosing.NONE
+
+
+def _partner(partner: Partner) -> PartnerRow:
+    return PartnerRow(
+        partner.name,
+        _KINDS[partner.kind.value],
+        partner.n_bytes,
+        partner.memory,
+        _expected(partner),
+        partner.measured.gain if partner.measured is not None else None,
+        partner.problem,
+    )
+
+
+def offer_row(offer: Offer) -> OfferRow:
+    """Return an offer as the window shows it."""
+    kind = _KINDS[offer.kind.value]
+    return OfferRow(offer.repo_id, offer.wanted, offer.n_bytes, offer.gain, offer.is_checked, kind)
+
+
+def _expected(partner: Partner) -> float | None:
+    """What it is ranked by until it is measured; afterwards, what had been expected of it."""
+    if partner.prediction is None:
+        return None
+    return partner.gain if partner.measured is None else partner.measured.forecast
+
+
+def _judgement(name: str, judged: Judgement, used: Partner | None) -> ModelJudgement:
+    speed, measured = judged.speed, judged.measured
+    return ModelJudgement(
+        name=name,
+        fit=FITS.get(judged.verdict),
+        sentence=judged.sentence,
+        notes=judged.notes,
+        n_ctx=speed.n_ctx if speed is not None else 0,
+        empty_rate=speed.empty if speed is not None else None,
+        full_rate=speed.full if speed is not None else None,
+        why_no_rate=judged.why_no_speed,
+        draft=used.name if used is not None else None,
+        # The gain that partners are ranked by, so that one pane does not give two answers.
+        gain=used.gain if used is not None else None,
+        is_gain_measured=used is not None and used.measured is not None,
+        measured_rate=measured.rate if measured is not None else None,
+        measured_plain_rate=measured.plain_rate if measured is not None else None,
+        measured_n_past=measured.n_past if measured is not None else 0,
+        n_runs=measured.n_runs if measured is not None else 0,
+    )

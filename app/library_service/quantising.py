@@ -1,0 +1,185 @@
+"""Smaller copies of models: what can be made, and what is being made, one after the other."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+from app.environment.paths import models_folder
+from app.jobs.quantise.job import QuantiseJob, remove_leftovers
+from app.library.find_model import UnusableModel
+from app.library_service.change_notifier import Bulletin
+from app.library_service.models import ModelShelf
+from app.library_service.trouble import trouble_of
+from models.catalog.catalog import ModelEntry
+from models.facts.model_facts import ModelFacts
+from models.library.requests import Quantise
+from models.library.values import QuantiseOffer, QuantiseTarget, Quantising
+from models.quantise.errors import QuantiseCancelled, QuantiseRefused
+from models.quantise.plan import FOLDER, QuantisePlan, check_gain, make_plan, result_name
+from models.quantise.progress import QuantiseProgress
+from models.quantise.target_types import ORIGINALS, TARGETS, TargetType
+
+USUAL = "Q4_K_M"
+_LEAVE_SECONDS = 1.5
+
+
+class QuantiseDesk:
+    """Quantises in a child process. ``tell`` gets all copies whenever one has changed, ``arrived`` nothing.
+
+    Both are called from threads. The child ends with this process.
+    """
+
+    def __init__(
+        self, shelf: ModelShelf, tell: Callable[[tuple[Quantising, ...]], None], arrived: Callable[[], None]
+    ) -> None:
+        self._shelf, self._arrived = shelf, arrived
+        self._bulletin = Bulletin(lambda: tell(self.quantisings))
+        self._lock = threading.Condition()
+        self._known: dict[int, Quantising] = {}
+        self._jobs: dict[int, QuantiseJob] = {}
+        self._n_begun, self._is_over = 0, False
+        self._worker = threading.Thread(target=self._work, name="quantise", daemon=True)
+
+    def start(self) -> None:
+        """Tidy up after what was killed, and work from now on."""
+        remove_leftovers(models_folder())
+        self._worker.start()
+        self._bulletin.start()
+        # Whoever saw a copy being made by a process that is gone sees that it is no more.
+        self._bulletin.note()
+
+    def stop(self) -> None:
+        """End all of them; their files go too."""
+        with self._lock:
+            self._is_over = True
+            for job in self._jobs.values():
+                job.cancel()
+            self._lock.notify_all()
+        self._bulletin.stop()
+        self._worker.join(_LEAVE_SECONDS)
+
+    @property
+    def quantisings(self) -> tuple[Quantising, ...]:
+        """All that are made, wait or have ended, in their order."""
+        with self._lock:
+            return tuple(self._known.values())
+
+    def offer(self, name: str) -> QuantiseOffer:
+        """Return what can be made of a model; raises UnknownModel and UnusableModel."""
+        entry, facts = self._source(name)
+        targets = tuple(
+            QuantiseTarget(
+                type_.name,
+                round(facts.n_params * type_.bits / 8),
+                type_.quality,
+                result_name(entry.name, type_, None),
+                type_.name == USUAL,
+            )
+            for type_ in TARGETS
+            if _is_gain(entry, facts, type_)
+        )
+        folder = models_folder()
+        there = next(path for path in (folder, *folder.parents) if path.exists())
+        problem = None if targets else f"{entry.name} is as small as it can be made here. Use it as it is."
+        return QuantiseOffer(
+            entry.name,
+            facts.quantisation,
+            facts.weight_bytes,
+            facts.quantisation in ORIGINALS,
+            shutil.disk_usage(there).free,
+            str(folder / FOLDER),
+            targets,
+            problem,
+        )
+
+    def begin(self, wish: Quantise) -> Quantising:
+        """Make a copy when it is its turn; raises UnknownModel, UnusableModel and QuantiseRefused."""
+        entry, facts = self._source(wish.name)
+        plan = make_plan(
+            facts,
+            name=entry.name,
+            type_name=wish.type,
+            folder=models_folder(),
+            output=wish.output.strip() or None,
+            may_requantise=wish.may_requantise,
+        )
+        with self._lock:
+            self._check_name(plan)
+            self._n_begun += 1
+            begun = Quantising(self._n_begun, entry.name, plan.name, plan.type.name, n_total=plan.weight_bytes)
+            self._known[begun.number] = begun
+            self._jobs[begun.number] = QuantiseJob(plan, models_folder())
+            self._lock.notify_all()
+        self._bulletin.note()
+        return begun
+
+    def cancel(self, number: int) -> None:
+        """End one, and take it off the list."""
+        with self._lock:
+            job = self._jobs.pop(number, None)
+            self._known.pop(number, None)
+        if job is not None:
+            job.cancel()
+        self._bulletin.note()
+
+    def _source(self, name: str) -> tuple[ModelEntry, ModelFacts]:
+        entry = self._shelf.entry(name)
+        if entry.facts is None or entry.problem is not None:
+            raise UnusableModel(f"{entry.name} cannot be made smaller: {entry.problem}")
+        return entry, entry.facts
+
+    def _check_name(self, plan: QuantisePlan) -> None:
+        if any(one.name == plan.name and not one.is_over for one in self._known.values()):
+            raise QuantiseRefused(f"{plan.name} is being made already. Give this one another name.")
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                self._lock.wait_for(lambda: self._jobs or self._is_over)
+                if self._is_over:
+                    return
+                number, job = next(iter(self._jobs.items()))
+            self._run(number, job)
+            with self._lock:
+                self._jobs.pop(number, None)
+
+    def _run(self, number: int, job: QuantiseJob) -> None:
+        def report(progress: QuantiseProgress) -> None:
+            # It is done when its file is a model of the list, which is a little later.
+            if progress.phase.value != Quantising.DONE:
+                self._change(
+                    number,
+                    phase=progress.phase.value,
+                    n_done=progress.n_done,
+                    n_total=progress.n_total,
+                    eta=progress.eta,
+                )
+
+        try:
+            done = job.run(report)
+        except QuantiseCancelled:
+            return
+        except Exception as error:
+            # Whatever it was: the next one is to be made, and this one's user gets a sentence.
+            self._change(number, phase=Quantising.FAILED, problem=trouble_of(error).sentence, eta=None)
+            return
+        self._change(number, phase=Quantising.DONE, n_bytes=done.n_bytes, notice=done.notice, eta=None)
+        self._arrived()
+
+    def _change(self, number: int, **changes: object) -> None:
+        with self._lock:
+            known = self._known.get(number)
+            if known is not None:
+                self._known[number] = replace(known, **changes)  # type: ignore[arg-type]
+        self._bulletin.note()
+
+
+def _is_gain(entry: ModelEntry, facts: ModelFacts, type_: TargetType) -> bool:
+    try:
+        check_gain(entry.name, facts, type_)
+    except QuantiseRefused:
+        return False
+    return not facts.is_head

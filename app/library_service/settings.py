@@ -1,0 +1,88 @@
+"""What is set for single models, as the library shows and changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from app.environment.paths import model_settings_file
+from app.library.find_model import UnusableModel, find_draft
+from app.library_service.models import ModelShelf
+from app.pairing.draft_setting import names_no_model
+from app.pairing.service import partners
+from app.settings.model_settings_store import ModelSettingsStore
+from core.values.errors import SlipstreamError
+from core.values.model_settings import NAMES, SAMPLING, BadSetting, ModelSettings, recommended, setting_name
+from models.catalog.catalog import ModelEntry
+from models.library.values import Setting, SettingsSheet, SettingText
+
+# With these a request begins; the others are the engine's, which has them from when a model is loaded.
+AT_ONCE = frozenset({"speed", "system", *SAMPLING})
+
+
+class SettingsDesk:
+    """Shows and changes settings. Methods raise UnknownModel, UnusableModel, and OSError for a model that is gone."""
+
+    def __init__(self, shelf: ModelShelf) -> None:
+        self._shelf = shelf
+        self._store = ModelSettingsStore(model_settings_file())
+
+    def sheet(self, name: str) -> SettingsSheet:
+        """Return all settings of a model."""
+        entry = self._usable(name)
+        return self._sheet(entry, self._store.of(entry.path))
+
+    def change(self, name: str, changes: tuple[SettingText, ...]) -> SettingsSheet:
+        """Change some settings, or none where one of them is wrong: then the answer says what is of each.
+
+        Raises StoreRefused too.
+        """
+        entry = self._usable(name)
+        texts = {setting_name(change.name): change.text for change in changes}
+        problems = {key: problem for key, text in texts.items() if (problem := self._why_not(entry, key, text))}
+        if problems:
+            return self._sheet(entry, self._store.of(entry.path), texts, problems)
+        resets = tuple(key for key, text in texts.items() if text is None)
+        given = {key: text for key, text in texts.items() if text is not None}
+        changed = self._store.change(entry.path, entry.name, lambda old: old.without(resets).with_texts(given))
+        return self._sheet(entry, changed)
+
+    def _usable(self, name: str) -> ModelEntry:
+        entry = self._shelf.entry(name)
+        if entry.problem:
+            raise UnusableModel(f"{entry.name} cannot be used: {entry.problem}")
+        return entry
+
+    def _why_not(self, entry: ModelEntry, name: str, text: str | None) -> str | None:
+        if text is None:
+            return None
+        try:
+            ModelSettings().with_texts({name: text})
+            if name == "draft" and not names_no_model(entry, text):
+                find_draft(text, self._shelf.catalog)
+        except BadSetting as error:
+            return error.message
+        except SlipstreamError as error:
+            return str(error)
+        return None
+
+    def _sheet(
+        self,
+        entry: ModelEntry,
+        settings: ModelSettings,
+        typed: Mapping[str, str | None] | None = None,
+        problems: Mapping[str, str] | None = None,
+    ) -> SettingsSheet:
+        texts = {name: _text(value) for name, value in settings.given.items()} | dict(typed or {})
+        listed = tuple(
+            Setting(name, texts.get(name), recommended(name), name in AT_ONCE, (problems or {}).get(name))
+            for name in NAMES
+        )
+        drafts = tuple(found.name for found in partners(entry, self._shelf.catalog) if found.is_usable)
+        return SettingsSheet(entry.name, listed, drafts)
+
+
+def _text(value: float | str) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)

@@ -1,0 +1,246 @@
+"""The event loop's side of the engine: events come from the supervisor's thread and go to the calls that wait.
+
+One wake-up of the loop per message of the pipe, however many requests it speaks of; a call that lags finds all
+that has come meanwhile at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from app.server.http.errors import refuse
+from core.values.engine_options import EngineOptions
+from core.values.events import (
+    Ended,
+    EngineState,
+    Event,
+    Failure,
+    FailureKind,
+    FinishReason,
+    Phase,
+    RequestEvent,
+    Started,
+)
+from core.values.receipt import Receipt
+from core.values.request import Request
+from core.values.snapshot import Snapshot
+
+MAX_REQUESTS = 2_048
+
+
+class Engine(Protocol):
+    """What the server asks of a supervisor."""
+
+    def prepare(self) -> None:
+        """Get ready for a load whose options are not known yet."""
+
+    def load(self, options: EngineOptions, number: int = 0, *, again: bool = False) -> None:
+        """Load a model in place of the one there is; states of this load have its ``number``.
+
+        ``again``: it failed before, and what may have been the cause is left out.
+        """
+
+    def submit(self, request: Request) -> None:
+        """Take a request, of which exactly one Ended follows."""
+
+    def cancel(self, request_id: str) -> None:
+        """End a request early."""
+
+    def close(self) -> None:
+        """End everything."""
+
+
+class Channel:
+    """The events of one call's requests, in order; ``streams`` False wakes the call only when all have ended."""
+
+    __slots__ = ("_events", "_streams", "_waiter", "open_ids")
+
+    def __init__(self, request_ids: Sequence[str], streams: bool) -> None:
+        self.open_ids = set(request_ids)
+        self._streams = streams
+        self._events: list[RequestEvent] = []
+        self._waiter: asyncio.Future[None] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """True where nothing more will come."""
+        return not self.open_ids and not self._events
+
+    def push(self, event: RequestEvent) -> None:
+        """Add an event; wake the call."""
+        self._events.append(event)
+        if type(event) is Ended:
+            self.open_ids.discard(event.request_id)
+        if self._waiter is not None and (self._streams or not self.open_ids):
+            if not self._waiter.done():
+                self._waiter.set_result(None)
+            self._waiter = None
+
+    async def take(self) -> list[RequestEvent]:
+        """Return the events since the last call, at least one; with ``streams`` False, all there will be."""
+        if not self._events or not (self._streams or not self.open_ids):
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        events, self._events = self._events, []
+        return events
+
+
+class Recorder(Protocol):
+    """Who keeps what requests measured."""
+
+    def opened(self, request: Request) -> None:
+        """A request was submitted."""
+
+    def ended(self, event: Ended) -> None:
+        """A request is over."""
+
+    def closed(self, request_id: str) -> None:
+        """Nobody hears of a request any more."""
+
+
+class EngineBridge:
+    """Carries events from the supervisor's thread to channels on the event loop."""
+
+    def __init__(self) -> None:
+        self.state = EngineState(Phase.EMPTY)
+        self.snapshot: Snapshot | None = None
+        # The figures of the last reply, for gauges that are looked at after it: most replies are over before that.
+        self.last_reply: Snapshot | None = None
+        self._inbox: deque[tuple[Event, ...]] = deque()
+        self._is_scheduled = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._engine: Engine | None = None
+        self._channels: dict[str, Channel] = {}
+        self._started: set[str] = set()
+        self._on_state: Callable[[EngineState], None] = lambda _state: None
+        self.recorder: Recorder | None = None
+
+    # On the supervisor's thread
+
+    def deliver(self, events: tuple[Event, ...]) -> None:
+        """Take one message; this is the supervisor's listener."""
+        self._inbox.append(events)
+        loop = self._loop
+        if loop is None or self._is_scheduled:
+            return
+        self._is_scheduled = True
+        try:
+            loop.call_soon_threadsafe(self._dispatch)
+        except RuntimeError:
+            # The loop was closed: the server is leaving, nobody waits any more.
+            self._loop = None
+
+    # On the event loop
+
+    def attach(self, engine: Engine, on_state: Callable[[EngineState], None]) -> None:
+        """Start to dispatch on the running loop, beginning with what has come so far."""
+        self._engine, self._on_state = engine, on_state
+        self._loop = asyncio.get_running_loop()
+        self._dispatch()
+
+    @property
+    def n_active(self) -> int:
+        """How many requests have a slot."""
+        return len(self._started)
+
+    @property
+    def n_queued(self) -> int:
+        """How many requests wait for a slot."""
+        return len(self._channels) - len(self._started)
+
+    def open(self, requests: Sequence[Request], streams: bool) -> Channel:
+        """Submit requests and return their channel; raises EngineUnavailable or 503 when too many wait."""
+        if len(self._channels) + len(requests) > MAX_REQUESTS:
+            raise refuse(
+                503, f"{len(self._channels)} requests are waiting already: try again later.", code="queue_full"
+            )
+        assert self._engine is not None
+        channel = Channel([request.id for request in requests], streams)
+        try:
+            for request in requests:
+                self._channels[request.id] = channel
+                if self.recorder is not None:
+                    self.recorder.opened(request)
+                self._engine.submit(request)
+        except Exception:
+            for request in requests:
+                self._channels.pop(request.id, None)
+                if self.recorder is not None:
+                    self.recorder.closed(request.id)
+            self.close(channel)
+            raise
+        return channel
+
+    def close(self, channel: Channel) -> None:
+        """Cancel what has not ended; the channel hears no more."""
+        for request_id in channel.open_ids:
+            if self._channels.pop(request_id, None) is not None:
+                self._started.discard(request_id)
+                if self.recorder is not None:
+                    self.recorder.closed(request_id)
+            if self._engine is not None:
+                self._engine.cancel(request_id)
+        channel.open_ids.clear()
+
+    def cancel(self, request_id: str) -> None:
+        """End one request early; its channel still hears of its end."""
+        if self._engine is not None:
+            self._engine.cancel(request_id)
+
+    def end_all(self, message: str) -> None:
+        """End every request with a sentence: the server is leaving."""
+        failure = Failure(FailureKind.SHUTDOWN, message)
+        for request_id in list(self._channels):
+            self.cancel(request_id)
+            self._route(Ended(request_id, FinishReason.FAILED, failure=failure))
+
+    def _dispatch(self) -> None:
+        # Cleared first: a message that comes during the loop below is taken by it or wakes the loop again.
+        self._is_scheduled = False
+        while self._inbox:
+            for event in self._inbox.popleft():
+                if type(event) is EngineState:
+                    self.state, self.snapshot, self.last_reply = event, None, None
+                    self._on_state(event)
+                elif type(event) is Snapshot:
+                    self.snapshot = event
+                    if not event.is_idle:
+                        self.last_reply = event
+                else:
+                    self._route(event)  # type: ignore[arg-type]
+
+    def _route(self, event: RequestEvent) -> None:
+        channel = self._channels.get(event.request_id)
+        if channel is None:
+            return
+        if type(event) is Ended:
+            del self._channels[event.request_id]
+            self._started.discard(event.request_id)
+            if event.receipt.decode_rate > 0:
+                self.last_reply = _of_reply(event.receipt, self.last_reply or Snapshot())
+            if self.recorder is not None:
+                self.recorder.ended(event)
+        elif type(event) is Started:
+            self._started.add(event.request_id)
+        channel.push(event)
+
+
+def _of_reply(receipt: Receipt, while_running: Snapshot) -> Snapshot:
+    """Return the gauges' figures of a whole reply; what a receipt does not say is as it was while the reply ran."""
+    rate = receipt.bytes_per_token * receipt.decode_rate
+    if receipt.peak_share is not None and while_running.peak is not None:
+        rate = receipt.peak_share * while_running.peak  # with what ran beside it, as the gauge shows it
+    return replace(
+        while_running,
+        decode_rate=receipt.decode_rate,
+        prefill_rate=0.0,
+        bytes_per_second=rate,
+        peak_share=receipt.peak_share,
+        n_drafted=receipt.n_drafted,
+        n_accepted=receipt.n_accepted,
+        speedup=receipt.speedup,
+    )

@@ -1,0 +1,83 @@
+"""One call's run through the engine: takes the model, submits the requests, and gives each choice's news."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+
+from app.server.calls.engine_bridge import EngineBridge
+from app.server.http.errors import RequestFailed
+from core.values.events import Ended, FinishReason, RequestEvent, Token, TokenLogprob
+from core.values.receipt import Receipt
+from core.values.request import Request
+
+_numbers = itertools.count()
+_process = os.urandom(4).hex()
+
+
+def new_id(prefix: str) -> str:
+    """Return an id that no other call of any server has."""
+    return f"{prefix}-{_process}{os.urandom(8).hex()}{next(_numbers):x}"
+
+
+@dataclass(slots=True)
+class News:
+    """What is new of one choice: text, of how many tokens, their logprobs, and its end where it has ended."""
+
+    index: int
+    text: str = ""
+    n_tokens: int = 0
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+    end: Ended | None = None
+
+
+async def generate(
+    bridge: EngineBridge, requests: Sequence[Request], *, streams: bool, prompt_field: str
+) -> AsyncGenerator[list[News], None]:
+    """Run the requests; yield news of them as it comes, an empty list when they have begun.
+
+    With ``streams`` False there is one list, with all. Raises RequestFailed at the first failure; whatever still
+    runs when the generator is closed is cancelled. ``prompt_field`` is what the prompt was made from.
+    """
+    index_of = {request.id: index for index, request in enumerate(requests)}
+    channel = bridge.open(requests, streams)
+    try:
+        while not channel.is_over:
+            yield collect(await channel.take(), index_of)
+    except RequestFailed as error:
+        if error.param in ("messages", "prompt"):
+            error.param = prompt_field
+        raise
+    finally:
+        bridge.close(channel)
+
+
+def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[News]:
+    """Return one News for each choice that the events speak of; several tokens of a choice become one text."""
+    if len(events) == 1 and type(events[0]) is Token:
+        token = events[0]
+        return [News(index_of[token.request_id], token.text, token.n, list(token.logprobs))]
+    news: dict[int, News] = {}
+    texts: dict[int, list[str]] = {}
+    for event in events:
+        index = index_of[event.request_id]
+        if type(event) is Token:
+            item = news.setdefault(index, News(index))
+            texts.setdefault(index, []).append(event.text)
+            item.n_tokens += event.n
+            item.logprobs.extend(event.logprobs)
+        elif type(event) is Ended:
+            if event.reason is FinishReason.FAILED and event.failure is not None:
+                raise RequestFailed(event.failure)
+            news.setdefault(index, News(index)).end = event
+            texts.setdefault(index, []).append(event.text)
+    for index, parts in texts.items():
+        news[index].text = "".join(parts)
+    return list(news.values())
+
+
+def receipts_in_order(ends: dict[int, Ended]) -> list[Receipt]:
+    """Return the receipts of all choices by index."""
+    return [ends[index].receipt for index in sorted(ends)]

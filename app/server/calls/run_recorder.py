@@ -1,0 +1,143 @@
+"""Keeps what replies measured, so that the speed model learns: from replies that had the engine for themselves."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from core.machine.known_machine import identity
+from core.machine.probe import CPU
+from core.values.events import Ended
+from core.values.loaded_model import LoadedModel
+from core.values.receipt import Receipt
+from core.values.request import Request
+from models.estimate.fit.plan import Setting, place
+from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.estimate.speed.runs import Run, add_runs
+from models.estimate.speed.work import work
+from models.facts.model_facts import ModelFacts, read_model
+from models.gguf.errors import GgufError
+from models.pairing.forecast import MTP
+
+_log = logging.getLogger("slipstream.server")
+_SAVE_AFTER = 20.0
+# Shorter replies measure the machine's mood.
+_FEWEST_TOKENS, _SHORTEST = 32, 0.02
+_MOST_WAITING = 200
+
+
+class _Reply(NamedTuple):
+    model: LoadedModel
+    receipt: Receipt
+    at: float
+
+
+class RunRecorder:
+    """Listens to the requests of one engine; writes on a thread of its own, some seconds after there is something."""
+
+    def __init__(self, folder: Path, model: Callable[[], LoadedModel | None], save_after: float = _SAVE_AFTER) -> None:
+        """``folder`` keeps the runs; ``model`` gives the loaded model."""
+        self._folder, self._model, self._save_after = folder, model, save_after
+        self._open: set[str] = set()
+        self._disturbed: set[str] = set()
+        self._replies: list[_Reply] = []
+        self._timer: threading.Timer | None = None
+        self._lock = threading.Lock()
+        self._facts: dict[str, ModelFacts] = {}
+
+    def opened(self, request: Request) -> None:
+        """A request was submitted: from here on, others share the engine with it."""
+        self._open.add(request.id)
+        if len(self._open) > 1:
+            self._disturbed |= self._open
+        elif request.by_draft:
+            self._disturbed.add(request.id)
+
+    def ended(self, event: Ended) -> None:
+        """A request is over."""
+        self.closed(event.request_id, event.receipt)
+
+    def closed(self, request_id: str, receipt: Receipt | None = None) -> None:
+        """A request is over, or nobody hears of it any more."""
+        self._open.discard(request_id)
+        is_disturbed = request_id in self._disturbed
+        self._disturbed.discard(request_id)
+        model = self._model()
+        if receipt is None or is_disturbed or model is None or not _tells(receipt):
+            return
+        with self._lock:
+            if len(self._replies) < _MOST_WAITING:
+                self._replies.append(_Reply(model, receipt, time.time()))
+            if self._timer is None:
+                self._timer = threading.Timer(self._save_after, self.save)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def save(self) -> None:
+        """Write what is waiting; a folder that cannot be written loses it."""
+        with self._lock:
+            replies, self._replies = self._replies, []
+            timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+        try:
+            runs = [run for reply in replies if (run := self._run(reply)) is not None]
+            if runs:
+                add_runs(self._folder, identity(), runs)
+        except (OSError, GgufError, ValueError) as error:
+            _log.info("What replies measured could not be kept: %s", error)
+
+    def _run(self, reply: _Reply) -> Run | None:
+        model, receipt = reply.model, reply.receipt
+        machine = _machine(model)
+        if machine is None or receipt.plain_seconds is None:
+            return None
+        if model.path not in self._facts:
+            self._facts = {model.path: read_model(Path(model.path))}
+        facts = self._facts[model.path]
+        setting = Setting(model.n_gpu_layers, model.n_cpu_moe, model.kv_type, model.n_ctx)
+        n_past = receipt.n_prompt + receipt.n_generated // 2
+        draft = _draft(model)
+        placement = place(facts.n_layers, machine, setting)
+        return Run(
+            model=Path(model.path).stem,
+            n_bytes=facts.weight_bytes,
+            options=(
+                f"{model.kv_type} cache, {model.n_gpu_layers} layers on GPUs, {model.n_cpu_moe} without experts, "
+                f"{model.n_threads} threads"
+            ),
+            draft=draft,
+            amounts=work(facts, placement, machine.traits, n_past=n_past, kv_type=model.kv_type),
+            seconds=receipt.plain_seconds,
+            rate=receipt.decode_rate,
+            n_past=n_past,
+            n_tokens=receipt.n_generated,
+            n_drafted=receipt.n_judged if draft else 0,
+            n_accepted=receipt.n_right if draft else 0,
+            at=reply.at,
+        )
+
+
+def _draft(model: LoadedModel) -> str:
+    """Who drafts, as runs name it; "" where nobody does, and where two do: their tokens are counted together."""
+    if model.draft_path and model.has_heads:
+        return ""
+    return Path(model.draft_path).stem if model.draft_path else MTP if model.has_heads else ""
+
+
+def _tells(receipt: Receipt) -> bool:
+    is_long = receipt.n_generated >= _FEWEST_TOKENS and receipt.decode >= _SHORTEST
+    return is_long and receipt.decode_rate > 0 and receipt.plain_seconds is not None
+
+
+def _machine(model: LoadedModel) -> Machine | None:
+    """The devices of a loaded model; None with several GPUs, whose shares are not known afterwards."""
+    gpus = model.devices if model.n_gpu_layers else ()
+    if len(gpus) > 1:
+        return None
+    cpu = MachineDevice(CPU, DeviceKind.CPU, 1, 1)
+    return machine_of([cpu, *(MachineDevice(name, DeviceKind.GPU, 1, 1) for name in gpus)])

@@ -1,0 +1,4 @@
+"""HTTP: the socket, what is refused at the door, errors, server-sent events.
+
+Begin with ``limits.py``, ``errors.py``.
+"""

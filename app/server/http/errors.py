@@ -1,0 +1,205 @@
+"""What a client is told when something went wrong: one table from what happened to status, type and code.
+
+ApiError                 an answer in OpenAI's error shape
+├── UnknownModel         404, with the names there are
+└── RequestFailed        the engine ended the request with a failure
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from core.values.errors import BadRequest, EngineUnavailable, LoadFailed, SlipstreamError
+from core.values.events import Failure, FailureKind
+
+logger = logging.getLogger("slipstream.server")
+
+INVALID = "invalid_request_error"
+SERVER = "server_error"
+_LONGEST_NAME = 200
+
+
+class Answer(NamedTuple):
+    """HTTP status, OpenAI's ``type`` and ``code``, and whether the same request may succeed later."""
+
+    status: int
+    type: str
+    code: str | None
+    may_retry: bool = False
+
+
+class ApiError(Exception):
+    """An answer in OpenAI's error shape."""
+
+    def __init__(self, answer: Answer, message: str, param: str | None = None, retry_after: int = 1) -> None:
+        """``retry_after`` is in seconds, for answers that may be better later."""
+        super().__init__(message)
+        self.answer, self.message, self.param, self.retry_after = answer, message, param, retry_after
+
+    def body(self) -> dict[str, Any]:
+        """Return the JSON object of the error."""
+        error = {"message": self.message, "type": self.answer.type, "param": self.param, "code": self.answer.code}
+        return {"error": error}
+
+    def encoded(self) -> bytes:
+        """Return the JSON object as bytes."""
+        return json.dumps(self.body(), ensure_ascii=False).encode("utf-8", "replace")
+
+    def headers(self) -> dict[str, str]:
+        """Headers by which the client libraries decide whether to try again."""
+        headers = {"x-should-retry": "true" if self.answer.may_retry else "false"}
+        if self.answer.may_retry:
+            headers["retry-after"] = str(self.retry_after)
+        return headers
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "…"
+
+
+class UnknownModel(ApiError):
+    """No model of this name; the names there are go with it."""
+
+    def __init__(self, name: str, names: Iterable[str]) -> None:
+        known = ", ".join(names) or "none"
+        super().__init__(
+            Answer(404, INVALID, "model_not_found"),
+            f"There is no model {_short(name)!r} here. The models there are: {known}.",
+            param="model",
+        )
+
+
+FAILURES: Mapping[FailureKind, Answer] = {
+    FailureKind.BAD_REQUEST: Answer(400, INVALID, None),
+    FailureKind.CONTEXT_LENGTH: Answer(400, INVALID, "context_length_exceeded"),
+    FailureKind.ENGINE_DIED: Answer(503, SERVER, "engine_died", may_retry=True),
+    FailureKind.LOAD_FAILED: Answer(503, SERVER, "model_load_failed"),
+    FailureKind.SHUTDOWN: Answer(503, SERVER, "shutting_down"),
+    FailureKind.INTERNAL: Answer(500, SERVER, "internal_error"),
+}
+
+EXCEPTIONS: Mapping[type[SlipstreamError], Answer] = {
+    BadRequest: Answer(400, INVALID, None),
+    EngineUnavailable: Answer(503, SERVER, "engine_unavailable"),
+    LoadFailed: Answer(503, SERVER, "model_load_failed"),
+    SlipstreamError: Answer(500, SERVER, "internal_error"),
+}
+
+STATUSES: Mapping[int, Answer] = {
+    400: Answer(400, INVALID, None),
+    401: Answer(401, INVALID, "invalid_api_key"),
+    403: Answer(403, INVALID, "forbidden"),
+    404: Answer(404, INVALID, "not_found"),
+    405: Answer(405, INVALID, "method_not_allowed"),
+    408: Answer(408, INVALID, "request_timeout", may_retry=True),
+    413: Answer(413, INVALID, "request_too_large"),
+    415: Answer(415, INVALID, "unsupported_media_type"),
+    431: Answer(431, INVALID, "headers_too_large"),
+    503: Answer(503, SERVER, "overloaded", may_retry=True),
+}
+
+
+class RequestFailed(ApiError):
+    """The engine ended a request with a failure."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(FAILURES[failure.kind], failure.message, failure.param)
+
+
+def refuse(status: int, message: str, param: str | None = None, code: str | None = None) -> ApiError:
+    """Return the error of an HTTP status, with a more exact ``code`` where there is one."""
+    answer = STATUSES[status]
+    return ApiError(answer._replace(code=code) if code else answer, message, param)
+
+
+def from_exception(error: Exception) -> ApiError:
+    """Return what a client is told of any exception; details of unforeseen ones stay in the log."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, EngineUnavailable) and error.retry_after is not None:
+        seconds = max(math.ceil(error.retry_after), 1)
+        answer = EXCEPTIONS[EngineUnavailable]._replace(may_retry=True)
+        return ApiError(answer, f"{error.message} Try again in {seconds} s.", retry_after=seconds)
+    for kind, answer in EXCEPTIONS.items():
+        if isinstance(error, kind):
+            param, code = getattr(error, "param", None), getattr(error, "code", None)
+            return ApiError(answer._replace(code=code or answer.code), str(error), param)
+    logger.error("unforeseen error", exc_info=error)
+    return ApiError(Answer(500, SERVER, "internal_error"), "Something went wrong in the server; its log says what.")
+
+
+_RULES: Mapping[str, tuple[str, str]] = {
+    "missing": ("missing_required_parameter", "Missing required field: {field}."),
+    "extra_forbidden": ("unknown_parameter", "The field {field} is not known or not supported here: leave it out."),
+    "greater_than_equal": ("integer_below_min_value", "{field} must be {ge} or more, not {input}."),
+    "less_than_equal": ("integer_above_max_value", "{field} must be {le} or less, not {input}."),
+    "too_short": ("array_below_min_length", "{field} must have {min_length} or more entries, not {actual_length}."),
+    "too_long": ("array_above_max_length", "{field} must have {max_length} or fewer entries, not {actual_length}."),
+    "json_invalid": ("invalid_json", "The body is not valid JSON: {error}."),
+}
+
+
+_SHOULD_BE = "Input should be "
+_JSON_WORDS = (
+    ("a valid dictionary or object to extract fields from", "a JSON object"),
+    ("a valid dictionary", "a JSON object"),
+    ("a valid list", "a list"),
+    ("a valid boolean", "true or false"),
+    ("True", "true"),
+    ("False", "false"),
+)
+
+
+def from_validation(problems: Iterable[Mapping[str, Any]]) -> ApiError:
+    """Return the 400 for the first of pydantic's problems, naming its field."""
+    listed = list(problems)
+    # Each member of a union complains for itself: the one that got furthest is the one that was meant.
+    same_field = [one for one in listed if one["loc"][:2] == listed[0]["loc"][:2]]
+    problem = max(same_field, key=lambda one: len(one["loc"]))
+    kind = str(problem["type"])
+    place = problem["loc"][1:] if problem["loc"][:1] == ("body",) else problem["loc"]
+    if kind == "json_invalid":
+        place = ()
+    field = _field_name(place)
+    if not place and kind == "missing":
+        return refuse(400, "The body is empty: send a JSON object.", code="invalid_json")
+    code, sentence = _RULES.get(kind, ("invalid_value", "{field}: {message}."))
+    message = _plain(str(problem["msg"]))
+    if kind == "value_error" and field in message:
+        sentence = "{message}."
+    elif kind not in _RULES and message.startswith(_SHOULD_BE):
+        sentence, message = "{field} must be {message}.", _must_be(message)
+    facts = {"field": field or "The body", "message": message, "input": repr(problem.get("input"))}
+    facts |= {name: str(value) for name, value in problem.get("ctx", {}).items()}
+    return refuse(400, sentence.format(**facts), param=field or None, code=code)
+
+
+def _must_be(message: str) -> str:
+    """Return what pydantic's "Input should be …" asks for."""
+    wanted, _, _ = message.removeprefix(_SHOULD_BE).partition(" or instance of")
+    for pythons, jsons in _JSON_WORDS:
+        wanted = wanted.replace(pythons, jsons)
+    return wanted
+
+
+def _field_name(place: Iterable[Any]) -> str:
+    from app.server.http.body import Body  # not before there is a request: pydantic takes its time
+
+    # pydantic puts the names of tried union members into the place; they are no fields of the request.
+    members = {"str", "float", "int", "bool", *(body.__name__ for body in Body.__subclasses__())}
+    name = ""
+    for part in place:
+        if isinstance(part, int):
+            name += f"[{part}]"
+        elif part.isidentifier() and part not in members:
+            part = "schema" if part == "schema_" else part  # as the clients call it
+            name += f".{part}" if name else part
+    return name
+
+
+def _plain(message: str) -> str:
+    return message.removeprefix("Value error, ").rstrip(".")

@@ -1,0 +1,178 @@
+"""What is turned away at the door: foreign hosts and origins, bodies that are too large or not JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Collection, Mapping
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.server.http.errors import ApiError, refuse
+
+MAX_BODY = 8 * 1024 * 1024
+# A refused body is read up to this many bytes, so that the client sees the answer and not a reset connection.
+MAX_DRAINED = 8 * MAX_BODY
+# A client that sends nothing more of a body for so long has gone without saying so.
+BODY_SECONDS = 60.0
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def header(scope: Scope, name: bytes) -> bytes | None:
+    """Return the first header of this lower-case name."""
+    return next((value for key, value in scope["headers"] if key == name), None)
+
+
+async def send_error(send: Send, error: ApiError, headers: Mapping[str, str] | None = None) -> None:
+    """Send an error as a whole response."""
+    body = error.encoded()
+    fields = {"content-type": "application/json", "content-length": str(len(body))} | error.headers()
+    fields |= dict(headers or {})
+    raw = [(key.encode(), value.encode()) for key, value in fields.items()]
+    await send({"type": "http.response.start", "status": error.answer.status, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
+
+
+def host_name(authority: str) -> str:
+    """Return the name of ``name:port``, without brackets, in lower case."""
+    if authority.startswith("["):
+        return authority[1:].partition("]")[0].lower()
+    return authority.partition(":")[0].lower()
+
+
+class HostCheck:
+    """Refuse requests that name another host: a web page can point its own name at this machine (DNS rebinding)."""
+
+    def __init__(self, app: ASGIApp, is_loopback: bool) -> None:
+        self._app = app
+        self._is_loopback = is_loopback
+        self._names: Collection[str] = LOOPBACK_NAMES if is_loopback else LOOPBACK_NAMES | _own_names()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer 400."""
+        if scope["type"] != "http" or self._is_known(header(scope, b"host") or b""):
+            await self._app(scope, receive, send)
+            return
+        message = "The Host header does not name this server: use http://127.0.0.1 or http://localhost."
+        await send_error(send, refuse(400, message, code="invalid_host"))
+
+    def _is_known(self, host: bytes) -> bool:
+        name = host_name(host.decode("latin-1"))
+        return name in self._names or (not self._is_loopback and _is_address(name))
+
+
+def _own_names() -> frozenset[str]:
+    name = socket.gethostname().lower()
+    return frozenset({name, f"{name.partition('.')[0]}.local"})
+
+
+def _is_address(name: str) -> bool:
+    # Rebinding needs a name: an address in the Host header is the one the client really connected to.
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class OriginCheck:
+    """Refuse requests that a browser sends for a page of another origin."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer 403."""
+        origin = header(scope, b"origin") if scope["type"] == "http" else None
+        if origin is None or origin.partition(b"://")[2] == header(scope, b"host"):
+            await self._app(scope, receive, send)
+            return
+        message = "Requests from web pages of another origin are refused."
+        await send_error(send, refuse(403, message, code="foreign_origin"))
+
+
+class JsonOnly:
+    """Refuse POST bodies that are not declared as JSON: a web page can post other types without asking first."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer 415."""
+        if scope["type"] != "http" or scope["method"] != "POST" or _is_json(header(scope, b"content-type") or b""):
+            await self._app(scope, receive, send)
+            return
+        await send_error(send, refuse(415, "Send the body as JSON, with the header 'Content-Type: application/json'."))
+
+
+def _is_json(content_type: bytes) -> bool:
+    return content_type.partition(b";")[0].strip().lower() == b"application/json"
+
+
+class BodyLimit:
+    """Refuse bodies above ``limit`` bytes, whether the client says their length or sends them in chunks.
+
+    One of which nothing more comes for ``patience`` seconds is given up.
+    """
+
+    def __init__(self, app: ASGIApp, limit: int = MAX_BODY, patience: float = BODY_SECONDS) -> None:
+        self._app = app
+        self._limit = limit
+        self._patience = patience
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with a counting ``receive``, or answer 413."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        declared = _length(header(scope, b"content-length"))
+        if declared > self._limit:
+            if declared <= MAX_DRAINED:
+                await _drain(receive, MAX_DRAINED, self._patience)
+            await send_error(send, refuse(413, self._message(f"{declared} bytes")), {"connection": "close"})
+            return
+        n_read = 0
+        is_whole = False
+
+        async def counting_receive() -> Message:
+            nonlocal n_read, is_whole
+            try:
+                # When the body is here, this waits for the client to leave.
+                async with asyncio.timeout(None if is_whole else self._patience):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, self._too_slow(), {"connection": "close"}) from None
+            is_whole = not message.get("more_body")
+            n_read += len(message.get("body", b""))
+            if n_read > self._limit:
+                if message.get("more_body"):
+                    await _drain(receive, MAX_DRAINED, self._patience)
+                raise HTTPException(413, self._message("larger"), {"connection": "close"})
+            return message
+
+        await self._app(scope, counting_receive, send)
+
+    def _message(self, size: str) -> str:
+        return f"The body may have {self._limit} bytes, and this one is {size}: send a shorter one."
+
+    def _too_slow(self) -> str:
+        return f"Nothing more of the body came for {self._patience:.0f} s: send all of it, and its right length."
+
+
+def _length(value: bytes | None) -> int:
+    return int(value) if value is not None and value.isdigit() else 0
+
+
+async def _drain(receive: Receive, limit: int, patience: float) -> None:
+    n_read = 0
+    while n_read <= limit:
+        try:
+            async with asyncio.timeout(patience):
+                message = await receive()
+        except TimeoutError:
+            return
+        n_read += len(message.get("body", b""))
+        if message["type"] != "http.request" or not message.get("more_body"):
+            return

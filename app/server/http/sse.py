@@ -1,0 +1,88 @@
+"""Server-sent events: the response that streams them, and their encoding."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from json.encoder import encode_basestring_ascii
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from app.server.http.connection import ClientGone, while_connected
+from app.server.http.errors import from_exception
+
+PING_SECONDS = 15.0
+PING = b": ping\n\n"
+DONE = b"data: [DONE]\n\n"
+HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+]
+
+encode_text = encode_basestring_ascii
+
+
+def encode_event(data: dict[str, Any]) -> bytes:
+    """Return one event with a JSON object."""
+    return b"data: " + json.dumps(data, separators=(",", ":")).encode() + b"\n\n"
+
+
+class EventStream(Response):
+    """Sends what a generator yields.
+
+    Until the first bytes come, an error of the generator is an ordinary HTTP error; later it is an error event,
+    after which the stream ends. While nothing comes, a comment each 15 seconds keeps the connection alive.
+    """
+
+    def __init__(self, events: AsyncGenerator[bytes, None], ping_seconds: float = PING_SECONDS) -> None:
+        self.status_code = 200
+        self.background = None
+        self._events = events
+        self._ping_seconds = ping_seconds
+        self._has_started = False
+        self._n_sent = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Stream until the generator ends or the client goes away."""
+        pinging = asyncio.ensure_future(self._ping(send))
+        try:
+            await while_connected(receive, self._send_all(send))
+        except ClientGone:
+            return
+        finally:
+            pinging.cancel()
+            await self._events.aclose()
+
+    async def _send_all(self, send: Send) -> None:
+        try:
+            async for chunk in self._events:
+                if not self._has_started:
+                    await self._start(send)
+                self._n_sent += 1
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        except Exception as error:
+            if not self._has_started:
+                raise
+            body = b"data: " + from_exception(error).encoded() + b"\n\n"
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+        if not self._has_started:
+            await self._start(send)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _start(self, send: Send) -> None:
+        self._has_started = True
+        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+
+    async def _ping(self, send: Send) -> None:
+        n_seen = 0
+        while True:
+            await asyncio.sleep(self._ping_seconds)
+            if self._n_sent == n_seen:
+                if not self._has_started:
+                    await self._start(send)
+                await send({"type": "http.response.body", "body": PING, "more_body": True})
+            n_seen = self._n_sent

@@ -1,0 +1,121 @@
+"""From the fields of a body that say what the reply must look like to one constraint."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import model_validator
+
+from app.server.http.body import Body
+from app.server.openai.tool_calls import CLOSE, OPEN
+from core.values.constraint import ANY_OBJECT, Constraint
+from core.values.errors import BadRequest
+
+JsonSchema = dict[str, Any] | bool
+ANY_ARGUMENTS: JsonSchema = {"type": "object"}
+# As at OpenAI: a function that lists no parameters takes none.
+NO_ARGUMENTS: JsonSchema = {"type": "object", "properties": {}, "additionalProperties": False}
+# A grammar in Lark may have the sign in a text.
+_GBNF_RULE = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
+
+
+class NamedSchema(Body):
+    """A JSON schema as ``response_format`` names it. What is in ``strict`` changes nothing: it is always followed."""
+
+    name: str | None = None
+    description: str | None = None
+    schema_: JsonSchema | None = None
+    strict: bool | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rename(cls, value: Any) -> Any:
+        # ``schema`` would hide a method of pydantic's.
+        if isinstance(value, dict) and "schema" in value:
+            return {("schema_" if key == "schema" else key): entry for key, entry in value.items()}
+        return value
+
+
+class ResponseFormat(Body):
+    """What the answer must look like, in OpenAI's words; llama-server's ``schema`` beside json_object is taken too."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: NamedSchema | None = None
+    schema_: JsonSchema | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rename(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "schema" in value:
+            return {("schema_" if key == "schema" else key): entry for key, entry in value.items()}
+        return value
+
+    @model_validator(mode="after")
+    def _schema_fits_type(self) -> ResponseFormat:
+        if self.type == "json_schema" and (self.json_schema is None or self.json_schema.schema_ is None):
+            raise ValueError('response_format json_schema needs {"json_schema": {"name": …, "schema": …}}')
+        if self.type != "json_schema" and self.json_schema is not None:
+            raise ValueError(f"response_format {self.type} takes no json_schema: the type must be json_schema")
+        if self.type == "text" and self.schema_ is not None:
+            raise ValueError("response_format text takes no schema")
+        return self
+
+    @property
+    def constraint(self) -> Constraint | None:
+        """The constraint, None for free text."""
+        if self.type == "text":
+            return None
+        schema = self.json_schema.schema_ if self.json_schema is not None else self.schema_
+        text = ANY_OBJECT if schema is None else written(schema, "response_format")
+        return Constraint("json_schema", text, field="response_format")
+
+
+def written(schema: JsonSchema, field: str) -> str:
+    """Return a schema as text; raises BadRequest."""
+    try:
+        return json.dumps(schema, ensure_ascii=False)
+    except (RecursionError, ValueError) as error:
+        raise BadRequest("The JSON schema is nested too deeply.", param=field) from error
+
+
+def grammar_of(text: str) -> Constraint:
+    """Return the constraint of the field ``grammar``: GBNF as llama.cpp's, else llguidance's Lark."""
+    return Constraint("gbnf" if _GBNF_RULE.search(text) else "lark", text, field="grammar")
+
+
+def tool_calls(tools: Sequence[tuple[str, JsonSchema]], *, must_call: bool, at_most_one: bool) -> Constraint:
+    """Return the constraint of replies that call ``tools`` (name and schema of the arguments).
+
+    With ``must_call`` the reply is calls and nothing else; without it, text may stand before and between them.
+    """
+    rules = [
+        f"call_{i}: {_quoted(_opening(name))} %json {written(schema, 'tools')} {_quoted(_CLOSING)}"
+        for i, (name, schema) in enumerate(tools)
+    ]
+    any_call = " | ".join(f"call_{i}" for i in range(len(tools)))
+    if must_call:
+        start = ["start: call" if at_most_one else 'start: call ("\\n" call)*', f"call: {_quoted(OPEN)} ({any_call})"]
+    else:
+        # A lazy lexeme ends at the first marker, so that none can be part of the text.
+        start = [
+            f"start: {'call?' if at_most_one else 'call*'} rest",
+            f"call: head ({any_call})",
+            f"head[lazy]: TEXT {_quoted(OPEN)}",
+            "rest: TEXT",
+            "TEXT: /(.|\\n)*/",
+        ]
+    return Constraint("lark", "\n".join([*start, *rules]), field="tools")
+
+
+_CLOSING = f"}}\n{CLOSE}"
+
+
+def _opening(name: str) -> str:
+    return f'\n{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": '
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,330 @@
+"""Deep replies: several drafts at once, distilled into notes, refined into the answer.
+
+Parallel-distill-refine (arXiv 2510.01123): the drafts run as rows of the same steps, so that they cost little more
+time than one where steps are bound by memory bandwidth; the notes are bounded, so that the answer's prompt stays short
+however much was thought. Drafts ride in the standard lane: the slowest of them holds up a reply that somebody waits
+for.
+
+    measuring the question with all instructions, evaluated once: how much room is left, and the drafts find it cached
+    drafting  k replies to the question, sampled
+    distilling notes on the question and the drafts: agreements, contradictions, the best parts
+    refining  the answer, from the question and the notes; runs as any other reply
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from app.server.calls.engine_bridge import EngineBridge
+from app.server.calls.generation import new_id
+from app.server.http.errors import RequestFailed
+from app.server.openai.deep_plan import Conditions, DeepPlan, plan_deep
+from app.server.openai.schemas import ChatCompletionBody
+from app.server.templates.chat_template import TemplateRenderer
+from core.values.errors import BadRequest
+from core.values.events import Ended, Failure, FailureKind, FinishReason, RequestEvent, Started, Token
+from core.values.loaded_model import LoadedModel
+from core.values.receipt import Receipt
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
+
+_DISTIL = (
+    "\n\n---\nBelow are {n} drafts of an answer to the message above. Do not answer it yet. Write short notes: what "
+    "the drafts agree on, where they contradict each other and which is right, their best parts, and what they miss."
+)
+_DRAFT = "\n\nDraft {number}:\n{text}"
+_REFINE = (
+    "\n\n---\nNotes on earlier drafts of an answer:\n{notes}\n\nNow answer the message above these notes. Use what is "
+    "right in them, and do not mention notes or drafts."
+)
+# Drafts that are all the same would tell nothing.
+_LEAST_TEMPERATURE = 0.7
+_PROGRESS_SECONDS = 0.25
+_GREEDY = SamplingParams(temperature=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a deep reply is. ``stage`` is drafting, distilling, refining, or plain with a ``reason``.
+
+    ``n_tokens`` counts what was generated so far, in all stages; ``seconds`` since the request began.
+    """
+
+    stage: str
+    n_drafts: int
+    n_drafts_done: int
+    n_tokens: int
+    seconds: float
+    reason: str | None = None
+
+    def wire(self) -> dict[str, Any]:
+        """Return the object that goes into a chunk."""
+        found = {
+            "stage": self.stage,
+            "drafts": self.n_drafts,
+            "drafts_done": self.n_drafts_done,
+            "tokens": self.n_tokens,
+            "seconds": round(self.seconds, 3),
+        }
+        return found if self.reason is None else found | {"reason": self.reason}
+
+
+@dataclass(slots=True)
+class Part:
+    """One request behind a deep reply, with the text that has come of it."""
+
+    request: Request
+    n_prompt: int = 0
+    pieces: list[tuple[str, int]] = field(default_factory=list)
+    end: Ended | None = None
+
+    def take(self, event: RequestEvent) -> None:
+        """Take what happened."""
+        if type(event) is Started:
+            self.n_prompt = event.n_prompt
+        elif type(event) is Token:
+            self.pieces.append((event.text, event.n))
+        elif type(event) is Ended:
+            self.pieces.append((event.text, 0))
+            self.end = event
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens so far."""
+        return sum(n for _, n in self.pieces)
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it failed, None where it did not."""
+        return self.end.failure if self.end is not None and self.end.reason is FinishReason.FAILED else None
+
+    def text(self, n_tokens: int | None = None) -> str:
+        """Return the text, of the first ``n_tokens`` tokens only where that is given."""
+        left, parts = n_tokens, []
+        for text, n in self.pieces:
+            if left is not None:
+                if n > left:
+                    break
+                left -= n
+            parts.append(text)
+        return "".join(parts).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What one stage took."""
+
+    name: str
+    seconds: float
+    receipts: Sequence[Receipt]
+
+    def wire(self) -> dict[str, Any]:
+        """Return the object that goes beside the timings."""
+        return {
+            "stage": self.name,
+            "ms": round(self.seconds * 1_000, 3),
+            "prompt_tokens": sum(receipt.n_prompt for receipt in self.receipts[:1]),
+            "completion_tokens": sum(receipt.n_generated for receipt in self.receipts),
+        }
+
+
+def check_deep(body: ChatCompletionBody) -> None:
+    """Raise BadRequest for what a deep reply cannot honour."""
+    if body.n_choices > 1:
+        raise BadRequest("A deep reply is one answer made of several drafts: leave n out.", param="n")
+    if body.uses_tools:
+        raise BadRequest("Deep replies call no tools: leave tools out, or use another speed.", param="tools")
+    if body.messages[-1].role != "user":
+        raise BadRequest("A deep reply answers a user's message: the last message must be one.", param="messages")
+
+
+class DeepReply:
+    """The stages before the answer. ``answer`` is the request of the last one, once ``think`` is over."""
+
+    def __init__(
+        self,
+        body: ChatCompletionBody,
+        question: Request,
+        bridge: EngineBridge,
+        renderer: TemplateRenderer,
+        model: LoadedModel,
+    ) -> None:
+        """``question`` is the request as it would be answered plainly."""
+        self.answer = question
+        self.stages: list[Stage] = []
+        self.plan = DeepPlan(1)
+        self.n_used = 0
+        self._body, self._question = body, question
+        self._bridge, self._renderer, self._model = bridge, renderer, model
+        self._began = time.monotonic()
+        self._n_done = self._n_tokens = 0
+
+    async def think(self) -> AsyncGenerator[Progress, None]:
+        """Run the stages before the answer; yield how far they are.
+
+        Raises RequestFailed where all drafts fail, or the notes. Whatever runs when this is closed is cancelled.
+        """
+        self.plan = plan_deep(await self._conditions())
+        if self.plan.is_plain:
+            yield self._progress("plain")
+            return
+        drafts = [Part(self._draft(index)) for index in range(self.plan.n_drafts)]
+        async with aclosing(self._stage("drafting", drafts)) as drafting:
+            async for progress in drafting:
+                yield progress
+        texts = self._usable(drafts)
+        notes = ""
+        async with aclosing(self._distil(texts)) as distilling:
+            async for news in distilling:
+                if isinstance(news, Progress):
+                    yield news
+                else:
+                    notes = news
+        # A model that has nothing to note: the best that is there is a draft.
+        best = max(drafts, key=lambda draft: draft.n_tokens).text(self.plan.notes_tokens)
+        self.answer = await self._refined(notes or best)
+        yield self._progress("refining")
+
+    def timings(self, receipt: Receipt) -> dict[str, Any]:
+        """Return what a deep reply tells beside the timings of its last stage, whose receipt is given."""
+        stages = [*self.stages, Stage("refining", receipt.total, [receipt])] if self.stages else []
+        told = {"drafts": self.plan.n_drafts, "drafts_used": self.n_used, "stages": [stage.wire() for stage in stages]}
+        return {"deep": told if self.plan.reason is None else told | {"reason": self.plan.reason}}
+
+    def usage(self, usage: dict[str, Any]) -> dict[str, Any]:
+        """Return the usage of the answer with that of the stages before it; a prompt that drafts share counts once."""
+        prompts = [stage.receipts[0] for stage in self.stages if stage.receipts]
+        n_prompt = usage["prompt_tokens"] + sum(receipt.n_prompt for receipt in prompts)
+        n_hidden = sum(receipt.n_generated for stage in self.stages for receipt in stage.receipts)
+        n_completion = usage["completion_tokens"] + n_hidden
+        n_cached = usage["prompt_tokens_details"]["cached_tokens"] + sum(receipt.n_cached for receipt in prompts)
+        return {
+            "prompt_tokens": n_prompt,
+            "completion_tokens": n_completion,
+            "total_tokens": n_prompt + n_completion,
+            "prompt_tokens_details": usage["prompt_tokens_details"] | {"cached_tokens": n_cached},
+            "completion_tokens_details": {"reasoning_tokens": n_hidden},
+        }
+
+    async def _conditions(self) -> Conditions:
+        """Return what there is to plan with; evaluates the question with all instructions to know their length."""
+        everything = _DISTIL.format(n=1) + _REFINE.format(notes="")
+        drafts = "".join(_DRAFT.format(number=number, text="") for number in range(1, 10))
+        prompt = await self._prompt(everything + drafts)
+        part = Part(Request(new_id("deep"), prompt, 0, sampling=_GREEDY))
+        async with aclosing(self._run([part])) as events:
+            async for _ in events:
+                pass
+        if part.failure is not None and part.failure.kind is not FailureKind.CONTEXT_LENGTH:
+            raise RequestFailed(part.failure)
+        snapshot = self._bridge.snapshot
+        return Conditions(
+            n_ctx=self._model.n_ctx,
+            n_cells=self._model.n_cells,
+            n_fixed=None if part.failure is not None else part.n_prompt,
+            n_free_slots=self._model.n_slots - self._bridge.n_active - self._bridge.n_queued,
+            cheap_rows=snapshot.cheap_rows if snapshot is not None else 1,
+            max_tokens=self._question.max_tokens,
+        )
+
+    def _draft(self, index: int) -> Request:
+        sampling = self._question.sampling
+        seed = index if sampling.seed is None and sampling.is_greedy else sampling.seed
+        own = replace(
+            sampling,
+            # The first one is what the plain answer would be.
+            temperature=max(sampling.temperature, _LEAST_TEMPERATURE) if index else sampling.temperature,
+            seed=seed + index if seed is not None else None,
+            ignore_eos=False,
+            logprobs=False,
+            top_logprobs=0,
+        )
+        return replace(
+            self._question,
+            id=new_id("deep"),
+            max_tokens=self.plan.draft_tokens,
+            sampling=own,
+            stop=(),
+            constraint=None,
+        )
+
+    def _usable(self, drafts: Sequence[Part]) -> list[Part]:
+        """Return the drafts that say something. Raises RequestFailed where all failed."""
+        usable = [draft for draft in drafts if draft.failure is None and draft.text()]
+        failures = [draft.failure for draft in drafts if draft.failure is not None]
+        if not usable and failures:
+            raise RequestFailed(failures[0])
+        self.n_used = len(usable)
+        return usable
+
+    async def _distil(self, drafts: Sequence[Part]) -> AsyncGenerator[Progress | str, None]:
+        """Yield how far the notes are, then the notes."""
+        n_each = self.plan.draft_tokens
+        while drafts:
+            parts = [_DRAFT.format(number=i, text=draft.text(n_each)) for i, draft in enumerate(drafts, 1)]
+            prompt = await self._prompt(_DISTIL.format(n=len(drafts)) + "".join(parts))
+            notes = Part(Request(new_id("deep"), prompt, self.plan.notes_tokens, sampling=_GREEDY))
+            async with aclosing(self._stage("distilling", [notes])) as distilling:
+                async for progress in distilling:
+                    yield progress
+            if notes.failure is None:
+                yield notes.text()
+                return
+            if notes.failure.kind is not FailureKind.CONTEXT_LENGTH or n_each < 2:
+                raise RequestFailed(notes.failure)
+            # Read again, the drafts have more tokens than they were written with.
+            n_each //= 2
+        yield ""
+
+    async def _refined(self, notes: str) -> Request:
+        return replace(self._question, prompt=await self._prompt(_REFINE.format(notes=notes)))
+
+    async def _prompt(self, more: str) -> str:
+        """Return the prompt with ``more`` below what the user said last: all before that is cached."""
+        variables = self._body.template_variables()
+        *before, last = variables["messages"]
+        messages = [*before, last | {"content": f"{last['content']}{more}"}]
+        return await self._renderer.render(self._model, variables | {"messages": messages})
+
+    async def _stage(self, name: str, parts: Sequence[Part]) -> AsyncGenerator[Progress, None]:
+        """Run the requests of a stage; yield how far they are."""
+        began = said_at = time.monotonic()
+        n_before, n_done = self._n_tokens, -1
+        async with aclosing(self._run(parts)) as events:
+            yield self._progress(name)
+            async for _ in events:
+                self._n_tokens = n_before + sum(part.n_tokens for part in parts)
+                n_now = sum(part.end is not None for part in parts)
+                if name == "drafting":
+                    self._n_done = n_now
+                if n_now != n_done or time.monotonic() - said_at >= _PROGRESS_SECONDS:
+                    n_done, said_at = n_now, time.monotonic()
+                    yield self._progress(name)
+        receipts = [part.end.receipt for part in parts if part.end is not None and part.failure is None]
+        self.stages.append(Stage(name, time.monotonic() - began, receipts))
+
+    async def _run(self, parts: Sequence[Part]) -> AsyncGenerator[None, None]:
+        """Run requests side by side; yield whenever something has come of them. What runs at the end is cancelled."""
+        by_id = {part.request.id: part for part in parts}
+        channel = self._bridge.open([part.request for part in parts], streams=True)
+        try:
+            while not channel.is_over:
+                for event in await channel.take():
+                    by_id[event.request_id].take(event)
+                yield
+        finally:
+            self._bridge.close(channel)
+
+    def _progress(self, stage: str) -> Progress:
+        return Progress(
+            stage,
+            self.plan.n_drafts,
+            self._n_done,
+            self._n_tokens,
+            time.monotonic() - self._began,
+            self.plan.reason,
+        )

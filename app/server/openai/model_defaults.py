@@ -1,0 +1,46 @@
+"""What a request does not say, from the settings of the model that answers it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from app.server.openai.deep import check_deep
+from app.server.openai.schemas import ChatCompletionBody, ChatMessage, GenerationBody
+from app.server.openai.speed import Speed
+from core.values.errors import BadRequest
+from core.values.loaded_model import LoadedModel
+from core.values.model_settings import ModelSettings
+
+_RECOMMENDED = ModelSettings()
+_Body = TypeVar("_Body", bound=GenerationBody)
+
+
+def with_defaults(body: _Body, own: ModelSettings, model: LoadedModel) -> _Body:
+    """Return the body with sampling, speed and system message where it has none; itself where nothing is set."""
+    if own == _RECOMMENDED:
+        return body
+    changes: dict[str, Any] = {name: value for name, value in own.sampling.items() if getattr(body, name) is None}
+    if own.speed is not None and body.speed is None and body.service_tier is None and _can(own.speed, body, model):
+        changes["speed"] = own.speed
+    if own.system is not None and isinstance(body, ChatCompletionBody) and not _has_system(body):
+        changes["messages"] = [ChatMessage(role="system", content=own.system), *body.messages]
+    return body.model_copy(update=changes) if changes else body
+
+
+def _can(speed: str, body: GenerationBody, model: LoadedModel) -> bool:
+    """Whether this request can have it: nobody asked for it here, so it must not be refused for it."""
+    if speed == Speed.SPARK:
+        return model.spark is not None
+    if speed != Speed.DEEP:
+        return True
+    try:
+        if isinstance(body, ChatCompletionBody):
+            check_deep(body)
+            return True
+    except BadRequest:
+        return False
+    return False
+
+
+def _has_system(body: ChatCompletionBody) -> bool:
+    return any(message.role in ("system", "developer") for message in body.messages)

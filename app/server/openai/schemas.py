@@ -1,0 +1,411 @@
+"""The bodies of requests as typed values.
+
+A field that is not listed here is refused with its name, and so is a value that would not be honoured. These
+fields are taken and change nothing, since they do not speak of the text to generate: ``user``,
+``safety_identifier``, ``metadata``, ``prompt_cache_key``, ``prompt_cache_retention``; ``store`` only when false,
+``modalities`` only as text, ``best_of`` only as 1. Null means the default everywhere.
+
+Zero tokens: as at OpenAI, a chat must allow at least one token; a text completion may ask for none, which
+evaluates the prompt (and warms the prefix cache) and answers with an empty text. A text completion without
+``max_tokens`` generates 16 tokens, a chat as many as the model wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from app.server.http.body import Body
+from app.server.openai.constraints import (
+    ANY_ARGUMENTS,
+    NO_ARGUMENTS,
+    JsonSchema,
+    ResponseFormat,
+    grammar_of,
+    tool_calls,
+    written,
+)
+from app.server.openai.speed import Speed, wanted_speed
+from core.values.constraint import Constraint
+from core.values.errors import BadRequest
+from core.values.loaded_model import LoadedModel
+from core.values.sampling_params import MAX_TOP_LOGPROBS, SamplingParams
+
+MAX_CHOICES = 128
+DEFAULT_COMPLETION_TOKENS = 16
+_MAX_TOKEN_DIGITS = 10
+_LARGEST_SEED, _SEEDS = 2**64 - 1, 2**64
+
+
+def _is_text(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a surrogate pair, which is not text") from None
+    return text
+
+
+Text = Annotated[str, AfterValidator(_is_text)]
+Prompt = str | tuple[int, ...]
+_SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
+
+
+class StreamOptions(Body):
+    """What a stream carries besides the text."""
+
+    include_usage: bool | None = None
+    include_obfuscation: Literal[False] | None = None
+
+
+class GenerationBody(Body):
+    """What both kinds of completion have in common."""
+
+    model: str | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    n: int | None = Field(default=None, ge=1, le=MAX_CHOICES)
+    stop: Text | list[Text] | None = None
+    seed: int | None = None
+
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    typical_p: float | None = None
+    top_n_sigma: float | None = None
+    xtc_probability: float | None = None
+    xtc_threshold: float | None = None
+    dry_multiplier: float | None = None
+    dry_base: float | None = None
+    dry_allowed_length: int | None = None
+    dry_penalty_last_n: int | None = None
+    dry_sequence_breakers: list[str] | None = None
+    repeat_penalty: float | None = None
+    repeat_last_n: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    mirostat: int | None = None
+    mirostat_tau: float | None = None
+    mirostat_eta: float | None = None
+    ignore_eos: bool | None = None
+    logit_bias: dict[str, float] | None = None
+
+    response_format: ResponseFormat | None = None
+    json_schema: JsonSchema | None = None
+    regex: Text | None = None
+    grammar: Text | None = None
+
+    user: str | None = None
+    safety_identifier: str | None = None
+    metadata: dict[str, Any] | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: str | None = None
+    store: Literal[False] | None = None
+    speed: str | None = None
+    service_tier: str | None = None
+
+    @field_validator("logit_bias")
+    @classmethod
+    def _bias_is_usable(cls, bias: dict[str, float] | None) -> dict[str, float] | None:
+        for token, value in (bias or {}).items():
+            is_token = token.isascii() and token.isdigit() and len(token) <= _MAX_TOKEN_DIGITS
+            if not (is_token and -100.0 <= value <= 100.0):
+                raise ValueError(
+                    f"logit_bias maps token ids to numbers from -100 to 100, not {token[:20]!r} to {value}"
+                )
+        return bias
+
+    @model_validator(mode="after")
+    def _stream_options_need_a_stream(self) -> GenerationBody:
+        if self.stream_options is not None and not self.stream:
+            raise ValueError("stream_options is only allowed when stream is true")
+        return self
+
+    @property
+    def n_choices(self) -> int:
+        """How many answers are wanted of one prompt."""
+        return self.n or 1
+
+    @property
+    def stop_strings(self) -> tuple[str, ...]:
+        """The strings before which the text ends."""
+        if self.stop is None:
+            return ()
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
+
+    @property
+    def includes_usage(self) -> bool:
+        """True where a stream ends with a chunk that has the usage."""
+        return self.stream_options is not None and bool(self.stream_options.include_usage)
+
+    @property
+    def wanted_speed(self) -> Speed:
+        """How soon the reply is wanted. Raises BadRequest."""
+        return wanted_speed(self.speed, self.service_tier)
+
+    @property
+    def constraint(self) -> Constraint | None:
+        """What the reply must look like, None where it is free. Raises BadRequest where that is said twice."""
+        found = list(self._constraints())
+        if len(found) > 1:
+            fields = " and ".join(constraint.field for constraint in found)
+            raise BadRequest(f"{fields} cannot be followed both: send one of them.", param=found[1].field)
+        return found[0] if found else None
+
+    def _constraints(self) -> Iterator[Constraint]:
+        if self.response_format is not None and self.response_format.constraint is not None:
+            yield self.response_format.constraint
+        if self.json_schema is not None:
+            yield Constraint("json_schema", written(self.json_schema, "json_schema"), field="json_schema")
+        if self.regex is not None:
+            yield Constraint("regex", self.regex, field="regex")
+        if self.grammar is not None:
+            yield grammar_of(self.grammar)
+
+    def check(self, model: LoadedModel) -> None:
+        """Raise BadRequest for what this model does not have."""
+        for token in self.logit_bias or ():
+            if int(token) >= model.n_vocab:
+                message = f"logit_bias names token {token}, but this model has tokens 0 to {model.n_vocab - 1}."
+                raise BadRequest(message, param="logit_bias")
+
+    def sampling(self, top_logprobs: int | None) -> Iterator[SamplingParams]:
+        """Yield the sampling of each choice, with seeds that count up; raises BadRequest."""
+        values: dict[str, Any] = {name: value for name in _SAMPLING if (value := getattr(self, name, None)) is not None}
+        if self.dry_sequence_breakers is not None:
+            values["dry_sequence_breakers"] = tuple(self.dry_sequence_breakers)
+        if self.logit_bias:
+            values["logit_bias"] = tuple((int(token), bias) for token, bias in self.logit_bias.items())
+        if top_logprobs is not None:
+            values |= {"logprobs": True, "top_logprobs": top_logprobs}
+        for i in range(self.n_choices):
+            if self.seed is not None:
+                seed = self.seed + i
+                values["seed"] = seed if seed <= _LARGEST_SEED else seed - _SEEDS
+            yield SamplingParams(**values)
+
+
+class TextPart(Body):
+    """A part of a message's content."""
+
+    type: Literal["text"]
+    text: Text
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_text(cls, part: Any) -> Any:
+        kind = part.get("type") if isinstance(part, dict) else None
+        if isinstance(kind, str) and kind != "text":
+            raise ValueError(f"parts of type {kind!r} cannot be read, only text")
+        return part
+
+
+class CalledFunction(Body):
+    """The function of a tool call."""
+
+    name: str
+    arguments: str | dict[str, Any] = "{}"
+
+
+class CalledTool(Body):
+    """A tool call that the assistant made earlier."""
+
+    id: str | None = None
+    type: Literal["function"] = "function"
+    function: CalledFunction
+    index: int | None = None
+
+
+class ChatMessage(Body):
+    """One turn. What an earlier answer carried besides may be sent back with it, as long as it is empty."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Text | list[TextPart] | None = None
+    name: str | None = None
+    tool_calls: list[CalledTool] | None = None
+    tool_call_id: str | None = None
+    reasoning_content: str | None = None
+    refusal: str | None = None
+    annotations: list[None] | None = None
+    audio: None = None
+    function_call: None = None
+
+    @model_validator(mode="after")
+    def _has_content(self) -> ChatMessage:
+        if self.content is None and self.role != "assistant":
+            raise ValueError(f"a message of the role {self.role} needs content")
+        if self.tool_calls and self.role != "assistant":
+            raise ValueError(f"only messages of the role assistant have tool_calls, not {self.role}")
+        return self
+
+    def template_value(self) -> dict[str, Any]:
+        """Return the message as chat templates read it."""
+        value: dict[str, Any] = {"role": self.role, "content": self._text()}
+        for field in ("name", "tool_call_id", "reasoning_content"):
+            if getattr(self, field) is not None:
+                value[field] = getattr(self, field)
+        if self.tool_calls:
+            value["tool_calls"] = [call.model_dump(exclude={"index"}, exclude_none=True) for call in self.tool_calls]
+        return value
+
+    def _text(self) -> str | None:
+        if isinstance(self.content, list):
+            return "".join(part.text for part in self.content)
+        return self.refusal if self.content is None else self.content
+
+
+class Function(Body):
+    """A function that the model may call."""
+
+    name: str = Field(min_length=1, max_length=128)
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+    def schema_of_arguments(self, is_bound: bool) -> JsonSchema:
+        """Return what a call's arguments must be; any object where they are not bound. Raises BadRequest."""
+        if not is_bound:
+            return ANY_ARGUMENTS
+        if not self.parameters:
+            return NO_ARGUMENTS
+        kind = self.parameters.get("type")
+        if kind not in (None, "object"):
+            raise BadRequest(f"The parameters of the function {self.name} must be of type object.", param="tools")
+        return self.parameters if "$ref" in self.parameters else {"type": "object"} | self.parameters
+
+
+class Tool(Body):
+    """A tool that the model may call."""
+
+    type: Literal["function"]
+    function: Function
+
+
+class ChosenFunction(Body):
+    """The name of the function that must be called."""
+
+    name: str
+
+
+class ChosenTool(Body):
+    """The tool that must be called."""
+
+    type: Literal["function"]
+    function: ChosenFunction
+
+
+class ChatCompletionBody(GenerationBody):
+    """The body of POST /v1/chat/completions."""
+
+    messages: list[ChatMessage] = Field(min_length=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
+    logprobs: bool | None = None
+    top_logprobs: int | None = Field(default=None, ge=0, le=MAX_TOP_LOGPROBS)
+    tools: list[Tool] | None = None
+    tool_choice: Literal["auto", "none", "required"] | ChosenTool | None = None
+    parallel_tool_calls: bool | None = None
+    modalities: list[Literal["text"]] | None = None
+    timings_per_token: bool | None = None
+    reasoning_effort: str | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _choice_is_there(self) -> ChatCompletionBody:
+        names = [tool.function.name for tool in self.tools or ()]
+        if self.tool_choice == "required" and not names:
+            raise ValueError("tool_choice required needs tools")
+        if isinstance(self.tool_choice, ChosenTool) and self.tool_choice.function.name not in names:
+            raise ValueError(f"tool_choice names {self.tool_choice.function.name!r}, which is not among the tools")
+        return self
+
+    def _constraints(self) -> Iterator[Constraint]:
+        yield from super()._constraints()
+        if not self.uses_tools:
+            return
+        tools, choice = [tool.function for tool in self.tools or ()], self.tool_choice
+        must_call = choice == "required" or isinstance(choice, ChosenTool)
+        if isinstance(choice, ChosenTool):
+            tools = [tool for tool in tools if tool.name == choice.function.name]
+        if must_call or any(tool.strict for tool in tools):
+            calls = [(tool.name, tool.schema_of_arguments(must_call or bool(tool.strict))) for tool in tools]
+            at_most_one = self.parallel_tool_calls is False or isinstance(choice, ChosenTool)
+            yield tool_calls(calls, must_call=must_call, at_most_one=at_most_one)
+
+    @property
+    def uses_tools(self) -> bool:
+        """True where the model may call tools."""
+        return bool(self.tools) and self.tool_choice != "none"
+
+    @property
+    def token_limit(self) -> int | None:
+        """How many tokens may be generated, or None; raises BadRequest when two limits differ."""
+        limits = {limit for limit in (self.max_tokens, self.max_completion_tokens) if limit is not None}
+        if len(limits) > 1:
+            raise BadRequest("max_tokens and max_completion_tokens differ: send one of them.", param="max_tokens")
+        return limits.pop() if limits else None
+
+    @property
+    def n_top_logprobs(self) -> int | None:
+        """How many alternatives are listed for each token; None without logprobs. Raises BadRequest."""
+        if self.top_logprobs is not None and not self.logprobs:
+            raise BadRequest("top_logprobs needs logprobs to be true.", param="top_logprobs")
+        return (self.top_logprobs or 0) if self.logprobs else None
+
+    def template_variables(self) -> dict[str, Any]:
+        """Return what the chat template reads."""
+        extra: dict[str, Any] = dict(self.chat_template_kwargs or {})
+        if self.reasoning_effort is not None:
+            extra["reasoning_effort"] = self.reasoning_effort
+        tools = [tool.model_dump(exclude_none=True) for tool in self.tools or ()] if self.uses_tools else None
+        return extra | {"messages": [message.template_value() for message in self.messages], "tools": tools}
+
+
+class CompletionBody(GenerationBody):
+    """The body of POST /v1/completions."""
+
+    prompt: Any
+    suffix: Text | None = None
+    echo: bool | None = None
+    max_tokens: int | None = Field(default=None, ge=0)
+    logprobs: int | None = Field(default=None, ge=0, le=MAX_TOP_LOGPROBS)
+    best_of: Literal[1] | None = None
+
+    @field_validator("prompt")
+    @classmethod
+    def _is_prompt(cls, value: Any) -> Any:
+        if not all(_is_prompt(prompt) for prompt in _prompts(value)):
+            raise ValueError(
+                "prompt must be text, a list of texts, a list of token ids, or a list of such lists, none of them empty"
+            )
+        return value
+
+    @property
+    def prompts(self) -> list[Prompt]:
+        """The prompts, each text or token ids."""
+        return [prompt if isinstance(prompt, str) else tuple(prompt) for prompt in _prompts(self.prompt)]
+
+    @property
+    def token_limit(self) -> int:
+        """How many tokens may be generated."""
+        return DEFAULT_COMPLETION_TOKENS if self.max_tokens is None else self.max_tokens
+
+
+def _prompts(value: Any) -> list[Any]:
+    is_several = isinstance(value, list) and value and not isinstance(value[0], int)
+    return value if is_several else [value]
+
+
+def _is_prompt(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(_is_text(value))
+    return isinstance(value, list) and all(type(token) is int and token >= 0 for token in value) and bool(value)
+
+
+class LoadBody(Body):
+    """The body of POST /slipstream/load."""
+
+    model: str = Field(min_length=1)

@@ -1,0 +1,92 @@
+"""How soon a reply is wanted: the ``speed`` of a request, or OpenAI's ``service_tier`` for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any
+
+from core.values.errors import BadRequest
+from core.values.lane import Lane
+from core.values.loaded_model import LoadedModel
+from models.formatting.program import PROGRAM, advice
+
+
+class Speed(StrEnum):
+    """What ``speed`` may say."""
+
+    STANDARD = "standard"
+    FAST = "fast"
+    BATCH = "batch"
+    SPARK = "spark"
+    DEEP = "deep"
+
+    @property
+    def lane(self) -> Lane:
+        """The engine's lane."""
+        return Lane.STANDARD if self in (Speed.SPARK, Speed.DEEP) else Lane(self.value)
+
+
+_TIERS = {
+    "auto": Speed.STANDARD,
+    "default": Speed.STANDARD,
+    "priority": Speed.FAST,
+    "flex": Speed.BATCH,
+}
+# As OpenAI: a reply names the tier that it was served in.
+_TIER_OF = {Speed.FAST: "priority", Speed.BATCH: "flex"}
+
+
+def wanted_speed(speed: str | None, service_tier: str | None) -> Speed:
+    """Return what the two fields ask for. Raises BadRequest for unknown values and where they contradict each other."""
+    if speed is not None and speed not in {one.value for one in Speed}:
+        raise BadRequest(f"speed must be one of {', '.join(Speed)}, not {speed[:40]!r}.", param="speed")
+    if service_tier is not None and service_tier not in _TIERS:
+        raise BadRequest(
+            f"service_tier must be one of {', '.join(_TIERS)}, not {service_tier[:40]!r}.", param="service_tier"
+        )
+    by_tier = None if service_tier in (None, "auto") else _TIERS[service_tier]
+    if speed is not None and by_tier is not None and Speed(speed) is not by_tier:
+        raise BadRequest(
+            f"speed {speed} and service_tier {service_tier} contradict each other: send one of them.", param="speed"
+        )
+    return Speed(speed) if speed is not None else by_tier or Speed.STANDARD
+
+
+def answering(model: LoadedModel, speed: Speed) -> LoadedModel:
+    """Return the model that answers: the loaded one, or for ``spark`` its small one. Raises BadRequest without one.
+
+    A small model without a chat template of its own uses the loaded one's: their vocabularies are the same.
+    """
+    if speed is not Speed.SPARK:
+        return model
+    spark = model.spark
+    if spark is None:
+        how = advice(
+            f"`{PROGRAM} models pair NAME` lists what fits, `{PROGRAM} serve --draft FILE` names one.",
+            "the model's page in the library lists what fits.",
+        )
+        raise BadRequest(
+            f"speed spark is answered by a small model beside the loaded one. {model.why_no_spark} "
+            f"Pair a small model of the same vocabulary: {how}",
+            param="speed",
+        )
+    return replace(
+        model,
+        description=spark.description,
+        n_bytes=spark.n_bytes,
+        n_vocab=spark.n_vocab,
+        n_ctx=spark.n_ctx,
+        chat_template=spark.chat_template or model.chat_template,
+        fim=spark.fim,
+    )
+
+
+def marks(model: LoadedModel, speed: Speed, service_tier: str | None) -> dict[str, Any]:
+    """Return what a reply says of its speed: the tier where one was asked for, and who answered for spark."""
+    fields: dict[str, Any] = {}
+    if service_tier is not None:
+        fields["service_tier"] = _TIER_OF.get(speed, "default")
+    if speed is Speed.SPARK and model.spark is not None:
+        fields |= {"speed": speed.value, "answered_by": model.spark.name}
+    return fields

@@ -1,0 +1,93 @@
+"""What a reply cost, in the words of the wire: ``usage`` and ``timings``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from core.values.receipt import Receipt
+
+
+def usage(receipts: Sequence[Receipt], n_prompts: int = 1) -> dict[str, Any]:
+    """Return OpenAI's usage object; a prompt that several choices share counts once.
+
+    ``receipts`` lists the choices of the first prompt, then those of the second, and so on.
+    """
+    firsts = receipts[:: max(1, len(receipts) // n_prompts)]
+    n_prompt = sum(receipt.n_prompt for receipt in firsts)
+    n_generated = sum(receipt.n_generated for receipt in receipts)
+    return {
+        "prompt_tokens": n_prompt,
+        "completion_tokens": n_generated,
+        "total_tokens": n_prompt + n_generated,
+        "prompt_tokens_details": {
+            "cached_tokens": sum(receipt.n_cached for receipt in firsts),
+            "cache_miss": cache_miss(firsts),
+        },
+    }
+
+
+def timings(receipts: Sequence[Receipt]) -> dict[str, Any]:
+    """Return the timings object: times in ms, rates in tokens per second.
+
+    Several choices run side by side: the first token of any, the longest times, and the tokens of all.
+    ``bytes_per_token`` is what was read for each decoded token, ``peak_share`` the rate of reading as a share of this
+    machine's measured bandwidth (null where that is not known or does not matter), ``speedup`` is over plain steps that
+    the engine has seen (1 where nothing was drafted, null where it has seen too few), ``kv_type`` the type of the KV
+    cache. ``cache_miss`` says after how many tokens a stored text and the prompt first differ, and how each goes on;
+    null where the prompt goes on from what is stored or nothing like it is known.
+    """
+    prefill = max(receipt.prefill for receipt in receipts)
+    decode = max(receipt.decode for receipt in receipts)
+    n_prefill = sum(receipt.n_prompt - receipt.n_cached for receipt in receipts)
+    n_decode = sum(receipt.n_generated for receipt in receipts)
+    n_after_first = sum(max(0, receipt.n_generated - 1) for receipt in receipts)
+    return {
+        "ttft_ms": _ms(min(receipt.ttft for receipt in receipts)),
+        "prefill_ms": _ms(prefill),
+        "decode_ms": _ms(decode),
+        "total_ms": _ms(max(receipt.total for receipt in receipts)),
+        "queued_ms": _ms(max(receipt.queued for receipt in receipts)),
+        "prefill_tokens": n_prefill,
+        "prefill_per_second": round(n_prefill / prefill, 2) if prefill > 0 else 0.0,
+        "decode_tokens": n_decode,
+        "decode_per_second": round(n_after_first / decode, 2) if decode > 0 else 0.0,
+        "cached_tokens": sum(receipt.n_cached for receipt in receipts),
+        "cache_miss": cache_miss(receipts),
+        "drafted_tokens": sum(receipt.n_drafted for receipt in receipts),
+        "accepted_tokens": sum(receipt.n_accepted for receipt in receipts),
+        "bytes_per_token": round(_mean(receipts, [receipt.bytes_per_token for receipt in receipts])),
+        "peak_share": _highest([receipt.peak_share for receipt in receipts]),
+        "speedup": _speedup(receipts),
+        "kv_type": receipts[0].kv_type,
+        "seed": receipts[0].seed,
+    }
+
+
+def cache_miss(receipts: Sequence[Receipt]) -> dict[str, Any] | None:
+    """Return where the first prompt that did so parted from a stored text; None where none did."""
+    found = next((receipt.cache_miss for receipt in receipts if receipt.cache_miss is not None), None)
+    return asdict(found) if found is not None else None
+
+
+def _mean(receipts: Sequence[Receipt], values: Sequence[float]) -> float:
+    """Return the mean over the generated tokens of all receipts."""
+    n_tokens = sum(receipt.n_generated for receipt in receipts)
+    weighted = zip(receipts, values, strict=True)
+    return sum(receipt.n_generated * value for receipt, value in weighted) / n_tokens if n_tokens else 0.0
+
+
+def _speedup(receipts: Sequence[Receipt]) -> float | None:
+    """Return the mean speed-up; None where it is not known of a choice."""
+    known = [receipt.speedup for receipt in receipts if receipt.speedup is not None]
+    return round(_mean(receipts, known) or 1.0, 3) if len(known) == len(receipts) else None
+
+
+def _highest(shares: Sequence[float | None]) -> float | None:
+    known = [share for share in shares if share is not None]
+    return round(max(known), 4) if known else None
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1_000, 3)

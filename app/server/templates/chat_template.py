@@ -1,0 +1,108 @@
+"""Turns messages into a prompt with a model's own chat template, in a process of its own under limits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from app.server.http.errors import SERVER, Answer, ApiError
+from core.values.errors import BadRequest
+from core.values.loaded_model import LoadedModel
+
+SECONDS = 3.0
+MAX_CHARS = 16 * 1024 * 1024
+LENGTH = struct.Struct(">I")
+SCRIPT = Path(__file__).with_name("template_process.py")
+
+
+class TemplateFailed(ApiError):
+    """The model's chat template did not give a prompt."""
+
+    def __init__(self, reason: str) -> None:
+        message = f"The chat template of this model cannot be used: {reason}. Send a text prompt to /v1/completions."
+        super().__init__(Answer(500, SERVER, "chat_template_failed"), message)
+
+
+class TemplateRenderer:
+    """Renders prompts one after the other; a template that exceeds its time loses its process."""
+
+    def __init__(self, seconds: float = SECONDS, max_chars: int = MAX_CHARS) -> None:
+        self._seconds, self._max_chars = seconds, max_chars
+        self._process: Process | None = None
+        self._lock = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Start the process ahead of the first prompt."""
+        async with self._lock:
+            await self._running()
+
+    async def render(self, model: LoadedModel, variables: Mapping[str, Any]) -> str:
+        """Return the prompt for ``variables`` (messages, tools and what else the template may read).
+
+        Raises BadRequest when the template refuses the messages, TemplateFailed when it is unusable.
+        """
+        if model.chat_template is None:
+            raise BadRequest(
+                "This model has no chat template, so it cannot chat: send a text prompt to /v1/completions.",
+                param="messages",
+            )
+        special = {"bos_token": model.bos, "eos_token": model.eos, "add_generation_prompt": True}
+        request = {"source": model.chat_template, "max_chars": self._max_chars, "variables": {**variables, **special}}
+        answer = await self._ask(json.dumps(request).encode())
+        if "error" in answer:
+            if answer["kind"] == "messages":
+                raise BadRequest(f"The chat template refuses these messages: {answer['error']}.", param="messages")
+            raise TemplateFailed(answer["error"])
+        if variables.get("tools") and not answer["has_tools"]:
+            raise BadRequest("This model cannot use tools: its chat template has no place for them.", param="tools")
+        prompt: str = answer["text"].encode("utf-8", "replace").decode()
+        if not prompt:
+            raise TemplateFailed("it gave an empty prompt")
+        return prompt
+
+    async def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+    async def _ask(self, request: bytes) -> dict[str, Any]:
+        async with self._lock:
+            process = await self._running()
+            answer: dict[str, Any] | None = None
+            try:
+                answer = await asyncio.wait_for(_exchange(process, request), self._seconds)
+            except TimeoutError:
+                raise TemplateFailed(f"it took more than {self._seconds:g} seconds") from None
+            except (asyncio.IncompleteReadError, ConnectionError):
+                raise TemplateFailed("it ended the process that renders it") from None
+            finally:
+                # The late answer to a call that has gone would be taken for the next one's.
+                if answer is None:
+                    await asyncio.shield(self.close())
+            return answer
+
+    async def _running(self) -> Process:
+        if self._process is None or self._process.returncode is not None:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-I", str(SCRIPT), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
+            )
+        return self._process
+
+
+async def _exchange(process: Process, request: bytes) -> dict[str, Any]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(LENGTH.pack(len(request)) + request)
+    await process.stdin.drain()
+    (n_bytes,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
+    answer: dict[str, Any] = json.loads(await process.stdout.readexactly(n_bytes))
+    return answer

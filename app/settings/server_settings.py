@@ -1,0 +1,116 @@
+"""How a server is set up: a frozen value, from the command line or the window."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+from core.values.engine_options import DEFAULT_SLOTS, EngineOptions, FlashAttention, KvType, Speculation
+from core.values.errors import BadOption
+from core.values.model_settings import ModelSettings
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8642
+_RECOMMENDED = ModelSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Settings of one server; the engine's part as in ``EngineOptions``.
+
+    ``port`` 0 takes any free port. ``model`` is a catalogued name, a title or a path of a GGUF file; None is the
+    bundled starter model, or with ``last_model`` the one that was used last. ``draft`` names the model that drafts for
+    it, in the same way; without one, a partner is found for each model that is loaded, unless ``uses_draft`` is False,
+    and then no heads draft either. ``announce`` prints one line with the address once connections are accepted.
+    ``exit_with_stdin`` ends the server when its standard input reaches its end.
+    """
+
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    model: str | None = None
+    last_model: bool = False
+    n_slots: int = DEFAULT_SLOTS
+    n_ctx: int | None = None
+    n_threads: int | None = None
+    n_gpu_layers: int | None = None
+    n_cpu_moe: int | None = None
+    flash_attention: FlashAttention = "auto"
+    kv_type: KvType | None = None
+    mmap: bool = True
+    mlock: bool = False
+    devices: tuple[str, ...] = ()
+    draft: str | None = None
+    uses_draft: bool = True
+    speculation: Speculation = "auto"
+    cache_ram: int | None = None
+    cache_disk: int | None = None
+    calibrates: bool = True
+    api_key: str | None = None
+    announce: bool = False
+    exit_with_stdin: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65_535:
+            raise BadOption(f"The port must be between 0 and 65535, not {self.port}.")
+        if not self.host:
+            raise BadOption("The host is empty: use 127.0.0.1 to serve this machine only.")
+        if self.api_key is not None and not self.api_key.strip():
+            raise BadOption("The API key is empty: give it at least one character, or leave it out.")
+        if not self.is_loopback and self.api_key is None:
+            raise BadOption(
+                f"Serving on {self.host} lets other machines use this model, so it needs an API key: "
+                "add --api-key, or serve this machine only with --host 127.0.0.1."
+            )
+        if self.model is not None and self.last_model:
+            raise BadOption("--model names a model and --last-model takes the one used last: leave out one of them.")
+        if self.draft is not None and not self.uses_draft:
+            raise BadOption("--draft names a draft model and --no-draft wants none: leave out one of them.")
+        self.engine_options("any")
+
+    @property
+    def is_loopback(self) -> bool:
+        """True where only this machine can connect."""
+        if self.host.lower() == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False
+
+    def engine_options(
+        self,
+        model_path: str,
+        draft_path: str | None = None,
+        *,
+        must_draft: bool = True,
+        uses_heads: bool = True,
+        own: ModelSettings = _RECOMMENDED,
+    ) -> EngineOptions:
+        """Return the engine's options for a model file and its draft model; raises BadOption.
+
+        ``own`` are the settings of that model: they stand where this server was started without the option.
+        """
+        return EngineOptions(
+            model_path=model_path,
+            n_ctx=_first(self.n_ctx, own.ctx),
+            n_slots=self.n_slots,
+            n_threads=_first(self.n_threads, own.threads),
+            n_gpu_layers=_first(self.n_gpu_layers, own.gpu_layers),
+            n_cpu_moe=self.n_cpu_moe,
+            flash_attention=self.flash_attention,
+            kv_type=self.kv_type or own.kv_type,
+            mmap=self.mmap,
+            mlock=self.mlock,
+            devices=self.devices,
+            draft_path=draft_path,
+            must_draft=must_draft,
+            uses_heads=uses_heads and self.uses_draft,
+            speculation=self.speculation,
+            cache_ram=self.cache_ram,
+            cache_disk=self.cache_disk,
+            calibrates=self.calibrates,
+        )
+
+
+def _first(given: int | None, own: int | None) -> int | None:
+    return own if given is None else given

@@ -1,1 +1,0 @@
-"""Verifying that drafts change nothing: the prompts, how they are rendered, and what is printed."""

@@ -1,0 +1,4 @@
+"""What steps cost: measured times, what they read, threads.
+
+Begin with ``cost_model.py``.
+"""

@@ -1,0 +1,184 @@
+"""Measures how long a context's steps take, within a fraction of a second, or remembers it from before."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+
+from core.cost.cost_model import Calibration, CostModel
+from core.cost.read_cost import ReadCost
+from core.llama.batch import Batch
+from core.llama.checks.system import OWN_ATTENTION, features
+from core.llama.context import Context, DecodeStatus
+from core.llama.devices import list_devices
+from core.llama.model import Model
+from core.machine.measurements import Measurements, measurement_key
+
+_log = logging.getLogger(__name__)
+
+# Narrow widths matter most: that is where drafting decides. Wider ones are measured while time is left.
+_WIDTHS = (1, 4, 2, 8, 16, 3, 6, 12, 64, 5, 9, 32, 24, 128)
+_BUDGET_SECONDS = 0.3
+# The first step of a width makes its graph, in a millisecond or two. Where steps are shorter than this (seconds) that
+# is more than drafts win, so the widths that drafts have most often are made before they are needed.
+_SHORT_STEP, _USUAL_WIDTHS = 0.002, range(2, 8)
+_REPEATS = 3
+# Cached tokens cost rows time: measured with so many rows behind so many tokens, where filling the cache takes at most
+# this share of the time. Fewer tokens say nothing.
+_KV_ROWS, _FILL, _LEAST_FILL, _FILL_SHARE = 4, 256, 128, 0.35
+# What is measured differs from the time to read as many bytes of weights by at most so much: rows share what they read
+# on a GPU, and on a processor each head goes through the keys on its own, at a rate below that of weights.
+_LEAST_KV, _MOST_KV = 0.25, 20.0
+# A cell that is masked takes such a share of the time to attend to it, in a build with attention of its own and in one
+# that passes over cells one by one (measured: 0.01 to 0.02, and 0.2).
+_SKIPPED_SHARE, _SKIPPED_SHARE_OF_OTHERS = 0.02, 0.2
+
+
+def steps_key(path: str, model: Model, n_gpu_layers: int, *conditions: object) -> str:
+    """Return the key of what was measured of a model's steps.
+
+    It depends on the file, on what computes and how llama.cpp was compiled for it, and on ``conditions``.
+    """
+    gpus = tuple(device.description for device in list_devices() if device.is_gpu) if n_gpu_layers else ()
+    return measurement_key(Path(path).name, model.n_bytes, n_gpu_layers, gpus, features(), *conditions)
+
+
+def cost_model_of(
+    context: Context,
+    n_ubatch: int,
+    measured: Measurements,
+    key: str,
+    reads: ReadCost,
+    make_batch: Callable[[int], Batch] = Batch,
+    *,
+    skips_masked: bool = False,
+    assumed: Calibration | None = None,
+) -> CostModel:
+    """Return the cost model of a context from what was measured before under ``key``, or measure now.
+
+    ``reads`` says what its steps read. ``skips_masked`` is for kernels that pass over cells that a row does not see.
+    Where times are ``assumed``, nothing is measured.
+    """
+    known = measured.recall(key)
+    try:
+        if known is not None:
+            seconds = {int(rows): float(took) for rows, took in known["seconds"].items()}
+            calibration = Calibration(seconds, float(known["kv_seconds"]), float(known["idle_share"]))
+            _make_graphs(context, n_ubatch, make_batch, calibration)
+            return CostModel(calibration)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        _log.warning("A kept calibration could not be read")
+    kv_share = reads.cell / max(reads.weights.read_by(1), 1)
+    calibration = assumed or calibrate(context, n_ubatch, kv_share, make_batch=make_batch)
+    if skips_masked:
+        share = _SKIPPED_SHARE if OWN_ATTENTION in features() else _SKIPPED_SHARE_OF_OTHERS
+        calibration = replace(calibration, idle_share=share)
+    if assumed is None:
+        measured.keep(key, asdict(calibration))
+        _make_graphs(context, n_ubatch, make_batch, calibration)
+    return CostModel(calibration)
+
+
+def calibrate(
+    context: Context,
+    n_ubatch: int,
+    kv_share: float = 0.0,
+    budget: float = _BUDGET_SECONDS,
+    make_batch: Callable[[int], Batch] = Batch,
+) -> Calibration:
+    """Return measured step times of an empty context, which is empty again afterwards.
+
+    One and four rows are always measured, what cached tokens cost and further widths while ``budget`` (seconds) lasts.
+    A cached token has ``kv_share`` of the bytes of the weights. ``make_batch`` makes a batch of a capacity: rows of
+    heads carry a state.
+    """
+    widest = min(context.n_outputs, n_ubatch, context.n_cells // 2)
+    limit = min(n_ubatch, context.n_cells // 2)
+    batch = make_batch(max(limit, 1))
+    deadline = time.perf_counter() + budget
+    seconds: dict[int, float] = {}
+    behind = 0.0
+    _run(context, batch, 1, 0, widest)
+    for width in _WIDTHS:
+        if width > limit or (len(seconds) >= 2 and time.perf_counter() > deadline):
+            continue
+        seconds[width] = _fastest(context, batch, width, 0, widest, deadline)
+        if width == _KV_ROWS:
+            behind = _kv_slope(context, batch, seconds[width], widest, budget)
+    context.clear()
+    by_bytes = kv_share * min(seconds.values())
+    kv_seconds = min(max(behind, _LEAST_KV * by_bytes), _MOST_KV * by_bytes) if behind else by_bytes
+    return Calibration(plausible(seconds), kv_seconds)
+
+
+def _make_graphs(context: Context, n_ubatch: int, make_batch: Callable[[int], Batch], calibration: Calibration) -> None:
+    widest = min(context.n_outputs, n_ubatch, context.n_cells // 2)
+    if min(calibration.seconds.values()) < _SHORT_STEP and _USUAL_WIDTHS[-1] <= widest:
+        batch = make_batch(_USUAL_WIDTHS[-1])
+        for width in _USUAL_WIDTHS:
+            _run(context, batch, width, 0, widest)
+        context.clear()
+
+
+def _fastest(context: Context, batch: Batch, width: int, position: int, widest: int, deadline: float) -> float:
+    """Return the shortest of a few runs: what disturbs a run only makes it longer."""
+    best = float("inf")
+    for _ in range(_REPEATS):
+        best = min(best, _run(context, batch, width, position, widest))
+        if time.perf_counter() > deadline:
+            break
+    return best
+
+
+def _run(context: Context, batch: Batch, width: int, position: int, widest: int) -> float:
+    if not context.remove(0, position):
+        # A running state cannot be cut back: it is computed anew.
+        _run(context, batch, position, 0, widest)
+    batch.clear()
+    if width <= widest:
+        for row in range(width):
+            batch.add(row, position + row, 0)
+    else:
+        batch.add_run(np.zeros(width, np.int32), position, 0, want_last=True)
+    began = time.perf_counter()
+    if context.decode(batch) is not DecodeStatus.OK:
+        raise RuntimeError(f"a step of {width} rows could not be measured")
+    context.synchronize()
+    return time.perf_counter() - began
+
+
+def _kv_slope(context: Context, batch: Batch, empty: float, widest: int, budget: float) -> float:
+    """Return the seconds that each cached token adds to a row; 0 where filling the cache would take too long.
+
+    ``empty`` is what as many rows take in an empty cache.
+    """
+    affordable = int(_FILL_SHARE * budget * _KV_ROWS / empty)
+    fill = min(_FILL, batch.capacity, context.n_cells // 2, affordable)
+    if fill < _LEAST_FILL:
+        return 0.0
+    _run(context, batch, fill, 0, widest)
+    full = _fastest(context, batch, _KV_ROWS, fill, widest, time.perf_counter() + _FILL_SHARE * budget)
+    return max(full - empty, 0.0) / (fill * _KV_ROWS)
+
+
+def plausible(seconds: dict[int, float]) -> dict[int, float]:
+    """Return measured times by rows without what cannot be: such steps were disturbed.
+
+    More rows never take less time than fewer, and no longer than as many steps of fewer rows would.
+    """
+    monotone: dict[int, float] = {}
+    ceiling = math.inf
+    for width in sorted(seconds, reverse=True):
+        ceiling = min(ceiling, seconds[width])
+        monotone[width] = ceiling
+    result: dict[int, float] = {}
+    for width in sorted(monotone):
+        in_parts = [math.ceil(width / narrower) * took for narrower, took in result.items()]
+        result[width] = min([monotone[width], *in_parts])
+    return result

@@ -1,0 +1,118 @@
+"""Sets the threads of one context before each step, by what its steps took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from core.cost.cost_model import CostModel
+from core.cost.thread_choice import ThreadChoice
+from core.cost.thread_tuner import SUSPICIOUS, Governor, counts_below
+from core.machine.measurements import physical_cores
+from core.machine.other_programs import Rivals
+from core.values.step_kind import StepKind, kind_of
+
+# Seconds between two looks at what other programs do, which take some microseconds.
+_LOOK_SECONDS = 0.25
+# A suspicious step is reason to look again, if that is not too soon for the system's counters.
+_SOONEST_LOOK = 0.05
+# Other programs are felt where they and our threads want so much more than all cores.
+_FELT_CORES = 0.2
+
+
+class Threaded(Protocol):
+    """A context, as far as it computes with threads."""
+
+    def set_threads(self, decode: int, few: int, many: int) -> None:
+        """Set the threads of steps of one row, of a few, and of many."""
+
+
+class ThreadControl:
+    """Has a governor for each kind of step, and keeps apart what a cost model may learn from and what it may not."""
+
+    def __init__(
+        self,
+        context: Threaded,
+        cost: CostModel,
+        choice: ThreadChoice,
+        clock: Callable[[], float] = time.perf_counter,
+        busy_cores: Callable[[], float] | None = None,
+        n_cores: int | None = None,
+    ) -> None:
+        """``cost`` is that of ``context`` with the threads ``choice``, which are the best on a quiet machine.
+
+        ``busy_cores`` says how many of the ``n_cores`` other programs have kept busy since it was called last.
+        """
+        self._context = context
+        self._cost = cost
+        self._clock = clock
+        self._busy_cores = busy_cores or Rivals().busy_cores
+        self._spare_cores = (n_cores or physical_cores()) - max(choice.decode, choice.few, choice.many)
+        self._was_shared = False
+        self._look_at = float("-inf")
+        self._counts = [choice.decode, choice.few, choice.many]
+        # By the kind of step; None where one thread is the best.
+        self._governors = tuple(Governor(counts_below(count)) if count > 1 else None for count in self._counts)
+
+    @property
+    def threads(self) -> ThreadChoice:
+        """The threads of the next step, by its kind."""
+        return ThreadChoice(*self._counts)
+
+    @property
+    def decoding(self) -> Governor | None:
+        """The governor of steps of one row; None where one thread is the best."""
+        return self._governors[StepKind.DECODE]
+
+    def observe(self, rows: int, kv: int, seconds: float) -> None:
+        """Learn from a step of the context, as ``CostModel.observe``, and choose the threads of the next one."""
+        if rows <= 0 or seconds <= 0.0:
+            return
+        kind = kind_of(rows)
+        governor = self._governors[kind]
+        own_time = self._cost.own_time(rows, kv)
+        if governor is None:
+            self._cost.observe(rows, kv, seconds, own_time)
+            return
+        now, ratio = self._clock(), seconds / own_time
+        if now >= self._look_at or (ratio > SUSPICIOUS and now >= self._look_at - _LOOK_SECONDS + _SOONEST_LOOK):
+            self._look(now)
+        count, slowdown = governor.count, governor.slowdown
+        governor.book(ratio, seconds, now)
+        if governor.is_learning:
+            self._cost.observe(rows, kv, seconds, own_time)
+        if governor.count != count or governor.slowdown != slowdown:
+            self._apply(kind, governor, was_slow=slowdown != 1.0)
+
+    def _look(self, now: float) -> None:
+        """Tell the governors whether other programs want the cores; where none does any more, all may be used again."""
+        self._look_at = now + _LOOK_SECONDS
+        is_shared = self._busy_cores() > self._spare_cores + _FELT_CORES
+        for governor in self._governors:
+            if governor is not None:
+                governor.is_shared = is_shared or self._was_shared
+                if not governor.is_shared and not governor.has_all:
+                    governor.hope(now)
+        self._was_shared = is_shared
+
+    def _apply(self, kind: StepKind, governor: Governor, was_slow: bool) -> None:
+        """Let context, cost model and the other kinds of steps know what was decided for one kind."""
+        is_slow, now = governor.slowdown != 1.0, self._clock()
+        for other in self._governors:
+            if other is None or other is governor:
+                continue
+            if is_slow and not was_slow:
+                other.alert(governor.count, now)
+            elif was_slow and not is_slow:
+                other.hope(now)
+        self._cost.slow_down(kind, governor.slowdown)
+        counts = [one.count if one is not None else 1 for one in self._governors]
+        if counts != self._counts:
+            self._counts = counts
+            self._context.set_threads(*counts)
+
+
+def thread_control(context: Threaded, cost: CostModel, choice: ThreadChoice, n_gpu_layers: int) -> ThreadControl | None:
+    """Return what controls a context's threads; None where a GPU computes, for which threads only wait."""
+    return ThreadControl(context, cost, choice) if not n_gpu_layers else None

@@ -1,0 +1,4 @@
+"""The step: draft, plan, run, commit.
+
+Begin with ``engine.py``: step().
+"""

@@ -1,0 +1,386 @@
+"""The engine: one step plans, runs and commits the work of every request."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from core.cost.cost_model import CostModel
+from core.cost.thread_control import ThreadControl
+from core.engine.committer import Committer
+from core.engine.drafting import Drafting
+from core.engine.finisher import Endings
+from core.engine.meter import Meter, Occupancy, Reading
+from core.engine.model_runner import Runner
+from core.engine.step_feedback import StepBooks
+from core.engine.step_stats import StepStats
+from core.kv_cache.branches import Branches
+from core.kv_cache.rollback import Rollback, choose_rollback
+from core.kv_cache.slot_table import SlotTable
+from core.llama.context import Context
+from core.llama.model import Model
+from core.llama.vocab import Vocab
+from core.scheduler.admission import Admission
+from core.scheduler.fast_lane import Pacer
+from core.scheduler.input_processor import Intake, Prepared
+from core.scheduler.latency_targets import step_target
+from core.scheduler.planner import NO_DRAFTS, Plan, leading, plan, prefill_chunk, stop_at_stops
+from core.scheduler.scheduler import Roster
+from core.scheduler.sequence import Sequence
+from core.speculation.policy.speculator import Speculator
+from core.speculation.proposer import Chain
+from core.speculation.proposers.draft_model import DraftModel
+from core.values.engine_options import DEFAULT_UBATCH
+from core.values.errors import SlipstreamError
+from core.values.events import Ended, FinishReason, RequestEvent
+from core.values.lane import Lane
+from core.values.request import Request
+from core.values.sampling_params import SamplingParams
+from core.values.snapshot import LaneCount, Snapshot
+
+# Seconds that a step waits for the disk where nobody can go on.
+_LONGEST_WAIT = 0.01
+# Seconds after which an idle engine asks how far the disk is.
+_TIDY_PAUSE = 0.05
+
+
+class Engine:
+    """Runs requests on one model by continuous batching. Everything but ``tokenize`` belongs to one thread."""
+
+    def __init__(
+        self,
+        model: Model,
+        vocab: Vocab,
+        context: Context,
+        *,
+        cost: CostModel,
+        meter: Meter,
+        n_ctx: int,
+        slots: SlotTable,
+        n_branches: int = 0,
+        n_ubatch: int = DEFAULT_UBATCH,
+        rollback: Rollback | None = None,
+        speculator: Speculator | None = None,
+        threads: ThreadControl | None = None,
+        owns_model: bool = True,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Take over ``model``, ``context`` and ``speculator``: ``close`` frees them, unless ``owns_model`` is false.
+
+        ``cost`` predicts the context's step times and learns from each; ``meter`` takes a reading of each. ``n_ctx``
+        bounds each request. The context's sequences are ``slots`` and behind them ``n_branches`` for drafted trees.
+        ``rollback`` None chooses what the context allows. ``threads`` None keeps the context's threads as they are.
+        """
+        self.cost = cost
+        self.meter = meter
+        self.n_ctx = n_ctx
+        self.vocab = vocab
+        self.stats = StepStats()
+        self._model = model
+        self._owns_model = owns_model
+        self._intake = Intake(model, vocab, n_ctx)
+        self._context = context
+        self._clock = clock
+        self._slots = slots
+        self._roster = Roster(slots)
+        self._branches = Branches(context, len(slots), n_branches, clock)
+        self._books = StepBooks(cost, threads.observe if threads is not None else cost.observe, meter, slots)
+        self._books.speculator = speculator
+        self._n_ubatch = n_ubatch
+        self._rollback = rollback or choose_rollback(context, cost, is_recurrent=model.is_recurrent)
+        self._speculator = speculator
+        self._drafting = Drafting(
+            context, self._roster, self._branches, self._rollback, speculator, clock, has_state=model.is_recurrent
+        )
+        self._endings = Endings(self._roster, self._branches, meter, speculator)
+        self._runner = Runner(context, self._roster, self._branches, self._endings, clock)
+        self._committer = Committer(
+            vocab,
+            context,
+            self._slots,
+            self._branches,
+            self._rollback,
+            self._endings,
+            self.stats,
+            speculator,
+            n_ctx=n_ctx,
+        )
+        self._pacer = Pacer(cost)
+        self._admission = Admission(self._roster, self._branches, self._pacer, vocab)
+        self._order = itertools.count()
+        self._cancelled: set[str] = set()
+        self._has_tidied = False
+        # When the last step was committed and when it ended; None where the engine has rested since.
+        self._committed_at: float | None = None
+        self._ended_at: float | None = None
+
+    # -- requests -----------------------------------------------------------------------------------------------
+
+    def tokenize(self, request: Request) -> npt.NDArray[np.int32]:
+        """Return the prompt's tokens. Raises PromptTooLong and BadRequest. Safe on any thread."""
+        return self._intake.tokenize(request)
+
+    def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> Prepared:
+        """Return what ``submit`` takes; ``tokens`` are the prompt's where they are known.
+
+        Raises PromptTooLong and BadRequest. Safe on any thread.
+        """
+        return self._intake.prepare(request, tokens)
+
+    def submit(self, prepared: Prepared, submitted_at: float | None = None) -> Sequence:
+        """Queue a request; ``submitted_at`` is on the engine's clock.
+
+        What is returned holds the tokens as they come; it is for looking at.
+        """
+        now = self._clock() if submitted_at is None else submitted_at
+        sequence = Sequence(prepared, order=next(self._order), submitted_at=now)
+        self._roster.add(sequence)
+        return sequence
+
+    def cancel(self, request_id: str) -> None:
+        """End a request at the next step; unknown ids are ignored."""
+        if request_id in self._roster:
+            self._cancelled.add(request_id)
+
+    def speculate_with(self, speculator: Speculator) -> None:
+        """Draft with ``speculator`` from now on, in place of the one there was, which is closed."""
+        if self._speculator is not None:
+            self._speculator.close()
+        self._speculator = self._drafting.speculator = speculator
+        self._endings.speculator = self._committer.speculator = self._books.speculator = speculator
+
+    def forget_texts(self) -> None:
+        """Drop what cache and drafters keep of earlier texts, on disk too: a text seen before is as new as any."""
+        self._slots.forget_idle()
+        if self._speculator is not None:
+            self._speculator.forget_texts()
+
+    def next_logits(self, tokens: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
+        """Return the logits after ``tokens``, shape (n_vocab,), by one plain evaluation of all of them.
+
+        The engine must be idle. Raises SlipstreamError where llama.cpp or the model cannot compute them.
+        """
+        assert self.is_idle
+        self.forget_texts()
+        greedy = SamplingParams(temperature=0)
+        request = Request("next logits", tuple(tokens.tolist()), max_tokens=1, sampling=greedy, speculates=False)
+        self.submit(self.prepare(request, tokens))
+        while not self.is_idle:
+            for event in self.step():
+                if isinstance(event, Ended) and event.failure is not None:
+                    raise SlipstreamError(event.failure.message)
+        logits: npt.NDArray[np.float32] = self._context.logits(1)[0].copy()
+        return logits
+
+    @property
+    def is_idle(self) -> bool:
+        """True where a step would do nothing."""
+        return not len(self._roster)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps made so far."""
+        return self.stats.n_steps
+
+    @property
+    def n_running(self) -> int:
+        """Requests that have a slot."""
+        return len(self._roster.running)
+
+    @property
+    def n_waiting(self) -> int:
+        """Requests that wait for a slot."""
+        return len(self._roster.waiting)
+
+    @property
+    def draft_model(self) -> DraftModel | None:
+        """The small model that drafts, where there is one."""
+        return self._speculator.draft_model if self._speculator is not None else None
+
+    def lane_counts(self) -> tuple[LaneCount, ...]:
+        """Return how many requests run and wait in each lane."""
+        return self._roster.lane_counts()
+
+    def can_pause(self, seconds: float) -> bool:
+        """Return whether requests of the fast lane, if there are any, can wait ``seconds`` for something else."""
+        return self.is_idle or self._pacer.can_pause(seconds)
+
+    def book_pause(self, seconds: float) -> None:
+        """Record that the engine's thread was elsewhere for ``seconds`` after a step."""
+        self._pacer.book_pause(seconds)
+        if self._committed_at is not None and self._ended_at is not None:
+            self._committed_at += seconds
+            self._ended_at += seconds
+
+    # -- the step -----------------------------------------------------------------------------------------------
+
+    def step(self) -> list[RequestEvent]:
+        """Evaluate one batch and return what happened, in order."""
+        began = self._clock()
+        events: list[RequestEvent] = []
+        roster, runner, stats = self._roster, self._runner, self.stats
+        if self._cancelled:
+            self._end_cancelled(events, began)
+        if roster.waiting.size:
+            self._admission.admit(events, began)
+
+        leaders = leading(roster.running)
+        todo, chains, draft_seconds = self._plan(leaders)
+        if not todo:
+            self._committed_at = self._ended_at = None
+            if roster.waiting.size:
+                self._slots.wait_for_reads(_LONGEST_WAIT)
+            return events
+        planned, before = self._clock(), runner.seconds
+
+        done = runner.run(todo, events)
+        decode_seconds = runner.seconds - before
+
+        reading = self._commit(done, chains, began, decode_seconds, draft_seconds, events) if done else None
+        stats.n_steps += 1
+        stats.plan += planned - began - draft_seconds
+        stats.decode += decode_seconds
+        stats.draft += draft_seconds
+        ended = self._clock()
+        stats.total += ended - began
+        is_idle = not len(roster)
+        self._turn(reading, began, ended, draft_seconds, is_idle=is_idle)
+        if leaders is roster.running:
+            self._pacer.rest()
+        else:
+            self._keep_pace(done, began, ended, draft_seconds, is_idle=is_idle)
+        if is_idle:
+            self._books.close()
+        return events
+
+    def _plan(self, leaders: list[Sequence]) -> tuple[Plan, dict[str, Chain], float]:
+        """Return the rows of the next step, the drafts among them, and the seconds that drafting took."""
+        running = self._roster.running
+        decoding = [sequence for sequence in leaders if sequence.n_pending == 1 or not sequence.is_prefilling]
+        chunk = self._chunk(decoding) if len(decoding) < len(leaders) else 0
+        chains, draft_seconds = self._drafting.draft(decoding, chunk)
+        drafts = {request_id: chain.draft for request_id, chain in chains.items()} if chains else NO_DRAFTS
+        todo = plan(leaders, self._runner.capacity, chunk, drafts)
+        if leaders is not running:
+            todo += self._riding(todo)
+        if len(decoding) < len(running):
+            todo = stop_at_stops(todo)
+        return todo, chains, draft_seconds
+
+    def _commit(
+        self,
+        done: Plan,
+        chains: dict[str, Chain],
+        began: float,
+        decode_seconds: float,
+        draft_seconds: float,
+        events: list[RequestEvent],
+    ) -> Reading:
+        """Sample what was evaluated, and learn from the step."""
+        now = self._clock()
+        since = began if self._committed_at is None else self._committed_at
+        self._committed_at = now
+        speculator = self._speculator
+        draft_bytes = speculator.evaluated(done) if speculator is not None else 0
+        reading = self.meter.read(done, decode_seconds, draft_seconds, draft_bytes, now - since)
+        gain = self._committer.commit(done, chains, reading, events, now)
+        speculates = speculator is not None and any(share.sequence.request.speculates for share in done)
+        self._books.enter(reading, gain, began, now, speculates=speculates)
+        self._slots.after_step()
+        return reading
+
+    def _turn(
+        self, reading: Reading | None, began: float, ended: float, draft_seconds: float, *, is_idle: bool
+    ) -> None:
+        """A step is over: remember what it took where it was a plain one, and when the next one may begin."""
+        if reading is not None and reading.n_rows == reading.n_sequences:
+            since = began if self._ended_at is None else self._ended_at
+            self.cost.plain.saw(reading.n_rows, reading.kv, ended - since - draft_seconds, reading.decode)
+        self._ended_at = ended
+        if is_idle or reading is None:
+            self._committed_at = self._ended_at = None
+
+    def _keep_pace(self, done: Plan, began: float, ended: float, draft_seconds: float, *, is_idle: bool) -> None:
+        """The fast lane has led a step."""
+        if done:
+            self._pacer.book(done, began, ended, draft_seconds)
+        if is_idle:
+            self._pacer.rest()
+
+    def _riding(self, leaders: Plan) -> Plan:
+        """Return the shares of those who ride along with the fast lane."""
+        riders = [sequence for sequence in self._roster.running if sequence.lane is not Lane.FAST]
+        n_rows = sum([share.n_rows + len(share.draft) for share in leaders])
+        if not riders:
+            return ()
+        return self._pacer.board(leaders, riders, self._runner.capacity - n_rows)
+
+    def tidy(self) -> float | None:
+        """Use a moment without work to bring texts to safety; return in how many seconds to call again, None: never."""
+        if self._slots.tidy():
+            self._has_tidied = True
+            return 0.0
+        if self._slots.is_writing:
+            self._has_tidied = True
+            return _TIDY_PAUSE
+        if self._has_tidied:
+            self._has_tidied = False
+            self.meter.tell_again()
+            return 0.0
+        return None
+
+    def check_integrity(self) -> None:
+        """Raise AssertionError where the cache contradicts itself, or llama.cpp; for tests."""
+        self._slots.check()
+
+    def take_snapshot(self) -> Snapshot | None:
+        """Return what the last second was like, where it is time to say so again."""
+        now = self._clock()
+        if self.is_idle:
+            self._books.close()
+        if not self.meter.is_due(now, self.is_idle):
+            return None
+        self._books.close()
+        slots, store = self._slots, self._slots.store
+        occupancy = Occupancy(
+            self.n_running,
+            self.n_waiting,
+            slots.n_resident,
+            self._context.n_cells,
+            slots.n_idle,
+            slots.n_hits,
+            store.n_ram_bytes if store is not None else 0,
+            store.n_disk_bytes if store is not None else 0,
+            self.lane_counts(),
+        )
+        if self._speculator is None:
+            return self.meter.snapshot(now, self.is_idle, occupancy)
+        totals = self._speculator.stats
+        return self.meter.snapshot(now, self.is_idle, occupancy, totals.drafted_at, totals.accepted_at)
+
+    def _chunk(self, decoding: list[Sequence]) -> int:
+        """Return how many prefill rows the next step may have beside those that decode."""
+        kv = sum([sequence.n_past + 1 for sequence in decoding])
+        # llama.cpp evaluates so many at a time anyway; with more, new requests would only wait for the whole batch.
+        return prefill_chunk(self.cost, len(decoding), kv, self._n_ubatch, step_target(decoding))
+
+    def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
+        while self._cancelled:
+            request_id = self._cancelled.pop()
+            if request_id in self._roster:
+                self._endings.end(self._roster[request_id], FinishReason.CANCELLED, events, now)
+
+    def close(self) -> None:
+        """Free samplers, context and model, in this order."""
+        for sequence in self._roster.forget_all():
+            sequence.sampler.close()
+        if self._speculator is not None:
+            self._speculator.close()
+        self._slots.close()
+        self._context.close()
+        if self._owns_model:
+            self._model.close()

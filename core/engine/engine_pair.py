@@ -1,0 +1,109 @@
+"""The engines of one process: that of the loaded model, and that of its draft model once it is asked to answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from core.engine.engine import Engine
+from core.scheduler.input_processor import Prepared
+from core.values.errors import BadRequest
+from core.values.events import RequestEvent
+from core.values.request import Request
+from core.values.snapshot import LaneCount, Snapshot
+
+_STEP_WEIGHT = 0.1
+
+
+class Engines:
+    """Steps both in turn. ``prepare`` may be called from any thread; all else belongs to one.
+
+    While the fast lane decodes on the loaded model, the other waits, but for what the lane can spare.
+    """
+
+    def __init__(
+        self,
+        main: Engine,
+        open_spark: Callable[[], Engine] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """``open_spark`` makes the second engine when the first request wants it; None: there is none."""
+        self.main = main
+        self._open_spark = open_spark
+        self._spark: Engine | None = None
+        self._opening = threading.Lock()
+        self._n_prepared = 0
+        self._clock = clock
+        self._step_seconds = 0.0
+
+    def prepare(self, request: Request) -> Prepared:
+        """Return what ``submit`` takes. Raises PromptTooLong, BadRequest, and LoadFailed where memory is short."""
+        self._n_prepared += 1
+        return self._engine_of(request).prepare(request)
+
+    def submit(self, prepared: Prepared, submitted_at: float | None = None) -> None:
+        """Queue a request with the engine that it is for."""
+        self._engine_of(prepared.request).submit(prepared, submitted_at)
+
+    def cancel(self, request_id: str) -> None:
+        """End a request at the next step; unknown ids are ignored."""
+        self.main.cancel(request_id)
+        if self._spark is not None:
+            self._spark.cancel(request_id)
+
+    @property
+    def is_idle(self) -> bool:
+        """True where a step would do nothing."""
+        return self.main.is_idle and (self._spark is None or self._spark.is_idle)
+
+    @property
+    def n_deeds(self) -> int:
+        """A count that grows with each step of either engine, and with each request that is being prepared."""
+        return self._n_prepared + self.main.n_steps + (0 if self._spark is None else self._spark.n_steps)
+
+    def step(self) -> list[RequestEvent]:
+        """Step each engine that has work; return what happened."""
+        events = self.main.step()
+        spark = self._spark
+        if spark is not None and not spark.is_idle and self.main.can_pause(self._step_seconds):
+            began = self._clock()
+            events += spark.step()
+            seconds = self._clock() - began
+            self._step_seconds += _STEP_WEIGHT * (seconds - self._step_seconds)
+            self.main.book_pause(seconds)
+        return events
+
+    def tidy(self) -> float | None:
+        """Use a moment without work, as ``Engine.tidy`` does."""
+        return self.main.tidy()
+
+    def take_snapshot(self) -> Snapshot | None:
+        """Return what the last second was like: of the loaded model, or of the other where only that works."""
+        snapshot = self.main.take_snapshot()
+        spark = self._spark
+        if spark is None:
+            return snapshot
+        if self.main.is_idle:
+            snapshot = spark.take_snapshot() or snapshot
+        if snapshot is None:
+            return None
+        counts = self.main.lane_counts()
+        return replace(snapshot, lanes=(*counts, LaneCount("spark", spark.n_running, spark.n_waiting)))
+
+    def close(self) -> None:
+        """Free both, the one that lives on the other's weights first."""
+        if self._spark is not None:
+            self._spark.close()
+        self.main.close()
+
+    def _engine_of(self, request: Request) -> Engine:
+        if not request.by_draft:
+            return self.main
+        with self._opening:
+            if self._spark is None:
+                if self._open_spark is None:
+                    raise BadRequest("No small model that can answer alone is paired with this model.", param="speed")
+                self._spark = self._open_spark()
+        return self._spark

@@ -1,0 +1,282 @@
+"""Counts what each step reads and brings, and says how that compares with what this machine can do. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence as Series
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from core.cost.cost_model import CostModel
+from core.cost.read_cost import ReadCost
+from core.cost.request_cost import Account
+from core.scheduler.planner import Plan
+from core.values.engine_options import DEFAULT_KV_TYPE
+from core.values.snapshot import Bound, LaneCount, Snapshot
+
+_WINDOW_SECONDS = 1.0
+_SNAPSHOT_SECONDS = 0.1
+# A limit is named where it accounts for at least this share of a step.
+_LIMITING = 0.5
+# Rows are called cheap while a step takes at most so many times the time of one row; nobody asks about more of them.
+_CHEAP, _MOST_CHEAP = 1.75, 16
+
+
+@dataclass(slots=True)
+class Reading:
+    """One step: its rows, the ``kv`` tokens that they attend to altogether, the bytes it read, its seconds.
+
+    ``n_sequences`` of them decode. ``decode`` are the seconds of the target's decode, ``seconds`` all that went by
+    since the step before. ``plain`` is what the decode of the same step takes without drafts by the cost model.
+    ``seen`` are the seconds of the same step without drafts as plain steps really took, ``seen_each`` those of each
+    further token; None where too few were seen.
+    """
+
+    n_rows: int
+    n_prefill: int
+    n_sequences: int
+    kv: int
+    n_bytes: int
+    decode: float
+    seconds: float
+    plain: float
+    seen: float | None = None
+    seen_each: float | None = None
+
+    def plainly(self, n_tokens: float) -> float | None:
+        """Return the seconds that a sequence's ``n_tokens`` take without drafts; None where that is not known."""
+        if self.seen is None or n_tokens == 1:
+            return self.seen
+        return None if self.seen_each is None else self.seen + (n_tokens - 1) * self.seen_each
+
+    def book(self, account: Account, n_tokens: int) -> None:
+        """Add the step to the account of a request that took ``n_tokens`` from it."""
+        account.n_tokens += n_tokens
+        plain = self.plainly(n_tokens)
+        if plain is not None:
+            account.n_compared += n_tokens
+            account.n_steps += 1
+            account.plain += plain
+            account.spent += self.seconds
+        account.n_bytes += self.n_bytes / max(self.n_sequences, 1)
+        if not self.n_prefill:
+            account.all_bytes += self.n_bytes
+            account.seconds += self.seconds
+
+
+class _Step(NamedTuple):
+    began: float
+    ended: float
+    reading: Reading
+    n_tokens: int
+    n_drafted: int
+    n_accepted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """Requests, cells in use, and what the prefix cache has: see ``Snapshot``."""
+
+    n_active: int
+    n_waiting: int
+    n_cells_used: int
+    n_cells: int
+    n_idle_cells: int = 0
+    n_hit_tokens: int = 0
+    cache_ram_bytes: int = 0
+    cache_disk_bytes: int = 0
+    lanes: tuple[LaneCount, ...] = ()
+
+
+class Meter:
+    """Takes a reading of each step and makes a snapshot of the last second ten times a second."""
+
+    def __init__(
+        self,
+        cost: CostModel,
+        reads: ReadCost,
+        *,
+        peak: float | None = None,
+        cache_bytes: int = 0,
+        kv_type: str = DEFAULT_KV_TYPE,
+    ) -> None:
+        """``peak`` is the measured bandwidth in bytes per second, ``cache_bytes`` the size of the last-level cache.
+
+        ``kv_type`` is the type of the KV cache.
+        """
+        self.peak, self.kv_type = peak, kv_type
+        self.is_in_cache = reads.step(1, 0) < cache_bytes
+        self._cost = cost
+        self._reads = reads
+        self._steps: deque[_Step] = deque()
+        self._saved = 0.0
+        self._kv_per_row = 0
+        self._published_at = float("-inf")
+        self._was_idle = True
+
+    @property
+    def is_disturbed(self) -> bool:
+        """True while other programs take cores away: what steps take now says little of later."""
+        return self._cost.is_slowed
+
+    def read(self, shares: Plan, decode: float, draft: float, draft_bytes: int = 0, seconds: float = 0.0) -> Reading:
+        """Return the reading of a step that is not committed yet: seconds in its decode, and drafting before it.
+
+        ``seconds`` went by since the step before was committed, or since this one began.
+        """
+        n_rows = n_prefill = n_sequences = n_cells = n_drafted = kv = plain_kv = prefill_kv = 0
+        for sequence, own, draft_tokens, _ in shares:
+            past, drafted = sequence.n_past, len(draft_tokens)
+            rows = own + drafted
+            n_rows += rows
+            n_drafted += drafted
+            n_cells += past + rows
+            kv += rows * past + rows * (rows + 1) // 2
+            plain_kv += own * past + own * (own + 1) // 2
+            if sequence.n_pending == 1:
+                n_sequences += 1
+            elif sequence.is_prefilling:
+                n_prefill += own
+                prefill_kv += own * past + own * (own + 1) // 2
+            else:
+                # Replayed rows are a cost of drafting: plain decoding has none.
+                n_sequences += 1
+                n_drafted += own - 1
+                plain_kv += past + own - (own * past + own * (own + 1) // 2)
+        n_bytes = self._reads.step(n_rows, n_cells, len(shares)) + draft_bytes
+        cost, seconds = self._cost, max(seconds, decode + draft)
+        if not n_drafted:
+            # This is a plain step itself, but for the time in which it was decided that it should be one.
+            reading = Reading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode, seconds, decode, seconds - draft)
+            reading.seen_each = reading.seen
+            return reading
+        plain = cost.time(n_rows - n_drafted, plain_kv)
+        reading = Reading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode, seconds, plain)
+        each = reading.seen = reading.seen_each = cost.plain.seconds(n_sequences, plain_kv - prefill_kv)
+        if each is not None and n_prefill:
+            # It is known what it took with the drafts, and as good as known what share of that was theirs.
+            reading.seen = min(plain / cost.time(n_rows, kv), 1.0) * seconds
+        return reading
+
+    def record(
+        self, reading: Reading, began: float, ended: float, n_tokens: int, n_drafted: int = 0, n_accepted: int = 0
+    ) -> None:
+        """Keep a step for a second: it brought ``n_tokens``."""
+        steps = self._steps
+        self._was_idle = False
+        self._kv_per_row = reading.kv // reading.n_rows
+        steps.append(_Step(began, ended, reading, n_tokens, n_drafted, n_accepted))
+        while steps[0].ended < ended - _WINDOW_SECONDS:
+            steps.popleft()
+        if reading.n_sequences and not reading.n_prefill:
+            plain = reading.plainly(n_tokens / reading.n_sequences)
+            self._saved += plain - reading.seconds if plain is not None else 0.0
+
+    def is_due(self, now: float, is_idle: bool) -> bool:
+        """Return whether a snapshot should be published: ten times a second, and once at the end of work."""
+        if is_idle:
+            return not self._was_idle
+        return not 0.0 <= now - self._published_at < _SNAPSHOT_SECONDS
+
+    def tell_again(self) -> None:
+        """Something changed although there was no work: a snapshot is due."""
+        self._was_idle = False
+
+    def snapshot(
+        self,
+        now: float,
+        is_idle: bool,
+        occupancy: Occupancy,
+        drafted_at: Series[int] = (),
+        accepted_at: Series[int] = (),
+    ) -> Snapshot:
+        """Return what the last second was like; an idle engine has no rates."""
+        self._published_at, self._was_idle = now, is_idle
+        if is_idle:
+            self._steps.clear()
+        steps = [step for step in self._steps if step.ended >= now - _WINDOW_SECONDS]
+        rate = self._bytes_per_second(steps)
+        self._raise_peak(rate)
+        n_sampled = sum(step.n_tokens for step in steps)
+        span = max(steps[-1].ended - steps[0].began, 1e-9) if steps else 1.0
+        return Snapshot(
+            is_idle=is_idle,
+            decode_rate=n_sampled / span,
+            prefill_rate=sum(step.reading.n_prefill for step in steps) / span,
+            bytes_per_second=rate,
+            peak=self.peak,
+            peak_share=self.share_of_peak(rate) if steps else None,
+            is_in_cache=self.is_in_cache,
+            bound=self._bound(steps, rate),
+            n_active=occupancy.n_active,
+            n_waiting=occupancy.n_waiting,
+            lanes=occupancy.lanes,
+            n_cells_used=min(occupancy.n_cells_used, occupancy.n_cells),
+            n_cells=occupancy.n_cells,
+            n_idle_cells=min(occupancy.n_idle_cells, occupancy.n_cells),
+            n_hit_tokens=occupancy.n_hit_tokens,
+            cache_ram_bytes=occupancy.cache_ram_bytes,
+            cache_disk_bytes=occupancy.cache_disk_bytes,
+            n_drafted=sum(step.n_drafted for step in steps),
+            n_accepted=sum(step.n_accepted for step in steps),
+            drafted_at=tuple(drafted_at),
+            accepted_at=tuple(accepted_at),
+            speedup=_speedup(steps),
+            seconds_saved=self._saved,
+            cheap_rows=self._cost.widest(_CHEAP, self._kv_per_row, _MOST_CHEAP),
+        )
+
+    def share_of_peak(self, bytes_per_second: float) -> float | None:
+        """Return the share of the peak, at most 1; None where the peak is not known."""
+        if not self.peak or bytes_per_second <= 0:
+            return None
+        return min(bytes_per_second / self.peak, 1.0)
+
+    def _raise_peak(self, rate: float) -> None:
+        """What was reached is possible: a peak that is lower was measured on a busy machine."""
+        if self.peak is not None and rate > self.peak and not self.is_in_cache:
+            self.peak = rate
+
+    def _bytes_per_second(self, steps: list[_Step]) -> float:
+        """Return the rate of the steps that only decode, of all where there are none: reading prompts is computing."""
+        decoding = [step for step in steps if not step.reading.n_prefill] or steps
+        seconds = sum(step.ended - step.began for step in decoding)
+        return sum(step.reading.n_bytes for step in decoding) / seconds if seconds > 0 else 0.0
+
+    def _bound(self, steps: list[_Step], rate: float) -> Bound:
+        """Name what most of the time went into.
+
+        Reading weights is shared by all rows of a step. So where twice the rows take much longer, it is arithmetic
+        that takes the time.
+        """
+        seconds = sum(step.ended - step.began for step in steps)
+        if seconds <= 0:
+            return Bound.UNKNOWN
+        computing = 0.0
+        for step in steps:
+            rows, taken = step.reading.n_rows, step.ended - step.began
+            share = self._cost.extra(rows, rows) / max(self._cost.time(rows, step.reading.kv), 1e-9)
+            computing += min(share, 1.0) * min(step.reading.seconds, taken)
+        if computing / seconds >= _LIMITING:
+            return Bound.COMPUTE
+        if self.peak is None:
+            return Bound.UNKNOWN
+        return Bound.BANDWIDTH if rate / self.peak >= _LIMITING else Bound.OVERHEAD
+
+
+def _speedup(steps: list[_Step]) -> float | None:
+    """Return how many times faster than plain decoding the steps that only decode were; None: not known."""
+    plain = spent = n_tokens = 0.0
+    n_steps = 0
+    for step in steps:
+        reading = step.reading
+        if not reading.n_sequences or reading.n_prefill:
+            continue
+        each = step.n_tokens / reading.n_sequences
+        taken = reading.plainly(each)
+        if taken is not None:
+            plain += taken
+            spent += reading.seconds
+            n_tokens += each
+            n_steps += 1
+    return min(plain / spent, n_tokens / n_steps) if spent > 0 else None

@@ -1,0 +1,72 @@
+"""What is learnt from steps, some at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from core.cost.cost_model import CostModel
+from core.engine.meter import Meter, Reading
+from core.engine.step_stats import Yield
+from core.kv_cache.slot_table import SlotTable
+from core.speculation.policy.speculator import Speculator
+from core.speculation.policy.step_outcome import Effort
+
+# The books are closed after so many seconds of steps, or so many steps.
+_LONGEST, _MOST = 0.05, 16
+
+
+class _Entry(NamedTuple):
+    reading: Reading
+    gain: Yield
+    began: float
+    ended: float
+    effort: Effort | None
+
+
+class StepBooks:
+    """Enters steps, and lets cost model, threads, speculation, meter and cache learn from several at once.
+
+    Right after a step the processor's caches hold weights and nothing else. To learn from eight steps then takes hardly
+    longer than from one. Steps that drafted or read prompts are learnt from at once: the next one's drafts, and how
+    much of a prompt goes into it, depend on that.
+    """
+
+    def __init__(
+        self, cost: CostModel, observe: Callable[[int, int, float], None], meter: Meter, slots: SlotTable
+    ) -> None:
+        """``observe`` is who hears of rows, KV tokens and seconds of each step."""
+        self.speculator: Speculator | None = None
+        self.observe = observe
+        self._cost = cost
+        self._meter = meter
+        self._slots = slots
+        self._entries: list[_Entry] = []
+
+    def enter(self, reading: Reading, gain: Yield, began: float, ended: float, *, speculates: bool) -> None:
+        """Enter a step; ``speculates`` says whether one of its requests may draft."""
+        entries = self._entries
+        # What drafting took is of this step: a step that cut all of its drafts away has paid for them too.
+        effort = self.speculator.take_effort() if speculates and self.speculator is not None else None
+        entries.append(_Entry(reading, gain, began, ended, effort))
+        is_plain = reading.n_rows == reading.n_sequences
+        if not is_plain or len(entries) >= _MOST or ended - entries[0].began >= _LONGEST:
+            self.close()
+
+    def close(self) -> None:
+        """Learn from all that was entered."""
+        entries = self._entries
+        if not entries:
+            return
+        self._entries = []
+        speculator, slots = self.speculator, self._slots
+        rent, n_idle = 0.0, slots.n_idle
+        for reading, gain, began, ended, effort in entries:
+            rows, kv = reading.n_rows, reading.kv
+            self.observe(rows, kv, reading.decode)
+            if speculator is not None and effort is not None and not reading.n_prefill:
+                speculator.step_done(reading.n_sequences, reading.plain, reading.decode, effort)
+            self._meter.record(reading, began, ended, gain.n_sampled, gain.n_drafted, gain.n_accepted)
+            if n_idle:
+                rent += self._cost.idle_time(rows, n_idle)
+        slots.charge(rent)

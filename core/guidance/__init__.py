@@ -1,1 +1,0 @@
-"""Constrained output: grammars over a vocabulary, and the state of one reply in its grammar."""

@@ -1,0 +1,90 @@
+"""Starts processes of ours that talk over their standard streams; and what such a process does first."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import IO
+
+from core.ipc.pipe import Pipe
+
+# Until a child ignores signals, a Ctrl-C in the terminal must not reach it.
+_OWN_GROUP = None if sys.platform == "win32" else 0
+# Windows would open a console for it.
+NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+
+_Started = Future[subprocess.Popen[bytes]]
+_orders: queue.SimpleQueue[tuple[_Started, Callable[[], subprocess.Popen[bytes]]]] = queue.SimpleQueue()
+_beginning = threading.Lock()
+_starter: threading.Thread | None = None
+
+
+def start_child(module: str, *, stderr: IO[bytes] | int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start ``python -m module`` with pipes to its stdin and stdout. Raises OSError.
+
+    For Linux the parent of a process is the *thread* that started it: a child that asked to die with its parent would
+    die with a loader's thread or a timer's. So one thread, which lives as long as this process, starts them all.
+    """
+    global _starter
+    with _beginning:
+        if _starter is None or not _starter.is_alive():
+            _starter = threading.Thread(target=_start_all, name="child-starter", daemon=True)
+            _starter.start()
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            # -P: what lies in the user's folder is not to be imported.
+            [sys.executable, "-P", "-m", module],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=environment,
+            creationflags=NO_WINDOW,
+            process_group=_OWN_GROUP,
+        )
+
+    started: _Started = Future()
+    _orders.put((started, start))
+    return started.result()
+
+
+def _start_all() -> None:
+    while True:
+        started, start = _orders.get()
+        try:
+            started.set_result(start())
+        except Exception as error:  # it belongs to whoever wanted the child; this thread has to stay
+            started.set_exception(error)
+
+
+def own_streams() -> Pipe:
+    """Keep stdin and stdout for the pipe alone: whatever C code prints goes to stderr."""
+    pipe = Pipe(os.dup(0), os.dup(1))
+    quiet = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(quiet, 0)
+    os.dup2(2, 1)
+    return pipe
+
+
+def leave_signals_to_the_parent() -> None:
+    """Ctrl-C goes to a whole group: the parent handles it, and ends us in order."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def die_with_parent() -> None:
+    """Ask Linux to end this process when its parent dies, even in the middle of a computation.
+
+    For who was started by ``start_child``: Linux means the thread that started it.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

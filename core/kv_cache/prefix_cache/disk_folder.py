@@ -1,0 +1,176 @@
+"""The folder where pieces of texts survive a restart: one folder for each model and set of options."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from core.kv_cache.prefix_cache.segment import Blob
+from core.kv_cache.prefix_cache.segment_file import NotAPiece, Piece, digest_of, pack_head, read_head
+
+FOLDER = "prefixes"
+_SUFFIX, _PARTIAL = ".kv", ".partial"
+# Files of other models may keep this share of the limit.
+_OTHERS_SHARE = 0.5
+# So much stays free on the disk for everybody else.
+_LEFT_FREE = 256 << 20
+
+
+class CacheFolder:
+    """Files of one model. Only their owner may read them: they say what was asked and answered."""
+
+    def __init__(self, root: Path, key: bytes, limit: int) -> None:
+        """Keep the files of model ``key`` below ``root``, which holds at most ``limit`` bytes for all models."""
+        self.limit = limit
+        self._root = root
+        self._key = key
+        self._folder = root / key.hex()
+
+    def open(self) -> None:
+        """Make the folder, and room in it. Raises OSError."""
+        self.make()
+        self.limit -= self._trim_others(int(self.limit * _OTHERS_SHARE))
+
+    def make(self) -> bool:
+        """Make the folder where it is not there; return whether that was so. Raises OSError."""
+        if self._folder.is_dir():
+            return False
+        for folder in (self._root, self._folder):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if sys.platform != "win32":
+                folder.chmod(0o700)
+        return True
+
+    def scan(self) -> Iterator[Piece]:
+        """Return the pieces that are there, parents before children; what is no whole piece is removed.
+
+        Only what the files say of themselves is read. Raises OSError.
+        """
+        pieces = sorted(self._pieces(), key=lambda piece: piece.start)
+        known: dict[bytes, int] = {}
+        n_bytes = 0
+        for piece in pieces:
+            is_beginning = piece.parent_id is None and (piece.start == 0 or piece.is_whole)
+            # A parent that reaches up to where this piece begins, as it did when this one was written.
+            parent_end = known.get(piece.parent_id, 0) if piece.parent_id is not None else 0
+            if not (is_beginning or 0 < piece.start <= parent_end) or n_bytes + piece.n_bytes > self.limit:
+                self.remove(piece.id)
+                continue
+            known[piece.id] = piece.end
+            n_bytes += piece.n_bytes
+            yield piece
+
+    def write(self, piece: Piece, blob: Blob) -> None:
+        """Write a file as a whole or not at all. Raises OSError."""
+        if shutil.disk_usage(self._folder).free < blob.nbytes + _LEFT_FREE:
+            raise OSError(28, "the disk is nearly full")
+        partial = self._folder / f"{piece.id.hex()}.{os.getpid()}{_PARTIAL}"
+        try:
+            handle = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o600)
+            with open(handle, "wb", buffering=0) as file:
+                _write_all(file.fileno(), memoryview(pack_head(self._key, piece, blob)))
+                _write_all(file.fileno(), memoryview(blob.data))
+            os.replace(partial, self._path(piece.id))
+        except OSError:
+            with contextlib.suppress(OSError):
+                partial.unlink()
+            raise
+
+    def read(self, name: bytes) -> Blob | None:
+        """Return a piece's bytes; None, and the file is gone, where they are not exactly what was written."""
+        path = self._path(name)
+        try:
+            with path.open("rb") as file:
+                piece, digest = read_head(file, self._key, os.fstat(file.fileno()).st_size)
+                blob = np.empty(piece.n_bytes, np.uint8)
+                if piece.id == name and file.readinto(blob.data) == piece.n_bytes and digest_of(blob) == digest:
+                    return blob
+        except (OSError, NotAPiece):
+            pass
+        self.remove(name)
+        return None
+
+    def remove(self, name: bytes) -> None:
+        """Delete a file, if it is there and can be."""
+        _remove(self._path(name))
+
+    def _path(self, name: bytes) -> Path:
+        return self._folder / f"{name.hex()}{_SUFFIX}"
+
+    def _pieces(self) -> Iterator[Piece]:
+        with os.scandir(self._folder) as entries:
+            for entry in list(entries):
+                piece = self._piece(entry)
+                if piece is not None:
+                    yield piece
+                elif not _is_being_written(entry.name):
+                    _remove(Path(entry.path))
+
+    def _piece(self, entry: os.DirEntry[str]) -> Piece | None:
+        try:
+            if not entry.is_file(follow_symlinks=False) or not entry.name.endswith(_SUFFIX):
+                return None
+            with open(entry.path, "rb") as file:
+                piece, _ = read_head(file, self._key, entry.stat().st_size)
+        except (OSError, NotAPiece):
+            return None
+        return piece if entry.name == f"{piece.id.hex()}{_SUFFIX}" else None
+
+    def _trim_others(self, most: int) -> int:
+        """Delete the oldest files of other models until they take at most ``most`` bytes; return what they take."""
+        files = []
+        for folder in self._root.iterdir():
+            if folder != self._folder and folder.is_dir() and not folder.is_symlink():
+                files += [(path.stat(), path) for path in folder.glob(f"*{_SUFFIX}") if path.is_file()]
+        n_bytes = sum(status.st_size for status, _ in files)
+        for status, path in sorted(files, key=lambda file: file[0].st_mtime):
+            if n_bytes <= most:
+                break
+            _remove(path)
+            n_bytes -= status.st_size
+        return n_bytes
+
+
+def clear(cache_folder: Path) -> int:
+    """Delete the stored texts of all models below ``cache_folder``; return their bytes. Raises OSError."""
+    n_bytes = size(cache_folder)
+    if (cache_folder / FOLDER).exists():
+        shutil.rmtree(cache_folder / FOLDER)
+    return n_bytes
+
+
+def size(cache_folder: Path) -> int:
+    """Return the bytes of the stored texts of all models below ``cache_folder``."""
+    n_bytes = 0
+    for path in (cache_folder / FOLDER).rglob(f"*{_SUFFIX}"):
+        with contextlib.suppress(OSError):
+            n_bytes += path.stat().st_size
+    return n_bytes
+
+
+def _write_all(handle: int, data: memoryview) -> None:
+    while data:
+        data = data[os.write(handle, data) :]
+
+
+def _is_being_written(name: str) -> bool:
+    """True for the unfinished file of another process that lives."""
+    parts = name.split(".")
+    if not name.endswith(_PARTIAL) or len(parts) != 3 or not parts[1].isdigit():
+        return False
+    return int(parts[1]) != os.getpid() and psutil.pid_exists(int(parts[1]))
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()

@@ -1,0 +1,193 @@
+"""Reads and writes stored pieces on threads of their own: no request ever waits for a write."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from core.kv_cache.prefix_cache.disk_folder import CacheFolder
+from core.kv_cache.prefix_cache.segment import Blob
+from core.kv_cache.prefix_cache.segment_file import Piece
+
+__all__ = ["DiskTier", "Emptied", "Event", "Found", "Lost", "Piece", "Read", "Written"]
+
+_log = logging.getLogger(__name__)
+# What may wait to be written; more is dropped.
+_MOST_QUEUED = 128 << 20
+# While requests are at work, which need the cores, each write waits so many seconds.
+_LONGEST_DELAY = 2.0
+# After a failure the disk is left alone for so many seconds.
+_PAUSE = 30.0
+
+
+class Found(NamedTuple):
+    """A piece of an earlier run is on disk."""
+
+    piece: Piece
+
+
+class Written(NamedTuple):
+    """A piece is on disk now."""
+
+    id: bytes
+
+
+class Lost(NamedTuple):
+    """A piece could not be written."""
+
+    id: bytes
+
+
+class Read(NamedTuple):
+    """A piece was read; ``blob`` None: the file is gone, or was damaged and is gone now."""
+
+    id: bytes
+    blob: Blob | None
+
+
+class Emptied(NamedTuple):
+    """Somebody has deleted the folder; what was written before is gone."""
+
+
+Event = Found | Written | Lost | Read | Emptied
+
+
+class DiskTier:
+    """One folder behind two threads, so that a slow write holds up no read. ``poll`` says what they have done."""
+
+    def __init__(self, folder: CacheFolder, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begin to look through ``folder``; until that is done, nothing is written."""
+        self._folder = folder
+        self._clock = clock
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._reads: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._writes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._n_queued = self._n_busy = 0
+        self._is_open = self._is_closed = self._has_complained = False
+        self._ready_at = 0.0
+        self._news = threading.Event()
+        self._is_quiet = threading.Event()
+        self._is_quiet.set()
+        self._n_busy = 1
+        self._threads = [
+            threading.Thread(target=self._work_reads, name="cache-reader", daemon=True),
+            threading.Thread(target=self._work_writes, name="cache-writer", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def limit(self) -> int:
+        """Bytes that the files may take."""
+        return self._folder.limit
+
+    @property
+    def is_ready(self) -> bool:
+        """True where a write would be accepted."""
+        return self._is_open and self._n_queued < _MOST_QUEUED and self._clock() >= self._ready_at
+
+    @property
+    def is_busy(self) -> bool:
+        """True while there is something to be done or to be told."""
+        return self._n_busy > 0 or not self._events.empty()
+
+    def hush(self, is_working: bool) -> None:
+        """Requests are at work, or are not any more: what can wait to be written does."""
+        if is_working is self._is_quiet.is_set():
+            (self._is_quiet.clear if is_working else self._is_quiet.set)()
+
+    def write(self, piece: Piece, blob: Blob) -> bool:
+        """Write a piece some time, and say ``Written`` or ``Lost``; False where it will not be written."""
+        if not self.is_ready:
+            return False
+        self._add(blob.nbytes)
+        self._writes.put(lambda: self._write(piece, blob))
+        return True
+
+    def remove(self, name: bytes) -> None:
+        """Delete a piece's file some time, after what was asked before."""
+        self._add(0)
+        self._writes.put(lambda: self._remove(name))
+
+    def read(self, name: bytes) -> None:
+        """Read a piece some time, and say ``Read``."""
+        self._add(0)
+        self._reads.put(name)
+
+    def poll(self) -> list[Event]:
+        """Return what happened since this was last asked."""
+        self._news.clear()
+        events = []
+        while not self._events.empty():
+            events.append(self._events.get())
+        return events
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something happens, at most so long."""
+        self._news.wait(seconds)
+
+    def close(self) -> None:
+        """End the threads after what they are at; what waits to be written is dropped."""
+        self._is_closed = True
+        self._is_quiet.set()
+        self._reads.put(None)
+        self._writes.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    # -- on the threads -----------------------------------------------------------------------------------------
+
+    def _work_reads(self) -> None:
+        try:
+            self._folder.open()
+            for piece in self._folder.scan():
+                self._say(Found(piece))
+            self._is_open = True
+        except OSError as error:
+            self._complain(error)
+        self._add(0, -1)
+        while (name := self._reads.get()) is not None and not self._is_closed:
+            self._say(Read(name, self._folder.read(name)))
+            self._add(0, -1)
+
+    def _work_writes(self) -> None:
+        while (job := self._writes.get()) is not None and not self._is_closed:
+            job()
+
+    def _write(self, piece: Piece, blob: Blob) -> None:
+        self._is_quiet.wait(_LONGEST_DELAY)
+        event: Event = Lost(piece.id)
+        if self._clock() >= self._ready_at:
+            try:
+                if self._folder.make():
+                    self._say(Emptied())
+                self._folder.write(piece, blob)
+                event = Written(piece.id)
+            except OSError as error:
+                self._ready_at = self._clock() + _PAUSE
+                self._complain(error)
+        self._say(event)
+        self._add(-blob.nbytes, -1)
+
+    def _remove(self, name: bytes) -> None:
+        self._folder.remove(name)
+        self._add(0, -1)
+
+    def _say(self, event: Event) -> None:
+        self._events.put(event)
+        self._news.set()
+
+    def _add(self, n_bytes: int, n_jobs: int = 1) -> None:
+        with self._lock:
+            self._n_queued += n_bytes
+            self._n_busy += n_jobs
+
+    def _complain(self, error: OSError) -> None:
+        if not self._has_complained:
+            self._has_complained = True
+            _log.warning("Texts are not kept on disk: %s. Replies are not affected.", error.strerror or error)

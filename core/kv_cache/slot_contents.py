@@ -1,0 +1,68 @@
+"""What slots hold: shared, loaded, saved, cut and dropped."""
+
+from __future__ import annotations
+
+from core.kv_cache.cache_memory import CacheMemory
+from core.kv_cache.prefix_cache.kv_offload import Archive
+from core.kv_cache.prefix_cache.prefix_tree import RadixTree
+from core.kv_cache.prefix_cache.segment import Blob
+from core.kv_cache.prefix_cache.segment_store import Link
+from core.kv_cache.slot import Slot
+
+
+class SlotContents:
+    """Changes what slots hold, in the context and in the tree that finds it.
+
+    ``n_idle`` is how many tokens slots hold that nobody uses; None: to be counted again.
+    """
+
+    def __init__(self, memory: CacheMemory, tree: RadixTree, archive: Archive | None) -> None:
+        """Texts are kept in ``archive``, None: nowhere."""
+        self.n_idle: int | None = 0
+        self._memory = memory
+        self._tree = tree
+        self._archive = archive
+
+    def save_piece(self, slot: Slot) -> bool:
+        """Archive the next piece of what a slot holds; False where all is kept, or nothing more can be."""
+        return self._archive is not None and self._archive.save_piece(slot.id, slot.text)
+
+    def save(self, slot: Slot) -> None:
+        """Archive what a slot holds, which is about to be dropped."""
+        while self.save_piece(slot):
+            pass
+
+    def load(self, link: Link, blob: Blob, slot: Slot) -> bool:
+        """Load a piece behind what a slot holds; False where cells have no room."""
+        assert self._archive is not None
+        if not self._archive.load(link, blob, slot.id, slot.n_resident):
+            return False
+        slot.n_resident = link.end
+        return True
+
+    def share(self, source: Slot, target: Slot, n_shared: int) -> int:
+        """Let ``target`` hold the first tokens of ``source`` and nothing else; return how many it holds then."""
+        if target is source:
+            return self.cut(target, n_shared)
+        self.cut(target, 0)
+        self._memory.copy(source.id, target.id, n_shared)
+        return n_shared
+
+    def cut(self, slot: Slot, size: int) -> int:
+        """Shorten what a slot holds to ``size`` tokens; return what is left."""
+        if size < slot.n_resident and not self._memory.remove(slot.id, size):
+            self._memory.remove(slot.id, 0)
+            size = 0
+        slot.n_resident = min(size, slot.n_resident)
+        self.n_idle = None
+        return slot.n_resident
+
+    def drop(self, slot: Slot) -> None:
+        """Let a slot hold nothing, and nobody find anything there."""
+        self.leave_tree(slot)
+        self.cut(slot, 0)
+
+    def leave_tree(self, slot: Slot) -> None:
+        """Let nobody find what a slot holds."""
+        if slot.node is not None:
+            self._tree.remove(slot)

@@ -1,0 +1,173 @@
+"""The start-up self-test: does this build of llama.cpp fit these bindings and this CPU?
+
+``python -m core.llama.checks.selftest`` runs the checks in a child process, because a wrong build ends in a crash, and
+turns whatever happens into one readable sentence.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from models.formatting.program import PROGRAM, advice
+
+_CHILD = "--in-child"
+_ROOT = Path(__file__).resolve().parents[3]
+_STARTER = _ROOT / "models" / "starter" / "ember-q8_0.gguf"
+_SECONDS = 120
+# Structures go to C by value: sizes of another version would corrupt memory without a word.
+_STRUCT_SIZES = {"llama_model_params": 80, "llama_context_params": 160, "llama_batch": 56, "llama_token_data": 12}
+_SYMBOLS = (
+    "llama_decode",
+    "llama_get_logits",
+    "llama_get_memory",
+    "llama_memory_seq_rm",
+    "llama_memory_seq_cp",
+    "llama_memory_seq_pos_max",
+    "llama_set_abort_callback",
+    "llama_sampler_apply",
+    "llama_sampler_init_dry",
+    "llama_vocab_get_suppress_tokens",
+    "llama_max_devices",
+)
+_ADVICE = advice(
+    f"Delete the folder .venv and run {PROGRAM} again: it builds llama.cpp anew for this machine.",
+    "Quit, delete the folder .venv in Slipstream's folder and start again: llama.cpp is built anew for this machine.",
+)
+
+
+class SelfTestFailed(Exception):
+    """A check did not hold; the text says which."""
+
+
+def check_versions() -> None:
+    """The pinned release is installed."""
+    from core.llama.library import PINNED_VERSION
+
+    found = version("llama-cpp-python")
+    if found != PINNED_VERSION:
+        raise SelfTestFailed(f"llama-cpp-python is {found}, but Slipstream is written for {PINNED_VERSION}.")
+
+
+def check_structures() -> None:
+    """The structures that go by value have the sizes this code was written for, and defaults come back whole."""
+    from core.llama.library import L
+
+    if sys.maxsize > 2**32:
+        for name, expected in _STRUCT_SIZES.items():
+            found = ctypes.sizeof(getattr(L, name))
+            if found != expected:
+                raise SelfTestFailed(f"The structure {name} has {found} bytes instead of {expected}.")
+    params = L.llama_context_default_params()
+    if (params.n_ctx, params.n_batch, params.n_ubatch, params.n_seq_max) != (512, 2048, 512, 1):
+        raise SelfTestFailed("llama.cpp's default context parameters are not the expected ones.")
+
+
+def check_symbols() -> None:
+    """Every function that the engine calls is there."""
+    from core.llama.library import L
+
+    missing = [name for name in _SYMBOLS if not hasattr(L._lib, name)]
+    if missing:
+        raise SelfTestFailed(f"llama.cpp lacks {', '.join(missing)}.")
+
+
+def check_decode() -> None:
+    """A tiny model computes finite numbers, and the abort flag stops it."""
+    import numpy as np
+
+    from core.llama.batch import Batch
+    from core.llama.context import Context, DecodeStatus
+    from core.llama.model import Model
+
+    model = Model(str(_STARTER))
+    context = Context(
+        model,
+        n_cells=256,
+        n_sequences=2,
+        n_outputs=2,
+        n_batch=64,
+        n_ubatch=64,
+        n_threads=1,
+    )
+    batch = Batch(64)
+    batch.add_run(np.arange(32, dtype=np.int32), 0, 0, want_last=True)
+    status = context.decode(batch)
+    context.synchronize()
+    if status is not DecodeStatus.OK or not np.isfinite(context.logits(1)).all():
+        raise SelfTestFailed(f"A test decode ended with {status.name} or with numbers that are not finite.")
+    context.abort.set()
+    batch.clear()
+    batch.add(1, 32, 0)
+    if context.decode(batch) is not DecodeStatus.ABORTED:
+        raise SelfTestFailed("llama.cpp does not heed the abort flag.")
+    context.close()
+    model.close()
+
+
+def run_checks() -> int:
+    """Run every check in this process; print the first that fails."""
+    from core.values.errors import SlipstreamError
+
+    try:
+        from core.llama import log
+
+        log.silence()
+        for check in (check_versions, check_structures, check_symbols, check_decode):
+            check()
+    except (SelfTestFailed, SlipstreamError) as error:
+        print(error)
+        return 1
+    return 0
+
+
+def explain(code: int, output: str) -> str | None:
+    """Return the sentence for a child's exit code and output; None where all is well."""
+    if code == 0:
+        return None
+    if code > 0:
+        return f"llama.cpp does not work here. {output.strip() or f'The self-test ended with code {code}.'} {_ADVICE}"
+    if -code in (signal.SIGILL, signal.SIGSEGV):
+        name = signal.Signals(-code).name
+        return (
+            f"llama.cpp crashed in a test decode ({name}): it was built with instructions that this CPU does not run "
+            f"correctly (known for AMX with gcc 12). {_ADVICE}"
+        )
+    return f"llama.cpp ended with signal {-code} in the self-test. {_ADVICE}"
+
+
+def run_in_child() -> str | None:
+    """Run the checks in a child process; return None where all is well, else a sentence."""
+    environment = {**os.environ, "GGML_NO_BACKTRACE": "1", "PYTHONPATH": str(_ROOT)}
+    try:
+        child = subprocess.run(
+            [sys.executable, "-m", "core.llama.checks.selftest", _CHILD],
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"llama.cpp did not finish a test decode within {_SECONDS} s. {_ADVICE}"
+    last_line = child.stderr.strip().splitlines()[-1:] if child.returncode else []
+    return explain(child.returncode, child.stdout or "".join(last_line))
+
+
+def main() -> int:
+    """Run the self-test; print what is wrong."""
+    problem = run_in_child()
+    if problem:
+        print(problem, file=sys.stderr)
+        return 1
+    print("llama.cpp works.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_checks() if _CHILD in sys.argv[1:] else main())

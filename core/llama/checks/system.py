@@ -1,0 +1,82 @@
+"""What llama.cpp says of itself and this machine; ``python -m core.llama.checks.system`` prints it as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from core.llama.devices import Device, list_devices
+from core.llama.heads import HeadKind, why_unavailable
+from core.llama.library import L
+from core.llama.log import silence
+from core.values.errors import SlipstreamError
+
+# Features that packaging/first_start/llama_sources.cmake adds. A build with an attention of its own on the processor,
+# which goes to the cells of each text and to no others, has this one.
+OWN_ATTENTION = "SLIPSTREAM"
+# And this one that keeps the graphs of narrow batches.
+KEEPS_GRAPHS = "SLIPSTREAM_GRAPHS"
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaSystem:
+    """Version of the bindings, version of llama.cpp, features it was compiled with, and devices.
+
+    ``heads`` says of each kind of drafting head why it cannot be used, or None.
+    """
+
+    package: str
+    version: str
+    features: tuple[str, ...]
+    can_offload: bool
+    devices: tuple[Device, ...]
+    heads: dict[str, str | None]
+
+
+def describe() -> LlamaSystem:
+    """Ask llama.cpp. Starts its backends, so call it in a process that may die."""
+    try:
+        package = version("llama-cpp-python")
+    except PackageNotFoundError:
+        package = "unknown"
+    return LlamaSystem(
+        package=package,
+        version=llama_version(),
+        features=features(),
+        can_offload=bool(L.llama_supports_gpu_offload()),
+        devices=list_devices(),
+        heads={kind.value: why_unavailable(kind) for kind in HeadKind},
+    )
+
+
+def features() -> tuple[str, ...]:
+    """Return what this build of llama.cpp was compiled with and uses here: "CPU", "AVX2" and so on."""
+    info = L.llama_print_system_info().decode("utf-8", "replace")
+    parts = (part.strip() for part in info.replace(":", "|").split("|"))
+    return tuple(part.removesuffix(" = 1") for part in parts if part and not part.endswith("= 0"))
+
+
+def llama_version() -> str:
+    """Return the version of llama.cpp."""
+    return _text(L.llama_version())
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def main() -> int:
+    """Print ``describe()`` as one JSON object; exit code 1 with a sentence on stderr where that fails."""
+    silence()
+    try:
+        print(json.dumps(asdict(describe())))
+    except SlipstreamError as error:
+        print(error.message, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

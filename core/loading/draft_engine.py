@@ -1,0 +1,93 @@
+"""The small model that drafts, answering by itself: an engine of its own over the same weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.cost.cost_model import CostModel
+from core.cost.thread_choice import ThreadChoice
+from core.cost.thread_control import thread_control
+from core.engine.engine import Engine
+from core.engine.meter import Meter
+from core.kv_cache.slot_table import SlotTable
+from core.llama.context import Context
+from core.llama.vocab import Vocab
+from core.loading.load_heads import head_kind
+from core.speculation.proposers.draft_model import DraftModel
+from core.values.engine_options import DEFAULT_UBATCH, EngineOptions
+from core.values.errors import LoadFailed
+from core.values.loaded_model import LoadedModel, SparkModel
+
+# Its cache is of modest size: so many cells for all its requests, or those of one where that needs more.
+_CELLS = 8_192
+
+
+def spark_model(draft: DraftModel, options: EngineOptions, n_ctx: int) -> SparkModel:
+    """Return what is known of the draft model of a model with ``n_ctx`` tokens for each request."""
+    assert options.draft_path is not None
+    model, vocab = draft.model, Vocab(draft.model)
+    return SparkModel(
+        name=Path(options.draft_path).stem,
+        description=model.description,
+        n_bytes=model.n_bytes,
+        n_vocab=vocab.n_tokens,
+        n_ctx=min(n_ctx, model.n_ctx_train or n_ctx),
+        chat_template=model.chat_template,
+        fim=vocab.fill_in_the_middle,
+    )
+
+
+def why_none(options: EngineOptions) -> str:
+    """Return why no small model can answer beside a loaded one, as a sentence."""
+    if options.draft_path is None and options.speculation == "off":
+        return "None is loaded, since drafting is switched off."
+    if options.draft_path is None:
+        return "No small model is paired with this one."
+    name = Path(options.draft_path).name
+    if options.speculation == "off":
+        return f"{name} is not loaded, since drafting is switched off."
+    try:
+        if head_kind(options.draft_path) is not None:
+            return f"{name} is a head that drafts for this model and cannot answer alone."
+    except LoadFailed:
+        pass  # of a kind that does not run here, or gone
+    return f"{name} could not be loaded."
+
+
+def open_spark(main: Engine, loaded: LoadedModel) -> Engine:
+    """Return an engine that answers with the draft model of ``main``, whose weights stay with that.
+
+    Close it before ``main``. Raises LoadFailed where there is no memory for its cache.
+    """
+    draft, facts = main.draft_model, loaded.spark
+    assert draft is not None
+    assert facts is not None
+    n_cells = min(loaded.n_cells, max(facts.n_ctx, _CELLS))
+    try:
+        context = Context(
+            draft.model,
+            n_cells=n_cells,
+            n_sequences=loaded.n_slots,
+            n_outputs=loaded.n_slots,
+            n_batch=max(DEFAULT_UBATCH, loaded.n_slots),
+            n_ubatch=DEFAULT_UBATCH,
+            n_threads=loaded.n_threads,
+        )
+    except LoadFailed as error:
+        raise LoadFailed(
+            f"There is too little memory for {facts.name} to answer beside the loaded model: its cache of {n_cells:,} "
+            "tokens does not fit. Choose another speed, or close other programs and try again."
+        ) from error
+    cost = CostModel(draft.cost.snapshot())
+    threads = ThreadChoice(loaded.n_threads, loaded.n_threads, loaded.n_threads)
+    return Engine(
+        draft.model,
+        Vocab(draft.model),
+        context,
+        cost=cost,
+        meter=Meter(cost, draft.reads),
+        n_ctx=min(facts.n_ctx, n_cells),
+        slots=SlotTable(context, loaded.n_slots, can_cut=not draft.model.is_recurrent),
+        threads=thread_control(context, cost, threads, loaded.n_gpu_layers),
+        owns_model=False,
+    )

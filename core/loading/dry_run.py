@@ -1,0 +1,89 @@
+"""How much memory a model would take, by llama.cpp itself: it makes the context and allocates nothing.
+
+``python -m core.loading.dry_run`` reads options as JSON and prints the bytes. It is a process of its own: many a
+file that llama.cpp does not like ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from core.ipc.side_process import run_aside
+from core.values.engine_options import EngineOptions
+from core.values.errors import LoadFailed, SlipstreamError
+from models.estimate.fit.memory import MemoryNeed
+
+_CHILD_SECONDS = 60
+
+
+def dry_run(options: EngineOptions) -> MemoryNeed:
+    """Return the bytes that the engine would take with these options, without its draft; raises LoadFailed.
+
+    Weights are the tensors of the file: llama.cpp does not say how it would lay them out. Takes about half a second.
+    """
+    try:
+        child = run_aside("core.loading.dry_run", seconds=_CHILD_SECONDS, text=json.dumps(asdict(options)))
+        fields = json.loads(child.stdout) if child.returncode == 0 else None
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        fields = None
+    if not isinstance(fields, dict):
+        raise LoadFailed(f"llama.cpp cannot say what {Path(options.model_path).name} would take.")
+    if "problem" in fields:
+        raise LoadFailed(fields["problem"])
+    return MemoryNeed(**fields)
+
+
+def compute_bytes(options: EngineOptions) -> int | None:
+    """Return the bytes of compute buffers with these options; None where llama.cpp cannot say."""
+    try:
+        return dry_run(options).compute
+    except SlipstreamError:
+        return None
+
+
+def _dry_run_here(options: EngineOptions) -> MemoryNeed:
+    from core.kv_cache.context_shape import context_shape
+    from core.llama.allocation_log import listening
+    from core.llama.model import Model
+    from core.loading.memory_fit import context_size
+    from core.loading.model_file import read_facts
+    from core.loading.open_context import open_context
+
+    facts = read_facts(options.model_path)
+    with listening() as allocations:
+        model = Model(
+            options.model_path,
+            n_gpu_layers=options.n_gpu_layers or 0,
+            n_cpu_moe=min(options.n_cpu_moe or 0, facts.n_layers),
+            devices=options.devices,
+            no_alloc=True,
+        )
+        size = context_size(facts, options)
+        shape = context_shape(facts, options, size.n_cells, is_recurrent=model.is_recurrent)
+        context = open_context(model, options, size, shape)
+        context.close()
+        model.close()
+    cache = allocations.kv_cache + allocations.of("RS")
+    # The buffer for logits grows to this with the first step that wants as many.
+    output = max(allocations.of("output"), context.n_outputs * context.n_vocab * 4)
+    return MemoryNeed(facts.weight_bytes, cache, allocations.of("compute") + output)
+
+
+def main() -> int:
+    """Answer the options on standard input."""
+    try:
+        fields = json.load(sys.stdin)
+        options = EngineOptions(**{**fields, "devices": tuple(fields["devices"])})
+        answer = asdict(_dry_run_here(replace(options, draft_path=None)))
+    except SlipstreamError as error:
+        answer = {"problem": error.message}
+    print(json.dumps(answer))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

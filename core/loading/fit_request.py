@@ -1,0 +1,59 @@
+"""What plan is looked for with an engine's options: the same for a load and for a judgement before it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+from core.kv_cache.context_shape import MOST_SHADOWED, n_branches, n_outputs, n_snapshots
+from core.llama.cache_lines import whole_lines
+from core.values.engine_options import EngineOptions, KvType
+from models.estimate.fit.memory import EngineShape
+from models.estimate.fit.plan import Setting
+from models.estimate.fit.search import KV_TYPES, Wanted, usual_ctx
+from models.facts.model_facts import ModelFacts
+
+
+def wanted_of(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, *, uses_heads: bool) -> Wanted:
+    """Return what is looked for: options that are set as they are, and the others to be chosen.
+
+    ``draft`` is the model that drafts; ``uses_heads`` says whether the prediction heads in the model's file do.
+    """
+    # Cells that are asked for are all that there is for the requests together.
+    n_ctx = options.n_cells or options.n_ctx
+    return Wanted(
+        n_ctx=n_ctx or usual_ctx(facts),
+        kv_types=(options.kv_type,) if options.kv_type is not None else KV_TYPES,
+        draft=draft,
+        shape=engine_shape(facts, options, uses_heads=uses_heads),
+        n_gpu_layers=options.n_gpu_layers,
+        n_cpu_moe=options.n_cpu_moe,
+        may_shorten=n_ctx is None,
+        must_draft=options.must_draft,
+    )
+
+
+def planned(options: EngineOptions, setting: Setting) -> EngineOptions:
+    """Return the options with the setting of a plan that was found for them."""
+    return replace(
+        options,
+        n_ctx=min(options.n_ctx or setting.n_ctx, setting.n_ctx),
+        n_cells=setting.n_ctx,
+        n_gpu_layers=setting.n_gpu_layers,
+        n_cpu_moe=setting.n_cpu_moe,
+        kv_type=cast("KvType", setting.kv_type),
+    )
+
+
+def engine_shape(facts: ModelFacts, options: EngineOptions, *, uses_heads: bool) -> EngineShape:
+    """Return what an engine with these options takes memory for."""
+    n_side_branches = n_branches(options, can_branch=True)
+    return EngineShape(
+        n_slots=options.n_slots,
+        n_states=1 + n_snapshots(facts, options, options.n_ubatch),
+        n_ubatch=options.n_ubatch,
+        n_outputs=whole_lines(n_outputs(options, n_side_branches)),
+        flash_attention=options.flash_attention != "off",
+        draft_outputs=whole_lines(max(options.n_slots + n_side_branches, MOST_SHADOWED)),
+        uses_heads=uses_heads,
+    )

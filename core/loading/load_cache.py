@@ -1,0 +1,83 @@
+"""Gives an engine its slots, and the places where texts go that leave the device."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+from core.cost.cost_model import CostModel
+from core.kv_cache.context_shape import ContextShape
+from core.kv_cache.prefix_cache.cache_key import model_key
+from core.kv_cache.prefix_cache.disk_folder import FOLDER, CacheFolder
+from core.kv_cache.prefix_cache.disk_tier import DiskTier
+from core.kv_cache.prefix_cache.kv_offload import Archive
+from core.kv_cache.prefix_cache.kv_transfer import Mover
+from core.kv_cache.prefix_cache.prefix_tree import RadixTree
+from core.kv_cache.prefix_cache.segment_store import HostStore
+from core.kv_cache.slot_table import SlotTable
+from core.llama.checks.system import llama_version
+from core.llama.context import Context
+from core.values.engine_options import EngineOptions
+from models.estimate.fit.memory import free_memory
+from models.facts.model_facts import ModelFacts
+from models.facts.split_files import parts
+
+_log = logging.getLogger(__name__)
+# Unless it is said otherwise, texts may take this share of the memory that is free once the model is loaded.
+_RAM_SHARE, _MOST_RAM = 0.25, 8 << 30
+_DISK_SHARE, _MOST_DISK = 0.05, 8 << 30
+# One piece is so large that moving it delays a step by a few milliseconds at most.
+_PIECE_BYTES, _FEWEST_TOKENS, _MOST_TOKENS = 8 << 20, 32, 256
+
+
+def make_slots(
+    context: Context,
+    facts: ModelFacts,
+    options: EngineOptions,
+    cost: CostModel,
+    shape: ContextShape,
+    n_gpu_layers: int,
+    cache_folder: Path | None,
+) -> SlotTable:
+    """Return the slots of a context of this shape, with the cache behind them."""
+    ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
+    disk = _disk(options, shape.window, n_gpu_layers, cache_folder)
+    per_token = max(facts.kv_bytes_per_token(options.cache_type, options.cache_type), 1)
+    size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _PIECE_BYTES // per_token))
+    archive = None
+    if ram_limit or disk is not None:
+        tree = RadixTree()
+        store = HostStore(tree, ram_limit=ram_limit, disk=disk)
+        archive = Archive(tree, store, Mover(context, shape.spare), piece_size=size, is_whole=not shape.can_cut)
+    n_wide = min(options.n_ubatch, context.n_batch)
+    return SlotTable(
+        context,
+        options.n_slots,
+        can_cut=shape.can_cut,
+        window=shape.window,
+        archive=archive,
+        prefill_seconds=lambda n_tokens: cost.time(n_wide) * n_tokens / n_wide,
+    )
+
+
+def _disk(options: EngineOptions, window: int, n_gpu_layers: int, cache_folder: Path | None) -> DiskTier | None:
+    if options.cache_disk == 0 or cache_folder is None:
+        return None
+    placing = (n_gpu_layers, options.n_cpu_moe, options.devices)
+    conditions = (options.cache_type, options.flash_attention, *placing, window, llama_version())
+    try:
+        key = model_key(parts(Path(options.model_path)), *conditions)
+    except OSError as error:
+        _log.warning("Texts are not kept on disk: %s cannot be read again: %s", options.model_path, error)
+        return None
+    limit = _disk_limit(cache_folder) if options.cache_disk is None else options.cache_disk
+    return DiskTier(CacheFolder(cache_folder / FOLDER, key, limit))
+
+
+def _disk_limit(cache_folder: Path) -> int:
+    """Return how many bytes texts may take on the disk of a folder, unless it is said otherwise."""
+    existing = next((path for path in (cache_folder, *cache_folder.parents) if path.exists()), None)
+    if existing is None:
+        return 0
+    return min(int(shutil.disk_usage(existing).total * _DISK_SHARE), _MOST_DISK)

@@ -1,0 +1,321 @@
+"""From options to a running engine: check the file, check the memory, load, choose threads."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+
+from core.cost.calibration import cost_model_of, steps_key
+from core.cost.cost_model import CostModel
+from core.cost.default_step_times import assumed_for
+from core.cost.read_cost import ReadCost
+from core.cost.thread_choice import ThreadChoice, candidates, fewest_that_pay, measure
+from core.cost.thread_control import thread_control
+from core.engine.engine import Engine
+from core.engine.meter import Meter
+from core.kv_cache.context_shape import MOST_SHADOWED, context_shape, n_branches
+from core.kv_cache.rollback import Rollback, choose_rollback
+from core.llama.batch import Batch
+from core.llama.context import Context
+from core.llama.model import Model
+from core.llama.vocab import Vocab
+from core.loading.context_size import ContextSize
+from core.loading.draft_engine import spark_model, why_none
+from core.loading.dry_run import compute_bytes
+from core.loading.load_cache import make_slots
+from core.loading.load_heads import Target, file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
+from core.loading.memory_fit import fit, layers_on_gpu, machine_with, usable_gpus
+from core.loading.model_file import read_facts
+from core.loading.open_context import open_context
+from core.machine.bandwidth import remembered
+from core.machine.host import last_level_cache, this_machine
+from core.machine.measurements import MEASURED_FILE, Measurements, physical_cores
+from core.speculation.policy.speculator import Speculator
+from core.speculation.proposer import PaidDrafter
+from core.speculation.proposers.draft_model import DraftModel
+from core.speculation.proposers.ngram import Lookup
+from core.values.engine_options import EngineOptions
+from core.values.errors import DraftRefused, LoadFailed
+from core.values.loaded_model import LoadedModel
+from models.estimate.speed.peak import peak_of
+from models.facts.model_facts import ModelFacts
+from models.formatting import figures
+from models.pairing.vocabulary import why_not
+
+_log = logging.getLogger(__name__)
+# Rows at which the threads of each kind of step are measured.
+_THREAD_WIDTHS = {"decode": 1, "few": 6, "many": 64}
+
+
+def load_engine(
+    options: EngineOptions,
+    *,
+    cache_folder: Path | None,
+    measured: Measurements | None = None,
+    progress: Callable[[float], None] = lambda share: None,
+) -> tuple[Engine, LoadedModel]:
+    """Load a model and return an engine for it, with what is known of both.
+
+    Raises LoadFailed (ModelDoesNotFit before anything is read, when memory is short) and BadOption.
+    ``progress`` is called with 0 to 1. ``cache_folder`` keeps what was measured and texts on disk; None keeps neither.
+    ``measured`` is what was measured before, where that is not in ``cache_folder``.
+    """
+    began = time.perf_counter()
+    facts = read_facts(options.model_path)
+    gpus = usable_gpus(options)
+    notices = why_left_out(facts, options)
+    machine = machine_with(gpus, cache_folder)
+    found = fit(facts, options, machine, compute_bytes)
+    options, n_gpu_layers, size = found.options, found.n_gpu_layers, found.size
+    notices += found.notices
+    if measured is None:
+        measured = Measurements(cache_folder / MEASURED_FILE if cache_folder else None)
+    draft_path = options.draft_path if options.draft_path and options.speculation != "off" else ""
+    model = Model(
+        options.model_path,
+        n_gpu_layers=n_gpu_layers,
+        n_cpu_moe=options.n_cpu_moe or 0,
+        mmap=options.mmap,
+        mlock=options.mlock,
+        devices=options.devices,
+        load_mtp=wants_mtp(facts, options),
+        progress=_never_stop(progress),
+    )
+    try:
+        try:
+            engine, threads = _build(model, facts, options, size, n_gpu_layers, measured, cache_folder)
+        except DraftRefused as error:
+            if options.must_draft:
+                raise
+            notices += (error.message,)
+            without = replace(options, draft_path=None)
+            engine, threads = _build(model, facts, without, size, n_gpu_layers, measured, cache_folder)
+            draft_path = ""
+        if draft_path and not runs_here(head_kind(draft_path)):
+            draft_path = ""
+        engine.meter.peak = peak_of(facts, found.placement, machine) if n_gpu_layers else _known_peak(cache_folder)
+    except BaseException:
+        model.close()
+        raise
+    loaded = LoadedModel(
+        path=options.model_path,
+        description=model.description,
+        architecture=facts.architecture,
+        n_params=model.n_params,
+        n_bytes=model.n_bytes,
+        n_vocab=engine.vocab.n_tokens,
+        n_ctx_train=model.n_ctx_train,
+        n_ctx=size.n_ctx,
+        n_cells=size.n_cells,
+        n_slots=options.n_slots,
+        n_threads=threads.decode,
+        n_gpu_layers=layers_on_gpu(n_gpu_layers, model.n_layers),
+        n_cpu_moe=options.n_cpu_moe or 0,
+        kv_type=options.cache_type,
+        devices=tuple(gpu.name for gpu in gpus) if n_gpu_layers else ("CPU",),
+        chat_template=model.chat_template,
+        bos=engine.vocab.begin_text,
+        eos=engine.vocab.end_text,
+        fim=engine.vocab.fill_in_the_middle,
+        load_seconds=time.perf_counter() - began,
+        notices=notices,
+        spark=spark_model(engine.draft_model, options, size.n_ctx) if engine.draft_model is not None else None,
+        why_no_spark=why_none(options) if engine.draft_model is None else "",
+        draft_path=draft_path,
+        has_heads=wants_mtp(facts, options),
+    )
+    return engine, loaded
+
+
+def _never_stop(progress: Callable[[float], None]) -> Callable[[float], bool]:
+    def report(share: float) -> bool:
+        progress(share)
+        return True
+
+    return report
+
+
+def _known_peak(cache_folder: Path | None) -> float | None:
+    """Return the bandwidth that was measured on this machine before."""
+    known = remembered(cache_folder, this_machine()) if cache_folder else None
+    return known.bytes_per_second if known else None
+
+
+def _meter(reads: ReadCost, cost: CostModel, options: EngineOptions, n_gpu_layers: int) -> Meter:
+    cache_bytes = 0 if n_gpu_layers else last_level_cache()
+    return Meter(cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)
+
+
+def _build(
+    model: Model,
+    facts: ModelFacts,
+    options: EngineOptions,
+    size: ContextSize,
+    n_gpu_layers: int,
+    measured: Measurements,
+    cache_folder: Path | None,
+) -> tuple[Engine, ThreadChoice]:
+    if not model.can_generate or model.has_encoder:
+        raise LoadFailed(f"{options.model_path} is not a model that continues text, so Slipstream cannot run it.")
+    vocab = Vocab(model)
+    shape = context_shape(facts, options, size.n_cells, is_recurrent=model.is_recurrent)
+    context = open_context(model, options, size, shape)
+    try:
+        threads = _choose_threads(context, model, options, n_gpu_layers, measured)
+        context.set_threads(threads.decode, threads.few, threads.many)
+        conditions = (options.devices, options.flash_attention, options.cache_type, options.n_ubatch, options.n_cpu_moe)
+        key = steps_key(options.model_path, model, n_gpu_layers, threads, *conditions)
+        reads = ReadCost.of(facts, options.cache_type, shape.n_ubatch)
+        # llama.cpp's flash attention on a processor passes over masked cells (ggml-cpu/ops.cpp).
+        skips_masked = not n_gpu_layers and options.flash_attention != "off"
+        assumed = assumed_for(options, reads, n_gpu_layers)
+        cost = cost_model_of(
+            context, options.n_ubatch, measured, key, reads, skips_masked=skips_masked, assumed=assumed
+        )
+        rollback = choose_rollback(context, cost, is_recurrent=model.is_recurrent, window=shape.window)
+        target = Target(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured)
+        speculator = _speculator(target, cost, rollback)
+    except BaseException:
+        context.close()
+        raise
+    engine = Engine(
+        model,
+        vocab,
+        context,
+        cost=cost,
+        meter=_meter(reads, cost, options, n_gpu_layers),
+        n_ctx=size.n_ctx,
+        slots=make_slots(context, facts, options, cost, shape, n_gpu_layers, cache_folder),
+        n_branches=shape.n_branches,
+        n_ubatch=shape.n_ubatch,
+        rollback=rollback,
+        speculator=speculator,
+        threads=thread_control(context, cost, threads, n_gpu_layers),
+    )
+    return engine, threads
+
+
+def _speculator(target: Target, cost: CostModel, rollback: Rollback) -> Speculator | None:
+    """Return the drafters that the options ask for; a draft that does not fit the model is refused."""
+    options = target.options
+    if options.speculation == "off":
+        return None
+    paid: list[PaidDrafter] = []
+    try:
+        if options.draft_path is not None:
+            paid += _named_draft(target, options.draft_path)
+        if wants_mtp(target.facts, options):
+            paid.append(mtp_head(target))
+    except BaseException:
+        for drafter in paid:
+            drafter.close()
+        raise
+    lookup = Lookup() if options.speculation != "draft" else None
+    return Speculator(
+        cost,
+        n_ctx=target.size.n_ctx,
+        lookup=lookup,
+        paid=paid,
+        fixed_depth=options.draft_depth,
+        width=options.draft_width,
+        rollback=rollback,
+        end_tokens=target.vocab.end_tokens,
+    )
+
+
+def _named_draft(target: Target, path: str) -> list[PaidDrafter]:
+    """Return the drafter in the file ``path``, none where this build of llama.cpp cannot run it."""
+    try:
+        kind = head_kind(path)
+        if kind is None:
+            return [_load_draft(target, path)]
+        return [file_head(target, path, kind)] if runs_here(kind) else []
+    except LoadFailed as error:
+        raise DraftRefused(error.message) from error
+
+
+def _load_draft(target: Target, path: str) -> DraftModel:
+    options, threads, n_gpu_layers = target.options, target.threads, target.n_gpu_layers
+    facts = read_facts(path)
+    if facts.weight_bytes > target.facts.weight_bytes:
+        mine, its = figures.size(target.facts.weight_bytes), figures.size(facts.weight_bytes)
+        raise LoadFailed(
+            f"{path} ({its}) is larger than {options.model_path} ({mine}), "
+            "so drafting with it only costs time: choose a smaller draft model."
+        )
+    model = Model(path, n_gpu_layers=n_gpu_layers, mmap=options.mmap, devices=options.devices)
+    try:
+        reason = why_not(target.vocab, Vocab(model))
+        if reason:
+            raise LoadFailed(f"{path} cannot draft for {options.model_path}. {reason}")
+        n_side_branches = n_branches(options, can_branch=not model.is_recurrent)
+        n_rows = max(options.n_slots + n_side_branches, MOST_SHADOWED)
+        context = Context(
+            model,
+            n_cells=target.size.n_cells,
+            n_sequences=options.n_slots + n_side_branches,
+            n_outputs=n_rows,
+            n_batch=max(options.n_ubatch, n_rows),
+            n_ubatch=options.n_ubatch,
+            n_threads=threads.decode,
+            flash_attention=options.flash_attention,
+        )
+        context.set_threads(threads.decode, threads.few, threads.many)
+    except BaseException:
+        model.close()
+        raise
+    conditions = ("draft", options.devices, options.flash_attention, options.n_ubatch)
+    key = steps_key(path, model, n_gpu_layers, threads, *conditions)
+    reads = ReadCost.of(facts, "f16")
+    assumed = assumed_for(options, reads, n_gpu_layers)
+    cost = cost_model_of(context, options.n_ubatch, target.measured, key, reads, assumed=assumed)
+    return DraftModel(
+        model,
+        context,
+        cost,
+        n_slots=options.n_slots,
+        n_branches=n_side_branches,
+        n_vocab=target.context.n_vocab,
+        reads=reads,
+        threads=thread_control(context, cost, threads, n_gpu_layers),
+    )
+
+
+def _choose_threads(
+    context: Context, model: Model, options: EngineOptions, n_gpu_layers: int, measured: Measurements
+) -> ThreadChoice:
+    """Return the threads asked for, those measured earlier for this model here, or measure now where that may be."""
+    if options.n_threads is not None:
+        return ThreadChoice(options.n_threads, options.n_threads, options.n_threads)
+    counts = candidates(physical_cores())
+    key = steps_key(options.model_path, model, n_gpu_layers, options.n_cpu_moe, "threads")
+    known = measured.recall(key)
+    if known is not None and known.keys() == _THREAD_WIDTHS.keys() and all(n in counts for n in known.values()):
+        return ThreadChoice(**known)
+    if not options.calibrates:
+        return ThreadChoice(*[physical_cores()] * len(_THREAD_WIDTHS))
+    chosen = {}
+    for name, n_rows in _THREAD_WIDTHS.items():
+        rows = min(n_rows, options.n_batch, context.n_cells)
+        times = measure(lambda count, rows=rows: _probe(context, rows, count), counts)  # type: ignore[misc]
+        chosen[name] = fewest_that_pay(times)
+        _log.info("threads: steps of %d rows take %s", rows, times)
+    context.clear()
+    choice = ThreadChoice(**chosen)
+    measured.keep(key, asdict(choice))
+    return choice
+
+
+def _probe(context: Context, n_rows: int, n_threads: int) -> None:
+    """Evaluate ``n_rows`` of one sequence with ``n_threads``."""
+    context.remove(0, 0)
+    context.set_threads(n_threads, n_threads, n_threads)
+    batch = Batch(n_rows)
+    batch.add_run(np.zeros(n_rows, np.int32), 0, 0, want_last=True)
+    context.decode(batch)
+    context.synchronize()

@@ -1,0 +1,189 @@
+"""How a model is loaded on this machine: the best plan for its options, asked before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from core.llama.devices import Device, list_devices
+from core.loading.context_size import CELLS_STEP, ContextSize, pool_cells
+from core.loading.fit_request import planned, wanted_of
+from core.loading.load_heads import wants_mtp
+from core.machine.known_machine import known_machine, known_runs
+from core.values.engine_options import EngineOptions
+from core.values.errors import ModelDoesNotFit
+from models.estimate.fit.memory import USABLE_SHARE, MemoryNeed, free_memory
+from models.estimate.fit.plan import Plan, plan_of
+from models.estimate.fit.search import KV_TYPES, Wanted, best_plan, fits, is_close, least_plan, most_possible, usual_ctx
+from models.estimate.speed.machine import Machine
+from models.estimate.speed.work import Placement
+from models.facts.model_facts import ModelFacts, read_model
+from models.formatting.figures import size
+from models.gguf.errors import GgufError
+
+ALL_LAYERS = -1
+Compute = Callable[[EngineOptions], int | None]
+"""Gives the bytes of compute buffers with these options by a dry run; None where it cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a model is loaded: ``options`` with all that was left to be chosen, and without a draft that has no room.
+
+    ``n_gpu_layers`` -1 is all of them, ``placement`` says what lies where. ``notices`` are sentences about what was
+    chosen, and left out.
+    """
+
+    options: EngineOptions
+    n_gpu_layers: int
+    size: ContextSize
+    placement: Placement
+    notices: tuple[str, ...] = ()
+
+
+def usable_gpus(options: EngineOptions) -> tuple[Device, ...]:
+    """Return the GPUs that the options allow."""
+    gpus = tuple(device for device in list_devices() if device.is_gpu)
+    return tuple(gpu for gpu in gpus if gpu.name in options.devices) if options.devices else gpus
+
+
+def machine_with(gpus: tuple[Device, ...], cache_folder: Path | None) -> Machine:
+    """Return this machine with these GPUs; what was measured here decides only where there is a choice of devices."""
+    if not gpus or cache_folder is None:
+        return known_machine(gpus, free_memory())
+    return known_machine(gpus, free_memory(), cache_folder, known_runs(cache_folder))
+
+
+def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: Compute) -> Fit:
+    """Return how to load a model; raises ModelDoesNotFit with both numbers, and with what would fit."""
+    draft = _draft(options)
+    wanted = wanted_of(facts, options, draft, uses_heads=wants_mtp(facts, options))
+    tried = best_plan(facts, machine, wanted) or least_plan(facts, machine, wanted)
+    if is_close(tried):
+        wanted = replace(wanted, compute=compute(planned(options, tried.setting)))
+    plan = best_plan(facts, machine, wanted)
+    if plan is None:
+        needed = wanted if wanted.must_draft else replace(wanted, draft=None)
+        raise _does_not_fit(least_plan(facts, machine, needed), _way_out(facts, machine, needed))
+    found = planned(options, plan.setting)
+    notices = _notices(facts, machine, wanted, plan)
+    if draft is not None and not plan.has_draft:
+        both = plan_of(facts, machine, plan.setting, draft, wanted.shape, wanted.compute)
+        name, why = Path(options.draft_path or "").name, _does_not_fit(both, "Close other programs, or let it be.")
+        notices = (f"{name} does not draft: with it there is too little memory. {why}", *notices)
+        found = replace(found, draft_path=None)
+    n_gpu_layers = ALL_LAYERS if plan.setting.n_gpu_layers > facts.n_layers else plan.setting.n_gpu_layers
+    return Fit(found, n_gpu_layers, _size(facts, options, machine, wanted, plan), plan.placement, notices)
+
+
+def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = None) -> ContextSize:
+    """Return the sizes of a context of the length that is wanted, with ``free`` bytes (None: those of the host)."""
+    pool = int(free_memory() * USABLE_SHARE) if free is None else free
+    n_ctx = options.n_ctx or min(usual_ctx(facts), options.n_cells or usual_ctx(facts))
+    per_token = facts.kv_bytes_per_further_token(options.cache_type, options.cache_type)
+    n_cells = options.n_cells or pool_cells(n_ctx, options.n_slots, per_token, pool - facts.weight_bytes)
+    return ContextSize(n_ctx, -(-n_cells // CELLS_STEP) * CELLS_STEP)
+
+
+def need_of(facts: ModelFacts, options: EngineOptions, size: ContextSize) -> MemoryNeed:
+    """Estimate the memory of an engine with these options, with all that drafts for it."""
+    wanted = wanted_of(facts, options, _draft(options), uses_heads=wants_mtp(facts, options))
+    return wanted.shape.need(facts, size.n_cells, options.cache_type, wanted.draft)
+
+
+def _draft(options: EngineOptions) -> ModelFacts | None:
+    """Read what the options let draft; None where it cannot be read: whoever loads it says what is wrong."""
+    if options.speculation == "off" or options.draft_path is None:
+        return None
+    try:
+        return read_model(Path(options.draft_path))
+    except GgufError:
+        return None
+
+
+def _size(facts: ModelFacts, options: EngineOptions, machine: Machine, wanted: Wanted, plan: Plan) -> ContextSize:
+    """Return the sizes of a plan: cells for several requests at once only where there is much room for them."""
+    setting = plan.setting
+    if options.n_cells is not None:
+        return context_size(facts, options, 0)
+    keeping = [need for need in plan.needs if need.kv_cache]
+    room = sum(int(need.free * USABLE_SHARE) - need.weights for need in keeping)
+    per_token = facts.kv_bytes_per_further_token(setting.kv_type, setting.kv_type)
+    n_cells = pool_cells(setting.n_ctx, options.n_slots, per_token, room)
+
+    def has_room(n_more: int) -> bool:
+        larger = replace(setting, n_ctx=setting.n_ctx + n_more * CELLS_STEP)
+        return fits(plan_of(facts, machine, larger, wanted.draft if plan.has_draft else None, wanted.shape))
+
+    n_more = most_possible(-(-(n_cells - setting.n_ctx) // CELLS_STEP), has_room)
+    n_cells = min(n_cells, setting.n_ctx + n_more * CELLS_STEP)
+    return ContextSize(setting.n_ctx, -(-n_cells // CELLS_STEP) * CELLS_STEP)
+
+
+def _notices(facts: ModelFacts, machine: Machine, wanted: Wanted, plan: Plan) -> tuple[str, ...]:
+    """Say what was chosen where that is not what most loads have."""
+    setting, everything = plan.setting, facts.n_layers + 1
+    chosen = []
+    if wanted.n_gpu_layers is None and machine.gpus and setting.n_gpu_layers < everything:
+        chosen.append(f"{setting.n_gpu_layers} of {everything} layers on GPUs")
+    if wanted.n_cpu_moe is None and setting.n_cpu_moe:
+        chosen.append(f"the experts of {setting.n_cpu_moe} layers on the processor")
+    if setting.kv_type != wanted.kv_types[0]:
+        chosen.append(f"a KV cache of type {setting.kv_type} instead of {wanted.kv_types[0]}")
+    if setting.n_ctx < wanted.n_ctx:
+        chosen.append(f"a context of {setting.n_ctx:,} tokens instead of {wanted.n_ctx:,}")
+    return (f"Because this fits the free memory and is fastest, it is loaded with {_and(chosen)}.",) if chosen else ()
+
+
+def _does_not_fit(plan: Plan, advice: str) -> ModelDoesNotFit:
+    """Say what a plan lacks."""
+    setting, (device, needed, free) = plan.setting, plan.fullest
+    weights, kv_cache = sum(need.weights for need in plan.needs), sum(need.kv_cache for need in plan.needs)
+    drafts = sum(need.draft for need in plan.needs)
+    detail = (
+        f"Weights take {size(weights)}, the KV cache of {setting.n_ctx:,} tokens in {setting.kv_type} "
+        f"{size(kv_cache)}{f', what drafts {size(drafts)}' if drafts else ''}. {advice}"
+    )
+    return ModelDoesNotFit(needed, int(free * USABLE_SHARE), detail, device if len(plan.needs) > 1 else "")
+
+
+def _way_out(facts: ModelFacts, machine: Machine, wanted: Wanted) -> str:
+    """Say which of the things that were asked for to leave open, so that it fits; else what helps always."""
+    opened = list(_openings(facts, wanted))
+    for names, changes in [*(([name], change) for name, change in opened), _together(opened)]:
+        plan = best_plan(facts, machine, replace(wanted, **changes)) if names else None
+        if plan is not None:
+            return f"It fits without asking for {_and(names)}: {plan.setting.text}."
+    return "Choose a smaller quantisation or a smaller context, or close other programs."
+
+
+def _openings(facts: ModelFacts, wanted: Wanted) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What was asked for, and how it is left open."""
+    if len(wanted.kv_types) == 1:
+        yield f"a KV cache of type {wanted.kv_types[0]}", {"kv_types": KV_TYPES}
+    if wanted.n_cpu_moe is not None:
+        yield f"experts of {wanted.n_cpu_moe} layers on the processor", {"n_cpu_moe": None}
+    if wanted.n_gpu_layers is not None:
+        yield f"{wanted.n_gpu_layers} GPU layers", {"n_gpu_layers": None}
+    if not wanted.may_shorten:
+        # Not halved from what was asked for alone: beyond what it was trained for, a model only rambles.
+        n_ctx = min(wanted.n_ctx, facts.n_ctx_train or wanted.n_ctx)
+        yield f"{wanted.n_ctx:,} tokens of context", {"may_shorten": True, "n_ctx": n_ctx}
+    if wanted.draft is not None:
+        yield "a draft", {"draft": None}
+
+
+def _together(opened: list[tuple[str, dict[str, Any]]]) -> tuple[list[str], dict[str, Any]]:
+    return [name for name, _ in opened], {key: value for _, change in opened for key, value in change.items()}
+
+
+def _and(parts: list[str]) -> str:
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def layers_on_gpu(n_gpu_layers: int, n_layers: int) -> int:
+    """Return a number of offloaded layers as a count, the output being one more."""
+    return n_layers + 1 if n_gpu_layers == ALL_LAYERS else n_gpu_layers

@@ -1,0 +1,4 @@
+"""This machine: what it is, what was measured on it, and what is remembered of that.
+
+Begin with ``host.py``, then ``known_machine.py``.
+"""

@@ -1,0 +1,83 @@
+"""Measures this machine's memory bandwidth in a quiet moment, for the gauge that shows a share of it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from core.machine.bandwidth import Bandwidth, measure, remember
+from core.machine.host import this_machine
+from core.machine.measurements import are_disturbing
+from core.machine.other_programs import Rivals, busy_seconds
+from core.values.errors import SlipstreamError
+from models.estimate.fit.memory import free_memory
+
+_log = logging.getLogger(__name__)
+_QUIET_SECONDS = 3.0
+_MEASURE_SECONDS = 0.5
+
+
+class Watched(Protocol):
+    """What is asked of the engines of this process."""
+
+    @property
+    def is_idle(self) -> bool:
+        """True where they do nothing."""
+
+    @property
+    def n_deeds(self) -> int:
+        """A count that grows whenever they do something."""
+
+
+class PeakFinder:
+    """Waits until the engines and the cores have nothing to do, measures once, and remembers the result."""
+
+    def __init__(
+        self,
+        engines: Watched,
+        folder: Path,
+        found: Callable[[float], None],
+        *,
+        quiet: float = _QUIET_SECONDS,
+        take: Callable[[], Bandwidth] = lambda: measure(this_machine(), free_memory(), seconds=_MEASURE_SECONDS),
+    ) -> None:
+        """``found`` gets bytes per second, on a thread of this object's own; ``folder`` keeps them for next time."""
+        self._engines = engines
+        self._folder = folder
+        self._found = found
+        self._quiet = quiet
+        self._take = take
+        self._rivals = Rivals()
+        # This process counts too before it measures: a text may be on its way to the disk, a grammar is compiled.
+        self._everybody = Rivals(others_seconds=busy_seconds)
+
+    def start(self) -> None:
+        """Begin to wait."""
+        threading.Thread(target=self._work, name="peak-finder", daemon=True).start()
+
+    def _work(self) -> None:
+        try:
+            while (bandwidth := self._try()) is None:
+                pass
+            self._found(bandwidth.bytes_per_second)
+            remember(self._folder, bandwidth)
+        except (SlipstreamError, MemoryError, OSError) as error:
+            _log.info("The memory bandwidth could not be measured or kept: %s", error)
+
+    def _try(self) -> Bandwidth | None:
+        """Return a measurement that nothing disturbed, or None."""
+        n_deeds = self._engines.n_deeds
+        self._everybody.busy_cores()
+        time.sleep(self._quiet)
+        if not self._is_quiet(n_deeds) or are_disturbing(self._everybody):
+            return None
+        self._rivals.busy_cores()
+        bandwidth = self._take()
+        return bandwidth if self._is_quiet(n_deeds) and not are_disturbing(self._rivals) else None
+
+    def _is_quiet(self, n_deeds: int) -> bool:
+        return self._engines.is_idle and self._engines.n_deeds == n_deeds

@@ -1,0 +1,127 @@
+"""How fast this machine reads memory: the ceiling of every decode step, measured and remembered.
+
+Decoding reads weights, so reading is what is measured (copying would count a write as well). The working set is much
+larger than caches: a smaller one measures those.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.machine.host import Machine
+from core.values.errors import SlipstreamError
+from models.files.atomic_write import write_whole
+from models.formatting.figures import size
+
+if TYPE_CHECKING:  # what only asks for a measurement of before starts sooner without
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Words = NDArray[np.uint64]
+
+FILE_NAME = "bandwidth.json"
+LARGEST_SET = 1 << 30
+SMALLEST_SET = 64 << 20
+_SHARE_OF_FREE = 8
+_MIN_PASSES = 3
+
+
+class TooLittleMemory(SlipstreamError):
+    """A measurement would not leave enough memory to others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidth:
+    """Bytes read per second with the best number of threads, over ``n_bytes`` of memory, on a machine with this CPU."""
+
+    bytes_per_second: float
+    n_threads: int
+    n_bytes: int
+    cpu: str
+    ram: int
+
+    def is_of(self, machine: Machine) -> bool:
+        """Whether this was measured on ``machine``."""
+        return (self.cpu, self.ram) == (machine.cpu, machine.ram)
+
+
+def measure(
+    machine: Machine, free: int, *, seconds: float = 1.5, clock: Callable[[], float] = time.perf_counter
+) -> Bandwidth:
+    """Measure for about ``seconds`` (and some more to fill the memory); ``free`` is free memory in bytes.
+
+    Raises TooLittleMemory. Nothing else should keep the machine busy: the best of several passes is taken.
+    """
+    words = _filled(working_set(free) // 8)
+    counts = thread_counts(machine.n_threads)
+    rates = {count: _best_rate(words, count, seconds / len(counts), clock) for count in counts}
+    best = max(rates, key=rates.__getitem__)
+    return Bandwidth(rates[best], best, words.nbytes, machine.cpu, machine.ram)
+
+
+def working_set(free: int) -> int:
+    """Return how many bytes to read: 1 GiB, or an eighth of the free memory where that is less."""
+    n_bytes = min(LARGEST_SET, free // _SHARE_OF_FREE)
+    if n_bytes < SMALLEST_SET:
+        raise TooLittleMemory(
+            f"Only {size(free)} of memory is free: too little to measure its bandwidth. Close other programs."
+        )
+    return n_bytes
+
+
+def thread_counts(n_threads: int) -> tuple[int, ...]:
+    """Return the numbers of threads to try: powers of two, and all."""
+    powers = (1 << bit for bit in range(n_threads.bit_length()))
+    return tuple(sorted({*powers, n_threads}))
+
+
+def read_pass(words: Words, n_threads: int, pool: ThreadPoolExecutor) -> int:
+    """Read all of ``words`` once with ``n_threads`` threads; return how many bytes were read."""
+    import numpy as np
+
+    edges = [len(words) * part // n_threads for part in range(n_threads + 1)]
+    slices = [words[low:high] for low, high in pairwise(edges)]
+    # numpy reads without the interpreter's lock, so threads do run side by side.
+    list(pool.map(np.add.reduce, slices))
+    return sum(part.nbytes for part in slices)
+
+
+def remembered(folder: Path, machine: Machine) -> Bandwidth | None:
+    """Return what was measured on this machine before, or None."""
+    try:
+        fields = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
+        known = Bandwidth(**fields)
+        usable = float(known.bytes_per_second) > 0 and known.is_of(machine)
+    except (OSError, ValueError, TypeError):
+        return None
+    return known if usable else None
+
+
+def remember(folder: Path, bandwidth: Bandwidth) -> None:
+    """Keep a measurement for later; raises OSError where the folder cannot be written."""
+    write_whole(folder / FILE_NAME, json.dumps(asdict(bandwidth)))
+
+
+def _best_rate(words: Words, n_threads: int, seconds: float, clock: Callable[[], float]) -> float:
+    best, n_passes, end = 0.0, 0, clock() + seconds
+    with ThreadPoolExecutor(n_threads) as pool:
+        while n_passes < _MIN_PASSES or clock() < end:
+            start = clock()
+            n_bytes = read_pass(words, n_threads, pool)
+            best = max(best, n_bytes / max(clock() - start, 1e-9))
+            n_passes += 1
+    return best
+
+
+def _filled(n_words: int) -> Words:
+    import numpy as np
+
+    # Memory that was never written is one shared page of zeros and would be read from cache.
+    return np.ones(n_words, dtype=np.uint64)

@@ -1,0 +1,97 @@
+"""This machine as plans are made for it: its memory now, and what was measured on it before.
+
+Nothing is measured here: ``doctor`` and the server do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Protocol
+
+from core.machine import bandwidth
+from core.machine import probe as machine_probe
+from core.machine.host import this_machine
+from core.machine.probe import CPU, MachineProbe
+from models.catalog.catalog import STARTER_FOLDER
+from models.estimate.speed.efficiency import Observation
+from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
+from models.estimate.speed.runs import Run, observations, read_runs
+from models.estimate.speed.work import Placement, work
+from models.facts.model_facts import read_model
+
+PAIR = ("ember-q8_0.gguf", "ember-draft-q8_0.gguf")
+
+
+class Device(Protocol):
+    """A device that llama.cpp can use; ``free`` and ``total`` are bytes."""
+
+    @property
+    def name(self) -> str:
+        """Its name, as "CUDA0"."""
+
+    @property
+    def kind(self) -> str:
+        """One of "cpu", "gpu", "igpu" and others."""
+
+    @property
+    def free(self) -> int:
+        """What nobody has taken."""
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+
+
+def identity() -> str:
+    """What runs are kept for: they say nothing about another processor, or another build of llama.cpp."""
+    machine = this_machine()
+    parts = (machine.cpu, f"{machine.n_threads} threads", f"{machine.ram} bytes")
+    return ", ".join((*parts, f"llama-cpp-python {version('llama-cpp-python')}"))
+
+
+def known_runs(folder: Path) -> tuple[Run, ...]:
+    """Return what models did on this machine, as it is kept in ``folder``."""
+    return read_runs(folder, identity())
+
+
+def known_machine(
+    devices: Iterable[Device], free: int, folder: Path | None = None, runs: Iterable[Run] = ()
+) -> Machine:
+    """Return the machine with those of ``devices`` that are GPUs, and ``free`` bytes of host memory.
+
+    ``folder`` has what was measured here (None: nothing), and ``runs`` are what models did here.
+    """
+    probe = machine_probe.remembered(folder, this_machine()) if folder is not None else None
+    found = tuple(_devices(devices, free, folder, probe))
+    known = observations(runs)
+    if probe is not None:
+        known = [*_pair_runs(probe, machine_of(found)), *known]
+    return machine_of(found, known)
+
+
+def _devices(
+    devices: Iterable[Device], free: int, folder: Path | None, probe: MachineProbe | None
+) -> Iterator[MachineDevice]:
+    """The processor, and the GPUs that llama.cpp can use; those of kinds that are not known are left out."""
+    machine = this_machine()
+    known = bandwidth.remembered(folder, machine) if folder is not None else None
+    probes = probe.devices if probe is not None else {}
+    rate = known.bytes_per_second if known is not None else None
+    yield MachineDevice(CPU, DeviceKind.CPU, machine.ram, free, rate, probes.get(CPU))
+    for device in devices:
+        if device.kind in (DeviceKind.GPU, DeviceKind.IGPU):
+            kind = DeviceKind(device.kind)
+            yield MachineDevice(device.name, kind, device.total, device.free, None, probes.get(device.name))
+
+
+def _pair_runs(probe: MachineProbe, machine: Machine) -> Iterator[Observation]:
+    """Runs of the bundled pair, which the probe has timed on each device."""
+    numbers = {device.name: number for number, device in enumerate(machine.devices)}
+    facts = {name: read_model(STARTER_FOLDER / name) for name in PAIR}
+    for run in probe.timed:
+        if run.device in numbers and run.path in facts:
+            model = facts[run.path]
+            placement = Placement.all_on(numbers[run.device], model.n_layers)
+            yield Observation(work(model, placement, machine.traits, n_past=run.n_past), run.seconds)

@@ -1,0 +1,90 @@
+"""What was measured before on this machine, in one small file, and what this process has measured."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from core.machine.host import cpu_name
+from core.machine.other_programs import Rivals
+from models.files.atomic_write import write_whole
+
+_log = logging.getLogger(__name__)
+MEASURED_FILE = "measured.json"
+# A file that is larger is none of ours.
+_MOST_CHARACTERS = 4 << 20
+# Others that use a smaller share of the cores leave what is measured as it is.
+_DISTURBING_SHARE = 0.25
+
+
+class Measurements:
+    """JSON objects by key. A file that cannot be read or written only costs a new measurement.
+
+    ``entries`` are those that this process was told or has measured, also where the file has none of them.
+    """
+
+    def __init__(
+        self, path: Path | None, told: Mapping[str, dict[str, Any]] | None = None, rivals: Rivals | None = None
+    ) -> None:
+        """``path`` need not exist; None keeps nothing. ``told`` counts where the file has nothing."""
+        self._path = path
+        self._rivals = rivals or Rivals()
+        self.entries = dict(told or {})
+
+    def recall(self, key: str) -> dict[str, Any] | None:
+        """Return what was kept for ``key``, or told. Where nothing was, measuring begins now."""
+        entry = self._read().get(key)
+        found = entry if isinstance(entry, dict) else self.entries.get(key)
+        if found is None:
+            self._rivals.busy_cores()
+        return found
+
+    def keep(self, key: str, entry: dict[str, Any]) -> None:
+        """Remember an entry; not in the file if other programs used the cores since: that does not hold for later."""
+        self.entries[key] = entry
+        if self._path is None or are_disturbing(self._rivals):
+            return
+        entries = self._read()
+        entries[key] = entry
+        try:
+            write_whole(self._path, json.dumps(entries, indent=1))
+        except OSError as error:
+            _log.warning("Measurements could not be kept: %s", error)
+
+    def _read(self) -> dict[str, Any]:
+        if self._path is None:
+            return {}
+        try:
+            with open(self._path, encoding="utf-8") as file:
+                entries = json.loads(file.read(_MOST_CHARACTERS))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        return entries if isinstance(entries, dict) else {}
+
+
+def physical_cores() -> int:
+    """Return the number of physical cores that this process may use."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
+
+
+def are_disturbing(rivals: Rivals) -> bool:
+    """Return True where others have used so much of the cores since they were asked last that no measurement holds.
+
+    The system's load average would say it too late: it still counts this program's own start, half a minute ago.
+    """
+    return rivals.busy_cores() > _DISTURBING_SHARE * physical_cores()
+
+
+def measurement_key(*parts: object) -> str:
+    """Return the key of a measurement: what it depends on, the machine, and the build of llama.cpp."""
+    text = ":".join(str(part) for part in (*parts, cpu_name(), physical_cores(), version("llama_cpp_python")))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,102 @@
+"""What this machine can do, measured once in some seconds: each device's kernels, and a model pair that is always here.
+
+A process of its own measures, because what a backend does not like ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from core.ipc.openmp import WAITING
+from core.ipc.side_process import run_aside
+from core.machine.host import Machine
+from models.estimate.speed.probe import Probe, probe_of
+from models.files.atomic_write import write_whole
+
+FILE_NAME = "probe.json"
+CPU = "CPU"
+_CHILD_SECONDS = 300
+_MOST_CHARACTERS = 1 << 20
+# Raised when something further is measured: what an older program left out is not 0.
+_FORMAT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class TimedModel:
+    """A model that was timed on device ``device``: seconds of one decoded token behind ``n_past`` others."""
+
+    path: str
+    device: str
+    n_past: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class MachineProbe:
+    """The probes of the devices by name, and the models that were timed, on the machine with this CPU and memory."""
+
+    cpu: str
+    ram: int
+    devices: dict[str, Probe]
+    timed: tuple[TimedModel, ...]
+
+    def is_of(self, machine: Machine) -> bool:
+        """Whether this was measured on ``machine``."""
+        return (self.cpu, self.ram) == (machine.cpu, machine.ram)
+
+
+def measure(models: tuple[Path, ...]) -> MachineProbe | None:
+    """Measure in a child process, with these models; None where the child fails."""
+    try:
+        child = run_aside("core.process.probe_worker", *map(str, models), seconds=_CHILD_SECONDS, environment=WAITING)
+    except (subprocess.TimeoutExpired, OSError):
+        return None
+    return _parse(child.stdout) if child.returncode == 0 else None
+
+
+def remembered(folder: Path, machine: Machine) -> MachineProbe | None:
+    """Return what was measured on this machine before by this version of the program, or None."""
+    try:
+        with open(folder / FILE_NAME, encoding="utf-8") as file:
+            known = _parse(file.read(_MOST_CHARACTERS))
+    except (OSError, ValueError):
+        return None
+    return known if known is not None and known.is_of(machine) else None
+
+
+def remember(folder: Path, found: MachineProbe) -> None:
+    """Keep a measurement for later; raises OSError where the folder cannot be written."""
+    write_whole(folder / FILE_NAME, json.dumps(as_dict(found)))
+
+
+def as_dict(found: MachineProbe) -> dict[str, Any]:
+    """Return a measurement as JSON has it."""
+    devices = {name: probe.as_dict() for name, probe in found.devices.items()}
+    timed = [asdict(model) for model in found.timed]
+    return {"program": _program(), "cpu": found.cpu, "ram": found.ram, "devices": devices, "timed": timed}
+
+
+def _program() -> str:
+    """What measures: other kernels have other rates."""
+    return f"{_FORMAT}, llama-cpp-python {version('llama-cpp-python')}"
+
+
+def _parse(text: str) -> MachineProbe | None:
+    try:
+        fields = json.loads(text)
+        if fields["program"] != _program():
+            return None
+        probes = {str(name): probe_of(value) for name, value in fields["devices"].items()}
+        timed = tuple(
+            TimedModel(str(each["path"]), str(each["device"]), int(each["n_past"]), float(each["seconds"]))
+            for each in fields["timed"]
+        )
+        known = {name: probe for name, probe in probes.items() if probe is not None}
+        return MachineProbe(str(fields["cpu"]), int(fields["ram"]), known, timed)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None

@@ -1,0 +1,120 @@
+"""One engine process as its server sees it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from core.ipc.child_process import start_child
+from core.ipc.openmp import WAITING
+from core.ipc.pipe import Pipe, PipeClosed
+from core.values.commands import Command
+
+_log = logging.getLogger(__name__)
+_LEAVE_SECONDS = 3.0
+_LOG_TAIL = 6
+
+
+def worker_environment() -> dict[str, str]:
+    """Return the engine's environment; what the user has set about threads stays."""
+    root = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part)
+    return {**WAITING, **os.environ, "PYTHONPATH": path, "GGML_NO_BACKTRACE": "1"}
+
+
+class EngineProcess:
+    """One run of the engine process, from its start to its end."""
+
+    def __init__(self, log_path: Path | None) -> None:
+        """Start the process, which imports what it needs and waits to be told what to load.
+
+        Its stderr goes to ``log_path``. Raises OSError.
+        """
+        self.log_path = log_path
+        self.ready_at: float | None = None
+        stderr = open(log_path, "ab") if log_path else None  # noqa: SIM115 - closed below, after the start
+        try:
+            self._process = start_child(
+                "core.process.worker", stderr=stderr or subprocess.DEVNULL, environment=worker_environment()
+            )
+        finally:
+            if stderr:
+                stderr.close()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        # The descriptors stay owned by the Popen object, which closes them in ``close``.
+        self.pipe = Pipe(self._process.stdout.fileno(), self._process.stdin.fileno())
+        self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._sender = threading.Thread(target=self._send_all, name="engine-sender", daemon=True)
+        self._sender.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    def send(self, command: Command) -> None:
+        """Send a command and return at once, even where the engine is slow to read.
+
+        One that a dead engine does not get is not missed: its requests are ended anyway.
+        """
+        self._commands.put(command)
+
+    def _send_all(self) -> None:
+        while (command := self._commands.get()) is not None:
+            try:
+                self.pipe.send(command)
+            except PipeClosed:
+                _log.info("The engine process %d is gone", self.pid)
+                return
+
+    def kill(self) -> None:
+        """End the process at once and wait until its memory is free again: it keeps nothing that could be lost."""
+        self._process.kill()
+        try:
+            self._process.wait(_LEAVE_SECONDS)
+        except subprocess.TimeoutExpired:
+            _log.warning("The engine process %d does not end", self.pid)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
+    @property
+    def seconds_in_use(self) -> float:
+        """How long the model was loaded; 0 where it never was."""
+        return 0.0 if self.ready_at is None else time.monotonic() - self.ready_at
+
+    def wait(self) -> int:
+        """Wait for the process to end and return its exit code (negative: the signal)."""
+        return self._process.wait()
+
+    def close(self) -> None:
+        """Close the pipes of a process that has ended."""
+        # Not under a send: the system gives the descriptors to the next file or socket that is opened.
+        self._commands.put(None)
+        self._sender.join()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except OSError:
+                    continue
+
+    def last_words(self) -> str:
+        """Return the last lines of the log."""
+        if self.log_path is None:
+            return ""
+        try:
+            with open(self.log_path, "rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - 4096))
+                lines = log.read().decode("utf-8", "replace").splitlines()
+        except OSError:
+            return ""
+        return "\n".join(line for line in lines[-_LOG_TAIL:] if line.strip())

@@ -1,0 +1,77 @@
+"""Measures this machine: ``python -m core.process.probe_worker MODEL...`` prints a MachineProbe as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from core.llama import log
+from core.llama.devices import list_devices
+from core.loading.load_engine import load_engine
+from core.loading.model_file import read_facts
+from core.machine.host import last_level_cache, this_machine
+from core.machine.matrix_probe import probe
+from core.machine.measurements import physical_cores
+from core.machine.probe import MachineProbe, TimedModel, as_dict
+from core.process.decode_timing import time_decoding
+from core.values.engine_options import EngineOptions
+from models.estimate.fit.memory import free_memory
+from models.estimate.speed.probe import Probe
+
+_SMALLEST_SET, _LARGEST_SET, _SHARE_OF_FREE = 64 << 20, 1 << 29, 8
+_CACHES = 2
+_TIMING_SECONDS = 0.5
+# Behind so many tokens each model is timed: none to speak of, and a few hundred.
+_PROMPTS = (8, 512)
+
+
+def _measure_here(paths: list[str]) -> MachineProbe:
+    log.silence()
+    for path in paths:
+        read_facts(path)  # what cannot be loaded is better known before the seconds of a measurement
+    machine, threads = this_machine(), physical_cores()
+    found: dict[str, Probe] = {}
+    timed: list[TimedModel] = []
+    for device in list_devices():
+        is_cpu = device.kind.value == "cpu"
+        if not is_cpu and not device.is_gpu:
+            continue
+        free = free_memory() if is_cpu else device.free
+        n_bytes = min(max(_SMALLEST_SET, _CACHES * last_level_cache()), _LARGEST_SET, free // _SHARE_OF_FREE)
+        result = probe(device, n_threads=threads, n_bytes=n_bytes)
+        if result is not None:
+            found[device.name] = result
+            timed += _timed_models(paths, device.name, is_cpu, threads)
+    return MachineProbe(machine.cpu, machine.ram, found, tuple(timed))
+
+
+def _timed_models(paths: list[str], device: str, is_cpu: bool, n_threads: int) -> list[TimedModel]:
+    timed = []
+    for path in paths:
+        options = EngineOptions(
+            path,
+            n_slots=1,
+            n_threads=n_threads,
+            n_gpu_layers=0 if is_cpu else None,
+            devices=() if is_cpu else (device,),
+            speculation="off",
+        )
+        engine, _ = load_engine(options, cache_folder=None)
+        try:
+            for n_prompt in _PROMPTS:
+                timing = time_decoding(engine, n_prompt, _TIMING_SECONDS)
+                timed.append(TimedModel(Path(path).name, device, timing.n_past, timing.seconds))
+        finally:
+            engine.close()
+    return timed
+
+
+def main(paths: list[str]) -> int:
+    """Print what was measured as one JSON object."""
+    print(json.dumps(as_dict(_measure_here(paths))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

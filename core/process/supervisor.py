@@ -1,0 +1,406 @@
+"""Keeps an engine process alive: starts it, feeds it, ends every request that it takes down, starts it again."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from core.ipc.pipe import PipeClosed
+from core.process.engine_process import EngineProcess
+from core.values.commands import Cancel, Load, Submit
+from core.values.engine_options import EngineOptions
+from core.values.errors import EngineUnavailable, LoadFailed
+from core.values.events import (
+    Ended,
+    EngineState,
+    Event,
+    Failure,
+    FailureKind,
+    FinishReason,
+    Measured,
+    Phase,
+    Started,
+    Token,
+)
+from core.values.loaded_model import LoadedModel
+from core.values.request import Request
+from core.values.snapshot import Snapshot
+
+_log = logging.getLogger(__name__)
+
+Listener = Callable[[tuple[Event, ...]], None]
+"""Called once per message of the engine with its events in order, on a thread of the supervisor's or the caller's.
+
+It is called under the supervisor's lock, which keeps the order: it must hand the events on and return.
+"""
+
+# Seconds to wait after each failure in a row; the last holds for all that follow.
+_WAITS = (0.0, 1.0, 5.0, 15.0, 30.0)
+# After waits up to this the engine comes back by itself, and requests wait for it: a client's own retry takes as long.
+# After longer ones it comes with the next request: a model that cannot live must not be loaded for ever for nobody.
+_UNNOTICED_WAIT = 1.0
+# An engine that lived this long with its model loaded is trusted again.
+_HEALTHY_SECONDS = 60.0
+# After so many deaths in a row it starts without drafts, then without kept texts, then without certain requests.
+_WITHOUT_DRAFTS, _WITHOUT_KEPT_TEXTS, _WITHOUT_SUSPECTS = 2, 3, 4
+_KILLED = "was killed (by the system when memory ran out, or by hand)"
+
+
+class Supervisor:
+    """The server's side of the engine. Every method may be called from any thread.
+
+    Each submitted request gets exactly one ``Ended`` through the listener, whatever happens to the process. An engine
+    that dies again and again is never given up: it is started again after a while, without what may be the cause.
+    """
+
+    def __init__(self, listener: Listener, *, log_folder: Path, cache_folder: Path) -> None:
+        """Start nothing yet."""
+        self._listener = listener
+        self._log_folder = log_folder
+        self._cache_folder = cache_folder
+        # Held while a process leaves and the next one comes, so that their memory is never taken twice.
+        self._change = threading.Lock()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._state = EngineState(Phase.EMPTY)
+        self._options: EngineOptions | None = None
+        self._process: EngineProcess | None = None
+        # One that waits to be told what to load.
+        self._spare: EngineProcess | None = None
+        self._live: dict[str, Request] = {}
+        self._queued: dict[str, Request] = {}
+        # What the engine found out about its model, for the one that follows when it dies.
+        self._measured: Mapping[str, dict[str, Any]] = {}
+        self._load_number = 0
+        # Since it was last trusted: failed loads and deaths, the deaths alone, and the requests that ran at each death.
+        self._n_failures = self._n_deaths = 0
+        self._suspects: list[Request] = []
+        self._generation = 0
+
+    # -- the model ----------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Start a process ahead of the next ``load``, where none runs: its imports take half a second."""
+        with self._lock:
+            if self._process is None and self._spare is None:
+                try:
+                    self._spare = EngineProcess(self._log_path())
+                except OSError as error:
+                    _log.warning("An engine process could not be started ahead of its model: %s", error)
+
+    def load(self, options: EngineOptions, number: int = 0, *, again: bool = False) -> None:
+        """Start loading a model and return at once; the listener hears how it goes in states of this ``number``.
+
+        Requests of a model that was loaded before end with a failure of kind ``shutdown``. ``again``: the same model
+        failed before, and what may have been the cause is left out.
+        """
+        with self._change:
+            with self._lock:
+                before = self._stop("Another model was loaded.")
+                self._options, self._load_number = options, number
+                if not again:
+                    self._measured = {}
+                    self._trust()
+                self._publish(EngineState(Phase.LOADING))
+            # Not under the lock, which requests and cancels want: a large model takes its time to give memory back.
+            if before is not None:
+                before.kill()
+            with self._lock:
+                self._start()
+
+    def unload(self) -> None:
+        """Stop the engine; its requests end with a failure of kind ``shutdown``."""
+        self._leave("The model was unloaded.")
+
+    def close(self) -> None:
+        """Stop the engine for good."""
+        self._leave("Slipstream is closing.")
+
+    @property
+    def state(self) -> EngineState:
+        """Where the engine stands. Never waits."""
+        return self._state
+
+    @property
+    def engine_pid(self) -> int | None:
+        """The process id of the engine, None where there is none. Never waits."""
+        process = self._process
+        return process.pid if process else None
+
+    def wait_ready(self, timeout: float | None = None) -> LoadedModel:
+        """Wait until the model is loaded. Raises LoadFailed, or EngineUnavailable after ``timeout`` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._changed:
+            while self._state.phase in (Phase.LOADING, Phase.RESTARTING):
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    raise EngineUnavailable(f"The model was not loaded after {timeout:.0f} s.")
+                self._changed.wait(left)
+            if self._state.phase is Phase.READY and self._state.model is not None:
+                return self._state.model
+            if self._state.phase is Phase.FAILED:
+                raise LoadFailed(self._state.problem or "The model could not be loaded.")
+            raise EngineUnavailable("No model is loaded.")
+
+    # -- requests -----------------------------------------------------------------------------------------------
+
+    def submit(self, request: Request) -> None:
+        """Run a request; while the model loads it waits. Raises EngineUnavailable where no engine takes it now."""
+        with self._lock:
+            if request.id in self._live or request.id in self._queued:
+                raise ValueError(f"request id {request.id} is in use")
+            self._check_suspicion(request)
+            if self._state.phase is Phase.READY and self._process is not None:
+                self._live[request.id] = request
+                self._process.send(Submit(request))
+            elif self._state.phase in (Phase.LOADING, Phase.RESTARTING):
+                self._queued[request.id] = request
+            else:
+                left = self._state.retry_at - time.monotonic() if self._state.phase is Phase.FAILED else None
+                raise EngineUnavailable(self._state.problem or "No model is loaded.", left)
+
+    def cancel(self, request_id: str) -> None:
+        """End a request; ids that are unknown or have ended are ignored."""
+        with self._lock:
+            if self._queued.pop(request_id, None) is not None:
+                self._tell((Ended(request_id, FinishReason.CANCELLED),))
+            elif request_id in self._live and self._process is not None:
+                self._process.send(Cancel(request_id))
+
+    # -- inside -------------------------------------------------------------------------------------------------
+
+    def _tell(self, events: tuple[Event, ...]) -> None:
+        try:
+            self._listener(events)
+        except Exception:  # a listener's mistake must not leave other requests without an end
+            _log.exception("The listener failed")
+
+    def _publish(self, state: EngineState) -> None:
+        state = replace(state, load=self._load_number, n_deaths=self._n_deaths, left_out=self._left_out())
+        with self._changed:
+            self._state = state
+            self._changed.notify_all()
+        self._tell((state,))
+
+    def _start(self) -> None:
+        """Start a process for the current options; a thread follows it to its end."""
+        assert self._options is not None
+        self._generation += 1
+        process, self._spare = self._spare, None
+        if process is not None and not process.is_running:
+            process.close()
+            process = None
+        try:
+            process = process or EngineProcess(self._log_path())
+        except OSError as error:
+            self._fail(f"The engine process could not be started: {error}", self._next_wait())
+            return
+        self._process = process
+        process.send(Load(self._safer(self._options), self._cache_folder, self._measured))
+        arguments = (self._process, self._generation)
+        threading.Thread(target=self._follow, args=arguments, name="engine-follower", daemon=True).start()
+
+    def _log_path(self) -> Path | None:
+        """Return the engine's log file, emptied when it has grown; None where the folder cannot be written."""
+        path = self._log_folder / "engine.log"
+        try:
+            self._log_folder.mkdir(parents=True, exist_ok=True)
+            if path.exists() and path.stat().st_size > 4 << 20:
+                path.replace(path.with_suffix(".old.log"))
+            with open(path, "ab"):
+                return path
+        except OSError as error:
+            _log.warning("The engine's log cannot be written: %s", error)
+            return None
+
+    def _leave(self, reason: str) -> None:
+        with self._change:
+            with self._lock:
+                before = self._stop(reason)
+                spare, self._spare = self._spare, None
+                self._options = None
+                self._publish(EngineState(Phase.EMPTY))
+            if before is not None:
+                before.kill()
+            if spare is not None:
+                spare.kill()
+                spare.close()
+
+    def _stop(self, reason: str) -> EngineProcess | None:
+        """End all requests and hear no more of the process, if any; return it: the caller kills it."""
+        process, self._process = self._process, None
+        self._generation += 1
+        self._end_all(FailureKind.SHUTDOWN, reason)
+        return process
+
+    def _end_all(self, kind: FailureKind, message: str, *, queued_too: bool = True) -> None:
+        ids = list(self._live) + (list(self._queued) if queued_too else [])
+        self._live.clear()
+        if queued_too:
+            self._queued.clear()
+        failure = Failure(kind, message)
+        if ids:
+            self._tell(tuple(Ended(request_id, FinishReason.FAILED, failure=failure) for request_id in ids))
+
+    def _follow(self, process: EngineProcess, generation: int) -> None:
+        """Pass on what a process says until it ends; runs on a thread of its own."""
+        try:
+            while True:
+                self._hear(process.pipe.receive(), generation)
+        except PipeClosed:
+            pass
+        except Exception:
+            _log.exception("The engine's messages could not be read")
+            process.kill()
+        code = process.wait()
+        process.close()
+        with self._lock:
+            if generation == self._generation:
+                self._bury(process, code)
+
+    def _hear(self, events: tuple[Event, ...], generation: int) -> None:
+        with self._lock:
+            if generation != self._generation:
+                return
+            passed_on: list[Event] = []
+            for event in events:
+                match event:
+                    case EngineState():
+                        self._tell(tuple(passed_on))
+                        passed_on = []
+                        self._hear_state(event)
+                    case Ended(request_id):
+                        if self._live.pop(request_id, None) is not None:
+                            passed_on.append(event)
+                    case Measured(entries):
+                        self._measured = entries
+                    case Snapshot():
+                        passed_on.append(event)
+                    case Started(request_id) | Token(request_id):
+                        if request_id in self._live:
+                            passed_on.append(event)
+            if passed_on:
+                self._tell(tuple(passed_on))
+
+    def _hear_state(self, state: EngineState) -> None:
+        if state.phase is Phase.FAILED:
+            self._fail(state.problem or "The model could not be loaded.", self._next_wait())
+            return
+        if state.phase is Phase.LOADING and self._state.phase is Phase.RESTARTING:
+            state = replace(state, phase=Phase.RESTARTING, problem=self._state.problem)
+        self._publish(state)
+        if state.phase is Phase.READY and self._process is not None:
+            assert self._options is not None
+            # It has worked: from now on a draft that is gone must not cost the model.
+            self._options = replace(self._options, must_draft=False)
+            self._process.ready_at = time.monotonic()
+            waiting, self._queued = self._queued, {}
+            self._live.update(waiting)
+            for request in waiting.values():
+                self._process.send(Submit(request))
+
+    def _next_wait(self) -> float:
+        """Count a failure; return in how many seconds to try again."""
+        self._n_failures += 1
+        return _WAITS[min(self._n_failures, len(_WAITS)) - 1]
+
+    def _fail(self, problem: str, wait: float) -> None:
+        """Run no engine for ``wait`` seconds, and tell those who wait for one."""
+        self._process = None
+        self._generation += 1
+        self._publish(EngineState(Phase.FAILED, problem=problem, retry_at=time.monotonic() + wait))
+        self._end_all(FailureKind.ENGINE_DIED, problem)
+
+    def _bury(self, process: EngineProcess, code: int) -> None:
+        """The process ended by itself: end what it was doing, and start another one now or later."""
+        cause = _cause_of_death(code)
+        words = process.last_words()
+        # Killed from outside, it was not about to say anything: its last lines are of earlier work.
+        _log.error("The engine %s.%s", cause, "" if cause == _KILLED else f"\n{words}")
+        if process.seconds_in_use > _HEALTHY_SECONDS:
+            self._trust()
+        ran = [replace(request, id="") for request in self._live.values()]
+        self._suspects = [one for one in ran if one in self._suspects] if self._n_deaths else ran
+        self._n_deaths += 1
+        wait = self._next_wait()
+        if wait > _UNNOTICED_WAIT:
+            detail = f" Its last words: {words}" if words and cause != _KILLED else ""
+            problem = f"The engine {cause}, {self._n_deaths} times in a row. The next request starts it again."
+            self._fail(problem + detail, wait)
+            return
+        self._process = None
+        message = f"The engine {cause} while it was answering. It is being restarted: please send the request again."
+        self._end_all(FailureKind.ENGINE_DIED, message, queued_too=False)
+        self._publish(EngineState(Phase.RESTARTING, problem=f"The engine {cause} and is being restarted."))
+        self._generation += 1
+        timer = threading.Timer(wait, self._restart, args=(self._generation,))
+        timer.daemon = True
+        timer.start()
+
+    def _trust(self) -> None:
+        """Forget earlier failures."""
+        self._n_failures = self._n_deaths = 0
+        self._suspects = []
+
+    def _safer(self, options: EngineOptions) -> EngineOptions:
+        """Return options without what may have killed the engine so often."""
+        if self._n_deaths >= _WITHOUT_DRAFTS:
+            options = replace(options, speculation="off")
+        if self._n_deaths >= _WITHOUT_KEPT_TEXTS:
+            options = replace(options, cache_ram=0, cache_disk=0)
+        return options
+
+    def _left_out(self) -> tuple[str, ...]:
+        """Say what the engine does without since it died several times."""
+        left_out = []
+        if self._n_deaths >= _WITHOUT_DRAFTS:
+            left_out.append("Since the engine died twice, nothing drafts until the model is loaded again.")
+        if self._n_deaths >= _WITHOUT_KEPT_TEXTS:
+            left_out.append("Texts that were kept in memory or on disk are not used until then.")
+        if self._n_deaths >= _WITHOUT_SUSPECTS and self._suspects:
+            left_out.append("Requests that ran at each death are refused until the engine has worked for a minute.")
+        return tuple(left_out)
+
+    def _check_suspicion(self, request: Request) -> None:
+        """Refuse a request that ran at each of several deaths, until the engine is trusted again."""
+        if self._n_deaths < _WITHOUT_SUSPECTS or replace(request, id="") not in self._suspects:
+            return
+        worked = self._process.seconds_in_use if self._process is not None else 0.0
+        if worked > _HEALTHY_SECONDS:
+            self._trust()
+            return
+        raise EngineUnavailable(
+            f"The engine died {self._n_deaths} times in a row while this request ran, so it is not run again before "
+            f"the engine has worked for {_HEALTHY_SECONDS:.0f} s without it. Change the request.",
+            _HEALTHY_SECONDS - worked,
+        )
+
+    def _restart(self, generation: int) -> None:
+        with self._lock:
+            if generation == self._generation:
+                self._start()
+
+
+def _cause_of_death(code: int) -> str:
+    """Return a phrase for an exit code."""
+    if code >= 0:
+        return f"stopped with exit code {code}"
+    import signal
+
+    names = {
+        "SIGKILL": _KILLED,
+        "SIGSEGV": "crashed (SIGSEGV)",
+        "SIGABRT": "aborted (SIGABRT)",
+        "SIGILL": "met an instruction that this CPU does not have (SIGILL)",
+        "SIGBUS": "crashed (SIGBUS)",
+    }
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return names.get(name, f"was ended by {name}")

@@ -1,0 +1,265 @@
+"""The engine process: reads commands from stdin, steps the model, writes events to stdout."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import gc
+import logging
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from core.engine.engine_pair import Engines
+from core.ipc.child_process import die_with_parent, leave_signals_to_the_parent, own_streams
+from core.ipc.pipe import Pipe, PipeClosed
+from core.process.input_thread import Admitted, Door
+from core.values.commands import Cancel, Command, Load, Submit
+from core.values.errors import SlipstreamError
+from core.values.events import (
+    Ended,
+    EngineState,
+    Event,
+    Failure,
+    FailureKind,
+    FinishReason,
+    Measured,
+    Phase,
+    Started,
+    Token,
+)
+
+_log = logging.getLogger(__name__)
+# The thread that steps the model wants the GIL back at once after a decode.
+_SWITCH_SECONDS = 5e-4
+_PROGRESS_STEP = 0.04
+# 40 messages a second are smoother than anybody reads.
+_TOGETHER_SECONDS = 0.025
+_EXIT_NOT_LOADED, _EXIT_BROKEN = 69, 70
+
+
+class Outbox:
+    """Sends events from a thread of its own, so that a slow reader never holds up a step.
+
+    Each message wakes the server, which takes a core from the step that runs. So tokens wait for one another, until
+    ``_TOGETHER_SECONDS`` after the last message. A request's first token waits for nothing, nor does any other event.
+    """
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._without_token: set[str] = set()  # requests that have started
+        self._sent_at = 0.0
+        self._queue: queue.SimpleQueue[tuple[Event, ...] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="outbox", daemon=True)
+        self._thread.start()
+
+    def put(self, events: Iterable[Event]) -> None:
+        """Send events as one message."""
+        message = tuple(events)
+        if message:
+            self._queue.put(message)
+
+    def close(self) -> None:
+        """Send what is left and stop."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        is_open = True
+        while is_open:
+            events, is_open = self._gather()
+            try:
+                self._pipe.send(tuple(events))
+            except PipeClosed:
+                os._exit(0)  # the server is gone: nobody is left to work for
+            except Exception:  # an engine that says nothing would leave its requests without an end
+                _log.exception("Events could not be sent")
+                os._exit(_EXIT_BROKEN)
+            self._sent_at = time.monotonic()
+
+    def _gather(self) -> tuple[list[Event], bool]:
+        """Wait for the events of the next message; return them, and False where no others will come."""
+        events: list[Event] = []
+        wait: float | None = None
+        while wait is None or wait > 0:
+            try:
+                some = self._queue.get(timeout=wait)
+            except queue.Empty:
+                break
+            if some is None:
+                return events, False
+            events += some
+            wait = 0.0 if self._is_urgent(some) else self._sent_at + _TOGETHER_SECONDS - time.monotonic()
+        return events, True
+
+    def _is_urgent(self, events: Iterable[Event]) -> bool:
+        is_urgent = False
+        for event in events:
+            match event:
+                case Token(request_id):
+                    is_urgent |= request_id in self._without_token
+                    self._without_token.discard(request_id)
+                case Started(request_id):
+                    self._without_token.add(request_id)
+                    is_urgent = True
+                case Ended(request_id):
+                    self._without_token.discard(request_id)
+                    is_urgent = True
+                case _:
+                    is_urgent = True
+        return is_urgent
+
+
+class Worker:
+    """Moves commands into the engine and events out of it."""
+
+    def __init__(self, engines: Engines, pipe: Pipe, outbox: Outbox) -> None:
+        self._engines = engines
+        self._pipe = pipe
+        self._outbox = outbox
+        self._inbox: queue.SimpleQueue[Admitted | Cancel] = queue.SimpleQueue()
+        self._door = Door(engines, self._inbox.put, lambda ended: outbox.put((ended,)))
+        threading.Thread(target=self._read, name="reader", daemon=True).start()
+
+    def run(self) -> None:
+        """Step for ever. Raises what a step raises: a broken engine is replaced, not patched."""
+        while True:
+            self._take_commands()
+            events: list[Event] = [*self._engines.step()]
+            snapshot = self._engines.take_snapshot()
+            if snapshot is not None:
+                events.append(snapshot)
+            self._outbox.put(events)
+
+    def _take_commands(self) -> None:
+        """Apply what has arrived, waiting only where there is nothing else to do."""
+        timeout: float | None = 0.0
+        if self._engines.is_idle:
+            # Nobody to work for: texts are brought to safety, a piece at a time.
+            timeout = self._engines.tidy()
+        while True:
+            try:
+                command = self._inbox.get(block=timeout != 0.0, timeout=timeout)
+            except queue.Empty:
+                return
+            timeout = 0.0
+            if isinstance(command, Cancel):
+                self._engines.cancel(command.request_id)
+            else:
+                self._submit(command)
+
+    def _submit(self, admitted: Admitted) -> None:
+        prepared, submitted_at = admitted
+        try:
+            self._engines.submit(prepared, submitted_at)
+        except Exception as error:  # a request must end even where we are wrong
+            _log.exception("A request could not be started")
+            failure = Failure(FailureKind.INTERNAL, f"The request could not be started: {error}")
+            self._outbox.put((Ended(prepared.request.id, FinishReason.FAILED, failure=failure),))
+
+    def _read(self) -> None:
+        """Sort what arrives; runs on the reader thread."""
+        try:
+            while True:
+                command: Command = self._pipe.receive()
+                match command:
+                    case Submit(request):
+                        self._door.enter(request)
+                    case Cancel(request_id):
+                        if not self._door.cancel(request_id):
+                            self._inbox.put(command)
+        except PipeClosed:
+            os._exit(0)  # the server is gone: nobody is left to work for
+        except Exception:  # an engine that hears nothing would leave its requests without an end
+            _log.exception("The server's commands could not be read")
+            os._exit(_EXIT_BROKEN)
+
+
+def main() -> int:
+    """Load the model named by the first command and serve until the pipe closes."""
+    faulthandler.enable()
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    leave_signals_to_the_parent()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    pipe = own_streams()
+    die_with_parent()
+    _import_ahead()
+    try:
+        command = pipe.receive()
+    except PipeClosed:
+        return 0
+    if not isinstance(command, Load):
+        raise TypeError(f"the first command must be Load, not {command!r}")
+    outbox = Outbox(pipe)
+    engines = _load(command, outbox)
+    if engines is None:
+        outbox.close()
+        return _EXIT_NOT_LOADED
+    gc.freeze()  # what was imported stays for good: looking through it again and again would hold up steps
+    try:
+        Worker(engines, pipe, outbox).run()
+    except Exception:
+        _log.exception("The engine failed")
+    outbox.close()
+    return _EXIT_BROKEN
+
+
+def _in_steps(report: Callable[[float], None]) -> Callable[[float], None]:
+    """Pass on progress only when it moved by a few per cent: llama.cpp reports each tensor."""
+    last = 0.0
+
+    def step(share: float) -> None:
+        nonlocal last
+        if share >= last + _PROGRESS_STEP or share >= 1.0 > last:
+            last = share
+            report(share)
+
+    return step
+
+
+def _import_ahead() -> None:
+    """Import what loading needs, while the server still decides what to load."""
+    with contextlib.suppress(Exception):  # it is said when a model is to be loaded
+        pass
+
+
+def _load(command: Load, outbox: Outbox) -> Engines | None:
+    """Load the model, or say why not."""
+    try:
+        from core.llama import log
+        from core.loading.draft_engine import open_spark
+        from core.loading.load_engine import load_engine
+        from core.machine.background_bandwidth import PeakFinder
+        from core.machine.measurements import MEASURED_FILE, Measurements
+
+        log.to_stderr()
+        measured = Measurements(command.cache_folder / MEASURED_FILE, command.measured)
+        engine, model = load_engine(
+            command.options,
+            cache_folder=command.cache_folder,
+            measured=measured,
+            progress=_in_steps(lambda share: outbox.put((EngineState(Phase.LOADING, progress=share),))),
+        )
+        log.silence()
+        engines = Engines(engine, partial(open_spark, engine, model) if model.spark is not None else None)
+        if engine.meter.peak is None and not model.n_gpu_layers:
+            # The weights are in this machine's memory, whose speed nobody has measured yet.
+            PeakFinder(engines, command.cache_folder, partial(setattr, engine.meter, "peak")).start()
+    except SlipstreamError as error:
+        outbox.put((EngineState(Phase.FAILED, problem=error.message),))
+        return None
+    except Exception as error:
+        _log.exception("Loading failed")
+        outbox.put((EngineState(Phase.FAILED, problem=f"The model could not be loaded: {error}"),))
+        return None
+    outbox.put((Measured(measured.entries), EngineState(Phase.READY, model, progress=1.0)))
+    return engines
+
+
+if __name__ == "__main__":
+    # Threads of llama.cpp may be anywhere, and its backends do not survive every order of C destructors.
+    os._exit(main())

@@ -1,1 +1,0 @@
-"""Quantises a model in a process of its own."""

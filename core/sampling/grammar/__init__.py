@@ -1,0 +1,4 @@
+"""Constrained output: grammars over a vocabulary, and the state of one reply in its grammar.
+
+Begin with ``grammar_compiler.py``.
+"""

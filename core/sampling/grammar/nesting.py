@@ -1,0 +1,175 @@
+"""How deep a schema or a grammar is with its references followed. Pure.
+
+llguidance compiles by recursion and does not count: what is too deep would end the process (of its stack of 8 MB, a
+level takes up to 3 KB). All that is asked here is an upper bound, and cheap.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from core.sampling.grammar.json_pointer import child, keys
+
+MOST_LEVELS = 2_000
+_ROOT = "#"
+_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/|//[^\n]*')
+_HEAD = re.compile(r"^[ \t]*[?!]*([A-Za-z_][\w-]*)[^\n:]*:", re.MULTILINE)
+_NAME = re.compile(r"[A-Za-z_][\w-]*")
+Node = TypeVar("Node", bound=Hashable)
+
+
+def grammar_levels(text: str) -> int:
+    """Return the levels of a grammar in Lark: rules within rules, groups, and schemas that are embedded."""
+    embedded = max((schema_levels(schema) for schema in _embedded(text)), default=0)
+    bare = _TEXT.sub("", text)
+    heads = list(_HEAD.finditer(bare))
+    ends = [head.start() for head in heads[1:]] + [len(bare)]
+    bodies: dict[str, str] = {}
+    for head, end in zip(heads, ends, strict=True):
+        # A grammar within the grammar has names of its own, which may be the same.
+        bodies[head[1]] = bodies.get(head[1], "") + bare[head.end() : end]
+    needs = {name: {other for other in _NAME.findall(body) if other in bodies} for name, body in bodies.items()}
+    return embedded + deepest({name: 1 + _groups(body) for name, body in bodies.items()}, needs)
+
+
+def schema_levels(schema: object) -> int:
+    """Return the levels of a JSON schema: objects and lists within each other, whatever a ``$ref`` names included.
+
+    0 where it is nested beyond what llguidance reads (128 levels, references apart).
+    """
+    try:
+        return _Schema(schema).levels()
+    except RecursionError:
+        return 0
+
+
+def json_levels(text: str) -> int:
+    """Return the levels of a JSON schema as text; 0 where llguidance does not read it."""
+    try:
+        return schema_levels(json.loads(text))
+    except (ValueError, RecursionError):
+        return 0
+
+
+def deepest(weights: Mapping[Node, int], needs: Mapping[Node, Collection[Node]]) -> int:
+    """Return the weight of the heaviest way along ``needs``; a circle counts with all that is part of one.
+
+    Strongly connected components by Tarjan's algorithm (1972), without recursion.
+    """
+    found: dict[Node, int] = {}  # the order in which nodes were found
+    lowest: dict[Node, int] = {}
+    totals: dict[Node, int] = {}  # of those whose component is known
+    stack: list[Node] = []
+    for start in needs:
+        if start in found:
+            continue
+        found[start] = lowest[start] = len(found)
+        stack.append(start)
+        way = [(start, iter(needs[start]))]
+        while way:
+            node, others = way[-1]
+            other = next(others, None)
+            if other is None:
+                way.pop()
+                if lowest[node] == found[node]:
+                    _close(node, stack, weights, needs, totals)
+                elif way:
+                    above = way[-1][0]
+                    lowest[above] = min(lowest[above], lowest[node])
+            elif other not in found:
+                found[other] = lowest[other] = len(found)
+                stack.append(other)
+                way.append((other, iter(needs[other])))
+            elif other not in totals:
+                lowest[node] = min(lowest[node], found[other])
+    return max(totals.values(), default=0)
+
+
+def _close(
+    first: Node,
+    stack: list[Node],
+    weights: Mapping[Node, int],
+    needs: Mapping[Node, Collection[Node]],
+    totals: dict[Node, int],
+) -> None:
+    """A component is complete: it is on the stack from ``first`` on. All that it needs has its total."""
+    members = stack[stack.index(first) :] if stack[-1] != first else [first]
+    del stack[len(stack) - len(members) :]
+    below = max((totals[other] for node in members for other in needs[node] if other in totals), default=0)
+    totals |= dict.fromkeys(members, below + sum(weights[node] for node in members))
+
+
+class _Schema:
+    """A schema's parts, each with its own levels and the references that are in it."""
+
+    def __init__(self, root: object) -> None:
+        self._root = root
+        self._references: list[str] = []
+        # By identity: levels, and where its references begin and end.
+        self._parts: dict[int, tuple[int, int, int]] = {}
+
+    def levels(self) -> int:
+        self._walk(self._root)
+        weights: dict[str, int] = {}
+        needs: dict[str, set[str]] = {}
+        left = [_ROOT]
+        while left:
+            pointer = left.pop()
+            if pointer in needs:
+                continue
+            weights[pointer], first, end = self._parts.get(id(self._at(pointer)), (1, 0, 0))
+            needs[pointer] = set(self._references[first:end])
+            left += needs[pointer]
+        return deepest(weights, needs)
+
+    def _walk(self, part: Any) -> int:
+        """Return the levels of a part and note what is in it."""
+        if not isinstance(part, dict | list):
+            return 0
+        first = len(self._references)
+        children: Iterable[Any] = part
+        if isinstance(part, dict):
+            children = part.values()
+            if isinstance(part.get("$ref"), str):
+                self._references.append(part["$ref"])
+        levels = 1 + max([self._walk(child) for child in children], default=0)
+        self._parts[id(part)] = levels, first, len(self._references)
+        return levels
+
+    def _at(self, pointer: str) -> object:
+        """Return the part that a reference names, None where there is none.
+
+        Where it goes by another name than its place, it might be anything: all there is.
+        """
+        part: Any = self._root
+        if not pointer.startswith("#/"):
+            return part
+        try:
+            for key in keys(pointer):
+                part = child(part, key)
+        except LookupError:
+            return None
+        return part
+
+
+def _groups(body: str) -> int:
+    """Return how deep the groups of a rule are."""
+    depth = most = 0
+    for character in body:
+        if character in "([{":
+            depth += 1
+            most = max(most, depth)
+        elif character in ")]}":
+            depth -= 1
+    return most
+
+
+def _embedded(text: str) -> Iterable[object]:
+    for match in re.finditer(r"%json\s*", text):
+        try:
+            yield json.JSONDecoder().raw_decode(text, match.end())[0]
+        except (ValueError, RecursionError):
+            continue

@@ -1,0 +1,273 @@
+"""Chooses the next token of one request from the target's logits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from core.llama.candidates import Candidates
+from core.llama.model import Model
+from core.llama.sampler_chain import SamplerChain
+from core.llama.vocab import Vocab
+from core.sampling.grammar.grammar_matcher import GrammarLost, Guide
+from core.sampling.keyed_noise import gumbel, uniform
+from core.values.errors import BrokenLogits
+from core.values.events import Logprob, TokenLogprob
+from core.values.sampling_params import SamplingParams
+
+# Above this many candidates one uniform number over the cumulated probabilities is cheaper than noise for each.
+_GUMBEL_LIMIT = 4096
+# Tokens this far (in log probability) below the best are less than a ten-millionth as likely: where min-p cuts far
+# above them, leaving them out from the start changes nothing and spares the samplers most of the vocabulary.
+_UNLIKELY = 16.2
+_SMALLEST_MIN_P = 1e-6
+# Below this the best token wins anyway, and dividing by less could overflow.
+_LOWEST_TEMPERATURE = 1e-30
+# Up to this many biases are quicker added one by one than by numpy.
+_FEW_BIASES = 8
+# What no logit comes near; added to the logits of what a grammar forbids.
+_EXCLUDED, _HALF_EXCLUDED = np.float32(-3e38), np.float32(-1.5e38)
+_XTC_STREAM = 1
+_CHOICE_STREAM = 2
+
+Logits = npt.NDArray[np.float32]
+
+
+class Sampler:
+    """Sampling state of one request: parameters, penalties' memory, mirostat's running surprise.
+
+    ``choose`` may be called for any position without changing the state; ``accept`` moves the state on. Randomness
+    is keyed by (seed, position), so choosing twice at one position gives the same token.
+    """
+
+    def __init__(
+        self, model: Model, vocab: Vocab, params: SamplingParams, seed: int, n_ctx: int, guide: Guide | None = None
+    ) -> None:
+        """Build the chain; ``seed`` is the one to use (``params.seed`` may be None).
+
+        With a ``guide``, which is taken over, only what it allows is chosen.
+        """
+        self.params = params
+        self.seed = seed
+        self.guide = guide
+        self._vocab = vocab
+        self._chain = SamplerChain(model, params, n_ctx)
+        self._few_biases, self._bias = _bias(vocab, params)
+        self._temperature = np.float64(max(params.temperature, _LOWEST_TEMPERATURE))
+        self._mirostat_mu = 2.0 * params.mirostat_tau
+        self._can_skip_unlikely = (
+            params.min_p >= _SMALLEST_MIN_P
+            and not self._chain.has_memory
+            and params.top_n_sigma <= 0
+            and params.typical_p >= 1.0
+            and params.mirostat == 0
+        )
+        # The choice is the arg-max of the raw logits, so that many rows can be done at once, wherever that is none of
+        # the tokens that are never to come.
+        self.is_plain_greedy = (
+            params.is_greedy
+            and self._bias is None
+            and all(value == -math.inf for _, value in self._few_biases)
+            and self._chain.is_empty
+            and not params.logprobs
+            and guide is None
+        )
+        self.banned = frozenset(token for token, value in self._few_biases if value == -math.inf)
+
+    @property
+    def memory_length(self) -> int:
+        """How many of the latest tokens the penalties look at; 0 where there are none."""
+        if not self._chain.has_memory:
+            return 0
+        lengths = (self.params.repeat_last_n, self.params.dry_penalty_last_n)
+        return 1 << 30 if min(lengths) < 0 else max(lengths)
+
+    @property
+    def is_over(self) -> bool:
+        """True where the reply is complete by its grammar."""
+        return self.guide is not None and self.guide.is_over
+
+    def choose(self, logits: Logits, position: int, candidates: Candidates) -> int:
+        """Return the token for ``position``; ``logits`` has shape (n_vocab,) and may be changed in place.
+
+        Raises BrokenLogits where the largest is no finite number: llama.cpp's samplers would end the process. Raises
+        GrammarLost.
+        """
+        return self._choose(logits, position, candidates, self.guide)
+
+    def guess(
+        self, logits: Logits, position: int, candidates: Candidates, count: int = 1, ahead: Sequence[int] | None = None
+    ) -> list[int]:
+        """Return the token for ``position``, then what it would be without that one, up to ``count`` in all.
+
+        With noise this draws without replacement (Gumbel-top-k, arXiv 1903.06059). The grammar is followed where it is
+        known what comes first: ``ahead`` are the tokens that follow those accepted.
+        """
+        guide = self.guide.after(ahead) if self.guide is not None and ahead is not None else None
+        tokens: list[int] = []
+        try:
+            tokens.append(self._choose(logits if count == 1 else logits.copy(), position, candidates, guide))
+            while len(tokens) < count:
+                logits[tokens[-1]] = -math.inf
+                tokens.append(self._choose(logits.copy(), position, candidates, guide))
+        except (BrokenLogits, GrammarLost):
+            pass  # there are no more
+        return tokens
+
+    def _choose(self, logits: Logits, position: int, candidates: Candidates, guide: Guide | None) -> int:
+        for token, value in self._few_biases:
+            logits[token] += value
+        if self._bias is not None:
+            tokens, values = self._bias
+            logits[tokens] += values
+        best = int(logits.argmax())
+        if not math.isfinite(logits[best]):
+            raise BrokenLogits
+        if self.params.is_greedy and self._chain.is_empty:
+            token = best
+        elif self._can_skip_unlikely:
+            token = self._choose_likely(best, logits, position, candidates)
+        else:
+            candidates.fill(logits)
+            token = self._choose_candidate(position, candidates)
+        # Most tokens that a model likes are allowed, and asking about one is cheap: the whole vocabulary is looked
+        # through only where it was not (as ``common_sampler_sample`` does).
+        if guide is None or guide.allows(token):
+            return token
+        return self._choose_allowed(guide, logits, position, candidates)
+
+    def _choose_allowed(self, guide: Guide, logits: Logits, position: int, candidates: Candidates) -> int:
+        # Arithmetic over the whole vocabulary: whatever picks out or branches takes up to ten times as long.
+        masked = np.logical_not(guide.allowed()).astype(np.float32)
+        masked *= _EXCLUDED
+        masked += logits
+        logits, best = masked, int(masked.argmax())
+        if logits[best] <= _HALF_EXCLUDED:
+            raise GrammarLost("what it allows is excluded by other parameters")
+        if self.params.is_greedy and self._chain.is_empty:
+            return best
+        if self._can_skip_unlikely:
+            return self._choose_likely(best, logits, position, candidates)
+        return self._choose_among(np.flatnonzero(logits > _HALF_EXCLUDED), logits, position, candidates)
+
+    def _choose_likely(self, best: int, logits: Logits, position: int, candidates: Candidates) -> int:
+        return self._choose_among(np.flatnonzero(logits >= logits[best] - _UNLIKELY), logits, position, candidates)
+
+    def _choose_among(
+        self, tokens: npt.NDArray[np.int64], logits: Logits, position: int, candidates: Candidates
+    ) -> int:
+        candidates.fill_some(tokens, logits[tokens])
+        return self._choose_candidate(position, candidates)
+
+    def _choose_candidate(self, position: int, candidates: Candidates) -> int:
+        if not self._chain.is_empty:
+            self._chain.apply(candidates)
+        view = candidates.view()
+        if self.params.is_greedy:
+            return int(view["id"][int(view["logit"].argmax())])
+        if self.params.mirostat == 2:
+            return self._choose_mirostat(view, position)
+        if self.params.xtc_probability > 0:
+            view = self._exclude_top_choices(view, position)
+        return self._draw(view["id"], view["logit"] / self._temperature, position)
+
+    def remember(self, token: int) -> None:
+        """Record a token of the prompt."""
+        self._chain.accept(token)
+
+    def accept(self, token: int, logits: Logits | None = None) -> None:
+        """Record that ``token`` was used; mirostat learns from ``logits`` (the same row that was chosen from)."""
+        self._chain.accept(token)
+        if self.guide is not None:
+            self.guide.accept(token)
+        if self.params.mirostat == 2 and logits is not None and not self.params.is_greedy:
+            surprise = -self._log_softmax(logits)[token] / math.log(2.0)
+            # A token that only the grammar chose has no finite surprise, and teaches nothing.
+            if math.isfinite(surprise):
+                self._mirostat_mu -= self.params.mirostat_eta * (float(surprise) - self.params.mirostat_tau)
+
+    def logprobs(self, logits: Logits, token: int) -> TokenLogprob:
+        """Return the log probabilities before any sampler: of ``token`` and of the ``top_logprobs`` most likely."""
+        log_sum = _log_sum_exp(logits)
+        n_top = min(self.params.top_logprobs, len(logits))
+        top: list[int] = []
+        if n_top:
+            best = np.argpartition(logits, -n_top)[-n_top:]
+            top = [int(index) for index in best[np.argsort(-logits[best], kind="stable")]]
+
+        def entry(index: int) -> Logprob:
+            return Logprob(index, self._vocab.pieces[index], float(logits[index]) - log_sum)
+
+        return TokenLogprob(entry(token), tuple(entry(index) for index in top))
+
+    def close(self) -> None:
+        """Free the chain."""
+        self._chain.close()
+
+    def _draw(self, ids: npt.NDArray[np.int32], scaled: npt.NDArray[np.float64], position: int) -> int:
+        """Draw from the softmax of ``scaled``."""
+        if len(ids) == 1:
+            return int(ids[0])
+        if len(ids) <= _GUMBEL_LIMIT:
+            return int(ids[int((scaled + gumbel(self.seed, position, ids)).argmax())])
+        order = np.argsort(ids, kind="stable")  # the samplers' order of equals must not matter
+        weights = np.exp(scaled[order] - scaled.max()).cumsum()
+        index = int(np.searchsorted(weights, uniform(self.seed, position, _CHOICE_STREAM) * weights[-1]))
+        return int(ids[order[min(index, len(ids) - 1)]])
+
+    def _exclude_top_choices(self, view: npt.NDArray[np.void], position: int) -> npt.NDArray[np.void]:
+        """XTC (``llama_sampler_xtc_apply``): drop all candidates above the threshold but the least likely."""
+        if self.params.xtc_threshold > 0.5 or len(view) < 2:
+            return view
+        if uniform(self.seed, position, _XTC_STREAM) > self.params.xtc_probability:
+            return view
+        logits = view["logit"].astype(np.float64)
+        order = np.argsort(-logits, kind="stable")
+        weights = np.exp(logits[order] - logits[order[0]])
+        above = int(np.count_nonzero(weights / weights.sum() >= self.params.xtc_threshold))
+        return view[order[above - 1 :]] if above > 1 else view
+
+    def _choose_mirostat(self, view: npt.NDArray[np.void], position: int) -> int:
+        """Mirostat 2 (Basu et al., arXiv 2007.14966; ``llama_sampler_mirostat_v2_apply``)."""
+        scaled = view["logit"] / self._temperature
+        log_p = self._log_softmax_of_scaled(scaled)
+        keep = -log_p / math.log(2.0) <= self._mirostat_mu
+        if not keep.any():
+            return int(view["id"][int(scaled.argmax())])
+        return self._draw(view["id"][keep], scaled[keep], position)
+
+    def _log_softmax(self, logits: Logits) -> npt.NDArray[np.float64]:
+        """Log probabilities at the request's temperature; mirostat truncates before it measures its surprise."""
+        scaled = logits / self._temperature
+        log_p = self._log_softmax_of_scaled(scaled)
+        keep = -log_p / math.log(2.0) <= self._mirostat_mu
+        if not keep.any():
+            return np.where(log_p == log_p.max(), 0.0, -np.inf)
+        kept: npt.NDArray[np.float64] = log_p - np.log(np.exp(log_p[keep]).sum())
+        return kept
+
+    @staticmethod
+    def _log_softmax_of_scaled(scaled: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        top = scaled.max()
+        result: npt.NDArray[np.float64] = scaled - (top + np.log(np.exp(scaled - top).sum()))
+        return result
+
+
+def _bias(
+    vocab: Vocab, params: SamplingParams
+) -> tuple[tuple[tuple[int, float], ...], tuple[npt.NDArray[np.int64], Logits] | None]:
+    """Return the request's biases and the tokens that must not come: pairs if they are few, else two arrays."""
+    biases = {token: value for token, value in params.logit_bias if token < vocab.n_tokens}
+    never = vocab.suppressed | vocab.end_tokens if params.ignore_eos else vocab.suppressed
+    biases.update(dict.fromkeys(never, -math.inf))
+    if len(biases) <= _FEW_BIASES:
+        return tuple(biases.items()), None
+    return (), (np.fromiter(biases, np.int64), np.fromiter(biases.values(), np.float32))
+
+
+def _log_sum_exp(logits: Logits) -> float:
+    top = float(logits.max())
+    return top + math.log(float(np.exp(logits - top, dtype=np.float64).sum()))

@@ -1,0 +1,86 @@
+"""Keeps the pace of the fast lane: others ride along in its steps as far as they cost nothing that is felt."""
+
+from __future__ import annotations
+
+from core.cost.cost_model import CostModel
+from core.scheduler.interference_budget import RideLedger
+from core.scheduler.piggyback import board, in_turn, least_price
+from core.scheduler.planner import Plan, Share
+from core.scheduler.sequence import Sequence
+from core.values.lane import Lane
+
+
+class Pacer:
+    """Decides in each step that the fast lane leads who rides along, and learns from the clock what that cost.
+
+    ``n_rides`` counts the shares that have ridden along.
+    """
+
+    def __init__(self, cost: CostModel) -> None:
+        """``cost`` is that of the context whose steps are paced."""
+        self.ledger = RideLedger()
+        self.n_rides = 0
+        self._cost = cost
+        self._ended_at: float | None = None
+        self._lone = 0.0
+
+    def board(self, leading: Plan, riders: list[Sequence], room: int) -> Plan:
+        """Return the shares of ``riders`` in a step of ``leading`` ones, at most ``room`` rows.
+
+        There are none where riders must wait.
+        """
+        if not leading or room <= 0:
+            return ()
+        rows, kv = _rows_and_kv(leading)
+        alone = self._cost.time(rows, kv)
+
+        def price(more: int, more_kv: int) -> float:
+            return self.ledger.price(self._cost.time(rows + more, kv + more_kv) - alone, more)
+
+        turns = in_turn(riders)
+        allowance = self.ledger.allowance(alone, least_price(turns[0], price))
+        if allowance <= 0.0:
+            return ()
+        shares = board(turns, price, allowance, room)
+        for share in shares:
+            self.n_rides += 1
+            share.sequence.rode_at = self.n_rides
+        return shares
+
+    def book(self, done: Plan, began: float, ended: float, drafting: float) -> None:
+        """Record a step that the fast lane has led, with the seconds spent on drafting for it."""
+        since = began if self._ended_at is None else self._ended_at
+        self._ended_at = ended
+        leading = [share for share in done if share.sequence.lane is Lane.FAST]
+        riding = [share for share in done if share.sequence.lane is not Lane.FAST]
+        rows, kv = _rows_and_kv(leading)
+        more, more_kv = _rows_and_kv(riding)
+        self._lone = self._cost.time(rows, kv)
+        extra = self._cost.time(rows + more, kv + more_kv) - self._lone
+        self.ledger.book(ended - since - drafting, self._lone, extra, more)
+
+    def rest(self) -> None:
+        """The fast lane does not lead: there is no pace to keep."""
+        if self._ended_at is not None:
+            self._ended_at = None
+            self.ledger.start_over()
+
+    def can_pause(self, seconds: float) -> bool:
+        """Return whether the fast lane can wait ``seconds`` for something that is not in its steps."""
+        return self._ended_at is None or seconds <= self.ledger.allowance(self._lone, seconds)
+
+    def book_pause(self, seconds: float) -> None:
+        """Record that the fast lane has waited ``seconds``."""
+        if self._ended_at is not None:
+            self._ended_at += seconds
+            self.ledger.book_pause(seconds, self._lone)
+
+
+def _rows_and_kv(shares: Plan | list[Share]) -> tuple[int, int]:
+    """Return the rows of shares, and the tokens that they attend to altogether."""
+    rows = kv = 0
+    for sequence, own, draft, _ in shares:
+        n = own + len(draft)
+        rows += n
+        kv += n * sequence.n_past + n * (n + 1) // 2
+    return rows, kv

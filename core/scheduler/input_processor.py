@@ -1,0 +1,94 @@
+"""What a request needs before the model's thread takes it: its tokens, checked, and its sampler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from core.llama.model import Model
+from core.llama.vocab import Vocab
+from core.sampling.grammar.grammar_compiler import Grammars
+from core.sampling.keyed_noise import draw_seed
+from core.sampling.sampler import Sampler
+from core.values.errors import BadRequest, PromptTooLong
+from core.values.request import Request
+
+# Characters per token of context that are read of a long text to see whether it fits: English has four to a token.
+_BEGINNING = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request that can be submitted. ``tokens`` has shape (n_prompt,); ``sampler`` has seen them.
+
+    Whoever submits it gives it away; whoever does not closes it.
+    """
+
+    request: Request
+    tokens: npt.NDArray[np.int32]
+    sampler: Sampler
+
+    def close(self) -> None:
+        """Free what the sampler holds."""
+        self.sampler.close()
+
+
+class Intake:
+    """Prepares requests for one model. Every method may be called from any thread."""
+
+    def __init__(self, model: Model, vocab: Vocab, n_ctx: int) -> None:
+        """``n_ctx`` is the context of one request in tokens."""
+        self._model = model
+        self._vocab = vocab
+        self._n_ctx = n_ctx
+        self._grammars = Grammars(vocab)
+
+    def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> Prepared:
+        """Tokenise, unless ``tokens`` are the prompt's, and check. Raises PromptTooLong and BadRequest."""
+        if tokens is None:
+            tokens = self.tokenize(request)
+        params = request.sampling
+        seed = draw_seed() if params.seed is None else params.seed
+        # Its tables can take as long as a few steps to build where the vocabulary is large.
+        guide = self._grammars.guide(request.constraint) if request.constraint is not None else None
+        sampler = Sampler(self._model, self._vocab, params, seed, self._n_ctx, guide)
+        for token in tokens[len(tokens) - min(len(tokens), sampler.memory_length) :]:
+            sampler.remember(int(token))
+        return Prepared(request, tokens, sampler)
+
+    def tokenize(self, request: Request) -> npt.NDArray[np.int32]:
+        """Return the prompt's tokens. Raises PromptTooLong and BadRequest."""
+        if isinstance(request.prompt, str):
+            tokens = self._tokens(request.prompt)
+        else:
+            n_tokens = self._vocab.n_tokens
+            bad = next((token for token in request.prompt if not 0 <= token < n_tokens), None)
+            if bad is not None:
+                raise BadRequest(f"{bad} is no token: this model has tokens 0 to {n_tokens - 1}.", param="prompt")
+            tokens = np.array(request.prompt, np.int32)
+        if not len(tokens):
+            raise BadRequest("The prompt is empty: send at least one token of text.", param="prompt")
+        if len(tokens) >= self._n_ctx:
+            raise PromptTooLong(len(tokens), self._n_ctx)
+        return tokens
+
+    def _tokens(self, text: str) -> npt.NDArray[np.int32]:
+        """Return a text's tokens. One that can by no means fit is refused as soon as that is certain.
+
+        All of a pasted file of 5 MB takes seconds to read, and other requests wait behind it.
+        """
+        n_chars = _BEGINNING * self._n_ctx
+        n_begun = n_read = 0
+        while True:
+            # No token has more bytes than the longest piece. How the beginning joins with what follows may change its
+            # last tokens, but never half of them.
+            n_left = len(text[n_read:].encode("utf-8", "replace"))
+            n_least = n_begun // 2 + n_left // self._vocab.longest_piece
+            if n_least >= self._n_ctx:
+                raise PromptTooLong(n_least, self._n_ctx, at_least=True)
+            if n_chars >= len(text):
+                return self._vocab.tokenize(text)
+            n_begun, n_read = len(self._vocab.tokenize(text[:n_chars])), n_chars
+            n_chars *= 2

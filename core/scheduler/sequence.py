@@ -1,0 +1,105 @@
+"""Everything about one request while the engine works on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.cost.request_cost import Account
+from core.kv_cache.token_buffer import TokenBuffer
+from core.sampling.text_stream import TextStream
+from core.values.receipt import Receipt
+
+if TYPE_CHECKING:
+    from core.kv_cache.divergence import Divergence
+    from core.kv_cache.placement_wait import Hold
+    from core.kv_cache.slot import Slot
+    from core.scheduler.input_processor import Prepared
+    from core.values.cache_miss import CacheMiss
+
+
+class Sequence:
+    """A request with its tokens, its place in the KV cache and its clock times (seconds, the engine's clock).
+
+    ``tokens`` holds prompt and generated tokens; the first ``n_past`` of them are in the cache. Prefill and decode
+    are the same thing here: rows that are still pending. Of those that pend, the first ``n_replay`` were in the cache
+    before and were lost with a rejected draft (see ``rollback.py``): they are part of decoding, not of the prompt.
+    It keeps its slot for ``term`` seconds at least. ``rode_at`` says when it last rode along with the fast lane,
+    counted in the rides of all requests.
+    """
+
+    def __init__(self, prepared: Prepared, *, order: int, submitted_at: float) -> None:
+        """``order`` is the place in the order of arrival."""
+        request = prepared.request
+        self.request = request
+        self.id = request.id
+        self.lane = request.lane
+        self.order = order
+        self.tokens = TokenBuffer(prepared.tokens)
+        self.n_prompt = len(prepared.tokens)
+        self.n_past = 0
+        self.n_replay = 0
+        self.n_cached = 0
+        self.n_generated = 0
+        self.n_drafted = 0
+        self.n_accepted = 0
+        self.n_judged = 0
+        self.n_right = 0
+        self.account = Account()
+        self.sampler = prepared.sampler
+        self.text = TextStream(request.stop)
+        self.slot: Slot | None = None
+        self.hold: Hold | None = None
+        self.divergence: Divergence | None = None
+        self.cache_miss: CacheMiss | None = None
+        self.was_started = False
+        self.n_unreported = 0
+        self.term = 0.0
+        self.rode_at = 0
+        self.submitted_at = self.waiting_since = submitted_at
+        self.placed_at = 0.0
+        self.started_at = 0.0
+        self.first_token_at = 0.0
+        self.last_token_at = 0.0
+
+    @property
+    def n_pending(self) -> int:
+        """Tokens that are not in the cache yet."""
+        return self.tokens.size - self.n_past
+
+    @property
+    def is_prefilling(self) -> bool:
+        """True while more is pending than the latest token and what is replayed before it."""
+        return self.n_pending > 1 + self.n_replay
+
+    def n_left(self, n_ctx: int) -> int:
+        """Return how many more tokens may be generated in a context of ``n_ctx``."""
+        room = n_ctx - self.tokens.size
+        limit = self.request.max_tokens
+        return room if limit is None else min(room, limit - self.n_generated)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """True when ``max_tokens`` is used up."""
+        limit = self.request.max_tokens
+        return limit is not None and self.n_generated >= limit
+
+    def receipt(self, now: float) -> Receipt:
+        """Return what the request cost up to ``now``."""
+        first = self.first_token_at
+        started = self.started_at or now
+        return Receipt(
+            n_prompt=self.n_prompt,
+            n_cached=self.n_cached,
+            n_generated=self.n_generated,
+            n_drafted=self.n_drafted,
+            n_accepted=self.n_accepted,
+            n_judged=self.n_judged,
+            n_right=self.n_right,
+            queued=started - self.submitted_at,
+            ttft=first - self.submitted_at if first else 0.0,
+            prefill=(first or now) - started,
+            decode=self.last_token_at - first if first else 0.0,
+            total=now - self.submitted_at,
+            seed=self.sampler.seed,
+            cache_miss=self.cache_miss,
+        )

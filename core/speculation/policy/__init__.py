@@ -1,0 +1,4 @@
+"""What is drafted in a step, by whom and how much: what pays, within the latency bound and the risk budget.
+
+Begin with ``speculator.py``.
+"""

@@ -1,0 +1,38 @@
+"""Tries paid drafters out where they are not used, as far as that may be risked."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from core.scheduler.sequence import Sequence
+from core.speculation.policy.draft_growth import Growth
+from core.speculation.policy.draft_states import Records
+from core.speculation.proposer import PaidDrafter
+
+_LONGEST_PROBE = 256
+
+
+class Probes:
+    """Lets drafters read along now and then, each time later."""
+
+    def __init__(self, growth: Growth, records: Records) -> None:
+        """What probes take is at risk like what ``growth`` takes; ``records`` say how much that may be."""
+        self._growth = growth
+        self._records = records
+
+    def make(self, drafter: PaidDrafter, sequences: list[Sequence]) -> None:
+        """Let a drafter read along where it is time for that, to learn whether it would pay."""
+        for sequence in sequences:
+            record = self._records.by_id[sequence.id]
+            trial = record.trials[drafter.name]
+            if record.n_verified - trial.tried_at < trial.interval or not self._records.may_ask(drafter, sequence):
+                continue
+            seconds = drafter.catch_up_seconds(drafter.n_behind(sequence)) + drafter.start_seconds(1)
+            if not self._records.may_risk(drafter, sequence, seconds):
+                continue
+            if not self._growth.catch_up(drafter, sequence):
+                continue
+            trial.interval = min(trial.interval * 2, _LONGEST_PROBE)
+            if not self._growth.at_risk(drafter, [sequence], partial(drafter.shadow, sequence)):
+                trial.tried_at = record.n_verified
+                record.thoughts.n_left = 0

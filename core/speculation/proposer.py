@@ -1,0 +1,191 @@
+"""What every drafter offers, and the chain of tokens that it lengthens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Series
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from core.scheduler.draft import PENDING, Draft
+from core.scheduler.planner import Plan
+from core.scheduler.sequence import Sequence
+from core.speculation.acceptance import AcceptanceTable, SequenceAcceptance
+
+
+class Guess(NamedTuple):
+    """A proposed next token and the bin of evidence it falls into (see ``AcceptanceTable``)."""
+
+    token: int
+    evidence: int
+
+
+class Observation(NamedTuple):
+    """What a drafter would have proposed at a position where the target's token is known by now."""
+
+    sequence_id: str
+    evidence: int
+    was_right: bool
+
+
+class DraftFailed(Exception):
+    """A drafter could not evaluate its batch; it can go on for others than ``sequences`` (none: all that it had)."""
+
+    def __init__(self, sequences: Series[Sequence] = ()) -> None:
+        super().__init__()
+        self.sequences = tuple(sequences)
+
+
+class Drafter(Protocol):
+    """Proposes tokens one at a time, for any number of sequences at once."""
+
+    name: str
+    table: AcceptanceTable
+
+    def admit(self, sequence: Sequence) -> None:
+        """A sequence starts to decode."""
+
+    def forget(self, sequence: Sequence) -> None:
+        """A sequence has ended or lost its slot."""
+
+    def clear(self) -> None:
+        """Drop what is kept of texts that have ended."""
+
+    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+        """Return the next token of each chain, None where there is none to propose. May raise DraftFailed."""
+
+    def take_observations(self) -> list[Observation]:
+        """Return what was learnt in passing, once."""
+
+
+class PaidDrafter(Drafter, Protocol):
+    """A drafter that takes time, which must be worth it."""
+
+    def n_behind(self, sequence: Sequence) -> int:
+        """Return how many tokens of a sequence it has not read."""
+
+    def round_seconds(self, n_chains: int) -> float:
+        """Return the expected seconds of a round, in which each chain grows by a token."""
+
+    def start_seconds(self, n_chains: int) -> float:
+        """Return the expected seconds that the first round of ``n_chains`` takes beyond a usual one.
+
+        A drafter that finds several tokens at once does its work there.
+        """
+
+    def catch_up_seconds(self, n_behind: int) -> float:
+        """Return the expected seconds of reading ``n_behind`` tokens."""
+
+    def catch_up(self, sequence: Sequence, seconds: float) -> bool:
+        """Read a piece of what is unread of a text, in about ``seconds``; return whether a draft can begin behind it.
+
+        May raise DraftFailed.
+        """
+
+    def shadow(self, sequence: Sequence) -> None:
+        """Read what a sequence has said since, and note how often the drafter would have been right.
+
+        May raise DraftFailed.
+        """
+
+    def take_bytes_read(self) -> int:
+        """Return the bytes that were read since this was last asked."""
+
+    def close(self) -> None:
+        """Free what the drafter holds."""
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    """A drafter that feeds on what the target computes."""
+
+    def evaluated(self, shares: Plan) -> None:
+        """The target has evaluated ``shares``, whose rows came in this order; nothing is committed yet."""
+
+
+class Promise(NamedTuple):
+    """What a draft is expected to be ``worth``, in tokens, by what its ``source`` knows before it is made."""
+
+    source: str
+    worth: float
+
+
+@dataclass(slots=True)
+class Chain:
+    """Tokens drafted for one sequence in one step.
+
+    ``probability`` is the chance that all of them are accepted, by the tables; ``reach`` holds that chance after each.
+    ``next`` is the first token that was proposed but is not verified: whether it was right will be known all the same.
+    Tokens must be worth ``caution`` times their price. ``promise`` is what was expected of it where there was another
+    draft to choose.
+    """
+
+    sequence: Sequence
+    drafter: Drafter
+    acceptance: SequenceAcceptance
+    tokens: list[int] = field(default_factory=list)
+    evidence: list[int] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    reach: list[float] = field(default_factory=list)
+    is_done: bool = False
+    next: Guess | None = None
+    caution: float = 1.0
+    promise: Promise | None = None
+
+    @property
+    def probability(self) -> float:
+        """Chance that every token so far is accepted."""
+        return self.reach[-1] if self.reach else 1.0
+
+    @property
+    def position(self) -> int:
+        """Position of the next token to draft."""
+        return len(self.sequence.tokens) + len(self.tokens)
+
+    @property
+    def kept_depths(self) -> Series[int]:
+        """Depths of the tokens to verify."""
+        return range(len(self.tokens))
+
+    @property
+    def draft(self) -> Draft:
+        """What is to be verified."""
+        return Draft(tuple(self.tokens))
+
+    def reach_of(self, node: int) -> float:
+        """Return the chance that everything up to a node is accepted."""
+        return 1.0 if node == PENDING else self.reach[node]
+
+    def depth_of(self, node: int) -> int:
+        """Return how many drafted tokens lead up to a node."""
+        return node
+
+    def keep(self, nodes: Series[int]) -> None:
+        """Verify only these nodes, each of them with all that lead up to it."""
+        self.truncate(len(nodes))
+
+    def learn(self, choices: Series[int], n_accepted: int) -> None:
+        """Learn from a step in which the target chose ``choices``, of which the first ``n_accepted`` were drafted."""
+        for depth in range(min(len(choices), len(self.tokens))):
+            was_accepted = depth < n_accepted
+            self.drafter.table.learn(self.evidence[depth], was_accepted)
+            self.acceptance.learn(self.evidence[depth], self.rates[depth], was_accepted)
+
+    def add(self, guess: Guess) -> None:
+        """Lengthen the chain by a token."""
+        rate = self.drafter.table.rate(guess.evidence)
+        self.tokens.append(guess.token)
+        self.evidence.append(guess.evidence)
+        self.rates.append(rate)
+        self.reach.append(self.probability * self.acceptance.expect(guess.evidence, rate))
+
+    def stop(self, guess: Guess | None) -> None:
+        """Grow no further: nothing is proposed, or a ``guess`` that need not be verified."""
+        self.next = guess
+        self.is_done = True
+
+    def truncate(self, size: int) -> None:
+        """Keep the first ``size`` tokens."""
+        if size >= len(self.tokens):
+            return
+        self.next = Guess(self.tokens[size], self.evidence[size])
+        del self.tokens[size:], self.evidence[size:], self.rates[size:], self.reach[size:]

@@ -1,0 +1,4 @@
+"""Everything that proposes tokens: n-grams, grammars, draft models, heads.
+
+Begin with ``ngram.py`` (the smallest), then ``draft_model.py``.
+"""

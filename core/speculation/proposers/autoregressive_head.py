@@ -1,0 +1,240 @@
+"""A head drafts from the target's own hidden states: what is common to MTP and EAGLE-3."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable
+from collections.abc import Sequence as Series
+
+import numpy as np
+
+from core.cost.cost_model import CostModel
+from core.cost.read_cost import ReadCost
+from core.cost.thread_control import ThreadControl
+from core.llama import heads
+from core.llama.context import Context
+from core.llama.heads import Rows, StateBatch
+from core.scheduler.sequence import Sequence
+from core.speculation.proposer import Chain, Guess, Observation
+from core.speculation.proposers.hidden_state import Listener, Span
+
+# While catching up, this many of the latest tokens are compared with what the head would have said.
+_MOST_SHADOWED = 16
+# Rows of one batch whose logits may be wanted.
+MOST_OUTPUTS = 32
+
+
+class Head(Listener):
+    """Drafts with a head in a context of its own, fed with the target's hidden states, for all sequences at once.
+
+    It reads pairs: a token and the target's state before it. A drafted token is paired with the head's own state
+    instead; once it is accepted it is read again with the target's (as common/speculative.cpp does). What the head
+    has read with true states is kept by longest common prefix.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        target: Context,
+        cost: CostModel,
+        *,
+        n_slots: int,
+        state_width: int,
+        feature_width: int,
+        first_position: int,
+        reads: ReadCost | None = None,
+        threads: ThreadControl | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Take over ``context`` (``close`` frees it); ``target`` is lent.
+
+        The target hands out features of ``feature_width`` numbers, from which states of ``state_width`` are made.
+        ``first_position`` is where the head puts the token at position 0. ``threads`` None keeps the context's.
+        """
+        super().__init__(
+            context,
+            target,
+            cost,
+            n_slots=n_slots,
+            feature_width=feature_width,
+            first_position=first_position,
+            reads=reads,
+            threads=threads,
+            clock=clock,
+        )
+        self._state_width = state_width
+        self._batch = StateBatch(context.n_batch, state_width)
+        # The head's own hidden state after the last token of each slot.
+        self._own: dict[int, Rows] = {}
+        heads.export_hidden(context, of_outputs_only=True)
+
+    @abstractmethod
+    def _states(self, features: Rows) -> Rows:
+        """Return what the head makes of features: shape (n, state_width)."""
+
+    # -- what it costs ------------------------------------------------------------------------------------------
+
+    def n_behind(self, sequence: Sequence) -> int:
+        """Return how many tokens are to be read before the next one can be drafted."""
+        span = self._unread(sequence)
+        return span.n_rows if span is not None else 1
+
+    def round_seconds(self, n_chains: int) -> float:
+        """Return the expected seconds of a round."""
+        return self.cost.time(n_chains)
+
+    def start_seconds(self, n_chains: int) -> float:
+        """Return nothing: a first round costs what others cost."""
+        return 0.0
+
+    # -- drafting -----------------------------------------------------------------------------------------------
+
+    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+        """Return the head's next token for each chain; None where the target's states were not kept.
+
+        Raises DraftFailed.
+        """
+        began = self._clock()
+        for chain in chains:
+            self._idle.use(chain.sequence.slot)
+        n_rows = 0
+        spans = {id(chain): self._unread(chain.sequence) for chain in chains if not chain.tokens}
+        ready = [chain for chain in chains if chain.tokens or spans[id(chain)] is not None]
+        if not ready:
+            return [None] * len(chains)
+        new = [span for span in spans.values() if span is not None]
+        if sum(span.n_rows for span in new) + len(ready) - len(new) > self._context.n_outputs:
+            parts = [span.split(span.end - 1) for span in new]
+            n_rows += sum(self._read(before) for before, _ in parts)
+            new = [last for _, last in parts]
+        by_sequence = {span.sequence.id: span for span in new}
+        states = self._states_of(new)
+        self._batch.clear()
+        rows = {}
+        for chain in ready:
+            span = by_sequence.get(chain.sequence.id)
+            if span is not None and not chain.tokens:
+                self._add_span(span, states)
+            else:
+                self._add_drafted(chain)
+            rows[id(chain)] = self._batch.n_tokens - 1
+        n_rows += self._batch.n_tokens
+        logits, own = self._decode([chain.sequence for chain in ready], sum(chain.position for chain in ready))
+        guesses: list[Guess | None] = []
+        for chain in chains:
+            row = rows.get(id(chain))
+            if row is None:
+                guesses.append(None)
+                continue
+            assert chain.sequence.slot is not None
+            self._own[chain.sequence.slot.id] = own[row].copy()
+            found = self._chooser.choose(chain.sequence, logits[row], chain.position, ahead=chain.tokens)
+            guess = found[0] if found else None
+            guesses.append(self._deeper(guess) if chain.tokens else guess)
+        self._observe(n_rows, 0, self._clock() - began)
+        return guesses
+
+    def shadow(self, sequence: Sequence) -> None:
+        """Read what a sequence has said since, and note how often the head would have been right. Drafts nothing.
+
+        Raises DraftFailed.
+        """
+        span = self._unread(sequence)
+        if span is None or span.n_rows < 2:
+            return
+        began = self._clock()
+        self._idle.use(sequence.slot)
+        known, _ = span.split(span.end - 1)
+        first_judged = max(sequence.n_prompt - 1, known.end - min(_MOST_SHADOWED, self._context.n_outputs))
+        before, judged = known.split(first_judged)
+        self._read(before)
+        if judged.n_rows:
+            self._judge(judged)
+        self._observe(known.n_rows, 0, self._clock() - began)
+
+    # -- helpers ------------------------------------------------------------------------------------------------
+
+    def _unread(self, sequence: Sequence) -> Span | None:
+        """Return the tokens to read before one can be drafted, the last included; None where states are missing."""
+        lane, tokens = self._lane(sequence), sequence.tokens.view
+        known = lane.window.known(tokens[:-1])
+        if known.stop < len(tokens) - 1 or not known:
+            return None
+        held = min(lane.read.common_prefix(tokens), len(tokens) - 1)
+        is_fresh = held <= lane.first or held <= known.start
+        return Span(sequence, lane, known.start + 1 if is_fresh else held, len(tokens), is_fresh)
+
+    def _states_of(self, spans: list[Span]) -> dict[str, Rows]:
+        """Return the states that go with the tokens of spans, by sequence."""
+        if not spans:
+            return {}
+        features = [span.lane.window.rows(span.start - 1, span.end - 1) for span in spans]
+        states = self._states(np.concatenate(features) if len(features) > 1 else features[0])
+        ends = np.cumsum([span.n_rows for span in spans])
+        return {
+            span.sequence.id: states[end - span.n_rows : end] for span, end in zip(spans, ends.tolist(), strict=True)
+        }
+
+    def _add_span(self, span: Span, states: dict[str, Rows]) -> None:
+        """Add rows for a span, all of whose logits are wanted.
+
+        Either all rows of a batch are outputs or none: some graphs hand out the first rows instead of the chosen ones.
+        """
+        self._make_way(span)
+        slot = span.sequence.slot
+        assert slot is not None
+        row = self._batch.n_tokens
+        tokens = span.sequence.tokens.view[span.start : span.end]
+        for offset, token in enumerate(tokens.tolist()):
+            self._batch.add(token, span.start + offset + self._shift, slot.id)
+        self._batch.states[row : row + span.n_rows] = states[span.sequence.id]
+        span.lane.read.extend(tokens)
+
+    def _add_drafted(self, chain: Chain) -> None:
+        """Add the row of a token that the head has drafted itself."""
+        slot = chain.sequence.slot
+        assert slot is not None
+        row = self._batch.n_tokens
+        self._batch.add(chain.tokens[-1], chain.position - 1 + self._shift, slot.id)
+        self._batch.states[row] = self._own[slot.id]
+
+    def _read(self, span: Span) -> int:
+        """Read a span without asking for logits; return how many rows that took."""
+        rest = span
+        while rest.n_rows:
+            part, rest = rest.split(rest.start + self._batch.capacity)
+            states = self._states_of([part])[span.sequence.id]
+            self._make_way(part)
+            slot = span.sequence.slot
+            assert slot is not None
+            tokens = span.sequence.tokens.view[part.start : part.end]
+            self._batch.clear()
+            self._batch.add_run(tokens, part.start + self._shift, slot.id, want_last=False)
+            self._batch.states[: part.n_rows] = states
+            if not self._idle.decode(self._batch):
+                self._fail([span.sequence])
+            span.lane.read.extend(tokens)
+            self._count(self._batch.n_tokens, part.end, 1)
+        return span.n_rows
+
+    def _judge(self, span: Span) -> None:
+        """Read a span and compare what the head says after each token with what came."""
+        sequence = span.sequence
+        states = self._states_of([span])
+        self._batch.clear()
+        self._add_span(span, states)
+        logits, _ = self._decode([sequence], span.end)
+        for row, position in enumerate(range(span.start + 1, span.end + 1)):
+            for guess in self._chooser.choose(sequence, logits[row], position):
+                was_right = guess.token == int(sequence.tokens.view[position])
+                self._observations.append(Observation(sequence.id, guess.evidence, was_right))
+
+    def _decode(self, sequences: Series[Sequence], n_cells: int) -> tuple[Rows, Rows]:
+        """Evaluate the batch, all of whose rows are outputs; return their logits and the head's own states."""
+        if not self._idle.decode(self._batch):
+            self._fail(sequences)
+        self._count(self._batch.n_tokens, n_cells, len(sequences))
+        self._context.synchronize()
+        n_rows = self._batch.n_tokens
+        return self._context.logits(n_rows), heads.hidden(self._context, n_rows, self._state_width)

@@ -1,0 +1,243 @@
+"""Drafting with a DFlash head in a file of its own: a block of tokens from one decode."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from core.cost.cost_model import CostModel
+from core.cost.read_cost import ReadCost
+from core.cost.thread_control import ThreadControl
+from core.llama import heads
+from core.llama.batch import Batch
+from core.llama.context import Context
+from core.llama.heads import LayerInputs, Rows, TargetBatch
+from core.llama.model import Model
+from core.scheduler.planner import Plan
+from core.scheduler.sequence import Sequence
+from core.speculation.proposer import Chain, Guess, Observation
+from core.speculation.proposers.hidden_state import Listener, Span
+
+
+class DFlashHead(Listener):
+    """Fills in a block of masks behind the last token, all at once, while it sees what the target made of the text.
+
+    What went into some of the target's layers at a position is kept in the head's cache at that position. A block is
+    the last token and masks behind it, whose logits are those of the tokens in their places (common/speculative.cpp,
+    draft-dflash). It is evaluated when the first token of a step is asked for; the others only have to be chosen.
+    """
+
+    name = "dflash"
+
+    def __init__(
+        self,
+        model: Model,
+        context: Context,
+        target: Context,
+        cost: CostModel,
+        *,
+        n_slots: int,
+        target_width: int,
+        n_block: int,
+        reads: ReadCost | None = None,
+        threads: ThreadControl | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Take over ``model`` and ``context``, which evaluates blocks of ``n_block`` rows, all of them outputs.
+
+        The target must be able to hand out the inputs of the head's layers (``HAND_OUT_LAYERS``), or llama.cpp aborts.
+        """
+        self._model = model
+        self._inputs = LayerInputs(model, target, target_width)
+        super().__init__(
+            context,
+            target,
+            cost,
+            n_slots=n_slots,
+            feature_width=self._inputs.width,
+            first_position=0,
+            reads=reads,
+            threads=threads,
+            clock=clock,
+        )
+        self._n_block = n_block
+        self._mask = heads.mask_token(model)
+        self._batch = Batch(context.n_outputs)
+        self._features_batch = TargetBatch(context.n_batch, self._inputs.width, heads.n_axes(model))
+        # The logits of what was drafted for each slot in this step, and which of them lie where the next will.
+        self._blocks: dict[int, Rows] = {}
+        self._in_place: set[int] = set()
+
+    def _features(self, n_rows: int) -> tuple[Rows, ...]:
+        return self._inputs.rows(n_rows)
+
+    def evaluated(self, shares: Plan) -> None:
+        """Keep the states of the rows that the target has just evaluated; what was drafted is over."""
+        self._forget_blocks()
+        super().evaluated(shares)
+
+    # -- what it costs ------------------------------------------------------------------------------------------
+
+    def n_behind(self, sequence: Sequence) -> int:
+        """Return how many tokens are to be read before the next one can be drafted."""
+        span = self._unread(sequence)
+        return span.n_rows + 1 if span is not None else 1
+
+    def round_seconds(self, n_chains: int) -> float:
+        """Return nothing: within a block, tokens only have to be chosen."""
+        return 0.0
+
+    def start_seconds(self, n_chains: int) -> float:
+        """Return the expected seconds of the blocks of ``n_chains``."""
+        return self.cost.time(n_chains * self._n_block) if n_chains else 0.0
+
+    # -- drafting -----------------------------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Forget what every slot holds."""
+        super().clear()
+        self._forget_blocks()
+
+    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+        """Return the next token of each chain; None behind a block, or where the target's states were not kept.
+
+        Raises DraftFailed.
+        """
+        spans = []
+        for chain in chains:
+            self._idle.use(chain.sequence.slot)
+            if not chain.tokens:
+                self._blocks.pop(self._slot(chain.sequence), None)
+                span = self._unread(chain.sequence)
+                spans += [span] if span is not None else []
+        most = self._batch.capacity // self._n_block
+        for start in range(0, len(spans), most):
+            self._fill_in(spans[start : start + most])
+        return [self._next(chain) for chain in chains]
+
+    def shadow(self, sequence: Sequence) -> None:
+        """Read what a sequence has said since, and note how far a block would have been right. Drafts nothing.
+
+        Raises DraftFailed.
+        """
+        span = self._unread(sequence)
+        if span is None or span.n_rows < 2:
+            return
+        self._idle.use(sequence.slot)
+        self._keep_blocks()
+        anchor = max(span.start + span.is_fresh, sequence.n_prompt - 1, span.end - self._n_block + 1)
+        before, rest = span.split(anchor)
+        self._read([before])
+        if rest.n_rows:
+            self._judge(sequence, anchor)
+            self._read([rest])
+
+    # -- helpers ------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _slot(sequence: Sequence) -> int:
+        assert sequence.slot is not None
+        return sequence.slot.id
+
+    def _unread(self, sequence: Sequence) -> Span | None:
+        """Return the tokens before the last one that are to be read; None where states are missing."""
+        lane, tokens = self._lane(sequence), sequence.tokens.view
+        end = len(tokens) - 1
+        known = lane.window.known(tokens[:-1])
+        if known.stop < end or not known:
+            return None
+        held = min(lane.read.common_prefix(tokens), end)
+        is_fresh = held <= lane.first or held < known.start
+        return Span(sequence, lane, known.start if is_fresh else held, end, is_fresh)
+
+    def _read(self, spans: list[Span]) -> None:
+        """Put the target's features of spans into the cache."""
+        batch = self._features_batch
+        batch.clear()
+        for span in spans:
+            self._make_way(span)
+            rest = span
+            while rest.n_rows:
+                part, rest = rest.split(rest.start + batch.capacity - batch.n_tokens)
+                batch.add_states(span.lane.window.rows(part.start, part.end), part.start, self._slot(span.sequence))
+                span.lane.read.extend(span.sequence.tokens.view[part.start : part.end])
+                if batch.n_tokens == batch.capacity:
+                    self._put_in(spans)
+        self._put_in(spans)
+
+    def _put_in(self, spans: list[Span]) -> None:
+        batch = self._features_batch
+        if batch.n_tokens and not self._idle.decode(batch):
+            self._fail([span.sequence for span in spans])
+        batch.clear()
+
+    def _fill_in(self, spans: list[Span]) -> None:
+        """Read spans, and evaluate a block behind each."""
+        self._keep_blocks()
+        began, n_read = self._clock(), sum([span.n_rows for span in spans])
+        self._read(spans)
+        logits = self._evaluate([span.sequence for span in spans], [span.end for span in spans])
+        # What usually came since the step before is part of what a block costs; to catch up is not.
+        if n_read <= self._batch.n_tokens:
+            self._observe(self._batch.n_tokens, 0, self._clock() - began)
+        for span, rows in zip(spans, logits, strict=True):
+            self._blocks[self._slot(span.sequence)] = rows
+            self._in_place.add(self._slot(span.sequence))
+
+    def _evaluate(self, sequences: list[Sequence], anchors: list[int]) -> list[Rows]:
+        """Return the logits behind each anchor, the position of a token; the cache is left as it was."""
+        batch, size = self._batch, self._n_block
+        batch.clear()
+        for sequence, anchor in zip(sequences, anchors, strict=True):
+            slot = self._slot(sequence)
+            batch.add(int(sequence.tokens.view[anchor]), anchor, slot)
+            for place in range(1, size):
+                batch.add(self._mask, anchor + place, slot)
+        if not self._idle.decode(batch):
+            self._fail(sequences)
+        self._count(batch.n_tokens, sum(anchors) + batch.n_tokens, len(sequences))
+        self._context.synchronize()
+        for sequence, anchor in zip(sequences, anchors, strict=True):
+            self._context.remove(self._slot(sequence), anchor)
+        logits = self._context.logits(batch.n_tokens)
+        return [logits[row + 1 : row + size] for row in range(0, batch.n_tokens, size)]
+
+    def _next(self, chain: Chain) -> Guess | None:
+        rows, depth = self._blocks.get(self._slot(chain.sequence)), len(chain.tokens)
+        if rows is None or depth >= len(rows):
+            return None
+        found = self._chooser.choose(chain.sequence, rows[depth], chain.position, ahead=chain.tokens)
+        guess = found[0] if found else None
+        return self._deeper(guess) if depth else guess
+
+    def _judge(self, sequence: Sequence, anchor: int) -> None:
+        """Compare a block behind ``anchor`` with what came there, as far as it is right."""
+        (rows,) = self._evaluate([sequence], [anchor])
+        tokens = sequence.tokens.view[anchor + 1 :].tolist()
+        for depth, token in enumerate(tokens[: len(rows)]):
+            (guess, *_) = self._chooser.choose(sequence, rows[depth], anchor + 1 + depth) or (None,)
+            guess = self._deeper(guess) if depth else guess
+            if guess is None:
+                return
+            self._observations.append(Observation(sequence.id, guess.evidence, guess.token == token))
+            if guess.token != token:
+                return
+
+    def _keep_blocks(self) -> None:
+        """Keep what was drafted in this step from being written over by the next decode."""
+        for slot in self._in_place & self._blocks.keys():
+            self._blocks[slot] = self._blocks[slot].copy()
+        self._in_place.clear()
+
+    def _drop(self, slot: int) -> None:
+        super()._drop(slot)
+        self._blocks.pop(slot, None)
+
+    def _forget_blocks(self) -> None:
+        self._blocks.clear()
+        self._in_place.clear()
+
+    def close(self) -> None:
+        """Free context and model."""
+        super().close()
+        self._model.close()

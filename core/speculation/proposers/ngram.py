@@ -1,0 +1,182 @@
+"""Prompt lookup: what followed the same words before, in this text or in earlier ones. Costs next to nothing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+from core.scheduler.sequence import Sequence
+from core.speculation.acceptance import AcceptanceTable
+from core.speculation.proposer import Chain, Guess, Observation
+
+# The longer the match, the likelier the next token: bins of match length, and what they are worth unseen.
+_MATCH_EDGES = (4, 6, 9, 16, 32)
+_LOCAL_PRIORS = (0.25, 0.4, 0.55, 0.7, 0.85, 0.93)
+SHARED = len(_LOCAL_PRIORS)
+_SHARED_PRIOR = 0.3
+_LONGEST_MATCH = _MATCH_EDGES[-1]
+# Matches of the longer size are looked for first.
+_SIZES = (8, 3)
+_SHARED_SIZE = 4
+_SHARED_LIMIT = 400_000
+# Tokens of a prompt that are indexed in one step: about a millisecond, so that a long prompt holds up no step.
+_PIECE = 1024
+
+
+class NgramIndex:
+    """Where each n-gram of a text last occurred."""
+
+    def __init__(self, tokens: list[int]) -> None:
+        """Index a text; the last n-gram is left out until it is known what follows it."""
+        self.tokens: list[int] = []
+        self._places: tuple[dict[tuple[int, ...], int], ...] = tuple({} for _ in _SIZES)
+        self.extend(tokens)
+
+    def extend(self, tokens: list[int]) -> None:
+        """Add tokens, as ``append`` would one by one."""
+        first = len(self.tokens)
+        self.tokens += tokens
+        for size, places in zip(_SIZES, self._places, strict=True):
+            start = max(first, size)
+            seen = _windows(self.tokens[start - size :], size)
+            places.update(zip(seen, range(start, len(self.tokens)), strict=False))
+
+    def append(self, token: int) -> None:
+        """Add a token: it is what follows the n-grams before it."""
+        place = len(self.tokens)
+        for size, places in zip(_SIZES, self._places, strict=True):
+            if place >= size:
+                places[tuple(self.tokens[-size:])] = place
+        self.tokens.append(token)
+
+    def find(self) -> tuple[int, int] | None:
+        """Return (place that followed the latest earlier occurrence of the text's end, length of the match)."""
+        for size, places in zip(_SIZES, self._places, strict=True):
+            place = places.get(tuple(self.tokens[-size:]))
+            if place is not None:
+                return place, self._match_length(place, size)
+        return None
+
+    def _match_length(self, place: int, size: int) -> int:
+        end = len(self.tokens)
+        while size < _LONGEST_MATCH and size < place and self.tokens[place - size - 1] == self.tokens[end - size - 1]:
+            size += 1
+        return size
+
+
+def _windows(tokens: list[int], size: int) -> Iterable[tuple[int, ...]]:
+    return zip(*(itertools.islice(tokens, start, None) for start in range(size)), strict=False)
+
+
+class _Track:
+    """A sequence's index and the lookup that its present chain follows."""
+
+    def __init__(self) -> None:
+        self.index = NgramIndex([])
+        self.place = 0
+        self.match = 0
+
+    def read_on(self, sequence: Sequence) -> bool:
+        """Index the next piece of what is not indexed yet of a text; return whether that is all."""
+        n_read, n_tokens = len(self.index.tokens), sequence.tokens.size
+        if n_read < n_tokens:
+            self.index.extend(sequence.tokens.view[n_read : n_read + _PIECE].tolist())
+        return n_read + _PIECE >= n_tokens
+
+
+class Lookup:
+    """Drafts by looking up what followed the latest tokens before: in the text itself, else in other requests'."""
+
+    name = "lookup"
+
+    def __init__(self) -> None:
+        self.table = AcceptanceTable((*_LOCAL_PRIORS, _SHARED_PRIOR))
+        self._tracks: dict[str, _Track] = {}
+        self._shared: dict[tuple[int, ...], int] = {}
+        self._observations: list[Observation] = []
+
+    def admit(self, sequence: Sequence) -> None:
+        """Begin to index a prompt; the rest of a long one is indexed a piece at a time, as lookups are asked for."""
+        track = self._tracks[sequence.id] = _Track()
+        track.read_on(sequence)
+
+    def forget(self, sequence: Sequence) -> None:
+        """Keep what the finished text teaches for others."""
+        if self._tracks.pop(sequence.id, None) is not None:
+            self._teach_others(sequence.tokens.view[max(sequence.n_prompt - _SHARED_SIZE, 0) :].tolist())
+
+    def clear(self) -> None:
+        """Forget what finished texts taught for others."""
+        self._shared.clear()
+
+    def finds(self, sequence: Sequence) -> bool:
+        """Return whether there is anything to propose for a sequence."""
+        track = self._tracks.get(sequence.id)
+        return track is not None and track.read_on(sequence) and self._first(track) is not None
+
+    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+        """Return what followed before."""
+        return [self._next(chain) for chain in chains]
+
+    def advance(self, sequence: Sequence, tokens: list[int], n_drafted_here: int) -> None:
+        """Take in new tokens of a sequence; the first ``n_drafted_here`` were this drafter's own and are judged.
+
+        Where others before them are not indexed yet, they are with those.
+        """
+        track = self._tracks.get(sequence.id)
+        if track is None or len(track.index.tokens) + len(tokens) < sequence.tokens.size:
+            return
+        for index, token in enumerate(tokens):
+            if index >= n_drafted_here:
+                guess = self._first(track)
+                if guess is not None:
+                    self._observations.append(Observation(sequence.id, guess.evidence, guess.token == token))
+            track.index.append(token)
+
+    def take_observations(self) -> list[Observation]:
+        """Return how lookups that were not used would have done."""
+        taken, self._observations = self._observations, []
+        return taken
+
+    def _next(self, chain: Chain) -> Guess | None:
+        track = self._tracks.get(chain.sequence.id)
+        if track is None:
+            return None
+        if not chain.tokens:
+            return self._first(track) if track.read_on(chain.sequence) else None
+        if track.match:
+            track.place += 1
+            track.match += 1
+            return Guess(self._token_at(track, chain.tokens), _bin(track.match))
+        return self._from_others([*track.index.tokens[-_SHARED_SIZE:], *chain.tokens])
+
+    def _first(self, track: _Track) -> Guess | None:
+        found = track.index.find()
+        if found is None:
+            track.match = 0
+            return self._from_others(track.index.tokens)
+        track.place, track.match = found
+        return Guess(track.index.tokens[track.place], _bin(track.match))
+
+    def _token_at(self, track: _Track, drafted: list[int]) -> int:
+        """Return the token at the followed place; a repetition runs on into the drafted tokens themselves."""
+        beyond = track.place - len(track.index.tokens)
+        return track.index.tokens[track.place] if beyond < 0 else drafted[beyond]
+
+    def _from_others(self, tokens: list[int]) -> Guess | None:
+        token = self._shared.get(tuple(tokens[-_SHARED_SIZE:]))
+        return None if token is None else Guess(token, SHARED)
+
+    def _teach_others(self, tokens: list[int]) -> None:
+        self._shared.update(zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False))
+        if len(self._shared) > _SHARED_LIMIT:
+            keys = list(itertools.islice(self._shared, len(self._shared) - _SHARED_LIMIT // 2))
+            for key in keys:
+                del self._shared[key]
+
+
+def _bin(match: int) -> int:
+    for index, edge in enumerate(_MATCH_EDGES):
+        if match < edge:
+            return index
+    return len(_MATCH_EDGES)

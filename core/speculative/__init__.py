@@ -1,1 +1,0 @@
-"""Speculative decoding that never loses: drafters, acceptance, and the decision how much to draft."""

@@ -1,0 +1,49 @@
+"""What a reply must look like, as a request says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from core.values.errors import BadRequest
+
+ConstraintKind = Literal["json_schema", "regex", "lark", "gbnf"]
+MAX_CHARACTERS = 1 << 17
+ANY_OBJECT = '{"type": "object"}'
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A grammar by its source.
+
+    ``kind`` is json_schema (the text is a JSON document), regex (the whole reply matches it), lark (llguidance's
+    dialect) or gbnf (llama.cpp's). ``field`` is the request's field that it came from, for errors.
+    """
+
+    kind: ConstraintKind
+    text: str
+    field: str = "grammar"
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(ConstraintKind):
+            raise BadRequest(f"A grammar must be one of {', '.join(get_args(ConstraintKind))}, not {self.kind!r}.")
+        # White space is a pattern like any other.
+        if not (self.text if self.kind == "regex" else self.text.strip()):
+            raise BadRequest(f"The {self.name} is empty: leave the field out for a free reply.", param=self.field)
+        if len(self.text) > MAX_CHARACTERS:
+            raise BadRequest(
+                f"The {self.name} has {len(self.text):,} characters, at most {MAX_CHARACTERS:,} are taken.",
+                param=self.field,
+            )
+
+    @property
+    def name(self) -> str:
+        """What to call it in a sentence."""
+        if self.kind == "lark" and not self.is_as_sent:
+            return f"form of the {self.field}"
+        return {"json_schema": "JSON schema", "regex": "regular expression"}.get(self.kind, "grammar")
+
+    @property
+    def is_as_sent(self) -> bool:
+        """True where whoever sent the request has written the text."""
+        return self.field != "tools"

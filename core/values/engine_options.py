@@ -1,0 +1,117 @@
+"""How an engine is set up: a frozen value whose bad values are refused with a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from core.values.errors import BadOption
+
+KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
+DEFAULT_KV_TYPE: KvType = "f16"
+DEFAULT_UBATCH = 512
+# Requests at once. What is measured beside serving uses it too: attention and kernels depend on it.
+DEFAULT_SLOTS = 4
+FlashAttention = Literal["auto", "on", "off"]
+Speculation = Literal["auto", "draft", "off"]
+MAX_SLOTS = 64
+MAX_LAYERS = 512  # LLAMA_MAX_LAYERS
+MAX_THREADS = 512  # GGML_MAX_N_THREADS
+MAX_DRAFT_DEPTH = 16
+MAX_DRAFT_WIDTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """Options of one engine. None means: chosen by the engine for this machine.
+
+    ``n_ctx`` is the context length of one request in tokens, ``n_cells`` the KV cells that all slots share
+    (at least ``n_ctx``), ``n_slots`` how many requests run at once. ``n_gpu_layers`` None offloads what fits;
+    of the first ``n_cpu_moe`` layers the experts stay in host memory (None: of those that must). ``kv_type`` None is
+    f16, or a coarser type where that does not fit. What is set is kept, or the load refused: a set ``n_ctx`` is never
+    shortened.
+    ``speculation`` auto drafts with lookups, with the prediction heads in the model's file, and with what
+    ``draft_path`` names: a small model, an EAGLE-3 or a DFlash head; "draft" with that alone (or with the heads,
+    where none is named); off never. ``draft_depth`` switches the judgement off: always so many tokens (to compare
+    with). ``draft_width`` is the most choices that are drafted for one place: 1 drafts chains, more draft trees. With a
+    ``draft_depth`` it is always so many.
+    ``uses_heads`` false leaves the prediction heads in the model's file alone.
+    A draft that cannot be loaded is an error; with ``must_draft`` false the model is loaded without it, and says so.
+    ``cache_ram`` bounds the bytes of host memory that keep texts which the KV cache has no room for; None takes a share
+    of what is free, 0 keeps none. ``cache_disk`` bounds those on disk, where texts survive a restart; None takes a
+    share of the disk, 0 writes none.
+    ``calibrates`` false measures nothing while the model is loaded: what is not known from an earlier load is assumed,
+    and learnt from the steps.
+    ``devices`` names llama.cpp devices (as ``doctor`` lists them); empty means all GPUs, else the CPU.
+    """
+
+    model_path: str
+    n_ctx: int | None = None
+    n_cells: int | None = None
+    n_slots: int = DEFAULT_SLOTS
+    n_batch: int = 2048
+    n_ubatch: int = DEFAULT_UBATCH
+    n_threads: int | None = None
+    n_gpu_layers: int | None = None
+    n_cpu_moe: int | None = None
+    flash_attention: FlashAttention = "auto"
+    kv_type: KvType | None = None
+    mmap: bool = True
+    mlock: bool = False
+    devices: tuple[str, ...] = ()
+    speculation: Speculation = "auto"
+    draft_path: str | None = None
+    must_draft: bool = True
+    uses_heads: bool = True
+    draft_depth: int | None = None
+    draft_width: int | None = None
+    cache_ram: int | None = None
+    cache_disk: int | None = 0
+    calibrates: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.model_path:
+            raise BadOption("No model file was given.")
+        _at_least("context length", self.n_ctx, 16)
+        _at_least("number of KV cells", self.n_cells, 16)
+        _at_least("number of threads", self.n_threads, 1)
+        _at_least("number of GPU layers", self.n_gpu_layers, 0)
+        if self.n_cpu_moe is not None and not 0 <= self.n_cpu_moe <= MAX_LAYERS:
+            raise BadOption(f"Experts of 0 to {MAX_LAYERS} layers can stay on the processor, not of {self.n_cpu_moe}.")
+        _at_least("cache in RAM in bytes", self.cache_ram, 0)
+        _at_least("cache on disk in bytes", self.cache_disk, 0)
+        if self.n_threads is not None and self.n_threads > MAX_THREADS:
+            raise BadOption(f"The number of threads must be at most {MAX_THREADS}, not {self.n_threads}.")
+        if not 1 <= self.n_slots <= MAX_SLOTS:
+            raise BadOption(f"The number of slots must be between 1 and {MAX_SLOTS}, not {self.n_slots}.")
+        if not 1 <= self.n_ubatch <= self.n_batch <= 65_536:
+            raise BadOption(
+                f"The batch sizes must satisfy 1 <= n_ubatch <= n_batch <= 65536, "
+                f"not n_ubatch {self.n_ubatch}, n_batch {self.n_batch}."
+            )
+        if self.speculation not in get_args(Speculation):
+            raise BadOption(f"Speculation must be one of {', '.join(get_args(Speculation))}, not {self.speculation!r}.")
+        if self.draft_depth is not None and not 0 <= self.draft_depth <= MAX_DRAFT_DEPTH:
+            raise BadOption(f"The draft depth must be between 0 and {MAX_DRAFT_DEPTH}, not {self.draft_depth}.")
+        if self.draft_width is not None and not 1 <= self.draft_width <= MAX_DRAFT_WIDTH:
+            raise BadOption(f"The draft width must be between 1 and {MAX_DRAFT_WIDTH}, not {self.draft_width}.")
+        if self.n_batch < self.n_slots:
+            raise BadOption(f"n_batch ({self.n_batch}) must be at least the number of slots ({self.n_slots}).")
+        if self.n_ctx is not None and self.n_cells is not None and self.n_cells < self.n_ctx:
+            raise BadOption(f"{self.n_cells} KV cells cannot hold one context of {self.n_ctx} tokens.")
+        if self.flash_attention not in get_args(FlashAttention):
+            raise BadOption(f"Flash attention must be auto, on or off, not {self.flash_attention!r}.")
+        if self.kv_type is not None and self.kv_type not in get_args(KvType):
+            raise BadOption(f"The KV cache type must be one of {', '.join(get_args(KvType))}, not {self.kv_type!r}.")
+        if self.flash_attention == "off" and self.cache_type not in ("f32", "f16", "bf16"):
+            raise BadOption(f"A KV cache of type {self.kv_type} needs flash attention: set it to auto or on.")
+
+    @property
+    def cache_type(self) -> KvType:
+        """The type of the KV cache, where it is set or has been chosen."""
+        return self.kv_type or DEFAULT_KV_TYPE
+
+
+def _at_least(what: str, value: int | None, low: int) -> None:
+    if value is not None and value < low:
+        raise BadOption(f"The {what} must be at least {low}, not {value}.")

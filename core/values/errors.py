@@ -1,0 +1,92 @@
+"""What can go wrong in the core, as one tree.
+
+SlipstreamError
+├── BadOption        an engine option that cannot be used
+├── BadRequest       a request that can never be served as it is
+│   └── PromptTooLong
+├── BrokenLogits     the model computed what no token can be chosen from
+├── LoadFailed       a model that did not load
+│   ├── DraftRefused
+│   └── ModelDoesNotFit
+└── EngineUnavailable  no engine is there to take a request
+"""
+
+from __future__ import annotations
+
+from models.formatting.figures import size
+
+
+class SlipstreamError(Exception):
+    """Base of every error that a user is told: its text says what happened and what to do."""
+
+    @property
+    def message(self) -> str:
+        """The sentence for the user."""
+        return str(self)
+
+
+class BadOption(SlipstreamError):
+    """An engine option that cannot be used."""
+
+
+class BadRequest(SlipstreamError):
+    """A request that can never be served as it is; ``param`` names the field, ``code`` is OpenAI's error code."""
+
+    code: str | None = None
+
+    def __init__(self, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+class PromptTooLong(BadRequest):
+    """The prompt does not fit into the context; both numbers are in the text."""
+
+    code = "context_length_exceeded"
+
+    def __init__(self, n_prompt: int, n_ctx: int, at_least: bool = False) -> None:
+        count = f"at least {n_prompt}" if at_least else str(n_prompt)
+        super().__init__(
+            f"The prompt has {count} tokens, but the context holds {n_ctx} and one is needed for the answer. "
+            "Shorten the prompt or load the model with a larger context.",
+            param="messages",
+        )
+        self.n_prompt, self.n_ctx = n_prompt, n_ctx
+
+
+class BrokenLogits(SlipstreamError):
+    """The model computed what no token can be chosen from (not a number, or infinity)."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The model computed values that are not numbers, so no token can be chosen. "
+            "Its file may be damaged, or it needs a KV cache of type f32 or bf16."
+        )
+
+
+class LoadFailed(SlipstreamError):
+    """A model that did not load; the text gives llama.cpp's reason where there is one."""
+
+
+class DraftRefused(LoadFailed):
+    """A draft model or head that cannot draft for the model, or that did not load."""
+
+
+class ModelDoesNotFit(LoadFailed):
+    """The model needs more memory than is free. ``needed`` and ``free`` are bytes of ``device`` ("": all memory)."""
+
+    def __init__(self, needed: int, free: int, detail: str = "", device: str = "") -> None:
+        super().__init__(
+            f"This model needs {size(needed)} of memory{f' on {device}' if device else ''}, "
+            f"and {size(free)} is free. "
+            + (detail or "Choose a smaller quantisation, a smaller context, or close other programs.")
+        )
+        self.needed, self.free = needed, free
+
+
+class EngineUnavailable(SlipstreamError):
+    """No engine takes the request now. ``retry_after`` is in how many seconds one may, None where that is not known."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

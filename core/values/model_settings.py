@@ -1,0 +1,171 @@
+"""What a user has set for one model: frozen, checked when it is made from text. What is not set is recommended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, get_args
+
+from core.values.engine_options import EngineOptions, KvType
+from core.values.errors import BadOption, BadRequest, SlipstreamError
+from core.values.sampling_params import SamplingParams
+
+SPEEDS = ("standard", "fast", "spark", "deep", "batch")
+MAX_SYSTEM_CHARACTERS = 100_000
+SAMPLING = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "top_n_sigma",
+    "xtc_probability",
+    "xtc_threshold",
+    "dry_multiplier",
+    "repeat_penalty",
+    "repeat_last_n",
+    "frequency_penalty",
+    "presence_penalty",
+)
+"""Names of ``SamplingParams`` that can be set for a model."""
+_AUTOMATIC = "chosen for this machine"
+_SAMPLING_DEFAULTS = SamplingParams()
+
+
+class BadSetting(SlipstreamError):
+    """A setting that does not exist, or a value that it cannot have."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Settings of one model; None is the recommended value.
+
+    ``ctx`` is the context of a request in tokens, ``draft`` the name of the model that drafts for it, ``speed`` how
+    soon replies are wanted where a request does not say, ``system`` what chats begin with that have no system message.
+    """
+
+    ctx: int | None = None
+    kv_type: KvType | None = None
+    gpu_layers: int | None = None
+    threads: int | None = None
+    draft: str | None = None
+    speed: str | None = None
+    system: str | None = None
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    typical_p: float | None = None
+    top_n_sigma: float | None = None
+    xtc_probability: float | None = None
+    xtc_threshold: float | None = None
+    dry_multiplier: float | None = None
+    repeat_penalty: float | None = None
+    repeat_last_n: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            EngineOptions(
+                "any",
+                n_ctx=self.ctx,
+                kv_type=self.kv_type,
+                n_gpu_layers=self.gpu_layers,
+                n_threads=self.threads,
+            )
+            SamplingParams(**self.sampling)
+        except BadOption as error:
+            raise BadSetting(error.message) from error
+        except BadRequest as error:
+            raise BadSetting(f"{error.message[:1].upper()}{error.message[1:]}") from error
+        if self.speed is not None and self.speed not in SPEEDS:
+            raise BadSetting(f"The speed must be one of {', '.join(SPEEDS)}, not {self.speed!r}.")
+        if self.draft is not None and not self.draft.strip():
+            raise BadSetting("The draft is the name of a model. To draft with the recommended one, reset it.")
+        if self.system is not None:
+            _check_system(self.system)
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """What is set of the sampling, by the names of ``SamplingParams``."""
+        return {name: value for name in SAMPLING if (value := getattr(self, name)) is not None}
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What is set, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def with_texts(self, texts: Mapping[str, str]) -> ModelSettings:
+        """These settings with some set from what a user typed; raises BadSetting."""
+        return ModelSettings(**(self.given | {setting_name(name): _typed(name, text) for name, text in texts.items()}))
+
+    def without(self, names: tuple[str, ...]) -> ModelSettings:
+        """These settings with some as recommended again; raises BadSetting for an unknown name."""
+        gone = {setting_name(name) for name in names}
+        return ModelSettings(**{name: value for name, value in self.given.items() if name not in gone})
+
+
+def settings_from(saved: object) -> tuple[ModelSettings, tuple[str, ...]]:
+    """Settings as they were saved, and a sentence for each that cannot be used; those that can be are kept."""
+    if not isinstance(saved, Mapping):
+        return ModelSettings(), ("The saved settings of this model are not readable: the recommended ones are used.",)
+    settings, problems = ModelSettings(), []
+    for name, value in saved.items():
+        try:
+            if name not in NAMES or not _has_type(name, value):
+                raise BadSetting(f"{name} cannot be {str(value)[:40]!r}.")
+            settings = ModelSettings(**(settings.given | {name: value}))
+        except BadSetting as error:
+            problems.append(f"A saved setting is not used: {error.message}")
+    return settings, tuple(problems)
+
+
+def recommended(name: str) -> str:
+    """What a setting is where it is not set, as text."""
+    if name in SAMPLING:
+        return f"{getattr(_SAMPLING_DEFAULTS, name):g}"
+    return {"speed": "standard", "system": "none"}.get(name, _AUTOMATIC)
+
+
+def setting_name(typed: str) -> str:
+    """The name of a setting as it is typed: any case, - or _; raises BadSetting with those there are."""
+    name = typed.strip().lower().replace("-", "_")
+    if name not in NAMES:
+        raise BadSetting(f"There is no setting {typed[:40]!r}. Settings: {', '.join(NAMES)}.")
+    return name
+
+
+def _typed(typed_name: str, text: str) -> int | float | str:
+    name = setting_name(typed_name)
+    kind, what = _KINDS[name]
+    try:
+        return kind(text if kind is str else text.strip())
+    except ValueError:
+        raise BadSetting(f"{name} must be {what}, not {text[:40]!r}.") from None
+
+
+def _has_type(name: str, value: object) -> bool:
+    kind = _KINDS[name][0]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number if kind is float else type(value) is kind
+
+
+def _check_system(system: str) -> None:
+    if not system.strip():
+        raise BadSetting("The system prompt is empty. To have none, reset it.")
+    if len(system) > MAX_SYSTEM_CHARACTERS:
+        raise BadSetting(f"The system prompt has {len(system):,} characters, more than {MAX_SYSTEM_CHARACTERS:,}.")
+    if system != system.encode("utf-8", "replace").decode():
+        raise BadSetting("The system prompt has halves of surrogate pairs, which are not text.")
+
+
+_TEXT, _WHOLE, _NUMBER = (str, "text"), (int, "a whole number"), (float, "a number")
+_KINDS: dict[str, tuple[Callable[[str], int | float | str], str]] = {
+    **dict.fromkeys(("ctx", "gpu_layers", "threads", "top_k", "repeat_last_n"), _WHOLE),
+    "kv_type": (str, f"one of {', '.join(get_args(KvType))}"),
+    **dict.fromkeys(("draft", "speed", "system"), _TEXT),
+}
+NAMES = tuple(field.name for field in fields(ModelSettings))
+"""Every setting, in the order in which they are shown."""
+_KINDS |= {name: _NUMBER for name in NAMES if name not in _KINDS}

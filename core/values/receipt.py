@@ -1,0 +1,53 @@
+"""What one reply cost: the figures shown under it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from core.values.cache_miss import CacheMiss
+from core.values.engine_options import DEFAULT_KV_TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Counts in tokens, times in seconds on the engine's clock, measured from the moment the engine saw the request.
+
+    ``ttft`` is the time to the first token (0 where none came); ``prefill`` the time from the first prefill step
+    to the first token; ``decode`` the time from the first token to the last. ``bytes_per_token`` is what was read for
+    each decoded token (0 where it is not known), ``peak_share`` that rate as a share of the measured bandwidth, with
+    all requests that ran beside it. ``speedup`` compares with plain steps that were seen: 1 where nothing was drafted,
+    None where too few were seen. ``plain_seconds`` is what a token takes without drafts by them, None also beside
+    programs that take cores away. ``cache_miss`` is None where the prompt goes on from what is stored, or begins like
+    nothing that is. Of what draft models and heads proposed, ``n_judged`` tokens could be compared with the target's
+    own, and ``n_right`` of them were those. ``kv_type`` is the type of the KV cache.
+    """
+
+    n_prompt: int = 0
+    n_cached: int = 0
+    n_generated: int = 0
+    n_drafted: int = 0
+    n_accepted: int = 0
+    n_judged: int = 0
+    n_right: int = 0
+    queued: float = 0.0
+    ttft: float = 0.0
+    prefill: float = 0.0
+    decode: float = 0.0
+    total: float = 0.0
+    seed: int | None = None
+    bytes_per_token: float = 0.0
+    peak_share: float | None = None
+    speedup: float | None = 1.0
+    plain_seconds: float | None = None
+    cache_miss: CacheMiss | None = None
+    kv_type: str = DEFAULT_KV_TYPE
+
+    @property
+    def prefill_rate(self) -> float:
+        """Prompt tokens evaluated per second (cached tokens do not count)."""
+        return (self.n_prompt - self.n_cached) / self.prefill if self.prefill > 0 else 0.0
+
+    @property
+    def decode_rate(self) -> float:
+        """Generated tokens per second after the first (OTPS)."""
+        return (self.n_generated - 1) / self.decode if self.decode > 0 and self.n_generated > 1 else 0.0

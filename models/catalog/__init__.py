@@ -1,0 +1,4 @@
+"""The models that are there, and those to begin with.
+
+Begin with ``catalog.py``.
+"""

@@ -1,0 +1,296 @@
+"""The models that are there: scans folders and lists every model file, broken ones with their problem."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from models.catalog.imported_folders import ImportedFolder, Kind, named_models
+from models.facts.facts_cache import FactsFile, Stamp
+from models.facts.model_facts import ModelFacts, read_model
+from models.facts.split_files import is_listed, model_name, parts
+from models.gguf.header import GgufError
+
+STARTER_FOLDER = Path(__file__).resolve().parents[1] / "starter"
+MAX_DEPTH = 8
+MAX_FOLDERS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """One model of the catalogue. ``problem`` says why it cannot be used; what is unknown is empty, 0 or None.
+
+    ``origin`` names the program whose folder it is used from.
+    """
+
+    name: str
+    path: Path
+    title: str
+    architecture: str
+    quantisation: str
+    n_params: int
+    n_bytes: int
+    n_ctx_train: int
+    licence: str | None
+    is_toy: bool
+    problem: str | None
+    origin: str = ""
+    facts: ModelFacts | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderProblem:
+    """A folder that could not be looked through, and why."""
+
+    folder: Path
+    sentence: str
+
+
+class Catalog:
+    """Lists the models in some folders; what was read once is remembered until the file changes. Thread-safe."""
+
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        *,
+        starter: Path | None = STARTER_FOLDER,
+        imported: Sequence[ImportedFolder] | Callable[[], Sequence[ImportedFolder]] = (),
+        kept: FactsFile | None = None,
+    ) -> None:
+        """``imported`` may be a function: it is asked anew at each scan. ``kept`` is what other processes read."""
+        self._folders = [*([starter] if starter else []), *folders]
+        self._imported = imported if callable(imported) else lambda: imported
+        self._starter = starter.resolve() if starter else None
+        self._read: dict[Stamp, ModelFacts | str] = {}
+        self._kept, self._on_disk = kept, frozenset[Stamp]()
+        self._problems: tuple[FolderProblem, ...] = ()
+        self._last: tuple[ModelEntry, ...] = ()
+        self._lock = threading.Lock()
+
+    @property
+    def folder_problems(self) -> tuple[FolderProblem, ...]:
+        """Folders that the last scan could not look through. One that does not exist is no problem."""
+        return self._problems
+
+    def entries(self) -> tuple[ModelEntry, ...]:
+        """Scan the folders; the bundled starter comes first, then the folders in their order."""
+        with self._lock:
+            self._remember()
+            scan = _Scan()
+            files = {path: "" for folder in self._folders for path in self._ordered(folder, scan.model_files(folder))}
+            origins: dict[Path, str] = {}
+            for folder in self._imported():
+                found = dict(scan.imported_files(folder))
+                files |= found
+                origins |= dict.fromkeys(found, folder.kind.value)
+            self._problems = tuple(scan.problems)
+            stamps = {path: stamp for path in files if (stamp := _stamp(path)) is not None}
+            self._read = {stamp: self._known(path, stamp) for path, stamp in stamps.items()}
+            names = _unique_names({path: files[path] for path in stamps})
+            self._last = tuple(self._entry(name, path, stamps[path], origins.get(path, "")) for name, path in names)
+            self._keep()
+            return self._last
+
+    def find(self, name: str) -> ModelEntry | None:
+        """The model with this name, title (if only one has it) or path; None if there is none.
+
+        A name that the last scan gave costs no new scan while its file is unchanged.
+        """
+        known = _by_name(self._last, name)
+        if known is not None and _stamp(known.path) in self._read:
+            return known
+        entries = self.entries()
+        return _by_name(entries, name) or _by_title(entries, name) or self._by_path(entries, name)
+
+    def _ordered(self, folder: Path, files: Iterable[Path]) -> list[Path]:
+        """Files as they come, but the bundled model before its smaller draft."""
+        is_starter = self._starter is not None and folder.resolve() == self._starter
+        return sorted(files, key=lambda path: -path.stat().st_size) if is_starter else list(files)
+
+    def _remember(self) -> None:
+        """Begin with what other processes read."""
+        if self._kept is not None and not self._read:
+            known = self._kept.read()
+            self._read, self._on_disk = {**known}, frozenset(known)
+
+    def _keep(self) -> None:
+        """Leave what was read to other processes. Files that could not be read are no long work to read again."""
+        facts = {stamp: known for stamp, known in self._read.items() if isinstance(known, ModelFacts)}
+        if self._kept is not None and facts.keys() != self._on_disk:
+            self._kept.write(facts)
+            self._on_disk = frozenset(facts)
+
+    def _known(self, path: Path, stamp: Stamp) -> ModelFacts | str:
+        known = self._read.get(stamp)
+        return _read(path) if known is None else known
+
+    def _entry(self, name: str, path: Path, stamp: Stamp, origin: str = "") -> ModelEntry:
+        known = self._read[stamp]
+        n_bytes = sum(size for _, _, size in stamp)
+        is_toy = self._starter is not None and self._starter in path.resolve().parents
+        if isinstance(known, str):
+            return ModelEntry(name, path, name, "", "", 0, n_bytes, 0, None, is_toy, known, origin)
+        return ModelEntry(
+            name=name,
+            path=path,
+            title=known.title or name,
+            architecture=known.architecture,
+            quantisation=known.quantisation,
+            n_params=known.n_params,
+            n_bytes=n_bytes,
+            n_ctx_train=known.n_ctx_train,
+            licence=known.licence,
+            is_toy=is_toy,
+            problem=known.problem,
+            origin=origin,
+            facts=known,
+        )
+
+    def _by_path(self, entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
+        path = Path(os.path.expanduser(name))
+        if path.suffix.lower() != ".gguf" or not _is_file(path):
+            return None
+        path = next(part for part in parts(path) if part.exists())
+        real = path.resolve()
+        for entry in entries:
+            if entry.path.resolve() == real:
+                return entry
+        stamp = _stamp(path)
+        if stamp is None:
+            return None
+        with self._lock:
+            self._read[stamp] = self._known(path, stamp)
+            return self._entry(model_name(path), path.absolute(), stamp)
+
+
+class _Scan:
+    """One walk over folders, each visited once however many links lead to it."""
+
+    def __init__(self) -> None:
+        self.problems: list[FolderProblem] = []
+        self._visited: set[tuple[int, int]] = set()
+        self._seen_files: set[Path] = set()
+
+    def model_files(self, root: Path) -> Iterator[Path]:
+        pending = [(root, 0)]
+        while pending:
+            folder, depth = pending.pop()
+            files, below = self._look(folder)
+            yield from (path for path in files if self._is_new(path))
+            if depth < MAX_DEPTH:
+                pending.extend((path, depth + 1) for path in reversed(below))
+
+    def imported_files(self, imported: ImportedFolder) -> Iterator[tuple[Path, str]]:
+        """Model files of another program's folder with the names it gives them, or "" for those of the files."""
+        if imported.kind is Kind.OLLAMA:
+            yield from ((path, name) for name, path in named_models(imported) if self._is_new(path))
+            return
+        n_outside = 0
+        for path in self.model_files(imported.path):
+            if imported.contains(path):
+                yield path, path.parent.name if imported.kind is Kind.JAN else ""
+            else:
+                n_outside += 1
+        if n_outside:
+            sentence = (
+                f"{n_outside} links lead out of this folder and are not followed. Import the folder they lead to."
+            )
+            self.problems.append(FolderProblem(imported.path, sentence))
+
+    def _look(self, folder: Path) -> tuple[list[Path], list[Path]]:
+        """Model files and sub-folders of ``folder``, each sorted by name."""
+        try:
+            if not self._enter(folder):
+                return [], []
+            with os.scandir(folder) as found:
+                items = sorted(found, key=lambda item: item.name.lower())
+            files = [Path(item.path) for item in items if item.name.lower().endswith(".gguf")]
+            below = [Path(item.path) for item in items if not item.name.startswith(".") and _is_folder(item)]
+            return [path for path in files if _is_file(path) and is_listed(path)], below
+        except FileNotFoundError:
+            return [], []
+        except OSError as error:
+            sentence = f"The folder {folder} cannot be read: {error.strerror or error}. Check its permissions."
+            self.problems.append(FolderProblem(folder, sentence))
+            return [], []
+
+    def _enter(self, folder: Path) -> bool:
+        status = os.stat(folder)
+        key = (status.st_dev, status.st_ino)
+        if key in self._visited:
+            return False
+        if len(self._visited) == MAX_FOLDERS:
+            sentence = f"There are more than {MAX_FOLDERS:,} folders to look through. Choose a folder with only models."
+            self.problems.append(FolderProblem(folder, sentence))
+        self._visited.add(key)
+        return len(self._visited) <= MAX_FOLDERS
+
+    def _is_new(self, path: Path) -> bool:
+        real = path.resolve()
+        if real in self._seen_files:
+            return False
+        self._seen_files.add(real)
+        return True
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        # A link to itself, or a name that is too long.
+        return False
+
+
+def _is_folder(item: os.DirEntry[str]) -> bool:
+    try:
+        return item.is_dir()
+    except OSError:
+        return False
+
+
+def _read(path: Path) -> ModelFacts | str:
+    try:
+        return read_model(path)
+    except GgufError as error:
+        return error.message
+
+
+def _stamp(path: Path) -> Stamp | None:
+    """None if the file has gone since it was found. Missing parts are left out: reading names them."""
+    stamp = []
+    for part in parts(path):
+        try:
+            status = part.stat()
+        except OSError:
+            continue
+        stamp.append((str(part), status.st_mtime_ns, status.st_size))
+    return tuple(stamp) or None
+
+
+def _unique_names(paths: Mapping[Path, str]) -> list[tuple[str, Path]]:
+    """Each path with a name of its own: the one given or the stem, with its folder in front where that is taken."""
+    taken: Counter[str] = Counter()
+    named = []
+    for path, given in paths.items():
+        folders = [parent.name for parent in path.parents if parent.name]
+        name = given or model_name(path)
+        while taken[name.casefold()] and folders:
+            name = f"{folders.pop(0)}/{name}"
+        taken[name.casefold()] += 1
+        count = taken[name.casefold()]
+        named.append((name if count == 1 else f"{name} ({count})", path))
+    return named
+
+
+def _by_name(entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
+    wanted = name.casefold().removesuffix(".gguf")
+    return next((entry for entry in entries if entry.name.casefold() == wanted), None)
+
+
+def _by_title(entries: Iterable[ModelEntry], name: str) -> ModelEntry | None:
+    titled = [entry for entry in entries if entry.facts and entry.title.casefold() == name.casefold()]
+    return titled[0] if len(titled) == 1 else None

@@ -1,0 +1,175 @@
+"""Folders of other programs whose models are used where they are: nothing is copied, moved or changed there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from models.files.atomic_write import write_whole
+
+MAX_MANIFESTS = 5_000
+_MAX_MANIFEST_BYTES = 1 << 20
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_OLLAMA_MODEL = "application/vnd.ollama.image.model"
+
+
+class Kind(StrEnum):
+    """Whose folder it is."""
+
+    FOLDER = "folder"
+    HUB_CACHE = "Hugging Face cache"
+    LM_STUDIO = "LM Studio"
+    OLLAMA = "Ollama"
+    JAN = "Jan"
+    GPT4ALL = "GPT4All"
+
+
+class ImportRefused(Exception):
+    """A folder that cannot be imported: the text says why and what to do."""
+
+    @property
+    def message(self) -> str:
+        """The sentence for the user."""
+        return str(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFolder:
+    """A folder and whose it is. Links in it that lead out of it are not followed."""
+
+    path: Path
+    kind: Kind
+
+    def names_itself(self) -> bool:
+        """Whether the models' names are not those of their files."""
+        return self.kind in (Kind.OLLAMA, Kind.JAN)
+
+    def contains(self, path: Path) -> bool:
+        """Whether ``path``, links followed, is inside."""
+        try:
+            return path.resolve().is_relative_to(self.path.resolve())
+        except (OSError, RuntimeError):  # a link to itself
+            return False
+
+
+def recognise(folder: Path) -> ImportedFolder:
+    """What ``folder`` is; the place of the models where a program's whole folder is given. Raises ImportRefused."""
+    folder = Path(os.path.abspath(folder.expanduser()))
+    try:
+        if not folder.is_dir():
+            what = "is no folder" if folder.exists() else "does not exist"
+            raise ImportRefused(f"{folder} {what}. Give a folder that has GGUF files somewhere in it.")
+        os.listdir(folder)
+    except OSError as error:
+        raise ImportRefused(f"{folder} cannot be read: {error.strerror}. Check its permissions.") from error
+    for below in ("", "models", "hub", "llamacpp/models"):
+        place = folder / below
+        kind = _kind(place)
+        if kind is not Kind.FOLDER:
+            return ImportedFolder(place, kind)
+    return ImportedFolder(folder, Kind.FOLDER)
+
+
+def known_places() -> tuple[ImportedFolder, ...]:
+    """Folders of other programs that are on this machine, where they usually are."""
+    home = Path.home()
+    data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    local = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    roaming = Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming")
+    support = home / "Library" / "Application Support"
+    hub = Path(os.environ.get("HF_HOME") or home / ".cache" / "huggingface") / "hub"
+    places = [
+        Path(os.environ.get("HF_HUB_CACHE") or hub),
+        home / ".lmstudio" / "models",
+        home / ".cache" / "lm-studio" / "models",
+        Path(os.environ.get("OLLAMA_MODELS") or home / ".ollama" / "models"),
+        Path("/usr/share/ollama/.ollama/models"),
+        *(base / "Jan" / "data" / "llamacpp" / "models" for base in (data, home / ".config", support, roaming)),
+        *(base / "nomic.ai" / "GPT4All" for base in (data, support, local)),
+    ]
+    found = []
+    for place in dict.fromkeys(places):
+        try:
+            found.append(recognise(place))
+        except ImportRefused:
+            continue
+    return tuple(found)
+
+
+def named_models(folder: ImportedFolder) -> Iterator[tuple[str, Path]]:
+    """Names and files of a folder whose files do not bear the models' names; nothing outside of it."""
+    if folder.kind is Kind.OLLAMA:
+        yield from _ollama_models(folder)
+
+
+def read_folders(file: Path) -> tuple[ImportedFolder, ...]:
+    """The folders that were imported, also those that are away for now; none if the list cannot be read."""
+    try:
+        saved = json.loads(file.read_bytes())
+        return tuple(ImportedFolder(Path(item["path"]), Kind(item["kind"])) for item in saved)
+    except (OSError, ValueError, TypeError, KeyError):
+        return ()
+
+
+def write_folders(file: Path, folders: tuple[ImportedFolder, ...]) -> None:
+    """Keep the list of imported folders; raises OSError."""
+    listed = [{"path": str(folder.path), "kind": folder.kind.value} for folder in folders]
+    write_whole(file, json.dumps(listed, indent=1))
+
+
+def _kind(folder: Path) -> Kind:
+    parts = [part.lower() for part in folder.parts]
+    if (folder / "manifests").is_dir() and (folder / "blobs").is_dir():
+        return Kind.OLLAMA
+    if folder.is_dir() and any(path.name.startswith("models--") for path in _folders(folder)):
+        return Kind.HUB_CACHE
+    if parts[-2:] in ([".lmstudio", "models"], ["lm-studio", "models"]) and folder.is_dir():
+        return Kind.LM_STUDIO
+    if parts[-2:] == ["nomic.ai", "gpt4all"] and folder.is_dir():
+        return Kind.GPT4ALL
+    if folder.is_dir() and any((path / "model.yml").is_file() for path in _folders(folder)):
+        return Kind.JAN
+    return Kind.FOLDER
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as found:
+            return [Path(item.path) for item in found if item.is_dir()][:1000]
+    except OSError:
+        return []
+
+
+def _ollama_models(folder: ImportedFolder) -> Iterator[tuple[str, Path]]:
+    manifests = folder.path / "manifests"
+    found = (path for path in sorted(manifests.rglob("*"))[:MAX_MANIFESTS] if path.is_file())
+    for manifest in found:
+        blob = _ollama_blob(folder, manifest)
+        if blob is not None:
+            yield _ollama_name(manifest.relative_to(manifests)), blob
+
+
+def _ollama_blob(folder: ImportedFolder, manifest: Path) -> Path | None:
+    """The weights a manifest names, if they are there. A manifest is not trusted: a digest is no path."""
+    try:
+        if manifest.stat().st_size > _MAX_MANIFEST_BYTES:
+            return None
+        layers = json.loads(manifest.read_bytes())["layers"]
+        digest = next(layer["digest"] for layer in layers if layer["mediaType"] == _OLLAMA_MODEL)
+        match = _DIGEST.fullmatch(digest)
+    except (OSError, ValueError, TypeError, KeyError, StopIteration, RecursionError):
+        return None
+    blob = folder.path / "blobs" / f"sha256-{match[1]}" if match else None
+    return blob if blob is not None and blob.is_file() and folder.contains(blob) else None
+
+
+def _ollama_name(manifest: Path) -> str:
+    """As Ollama writes it: "llama3.2:3b", with the maker where it is not Ollama's own library."""
+    *owner, model, tag = manifest.parts
+    makers = [part for part in owner if part not in ("registry.ollama.ai", "library")]
+    return "/".join([*makers, f"{model}:{tag}"])

@@ -1,0 +1,1 @@
+"""What a model would be on a machine: memory and speed."""

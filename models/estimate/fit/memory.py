@@ -1,0 +1,186 @@
+"""Does a model fit: the memory that is free, and an estimate of what a model needs before it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+from models.facts.model_facts import ModelFacts
+
+# llama.cpp rounds the number of cells up to this.
+CELL_PADDING = 256
+# Some memory must be left for everything else.
+USABLE_SHARE = 0.95
+_F32, _F16 = 4, 2
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryNeed:
+    """Bytes that a loaded model takes, ``draft`` those of everything that drafts for it."""
+
+    weights: int
+    kv_cache: int
+    compute: int
+    draft: int = 0
+
+    @property
+    def total(self) -> int:
+        """Bytes altogether."""
+        return self.weights + self.kv_cache + self.compute + self.draft
+
+
+@dataclass(frozen=True, slots=True)
+class EngineShape:
+    """What an engine takes memory for besides a model's weights and the tokens in its cache.
+
+    ``n_states`` running states are kept for each of ``n_slots`` requests. A step has ``n_ubatch`` rows, of which
+    ``n_outputs`` may want logits (None: one for each slot), and ``draft_outputs`` in a draft model. ``uses_heads``: the
+    prediction heads in the model's file draft, from a cache of their own.
+    """
+
+    n_slots: int = 1
+    n_states: int = 1
+    n_ubatch: int = 512
+    n_outputs: int | None = None
+    flash_attention: bool = True
+    draft_outputs: int | None = None
+    uses_heads: bool = False
+
+    def need(self, facts: ModelFacts, n_cells: int, kv_type: str, draft: ModelFacts | None = None) -> MemoryNeed:
+        """Estimate what such an engine takes with ``n_cells`` KV cells, and all that drafts for it."""
+        need = estimate(
+            facts,
+            n_cells,
+            kv_type=kv_type,
+            n_slots=self.n_slots * self.n_states,
+            n_ubatch=self.n_ubatch,
+            n_outputs=self.n_outputs or self.n_slots,
+            flash_attention=self.flash_attention,
+            cuts_windows=True,
+        )
+        # Whatever drafts has a cache of F16.
+        drafts = facts.mtp_kv_bytes_per_token() * n_cells if self.uses_heads else 0
+        if draft is not None:
+            rows = self.draft_outputs
+            drafts += estimate(draft, n_cells, n_slots=self.n_slots, n_ubatch=self.n_ubatch, n_outputs=rows).total
+        return replace(need, draft=drafts)
+
+
+ONE_REQUEST = EngineShape()
+"""An engine for one request that drafts nothing."""
+
+
+def estimate(
+    facts: ModelFacts,
+    n_cells: int,
+    *,
+    kv_type: str = "f16",
+    n_slots: int = 1,
+    n_ubatch: int = 512,
+    n_outputs: int | None = None,
+    flash_attention: bool = True,
+    cuts_windows: bool = False,
+) -> MemoryNeed:
+    """Estimate what a context of ``n_cells`` KV cells takes; ``n_outputs`` rows of logits per step (one per slot).
+
+    KV cache is what llama.cpp allocates; compute buffers follow its graph for dense and expert layers.
+    ``cuts_windows`` is for a context that keeps what is in sight where that saves much (``cells_in_window``).
+    """
+    n_kv = -(-n_cells // CELL_PADDING) * CELL_PADDING
+    state = facts.state_bytes * n_slots
+    compute = _compute_bytes(facts, n_kv, min(n_ubatch, n_kv), n_outputs or n_slots, flash_attention)
+    in_windows = facts.kv_bytes_in_windows(kv_type, kv_type)
+    n_in_sight = cells_in_window(facts, n_kv, n_slots, n_ubatch) if cuts_windows else n_kv
+    everywhere = facts.kv_bytes_per_token(kv_type, kv_type) + facts.idle_kv_bytes_per_token(kv_type, kv_type)
+    kv_cache = n_kv * (everywhere - in_windows) + n_in_sight * in_windows
+    return MemoryNeed(facts.weight_bytes, kv_cache + state, compute)
+
+
+def cells_in_window(facts: ModelFacts, n_cells: int, n_slots: int, n_ubatch: int) -> int:
+    """Return how many of ``n_cells`` cells layers with a sliding window keep (llama_kv_cache_iswa); all without one.
+
+    They keep all too where that takes at most twice as much: then texts can be shared and cut anywhere.
+    """
+    if not facts.window:
+        return n_cells
+    in_sight = -(-(facts.window * n_slots + n_ubatch) // CELL_PADDING) * CELL_PADDING
+    return in_sight if 2 * in_sight < n_cells else n_cells
+
+
+def fits(need: MemoryNeed, free: int) -> bool:
+    """Whether ``need`` fits into ``free`` bytes and leaves a little."""
+    return need.total <= free * USABLE_SHARE
+
+
+def free_memory() -> int:
+    """Bytes that a process can still take on this machine, within the limit of its control group if that is lower."""
+    limits = [psutil.virtual_memory().available, *cgroup_free(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))]
+    return max(0, min(limits))
+
+
+def cgroup_free(membership: Path, mount: Path) -> list[int]:
+    """Bytes left below each memory limit that holds for this process; empty where there is no limit.
+
+    ``membership`` is this process's /proc/<pid>/cgroup and ``mount`` where control groups are mounted.
+    """
+    left = (_left_in(folder) for folder in _cgroup_folders(membership, mount))
+    return [n_bytes for n_bytes in left if n_bytes is not None]
+
+
+def _compute_bytes(facts: ModelFacts, n_kv: int, n_rows: int, n_outputs: int, flash_attention: bool) -> int:
+    """The larger of a layer's and the output's intermediate results, plus the logits handed out."""
+    n_attention = max(facts.n_embd, facts.n_heads * facts.key_length)
+    # Gate, up and their product, once per chosen expert.
+    n_feed_forward = 3 * max(facts.n_ff, (facts.n_ff_expert or facts.n_ff) * facts.n_experts_used)
+    layer = n_rows * (4 * n_attention + n_feed_forward) * _F32
+    mask = n_rows * n_kv * (_F16 if flash_attention else _F32)
+    scores = 0 if flash_attention else facts.n_heads * n_rows * n_kv * _F32
+    logits = facts.n_vocab * min(n_rows, n_outputs) * _F32
+    return max(layer + mask + scores, logits + 2 * n_rows * facts.n_embd * _F32) + facts.n_vocab * n_outputs * _F32
+
+
+def _cgroup_folders(membership: Path, mount: Path) -> Iterator[Path]:
+    """The groups of this process and those above them, which limit it too; version 2 first, then version 1."""
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        root = mount / "memory" if controllers else mount
+        folder = root / path.lstrip("/")
+        yield from (group for group in (folder, *folder.parents) if group == root or root in group.parents)
+
+
+def _left_in(folder: Path) -> int | None:
+    """Bytes left in one group: its limit less its use, where cached files count as free."""
+    for limit_name, use_name, prefix in (
+        ("memory.max", "memory.current", ""),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
+    ):
+        limit, use = _number(folder / limit_name), _number(folder / use_name)
+        if limit is not None and use is not None:
+            cached = _statistics(folder / "memory.stat", (f"{prefix}inactive_file", f"{prefix}active_file"))
+            return limit - use + cached
+    return None
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        # "max" means that there is no limit.
+        return None
+
+
+def _statistics(path: Path, names: tuple[str, ...]) -> int:
+    try:
+        pairs = (line.split() for line in path.read_text().splitlines())
+        return sum(int(pair[1]) for pair in pairs if len(pair) == 2 and pair[0] in names)
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,214 @@
+"""A way to load a model: what goes where, and the memory that each device needs for it. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from models.estimate.fit.memory import ONE_REQUEST, EngineShape, cells_in_window
+from models.estimate.speed.machine import DeviceKind, Machine
+from models.estimate.speed.work import Placement
+from models.facts.model_facts import ModelFacts
+from models.gguf.tensor_types import BY_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is decided: layers on GPUs (the output counts as one), the first ``n_cpu_moe`` of them without experts.
+
+    ``n_ctx`` is the context in tokens, ``kv_type`` the type of keys and values.
+    """
+
+    n_gpu_layers: int
+    n_cpu_moe: int
+    kv_type: str
+    n_ctx: int
+
+    @property
+    def text(self) -> str:
+        """The setting in words."""
+        layers = [f"{self.n_gpu_layers} layers on GPUs"] if self.n_gpu_layers else []
+        experts = [f"experts of {self.n_cpu_moe} layers on the processor"] if self.n_cpu_moe else []
+        return ", ".join([*layers, *experts, f"{self.kv_type} cache for {self.n_ctx:,} tokens"])
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNeed:
+    """Bytes that one device must have, and those that are free there. ``draft`` is all that drafting takes."""
+
+    device: str
+    kind: DeviceKind
+    weights: int
+    kv_cache: int
+    compute: int
+    draft: int
+    free: int
+
+    @property
+    def total(self) -> int:
+        """Bytes altogether."""
+        return self.weights + self.kv_cache + self.compute + self.draft
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A setting, where it places what, what each device that takes part needs, and whether a draft is in it."""
+
+    setting: Setting
+    placement: Placement
+    needs: tuple[DeviceNeed, ...]
+    has_draft: bool = False
+
+    @property
+    def total(self) -> int:
+        """Bytes on all devices."""
+        return sum(need.total for need in self.needs)
+
+    def use(self) -> float:
+        """The fullest device's need as a share of what is free there; GPUs without memory of their own take the host's.
+
+        Infinite where something is needed and nothing is free.
+        """
+        _, needed, free = self.fullest
+        return _share(needed, free)
+
+    @property
+    def host_use(self) -> float:
+        """The same of host memory alone."""
+        return _share(self._host_need, self.needs[0].free)
+
+    @property
+    def _host_need(self) -> int:
+        return sum(need.total for need in self.needs if need.kind is not DeviceKind.GPU)
+
+    @property
+    def fullest(self) -> tuple[str, int, int]:
+        """The memory of which the largest share is needed: name of the device, bytes needed, bytes free."""
+        gpus = [(need.device, need.total, need.free) for need in self.needs if need.kind is not DeviceKind.CPU]
+        host = (self.needs[0].device, self._host_need, self.needs[0].free)
+        return max([host, *gpus], key=lambda memory: _share(memory[1], memory[2]))
+
+    @property
+    def is_split(self) -> bool:
+        """Whether some of it is on GPUs and some is not: then GPUs are as full as they may be."""
+        used = {*self.placement.layers, *self.placement.experts, self.placement.output}
+        return 0 in used and len(used) > 1
+
+
+def _share(needed: int, free: int) -> float:
+    return needed / free if free > 0 else (float("inf") if needed else 0.0)
+
+
+def plan_of(
+    facts: ModelFacts,
+    machine: Machine,
+    setting: Setting,
+    draft: ModelFacts | None = None,
+    shape: EngineShape = ONE_REQUEST,
+    compute: int | None = None,
+) -> Plan:
+    """Place a model as llama.cpp does with these settings, and add up the memory; ``compute`` None is estimated."""
+    placement = place(facts.n_layers, machine, setting)
+    devices = machine.devices
+    need = shape.need(facts, setting.n_ctx, setting.kv_type, draft)
+    need = need if compute is None else replace(need, compute=compute)
+    weights = [0] * len(devices)
+    for layer, where, of_experts in zip(facts.weight_map.layers, placement.layers, placement.experts, strict=True):
+        weights[where] += layer.n_bytes - layer.expert_bytes
+        weights[of_experts] += layer.expert_bytes
+    # Tables stay in host memory, and so does what is in no layer that answers.
+    on_gpus = sum(weights[1:])
+    if placement.output:
+        n_output = facts.weight_map.output.n_bytes
+        weights[placement.output] += n_output
+        on_gpus += n_output if not _is_tied(facts) else 0
+    weights[0] = max(0, facts.weight_bytes - on_gpus)
+    in_window = cells_in_window(facts, setting.n_ctx, shape.n_slots, shape.n_ubatch)
+    caches = _caches(facts, placement, setting, in_window, need.kv_cache, len(devices))
+    used = {0, *placement.layers, *placement.experts, placement.output}
+    drafts = [0] * len(devices)
+    drafts[placement.layers[-1] if placement.layers else 0] = need.draft
+    return Plan(
+        setting,
+        placement,
+        tuple(
+            DeviceNeed(
+                device.name,
+                device.kind,
+                weights[i],
+                caches[i],
+                need.compute if i in used else 0,
+                drafts[i],
+                device.free,
+            )
+            for i, device in enumerate(devices)
+            if i in used
+        ),
+        draft is not None,
+    )
+
+
+def place(n_layers: int, machine: Machine, setting: Setting) -> Placement:
+    """Where layers go: the last ``n_gpu_layers`` to GPUs, in proportion to free memory.
+
+    As ``load_tensors`` in llama-model.cpp does. The processor keeps the others, and the experts of the first
+    ``n_cpu_moe`` layers.
+    """
+    offloaded = min(max(setting.n_gpu_layers, 0), n_layers + 1) if machine.gpus else 0
+    first = n_layers + 1 - offloaded
+    edges = list(accumulate(machine.devices[gpu].free for gpu in machine.gpus))
+    total = edges[-1] if edges else 0
+
+    def device(position: int) -> int:
+        if position < first:
+            return 0
+        at = (position - first) / offloaded * total
+        return machine.gpus[min(bisect_right(edges, at), len(edges) - 1)]
+
+    # llama.cpp counts from the first layer, and the output comes last.
+    layers = tuple(device(layer) for layer in range(n_layers))
+    experts = tuple(0 if layer < setting.n_cpu_moe else where for layer, where in enumerate(layers))
+    return Placement(layers, experts, device(n_layers))
+
+
+def _is_tied(facts: ModelFacts) -> bool:
+    """Whether the output is the table of embeddings, which stays in host memory too.
+
+    Half an output is room for sums that are not exact: those of files whose sizes were scaled from another's header.
+    """
+    parts = facts.weight_map
+    inside = sum(layer.n_bytes for layer in parts.layers)
+    return inside + parts.tables + parts.output.n_bytes / 2 > facts.weight_bytes
+
+
+def _caches(
+    facts: ModelFacts, placement: Placement, setting: Setting, in_window: int, n_bytes: int, n_devices: int
+) -> list[int]:
+    """Share the bytes of the cache among the devices by what their layers keep: ``in_window`` tokens where cut."""
+    sizes = list(_cache_sizes(facts, setting, in_window))
+    whole = sum(size for _, size in sizes)
+    found = [0] * n_devices
+    if not whole:
+        found[placement.layers[-1] if placement.layers else 0] = n_bytes
+        return found
+    for layer, size in sizes:
+        found[placement.layers[layer] if layer < len(placement.layers) else placement.output] += size
+    shares = [n_bytes * size // whole for size in found]
+    shares[0] += n_bytes - sum(shares) if shares[0] else 0
+    return shares
+
+
+def _cache_sizes(facts: ModelFacts, setting: Setting, in_window: int) -> Iterator[tuple[int, int]]:
+    kind = BY_NAME[setting.kv_type.lower()]
+    for cache in facts.caches:
+        if cache.layer >= facts.n_layers:
+            continue  # of a prediction head
+        n_cells = in_window if cache.window else setting.n_ctx
+        yield cache.layer, n_cells * (kind.bytes_for(cache.n_k) + kind.bytes_for(cache.n_v))
+
+
+def shortage(plan: Plan) -> Sequence[DeviceNeed]:
+    """The devices that lack memory."""
+    return tuple(need for need in plan.needs if need.total > need.free)

@@ -1,0 +1,196 @@
+"""The best plan of a model on a machine: a search over layers on GPUs, experts on the processor, KV type, context.
+
+The context that is wanted comes first: it is only shortened where nothing fits. Among plans of one context the
+predicted speed at the end of that context decides, and where it is not known, how much of the model is on GPUs. A
+coarser KV type is looked at only where the finer one leaves a part of the model beside the GPUs, or does not fit at
+all, and must then be clearly faster to be chosen. What a user has asked for is kept, whatever comes of it.
+
+Judgements and loads take their plans from here, so that a model is loaded as it was judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from models.estimate.fit.memory import ONE_REQUEST, USABLE_SHARE, EngineShape
+from models.estimate.fit.plan import Plan, Setting, plan_of
+from models.estimate.speed.machine import Machine
+from models.estimate.speed.work import work
+from models.facts import architectures
+from models.facts.model_facts import ModelFacts
+from models.gguf.tensor_types import BY_NAME
+
+KV_TYPES = ("f16", "q8_0", "q4_0")
+USUAL_CTX = 8192
+SHORTEST_CTX = 2048
+CTX_STEP = 256
+# What a coarser KV type must gain.
+_WORTH_COARSER = 1.25
+# With experts, about so many numbers of layers are tried.
+_TRIED_LAYERS = 32
+# A plan that takes such a share of the free memory is tried by llama.cpp: an estimate may decide wrongly.
+_CLOSE = (0.7, 1.3)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a plan is looked for: context in tokens, KV types that may be used (the wanted one first), a draft.
+
+    ``n_gpu_layers`` and ``n_cpu_moe`` None are chosen, and other values kept. The context is shortened where nothing
+    fits only if it ``may_shorten``, and a draft that need not be there (``must_draft`` False) is left out where it
+    would cost context or precision of the cache. ``shape`` is the engine's; ``compute`` are the bytes of compute
+    buffers where they are known better than they can be estimated.
+    """
+
+    n_ctx: int
+    kv_types: tuple[str, ...] = KV_TYPES
+    draft: ModelFacts | None = None
+    shape: EngineShape = ONE_REQUEST
+    compute: int | None = None
+    n_gpu_layers: int | None = None
+    n_cpu_moe: int | None = None
+    may_shorten: bool = True
+    must_draft: bool = True
+
+
+def usual_ctx(facts: ModelFacts) -> int:
+    """The context that is wanted where nobody says: what the model was trained for, at most 8,192 tokens."""
+    return min(facts.n_ctx_train or USUAL_CTX, USUAL_CTX)
+
+
+def best_plan(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan | None:
+    """Return the plan to choose, or None where none fits."""
+    if wanted.draft is None or wanted.must_draft:
+        return _best(facts, machine, wanted)
+    alone = _best(facts, machine, replace(wanted, draft=None))
+    drafted = _best(facts, machine, wanted)
+    return drafted if alone is not None and drafted is not None and _is_as_good(drafted, alone) else alone
+
+
+def _is_as_good(one: Plan, other: Plan) -> bool:
+    return (one.setting.n_ctx, one.setting.kv_type) == (other.setting.n_ctx, other.setting.kv_type)
+
+
+def _best(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan | None:
+    if facts.weight_bytes > sum(device.free for device in machine.devices):
+        return None
+    whole = _asked(facts, machine, wanted)
+    for n_ctx in _contexts(wanted):
+        chosen: Plan | None = None
+        for kv_type in _kv_types(facts, wanted):
+            plans = [plan for plan in _plans(facts, machine, wanted, kv_type, n_ctx) if fits(plan)]
+            if not plans:
+                continue
+            best = max(plans, key=lambda plan: _merit(facts, machine, plan))
+            if chosen is None or _is_worth_it(facts, machine, best, chosen):
+                chosen = best
+            if any((plan.setting.n_gpu_layers, plan.setting.n_cpu_moe) == whole for plan in plans):
+                return chosen
+        if chosen is not None:
+            return chosen
+    return None
+
+
+def least_plan(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan:
+    """Return the plan that needs the least memory, to say how much is lacking."""
+    n_ctx = list(_contexts(wanted))[-1]
+    plans = _plans(facts, machine, wanted, _kv_types(facts, wanted)[-1], n_ctx)
+    return min(plans, key=lambda plan: plan.use())
+
+
+def longest_plan(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan | None:
+    """Return the plan with the longest context, up to the wanted one, that fits; None where none does."""
+
+    def plan(n_steps: int) -> Plan | None:
+        return best_plan(facts, machine, replace(wanted, n_ctx=n_steps * CTX_STEP, may_shorten=False))
+
+    most = most_possible(wanted.n_ctx // CTX_STEP, lambda n_steps: plan(n_steps) is not None)
+    return plan(most) if most else None
+
+
+def fits(plan: Plan) -> bool:
+    """Whether every device has the memory, and keeps a little."""
+    return plan.use() <= USABLE_SHARE
+
+
+def is_close(plan: Plan) -> bool:
+    """Whether it nearly fits or nearly does not, so that llama.cpp itself should say what it takes."""
+    return _CLOSE[0] <= plan.use() <= _CLOSE[1]
+
+
+def seconds_of(facts: ModelFacts, machine: Machine, plan: Plan, n_past: int) -> float | None:
+    """Predicted seconds of a token behind ``n_past`` others; None where the machine is not known well enough."""
+    amounts = work(facts, plan.placement, machine.traits, n_past=n_past, kv_type=plan.setting.kv_type)
+    return machine.efficiency.seconds(amounts)
+
+
+def _contexts(wanted: Wanted) -> Iterator[int]:
+    yield wanted.n_ctx
+    n_ctx = wanted.n_ctx // 2
+    while wanted.may_shorten and n_ctx >= SHORTEST_CTX:
+        yield n_ctx
+        n_ctx //= 2
+
+
+def _kv_types(facts: ModelFacts, wanted: Wanted) -> tuple[str, ...]:
+    """The wanted type, and those after it that llama.cpp can use with this model (``llama_init_from_model``)."""
+    first, *others = wanted.kv_types
+    if not wanted.shape.flash_attention or facts.architecture in architectures.NO_FLASH_ATTENTION:
+        return (first,)
+    lengths = (facts.key_length, facts.value_length)
+    blocks = {kv_type: BY_NAME[kv_type].block_size for kv_type in others}
+    return (first, *(each for each in others if not any(length % blocks[each] for length in lengths)))
+
+
+def _asked(facts: ModelFacts, machine: Machine, wanted: Wanted) -> tuple[int, int]:
+    """The most layers that may go to GPUs, and the fewest of them that leave their experts behind."""
+    everything = facts.n_layers + 1 if machine.gpus else 0
+    most = everything if wanted.n_gpu_layers is None else min(wanted.n_gpu_layers, everything)
+    return most, min(wanted.n_cpu_moe or 0, facts.n_layers) if facts.n_experts else 0
+
+
+def _plans(facts: ModelFacts, machine: Machine, wanted: Wanted, kv_type: str, n_ctx: int) -> Iterator[Plan]:
+    """All that can be best: everything on the processor, and as much as fits on GPUs, layers or experts first."""
+    most, fewest = _asked(facts, machine, wanted)
+
+    def plan(n_gpu_layers: int, n_cpu_moe: int = fewest) -> Plan:
+        setting = Setting(n_gpu_layers, n_cpu_moe, kv_type, n_ctx)
+        return plan_of(facts, machine, setting, wanted.draft, wanted.shape, wanted.compute)
+
+    may_choose = wanted.n_gpu_layers is None
+    if may_choose or not most:
+        yield plan(0)
+    if not most:
+        return
+    whole = most_possible(most, lambda n: fits(plan(n))) if may_choose else most
+    yield plan(whole)
+    if wanted.n_cpu_moe is not None or not facts.n_experts or (whole == most and fits(plan(most))):
+        return
+    # Further layers have room where experts of the first ones stay behind.
+    for n in range(most, whole, -max(1, most // _TRIED_LAYERS)) if may_choose else (most,):
+        kept = most_possible(facts.n_layers, lambda k, n=n: fits(plan(n, facts.n_layers - k)))  # type: ignore[misc]
+        yield plan(n, facts.n_layers - kept)
+
+
+def most_possible(limit: int, is_possible: Callable[[int], bool]) -> int:
+    """The largest number up to ``limit`` that is possible, where fewer always are; 0 where none is."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        if is_possible(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _merit(facts: ModelFacts, machine: Machine, plan: Plan) -> tuple[float, int]:
+    seconds = seconds_of(facts, machine, plan, plan.setting.n_ctx)
+    on_gpus = sum(need.weights for need in plan.needs[1:])
+    return (1.0 / seconds if seconds else 0.0), on_gpus
+
+
+def _is_worth_it(facts: ModelFacts, machine: Machine, coarser: Plan, finer: Plan) -> bool:
+    (rate, on_gpus), (rate_now, on_gpus_now) = _merit(facts, machine, coarser), _merit(facts, machine, finer)
+    return rate > _WORTH_COARSER * rate_now if rate_now else on_gpus > _WORTH_COARSER * on_gpus_now

@@ -1,0 +1,76 @@
+"""A machine as models are judged for it: devices with their memory, and what each kind of work costs there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from models.estimate.speed.efficiency import Constant, Efficiency, Observation, prior
+from models.estimate.speed.probe import Probe
+from models.estimate.speed.work import DeviceTraits
+
+
+class DeviceKind(StrEnum):
+    """What computes: the processor and its memory, or a GPU with memory of its own or shared."""
+
+    CPU = "cpu"
+    GPU = "gpu"
+    IGPU = "igpu"
+
+
+@dataclass(frozen=True, slots=True)
+class MachineDevice:
+    """One device: bytes of memory in ``total`` and ``free``, ``bandwidth`` in bytes per second where it is known."""
+
+    name: str
+    kind: DeviceKind
+    total: int
+    free: int
+    bandwidth: float | None = None
+    probe: Probe | None = None
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether this is the processor, whose memory always takes part."""
+        return self.kind is DeviceKind.CPU
+
+    @property
+    def traits(self) -> DeviceTraits:
+        """How work is counted on it."""
+        cache = self.probe.cache if self.probe is not None else 0.0
+        return DeviceTraits(self.name, reads_keys_per_head=self.is_cpu, cache=cache)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The processor first, then GPUs; ``efficiency`` says what work costs there, as far as that is known."""
+
+    devices: tuple[MachineDevice, ...]
+    efficiency: Efficiency
+
+    @property
+    def gpus(self) -> tuple[int, ...]:
+        """Numbers of the devices that are GPUs."""
+        return tuple(number for number, device in enumerate(self.devices) if not device.is_cpu)
+
+    @property
+    def traits(self) -> tuple[DeviceTraits, ...]:
+        """How work is counted, device by device."""
+        return tuple(device.traits for device in self.devices)
+
+
+def machine_of(devices: Iterable[MachineDevice], runs: Sequence[Observation] = ()) -> Machine:
+    """The machine with these devices, taught by ``runs`` there; raises ValueError where the processor is missing."""
+    ordered = tuple(sorted(devices, key=lambda device: not device.is_cpu))
+    if not ordered or not ordered[0].is_cpu:
+        raise ValueError("a machine needs a processor and its memory")
+    before: dict[str, Constant] = {}
+    for device in ordered:
+        before |= prior(device.name, is_cpu=device.is_cpu, bandwidth=device.bandwidth, probe=device.probe)
+    if not runs:
+        return Machine(ordered, Efficiency(before))
+    # Only here: it takes a moment to load what it computes with.
+    from models.estimate.speed.learning import learn
+
+    return Machine(ordered, learn(before, runs))

@@ -1,0 +1,182 @@
+"""What models did on this machine: runs in one small file, from which the speed model learns."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from models.estimate.speed.efficiency import Observation
+from models.estimate.speed.work import Amounts
+from models.files.atomic_write import write_whole
+
+FILE_NAME = "runs.json"
+# Files without it are of a time when the seconds of runs with drafts were computed from a guess: they count as empty.
+_FORMAT = 2
+# Of one model with one set of options, at about one length of the context, so many runs count.
+_KEPT_EACH, _KEPT = 7, 600
+# A run that differs from those kept of the same thing by more than this factor is not kept: something else was at work.
+# But where so many in a row say the same, it is those that were kept that are wrong.
+_FAR, _WITNESSES = 1.5, 3
+_MOST_CHARACTERS = 8 << 20
+_MOST_AMOUNTS = 64
+_LONGEST = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One reply of a model that had the machine for itself.
+
+    ``model`` and ``n_bytes`` name the file, ``options`` what it was loaded with, ``draft`` the file that drafted, "mtp"
+    for prediction heads, or "": of ``n_drafted`` of its tokens that the model judged, ``n_accepted`` were right.
+    ``seconds`` is what a token takes in plain steps that were seen, ``rate`` the tokens per second that came;
+    ``n_past`` tokens were attended to in the middle of the ``n_tokens``. ``at`` is the time of day in seconds since
+    1970.
+    """
+
+    model: str
+    n_bytes: int
+    options: str
+    draft: str
+    amounts: Amounts
+    seconds: float
+    rate: float
+    n_past: int
+    n_tokens: int
+    n_drafted: int
+    n_accepted: int
+    at: float
+
+    @property
+    def key(self) -> tuple[str, int, str, str, int]:
+        """Runs with the same key measure the same thing; contexts count as one up to the next power of two."""
+        return self.model, self.n_bytes, self.options, self.draft, (self.n_past + 255).bit_length()
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a model reached lately: tokens per second, without drafts too, behind ``n_past`` tokens, in ``n_runs``."""
+
+    rate: float
+    plain_rate: float
+    n_past: int
+    n_runs: int
+    at: float
+
+
+def read_runs(folder: Path, machine: str) -> tuple[Run, ...]:
+    """Runs of this machine, oldest first; a file that is damaged, old, or of another machine, counts as empty."""
+    return _read(folder, machine)[0]
+
+
+def add_runs(folder: Path, machine: str, runs: Sequence[Run]) -> None:
+    """Add runs to the file and forget the oldest; raises OSError where the folder cannot be written.
+
+    Those that contradict what is kept are put aside until others confirm them.
+    """
+    kept, doubted = (list(found) for found in _read(folder, machine))
+    for run in runs:
+        _take_in(run, kept, doubted)
+    content = {
+        "format": _FORMAT,
+        "machine": machine,
+        "runs": [asdict(run) for run in _kept(kept)],
+        "doubted": [asdict(run) for run in _kept(doubted)],
+    }
+    write_whole(folder / FILE_NAME, json.dumps(content))
+
+
+def _take_in(run: Run, kept: list[Run], doubted: list[Run]) -> None:
+    """Keep a run, or doubt it; where it is the last of enough witnesses, those before it were wrong."""
+    same = [one for one in kept if one.key == run.key]
+    if not same or _agrees(run, median(one.seconds for one in same)):
+        kept.append(run)
+        return
+    witnesses = [one for one in doubted if one.key == run.key][1 - _WITNESSES :]
+    if len(witnesses) + 1 < _WITNESSES or not all(_agrees(one, run.seconds) for one in witnesses):
+        doubted.append(run)
+        return
+    kept[:] = [one for one in kept if one.key != run.key] + [*witnesses, run]
+    doubted[:] = [one for one in doubted if one.key != run.key]
+
+
+def _agrees(run: Run, seconds: float) -> bool:
+    return 1 / _FAR < run.seconds / seconds < _FAR
+
+
+def observations(runs: Iterable[Run]) -> list[Observation]:
+    """One observation for each thing that was measured: the median of its runs."""
+    by_key: dict[object, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_key[run.key].append(run)
+    return [Observation(_middle(same).amounts, _middle(same).seconds) for same in by_key.values()]
+
+
+def measured(runs: Iterable[Run], model: str, n_bytes: int) -> Measured | None:
+    """What this file reached with the options and the context it ran with last."""
+    mine = [run for run in runs if (run.model, run.n_bytes) == (model, n_bytes)]
+    if not mine:
+        return None
+    latest = max(mine, key=lambda run: run.at)
+    same = [run for run in mine if run.key == latest.key]
+    plain = 1.0 / median(run.seconds for run in same)
+    return Measured(median(run.rate for run in same), plain, _middle(same).n_past, len(same), latest.at)
+
+
+def judged(runs: Iterable[Run], model: str, n_bytes: int, draft: str) -> tuple[int, int]:
+    """How many tokens of ``draft`` this file judged, and how many of them were right."""
+    mine = [run for run in runs if (run.model, run.n_bytes, run.draft) == (model, n_bytes, draft)]
+    return sum(run.n_drafted for run in mine), sum(run.n_accepted for run in mine)
+
+
+def _read(folder: Path, machine: str) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
+    """The runs that are kept, and those that were put aside."""
+    try:
+        with open(folder / FILE_NAME, encoding="utf-8") as file:
+            content = json.loads(file.read(_MOST_CHARACTERS))
+        if (content["format"], content["machine"]) != (_FORMAT, machine):
+            return (), ()
+        kept, doubted = ([_run(entry) for entry in content[name]] for name in ("runs", "doubted"))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return (), ()
+    return tuple(run for run in kept if run is not None), tuple(run for run in doubted if run is not None)
+
+
+def _middle(runs: Sequence[Run]) -> Run:
+    return sorted(runs, key=lambda run: run.seconds)[len(runs) // 2]
+
+
+def _kept(runs: Iterable[Run]) -> list[Run]:
+    """The newest of each key, the newest of all."""
+    seen: dict[object, int] = defaultdict(int)
+    newest = []
+    oldest_first = sorted(runs, key=lambda run: run.at)
+    for run in reversed(oldest_first):
+        seen[run.key] += 1
+        if seen[run.key] <= _KEPT_EACH:
+            newest.append(run)
+    return newest[:_KEPT][::-1]
+
+
+def _run(entry: Any) -> Run | None:
+    """The run in a JSON object; None where it is none, or says what no machine does."""
+    try:
+        values = {name: kind(entry[name]) for name, kind in _FIELDS.items()}
+        amounts = {str(name): float(amount) for name, amount in entry["amounts"].items()}
+        run = Run(amounts=amounts, **values)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        return None
+    numbers = (run.seconds, run.rate, run.at, *amounts.values())
+    is_sound = all(math.isfinite(number) and number >= 0 for number in numbers)
+    is_possible = 0 < run.seconds < _LONGEST and run.rate > 0 and run.at <= time.time() + _LONGEST
+    return run if is_sound and is_possible and 0 < len(amounts) <= _MOST_AMOUNTS else None
+
+
+_KINDS: dict[str, Any] = {"str": str, "int": int, "float": float}
+_FIELDS = {field.name: _KINDS[str(field.type)] for field in fields(Run) if field.name != "amounts"}

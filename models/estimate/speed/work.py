@@ -1,0 +1,136 @@
+"""What one decoded token makes each device do, counted from a model's header. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from models.facts.model_facts import LayerCache, ModelFacts
+from models.gguf.tensor_types import BY_NAME
+
+STEP, LAYER, EXPERT_LAYER, STATE = "step", "layer", "expert layer", "state"
+# Weights stay in a cache that has room for all of them, and for what else a step touches. Of more than it can hold
+# nothing stays: each byte is thrown out for another before its turn comes. In between a part does (sizes as shares of
+# the cache's; measured on deep models of 8 to 500 MB).
+_ALL_STAYS, _NONE_STAYS = 0.6, 1.2
+
+
+def weights(type_name: str) -> str:
+    """Name of the amount: bytes of matrices of this tensor type that every token reads."""
+    return f"weights {type_name.upper()}"
+
+
+def experts(type_name: str) -> str:
+    """Name of the amount: bytes of chosen experts of this tensor type."""
+    return f"experts {type_name.upper()}"
+
+
+def near(name: str) -> str:
+    """Name of the amount: what of another amount of bytes is found in the device's own cache."""
+    return f"near {name}"
+
+
+def cached(kv_type: str) -> str:
+    """Name of the amount: bytes of keys and values of this type that attention goes through."""
+    return f"cached {kv_type.upper()}"
+
+
+Amounts = Mapping[str, float]
+"""How much of everything: "weights Q4_0" in bytes, "layer" in layers, and so on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Which device (by number) holds each layer, each layer's experts, and the output."""
+
+    layers: tuple[int, ...]
+    experts: tuple[int, ...]
+    output: int
+
+    @classmethod
+    def all_on(cls, device: int, n_layers: int) -> Placement:
+        """Everything on one device."""
+        return cls((device,) * n_layers, (device,) * n_layers, device)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTraits:
+    """``key`` names the device in what was measured; on a processor each head goes through the keys on its own.
+
+    ``cache`` is how many bytes of weights it finds in its own cache when they are read once more; 0: none are.
+    """
+
+    key: str
+    reads_keys_per_head: bool = True
+    cache: float = 0.0
+
+
+def work(
+    facts: ModelFacts, placement: Placement, devices: Sequence[DeviceTraits], *, n_past: int, kv_type: str = "f16"
+) -> Amounts:
+    """Amounts of one decoded token behind ``n_past`` others; names are "DEVICE: AMOUNT"."""
+    share = facts.n_experts_used / facts.n_experts if facts.n_experts else 0.0
+    done: list[dict[str, float]] = [defaultdict(float) for _ in devices]
+    # Tokens choose other experts: all of them are read again before long.
+    count = len(devices)
+    sizes = bytes_on(facts, placement, count) if any(device.cache for device in devices) else [0.0] * count
+    far = [_far_share(device, size) for device, size in zip(devices, sizes, strict=True)]
+
+    def read(where: int, name: str, n_bytes: float) -> None:
+        if far[where] > 0.0:
+            done[where][name] += n_bytes * far[where]
+        if far[where] < 1.0:
+            done[where][near(name)] += n_bytes * (1.0 - far[where])
+
+    for layer, where, of_experts in zip(facts.weight_map.layers, placement.layers, placement.experts, strict=True):
+        done[where][LAYER] += 1
+        for type_name, n_bytes in layer.shared:
+            read(where, weights(type_name), n_bytes)
+        for type_name, n_bytes in layer.experts:
+            read(of_experts, experts(type_name), n_bytes * share)
+        if layer.experts:
+            done[of_experts][EXPERT_LAYER] += 1
+    for type_name, n_bytes in facts.weight_map.output.shared:
+        read(placement.output, weights(type_name), n_bytes)
+    for cache in facts.caches:
+        if cache.layer < len(placement.layers):
+            where = placement.layers[cache.layer]
+            per_head = _heads_per_key(facts, cache) if devices[where].reads_keys_per_head else 1.0
+            seen = min(n_past, cache.window) if cache.window else n_past
+            done[where][cached(kv_type)] += seen * per_head * _bytes(cache, kv_type)
+    if facts.state_elements and placement.layers:
+        done[placement.layers[-1]][STATE] += facts.state_bytes
+    return {
+        f"{device.key}: {name}": amount
+        for device, amounts in zip(devices, done, strict=True)
+        for name, amount in ({STEP: 1.0} | amounts if amounts else {}).items()
+    }
+
+
+def bytes_on(facts: ModelFacts, placement: Placement, n_devices: int, expert_share: float = 1.0) -> list[float]:
+    """Bytes of weights on each device, with such a share of its experts."""
+    sizes = [0.0] * n_devices
+    for layer, where, of_experts in zip(facts.weight_map.layers, placement.layers, placement.experts, strict=True):
+        sizes[where] += layer.n_bytes - layer.expert_bytes
+        sizes[of_experts] += layer.expert_bytes * expert_share
+    sizes[placement.output] += facts.weight_map.output.n_bytes
+    return sizes
+
+
+def _far_share(device: DeviceTraits, size: float) -> float:
+    """The share of weights of ``size`` bytes altogether that a device reads from its memory, and not from its cache."""
+    if not device.cache:
+        return 1.0
+    return min(max((size / device.cache - _ALL_STAYS) / (_NONE_STAYS - _ALL_STAYS), 0.0), 1.0)
+
+
+def _heads_per_key(facts: ModelFacts, cache: LayerCache) -> float:
+    """Query heads that share one head of keys."""
+    n_kv = facts.n_kv_heads[cache.layer] if cache.layer < len(facts.n_kv_heads) else 0
+    return facts.n_heads / n_kv if n_kv and facts.n_heads > n_kv else 1.0
+
+
+def _bytes(cache: LayerCache, kv_type: str) -> int:
+    kind = BY_NAME[kv_type.lower()]
+    return kind.bytes_for(cache.n_k) + kind.bytes_for(cache.n_v)

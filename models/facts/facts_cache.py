@@ -1,0 +1,61 @@
+"""What the headers of models said, kept on disk: a file that has not changed is not read again by the next process."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from models.facts.model_facts import ModelFacts
+from models.files.atomic_write import write_whole
+from models.formatting.json_values import plain, value_of
+
+# What facts are worked out with: after an update of these, headers are read anew.
+SOURCES = (
+    "facts/architectures.py", "gguf/byte_source.py", "facts/facts_cache.py", "gguf/tensor_types.py", "gguf/header.py",
+    "gguf/errors.py", "formatting/json_values.py", "facts/layer_weights.py", "facts/model_facts.py",
+    "facts/split_files.py", "files/atomic_write.py",
+)  # fmt: skip
+# Of 5,000 models with 64 layers each.
+_MAX_BYTES = 256 << 20
+
+Stamp = tuple[tuple[str, int, int], ...]
+"""What a model's files were when they were read: path, time of change and size of each."""
+
+
+class FactsFile:
+    """Facts by the stamps of their files, in the file ``path``, which can be made again at any time."""
+
+    def __init__(self, path: Path) -> None:
+        """``path`` need not exist."""
+        self._path = path
+
+    def read(self) -> dict[Stamp, ModelFacts]:
+        """Return what is kept; nothing where the file is missing, damaged or of another version."""
+        try:
+            if self._path.stat().st_size > _MAX_BYTES:
+                return {}
+            content = json.loads(self._path.read_bytes())
+            if content["made_by"] != made_by():
+                return {}
+            return dict(value_of(tuple[tuple[Stamp, ModelFacts], ...], content["models"]))
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return {}
+
+    def write(self, known: Mapping[Stamp, ModelFacts]) -> None:
+        """Keep these and no others; where that is not possible, they are read from the models again next time."""
+        with contextlib.suppress(OSError):
+            content = {"made_by": made_by(), "models": plain(tuple(known.items()))}
+            write_whole(self._path, json.dumps(content, separators=(",", ":")))
+
+
+@cache
+def made_by() -> str:
+    """Return what tells one version of the code that works facts out from another."""
+    hashed = hashlib.sha256()
+    for name in SOURCES:
+        hashed.update((Path(__file__).parents[1] / name).read_bytes())
+    return hashed.hexdigest()[:16]

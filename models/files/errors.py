@@ -1,0 +1,113 @@
+"""What can go wrong with a download besides the Hub's own errors, as one tree.
+
+DownloadError
+├── UnsafeName       a name in a repository that would leave the models' folder
+├── NothingToChoose  what was asked for fits no model of the repository, or several
+├── NoSpace          the disk is too full
+├── FolderRefused    the models' folder cannot be written
+├── ConnectionLost   nothing arrived for long; what is there is kept
+├── WrongContent     the Hub sends something else than it announces
+├── ChangedOnHub     the file changed while it was downloaded
+└── Stopped          paused or cancelled by the user
+"""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from models.formatting.figures import size
+
+_KEPT = "What has arrived is kept: begin again, and it goes on from there."
+
+
+class DownloadError(Exception):
+    """Base of every error about a download: its text says what happened and what to do."""
+
+    @property
+    def message(self) -> str:
+        """The sentence for the user."""
+        return str(self)
+
+
+class UnsafeName(DownloadError):
+    """A file name that would be written outside the models' folder, or that not every system can hold."""
+
+    def __init__(self, name: str, why: str) -> None:
+        shown = name if len(name) <= 80 else name[:77] + "..."
+        super().__init__(
+            f"The repository has a file called {shown!r}, which {why}. It is not downloaded: choose another repository."
+        )
+
+
+class NothingToChoose(DownloadError):
+    """No model, or several, are what the user asked for."""
+
+
+class NoSpace(DownloadError):
+    """The disk has too little space; ``needed`` and ``free`` are bytes."""
+
+    def __init__(self, folder: Path, needed: int, free: int) -> None:
+        super().__init__(
+            f"{size(needed)} are needed in {folder} and {size(free)} are free: "
+            f"{size(needed - free)} are missing. Free some space, or choose a smaller quantisation."
+        )
+        self.needed, self.free = needed, free
+
+
+class DiskFull(DownloadError):
+    """The disk became full in the middle."""
+
+    def __init__(self, folder: Path, missing: int) -> None:
+        super().__init__(
+            f"The disk of {folder} is full, and {size(missing)} are still to come. Free that much. {_KEPT}"
+        )
+        self.missing = missing
+
+
+class FolderRefused(DownloadError):
+    """The models' folder cannot be written."""
+
+    def __init__(self, folder: Path, reason: str) -> None:
+        super().__init__(
+            f"{folder} cannot be written: {reason}. Change its permissions, or choose another folder for models."
+        )
+
+
+class ConnectionLost(DownloadError):
+    """Nothing arrived for as long as the user is patient."""
+
+    def __init__(self, seconds: float, reason: str) -> None:
+        why = f" ({reason})" if reason else ""
+        super().__init__(f"Nothing has arrived for {seconds:.0f} seconds{why}. Check the network. {_KEPT}")
+
+
+class WrongContent(DownloadError):
+    """What the Hub sends does not have the hash that the Hub announces."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} was downloaded and compared piece by piece, and is not what the Hub announces: its checksum "
+            "differs. It was deleted. A proxy may change downloads, or the Hub's copy is damaged: try again later."
+        )
+
+
+class ChangedOnHub(DownloadError):
+    """The file is not the one any more whose download was begun."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} keeps changing on the Hub while it is downloaded. Try again in a while.")
+
+
+class Stopped(DownloadError):
+    """The user paused or cancelled it."""
+
+    def __init__(self) -> None:
+        super().__init__(f"The download was stopped. {_KEPT}")
+
+
+def told(error: OSError, folder: Path, missing: int) -> DownloadError:
+    """What a failed write means, with the bytes that were still to come."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(folder, missing)
+    return FolderRefused(folder, error.strerror or str(error))

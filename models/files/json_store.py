@@ -1,0 +1,109 @@
+"""A small JSON file that several processes read and change: written at once or not at all, set aside when broken."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from models.files.atomic_write import write_whole
+
+_LOCK_SECONDS = 10.0
+_MAX_BYTES = 16 << 20
+
+
+class StoreRefused(Exception):
+    """The file cannot be changed: the text says why and what to do."""
+
+    @property
+    def message(self) -> str:
+        """The sentence for the user."""
+        return str(self)
+
+
+class JsonStore:
+    """Entries by key in one file with a version. Thread-safe.
+
+    ``problem`` says what was found wrong with the file by the last read, as a sentence, or is None.
+    """
+
+    def __init__(self, path: Path, *, what: str, version: int = 1) -> None:
+        """``what`` names the content in sentences, as in "the settings of models"."""
+        self.path, self._what, self._version = path, what, version
+        self.problem: str | None = None
+        self._lock = threading.Lock()
+
+    def read(self) -> dict[str, Any]:
+        """The entries; none if there is no file. One that is broken is set aside, and ``problem`` says so."""
+        with self._lock:
+            self.problem = None
+            return self._read()
+
+    def update(self, change: Callable[[dict[str, Any]], None]) -> None:
+        """Let ``change`` alter the entries and write them; raises StoreRefused."""
+        from filelock import FileLock, Timeout  # not for those who only read: loading a model is one of them
+
+        with self._lock:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with FileLock(f"{self.path}.lock", timeout=_LOCK_SECONDS):
+                    self.problem = None
+                    entries = self._read()
+                    if self.problem is not None and self.path.exists():
+                        raise StoreRefused(self.problem)
+                    change(entries)
+                    self._write(entries)
+            except Timeout:
+                raise StoreRefused(
+                    f"{self.path} is being written by another program for long. Try again in a moment."
+                ) from None
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise StoreRefused(
+                    f"{self.path} cannot be written: {reason}. Check its permissions and the disk's space."
+                ) from error
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            if self.path.stat().st_size > _MAX_BYTES:
+                raise ValueError("too large")
+            content = json.loads(self.path.read_bytes())
+            version, entries = content["version"], content["entries"]
+            if not isinstance(entries, dict) or not isinstance(version, int):
+                raise ValueError("not the expected shape")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            self.problem = f"{self.path} cannot be read: {error.strerror}. Check its permissions."
+            return {}
+        except (ValueError, TypeError, KeyError, RecursionError):
+            self._set_aside()
+            return {}
+        if version > self._version:
+            self.problem = (
+                f"{self.path} was written by a newer Slipstream and is left as it is. Update Slipstream, or move the "
+                "file away."
+            )
+            return {}
+        return entries
+
+    def _set_aside(self) -> None:
+        number = 1
+        while (aside := self.path.with_name(f"{self.path.name}.broken-{number}")).exists():
+            number += 1
+        try:
+            os.replace(self.path, aside)
+        except OSError as error:
+            self.problem = f"{self.path} is damaged and cannot be moved away: {error.strerror}. Delete it."
+            return
+        self.problem = (
+            f"{self._what[:1].upper()}{self._what[1:]} could not be read: the file is damaged. It was kept as {aside}, "
+            "and a new one begins."
+        )
+
+    def _write(self, entries: dict[str, Any]) -> None:
+        content = json.dumps({"version": self._version, "entries": entries}, ensure_ascii=False, indent=1)
+        write_whole(self.path, content, is_durable=True)

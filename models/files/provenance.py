@@ -1,0 +1,94 @@
+"""Where each downloaded file came from, and what it was when its hash was checked."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from models.files.atomic_write import write_whole
+from models.files.safe_path import PARTIAL_FOLDER
+
+RECORDS_FOLDER = ".verified"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A file's origin and the hash it had; ``n_bytes`` and ``mtime_ns`` tell whether it is still that file.
+
+    ``made_from`` names the model that it was quantised from here; it then comes from no repository.
+    """
+
+    repo_id: str
+    commit: str
+    path: str
+    content: str
+    n_bytes: int
+    mtime_ns: int
+    made_from: str = ""
+
+
+def write_record(folder: Path, file: Path, record: Record) -> None:
+    """Remember where ``file`` below ``folder`` came from; raises OSError."""
+    write_whole(_place(folder, file), json.dumps(asdict(record)))
+
+
+def read_record(folder: Path, file: Path) -> Record | None:
+    """What is known of ``file``, or None."""
+    try:
+        return Record(**json.loads(_place(folder, file).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def is_verified(folder: Path, file: Path) -> bool:
+    """Whether ``file`` is, by size and time of change, the one whose hash was checked."""
+    record = read_record(folder, file)
+    try:
+        status = file.stat()
+    except OSError:
+        return False
+    return record is not None and (status.st_size, status.st_mtime_ns) == (record.n_bytes, record.mtime_ns)
+
+
+def remove_record(folder: Path, file: Path) -> None:
+    """Forget ``file``, and folders that have become empty."""
+    place = _place(folder, file)
+    place.unlink(missing_ok=True)
+    pieces_of(folder, file).unlink(missing_ok=True)
+    remove_empty(place.parent, folder)
+
+
+def move_record(folder: Path, before: Path, now: Path, record: Record) -> None:
+    """Let what is known of a file follow it to another place; raises OSError."""
+    write_record(folder, now, record)
+    with contextlib.suppress(FileNotFoundError):
+        os.replace(pieces_of(folder, before), pieces_of(folder, now))
+    remove_record(folder, before)
+
+
+def pieces_of(folder: Path, file: Path) -> Path:
+    """Where the journal of a file's download is kept: with it, a changed file is mended by its pieces."""
+    place = _place(folder, file)
+    return place.with_name(place.name.removesuffix(".json") + ".pieces")
+
+
+def remove_empty(below: Path, root: Path) -> None:
+    """Remove ``below`` and the folders above it that are empty, up to ``root``, which stays."""
+    while below != root and root in below.parents:
+        try:
+            below.rmdir()
+        except OSError:
+            return
+        below = below.parent
+
+
+def _place(folder: Path, file: Path) -> Path:
+    """A folder of its own keeps records out of the way; a file elsewhere has none."""
+    try:
+        inside = file.relative_to(folder)
+    except ValueError:
+        inside = Path(PARTIAL_FOLDER) / "elsewhere"
+    return folder / RECORDS_FOLDER / inside.with_name(inside.name + ".json")

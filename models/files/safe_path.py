@@ -1,0 +1,59 @@
+"""From names on the Hub, which are not trusted, to paths below the models' folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from models.files.errors import UnsafeName
+
+PARTIAL_FOLDER = ".partial"
+_MAX_PART_BYTES, _MAX_PATH_BYTES, _MAX_PARTS = 240, 1024, 12
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+_FORBIDDEN = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\]')
+# Characters that show a name other than it is: they turn the direction of writing.
+_MISLEADING = re.compile(r"[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def safe_parts(path: str) -> tuple[str, ...]:
+    """The parts of a repository's file path; raises UnsafeName for one that must not become a path here."""
+    parts = tuple(path.split("/"))
+    if len(path.encode("utf-8", "surrogatepass")) > _MAX_PATH_BYTES or len(parts) > _MAX_PARTS:
+        raise UnsafeName(path, "is too long")
+    for part in parts:
+        why = _why_not(part)
+        if why is not None:
+            raise UnsafeName(path, why)
+    return parts
+
+
+def target(folder: Path, repo_id: str, path: str) -> Path:
+    """Where a file of a repository belongs: ``folder/maker/repository/path``.
+
+    Raises UnsafeName, also where a link below ``folder`` leads out of it.
+    """
+    found = folder.joinpath(*safe_parts(repo_id), *safe_parts(path))
+    if not found.parent.resolve().is_relative_to(folder.resolve()):
+        raise UnsafeName(path, f"leads out of {folder} through a link")
+    return found
+
+
+def partial(folder: Path, repo_id: str, path: str, suffix: str) -> Path:
+    """Where what belongs to an unfinished file is kept; the catalogue does not look there."""
+    found = target(folder / PARTIAL_FOLDER, repo_id, path)
+    return found.with_name(found.name + suffix)
+
+
+def _why_not(part: str) -> str | None:
+    if part in ("", ".", ".."):
+        return "leads out of its folder"
+    if part.startswith((".", "~")):
+        return "has a hidden or special part"
+    if _FORBIDDEN.search(part) or _MISLEADING.search(part) or any("\ud800" <= c <= "\udfff" for c in part):
+        return "has characters that are not allowed"
+    if part.endswith((" ", ".")) or part.startswith(" ") or _RESERVED.fullmatch(part):
+        return "has a part that some systems cannot store"
+    if len(os.fsencode(part)) > _MAX_PART_BYTES:
+        return "is too long"
+    return None

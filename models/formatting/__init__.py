@@ -1,0 +1,4 @@
+"""Numbers, names and values as text.
+
+Begin with ``figures.py``.
+"""

@@ -1,0 +1,4 @@
+"""GGUF headers: metadata and tensor infos, never the weights.
+
+Begin with ``header.py``.
+"""

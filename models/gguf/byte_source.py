@@ -1,0 +1,68 @@
+"""Where header bytes come from: a file here, HTTP ranges elsewhere."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from models.gguf.errors import UnreadableFile
+
+
+class ByteSource(Protocol):
+    """Bytes of known total size that are read in ranges; holds nothing open between calls."""
+
+    @property
+    def name(self) -> str:
+        """What to call it in a sentence."""
+
+    @property
+    def size(self) -> int:
+        """Total bytes."""
+
+    def read_at(self, offset: int, n_bytes: int) -> bytes:
+        """Up to ``n_bytes`` from ``offset``; shorter only at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """A file on this machine, as large as it was when it was looked at."""
+
+    path: Path
+    size: int
+
+    @classmethod
+    def open(cls, path: Path) -> FileSource:
+        """Look at ``path``; raises UnreadableFile if it is not a plain file that may be read."""
+        try:
+            status = os.stat(path)
+        except OSError as error:
+            raise UnreadableFile(_sentence(path, error)) from error
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a plain file"
+            raise UnreadableFile(f"{path.name or path} is {kind}. Choose a model file that ends in .gguf.")
+        return cls(path, status.st_size)
+
+    @property
+    def name(self) -> str:
+        """The file's name without its folder."""
+        return self.path.name
+
+    def read_at(self, offset: int, n_bytes: int) -> bytes:
+        """Read a range; raises UnreadableFile."""
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                file.seek(offset)
+                return file.read(n_bytes)
+        except OSError as error:
+            raise UnreadableFile(_sentence(self.path, error)) from error
+
+
+def _sentence(path: Path, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"There is no file {path}. Check the path, or look at the list of models."
+    if isinstance(error, PermissionError):
+        return f"{path} may not be read by you. Change its permissions, or copy it to a folder of yours."
+    return f"{path} cannot be read: {error.strerror or error}."

@@ -1,0 +1,226 @@
+"""One judgement of one model on one machine: does it fit, how is it best loaded, how fast is it. Pure.
+
+Commands and the window's library page show the same: they call ``judge`` with the facts of a header and a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from models.estimate.fit.plan import Plan, shortage
+from models.estimate.fit.search import Wanted, best_plan, least_plan, longest_plan, seconds_of, usual_ctx
+from models.estimate.speed.machine import Machine
+from models.estimate.speed.runs import Measured
+from models.facts.model_facts import ModelFacts
+from models.formatting.figures import size
+from models.formatting.program import PROGRAM, advice
+from models.pairing import heads
+from models.pairing.forecast import forecast, kind_of
+from models.pairing.gain import NOTHING_JUDGED, Judged, Kind
+from models.pairing.price import Pace, row_cost
+
+LONGEST_CTX = 1 << 31
+# Of its free memory, the fullest device must have so much left for a model to fit well.
+_TIGHT = 0.85
+
+
+def unknown_speed() -> str:
+    """Return why no speed is said, and what to do."""
+    return f"not known yet: {advice(f'{PROGRAM} doctor measures it', '“Measure this machine” finds it out')}"
+
+
+class Verdict(StrEnum):
+    """Does it fit."""
+
+    GREEN = "green"
+    TIGHT = "tight"
+    NO = "will not fit"
+    UNUSABLE = "cannot be used"
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Tokens per second of one request without drafts at an empty context and at one of ``n_ctx`` tokens."""
+
+    empty: float
+    full: float
+    n_ctx: int
+
+
+@dataclass(frozen=True, slots=True)
+class DraftSpeed:
+    """Tokens per second with ``depth`` tokens drafted each step, 0 where drafting does not pay.
+
+    ``is_measured``: this pair was tested here, and the rate is the predicted one of the model times what that gained.
+    """
+
+    rate: float
+    depth: int
+    acceptance: float
+    is_acceptance_measured: bool
+    is_measured: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What to say of a model before it is loaded.
+
+    ``sentence`` gives the verdict with its numbers, ``notes`` what else to know. ``plan`` is the best way to load it
+    (where it does not fit, the one that lacks least), None for a model that cannot be used. ``speed`` is None where
+    ``why_no_speed`` says why. ``with_draft`` is the speed at an empty context with the draft model that was given, or
+    with the heads that draft. ``fitting`` is the plan with the longest context that fits, where the one that was asked
+    for does not.
+    """
+
+    verdict: Verdict
+    sentence: str
+    plan: Plan | None = None
+    speed: Prediction | None = None
+    why_no_speed: str | None = None
+    with_draft: DraftSpeed | None = None
+    measured: Measured | None = None
+    notes: tuple[str, ...] = ()
+    fitting: Plan | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether it can be loaded."""
+        return self.verdict in (Verdict.GREEN, Verdict.TIGHT)
+
+
+def judge(
+    facts: ModelFacts,
+    machine: Machine,
+    *,
+    n_ctx: int | None = None,
+    wanted: Wanted | None = None,
+    judged: Judged = NOTHING_JUDGED,
+    measured: Measured | None = None,
+    why_no_head: Callable[[Kind], str | None] = lambda kind: None,
+) -> Judgement:
+    """Judge a model; ``n_ctx`` None takes that of ``wanted``, and another one fits or does not: it is not shortened.
+
+    ``wanted`` is what a load would ask for (None: the usual context, and all else as is best). ``judged`` says what
+    came of the tokens of its draft here, and ``why_no_head`` of a kind of head why this build of llama.cpp cannot run
+    it, or None.
+    """
+    problem = _problem(facts, n_ctx)
+    if problem is not None:
+        return Judgement(Verdict.UNUSABLE, problem)
+    wanted = wanted or Wanted(usual_ctx(facts))
+    if n_ctx is not None:
+        wanted = replace(wanted, n_ctx=min(n_ctx, facts.n_ctx_train or n_ctx), may_shorten=False)
+    plan = best_plan(facts, machine, wanted)
+    notes = (*_notes(facts, n_ctx, wanted, plan), *_head_notes(facts, wanted, why_no_head))
+    if plan is None:
+        least = least_plan(facts, machine, wanted)
+        fitting = None if wanted.may_shorten else longest_plan(facts, machine, wanted)
+        sentence = _too_large(least) if wanted.may_shorten else _too_long(least, fitting)
+        return Judgement(Verdict.NO, sentence, least, measured=measured, notes=notes, fitting=fitting)
+    verdict = _verdict(plan, wanted)
+    empty, full = (seconds_of(facts, machine, plan, n_past) for n_past in (0, plan.setting.n_ctx))
+    speed = Prediction(1.0 / empty, 1.0 / full, plan.setting.n_ctx) if empty and full else None
+    return Judgement(
+        verdict,
+        _told(verdict, plan, wanted),
+        plan,
+        speed,
+        unknown_speed() if speed is None else None,
+        _drafted(facts, machine, plan, empty, wanted, judged, why_no_head),
+        measured,
+        notes,
+    )
+
+
+def _problem(facts: ModelFacts, n_ctx: int | None) -> str | None:
+    if facts.problem is not None:
+        return facts.problem
+    if not facts.n_layers or not facts.weight_bytes:
+        return "The file has no layers, so there is nothing to run. Get a complete file of this model."
+    if n_ctx is not None and not 1 <= n_ctx < LONGEST_CTX:
+        return f"A context of {n_ctx:,} tokens is not possible: choose between 1 and {LONGEST_CTX - 1:,}."
+    return None
+
+
+def _notes(facts: ModelFacts, n_ctx: int | None, wanted: Wanted, plan: Plan | None) -> tuple[str, ...]:
+    notes = []
+    if n_ctx is not None and n_ctx > wanted.n_ctx:
+        notes.append(f"It was trained for {wanted.n_ctx:,} tokens, and is judged with these instead of {n_ctx:,}.")
+    if plan is not None and plan.setting.n_ctx < wanted.n_ctx:
+        notes.append(f"There is no room for {wanted.n_ctx:,} tokens of context: {plan.setting.n_ctx:,} fit.")
+    if plan is not None and wanted.draft is not None and not plan.has_draft:
+        notes.append("There is no room for its draft model, so it is loaded without.")
+    return tuple(notes)
+
+
+def _head_notes(facts: ModelFacts, wanted: Wanted, why_no_head: Callable[[Kind], str | None]) -> tuple[str, ...]:
+    """Why heads that are there cannot draft: by the file, or by the build of llama.cpp."""
+    notes = []
+    if facts.n_mtp_layers and (reason := heads.why_no_mtp(facts) or why_no_head(Kind.MTP)):
+        notes.append(f"Its prediction heads cannot draft here. {reason}")
+    if wanted.draft is not None and wanted.draft.is_head:
+        kind = kind_of(wanted.draft)
+        if reason := why_no_head(kind):
+            notes.append(f"Its {heads.IN_FILES[kind]} cannot draft here. {reason}")
+    return tuple(notes)
+
+
+def _verdict(plan: Plan, wanted: Wanted) -> Verdict:
+    is_as_wanted = plan.setting.n_ctx == wanted.n_ctx and plan.setting.kv_type == wanted.kv_types[0]
+    use = plan.host_use if plan.is_split else plan.use()
+    return Verdict.GREEN if is_as_wanted and use <= _TIGHT else Verdict.TIGHT
+
+
+def _told(verdict: Verdict, plan: Plan, wanted: Wanted) -> str:
+    numbers = ", ".join(f"{size(need.total)} of {size(need.free)} free on {need.device}" for need in plan.needs)
+    context = f"with {plan.setting.n_ctx:,} tokens of context"
+    if verdict is Verdict.GREEN:
+        return f"It fits {context}: it takes {numbers}."
+    if plan.setting.n_ctx == wanted.n_ctx and plan.setting.kv_type == wanted.kv_types[0]:
+        return f"It just fits {context}: it takes {numbers}. Close other programs before loading it."
+    return f"It fits only {context} and a {plan.setting.kv_type} cache: it takes {numbers}."
+
+
+def _too_large(least: Plan) -> str:
+    lacking = shortage(least) or [max(least.needs, key=lambda need: need.total / max(need.free, 1))]
+    need = lacking[0]
+    return (
+        f"It needs {size(need.total)} on {need.device} even with a context of {least.setting.n_ctx:,} tokens, and "
+        f"{size(need.free)} is free. Choose a smaller quantisation or model."
+    )
+
+
+def _too_long(least: Plan, fitting: Plan | None) -> str:
+    """Say that a context that was asked for has no room, and which would have."""
+    need = (shortage(least) or [max(least.needs, key=lambda need: need.total / max(need.free, 1))])[0]
+    setting = least.setting
+    asked = f"It does not fit with {setting.n_ctx:,} tokens of context"
+    numbers = f"it needs {size(need.total)} on {need.device} even with a {setting.kv_type} cache"
+    if fitting is None:
+        return f"{asked}, nor with fewer: {numbers}, and {size(need.free)} is free. Choose a smaller model."
+    would = f"{fitting.setting.n_ctx:,} tokens fit, with a {fitting.setting.kv_type} cache"
+    return f"{asked}: {numbers}, and {size(need.free)} is free. {would}."
+
+
+def _drafted(
+    facts: ModelFacts,
+    machine: Machine,
+    plan: Plan,
+    seconds: float | None,
+    wanted: Wanted,
+    judged: Judged,
+    why_no_head: Callable[[Kind], str | None],
+) -> DraftSpeed | None:
+    """The speed with the draft model or head that is given, else with the heads in the file, where they draft."""
+    draft = wanted.draft if plan.has_draft else None
+    uses_heads = wanted.shape.uses_heads and facts.n_mtp_layers > 0 and heads.why_no_mtp(facts) is None
+    if not seconds or (draft is None and not uses_heads) or (draft is not None and not draft.n_layers):
+        return None
+    kind = kind_of(draft)
+    if kind is not Kind.MODEL and why_no_head(kind) is not None:
+        return None
+    device = plan.placement.layers[-1]
+    found = forecast(facts, draft, Pace(machine, device, seconds), row_cost(machine, device), judged)
+    return DraftSpeed(found.gain / seconds, found.depth, found.acceptance, found.is_measured)

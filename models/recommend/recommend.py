@@ -1,0 +1,88 @@
+"""Which of a repository's quantisations to take on a machine, and why, in one sentence. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from models.facts.quantisation_rank import is_needless, rank
+from models.formatting.figures import rate
+from models.recommend.fit_report import Judgement, Verdict
+
+# About twice as fast as most people read.
+ENOUGH = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One quantisation of a model, judged."""
+
+    name: str
+    quantisation: str
+    n_bytes: int
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """The candidate to take (None: no one fits), and why."""
+
+    candidate: Candidate | None
+    sentence: str
+
+
+def recommend(candidates: Sequence[Candidate], enough: float = ENOUGH) -> Recommendation:
+    """The best quality that fits well and gives ``enough`` tokens per second, else the fastest that fits.
+
+    What is larger than Q8_0 is left out where there is something else: it is not better by any measure.
+    """
+    usable = [one for one in candidates if one.judgement.verdict is not Verdict.UNUSABLE]
+    usable = [one for one in usable if not is_needless(one.quantisation)] or usable
+    if not usable:
+        return Recommendation(None, "There is no model here that can be used.")
+    fitting = [one for one in usable if one.judgement.fits]
+    if not fitting:
+        smallest = min(usable, key=lambda one: one.n_bytes)
+        return Recommendation(None, f"None fits this machine. The smallest: {smallest.judgement.sentence}")
+    green = [one for one in fitting if one.judgement.verdict is Verdict.GREEN]
+    quick = [one for one in green if _rate(one) >= enough]
+    if quick:
+        best = min(quick, key=_quality)
+        return Recommendation(
+            best, f"{best.quantisation}, the best quality that fits well and is quick enough: {_pace(best)}."
+        )
+    if any(_rate(one) for one in fitting):
+        fastest = max(fitting, key=_rate)
+        why = "is the fastest that fits" if green else "is the fastest that fits at all"
+        return Recommendation(
+            fastest,
+            f"{fastest.quantisation}. None that fits well keeps {enough:g} tokens/s while its context fills; this one "
+            f"{why}: {_pace(fastest)}.",
+        )
+    best = min(green or fitting, key=_quality)
+    how = "fits well" if green else "fits"
+    return Recommendation(
+        best, f"{best.quantisation}, the best quality that {how}; how fast it is here is {best.judgement.why_no_speed}."
+    )
+
+
+def _rate(one: Candidate) -> float:
+    """Tokens per second in the middle between an empty and a full context; 0 where that is not known."""
+    speed = one.judgement.speed
+    return 2.0 / (1.0 / speed.empty + 1.0 / speed.full) if speed is not None else 0.0
+
+
+def _pace(one: Candidate) -> str:
+    """The speed in the figures that a judgement of the same file shows."""
+    speed = one.judgement.speed
+    if speed is None:
+        return "how fast it is here is not known"
+    empty, full = rate(speed.empty), rate(speed.full)
+    behind = f", {full} behind {speed.n_ctx:,} tokens" if full != empty else ""
+    return f"{empty} tokens/s here{behind}"
+
+
+def _quality(one: Candidate) -> tuple[float, int]:
+    """Better ones first; among names that are in no list, larger files."""
+    place = rank(one.quantisation)
+    return (float("inf") if place is None else place), -one.n_bytes

@@ -1,1 +1,0 @@
-"""How fast a model decodes on a machine: predicted from its header, corrected by what was measured."""

@@ -1,0 +1,1 @@
+"""What serves the development of Slipstream: model factories, stand-ins, pictures."""

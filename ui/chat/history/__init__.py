@@ -1,0 +1,4 @@
+"""The list of all chats.
+
+Begin with ``history_panel.py``.
+"""

@@ -1,0 +1,111 @@
+"""How a line of the history looks."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QPainter, QPen
+from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from ui.chat.history.history_model import HEADING, RUNNING, SNIPPET
+from ui.theme.text_size import scaled
+from ui.theme.tokens import LIGHT, Corner, Palette, Space, Type
+
+ROW = 34
+ROW_WITH_SNIPPET = 52
+Index = QModelIndex | QPersistentModelIndex
+
+
+class HistoryDelegate(QStyledItemDelegate):
+    """Paints headings, titles and where a search met; edits titles in place."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._palette = LIGHT
+        self._has_snippets = False
+
+    def set_palette(self, palette: Palette) -> None:
+        """Paint in another palette."""
+        self._palette = palette
+
+    def set_has_snippets(self, has_snippets: bool) -> None:
+        """Make room for a second line."""
+        self._has_snippets = has_snippets
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        """Return the same height for all lines: a list of ten thousand needs no measuring."""
+        return QSize(100, scaled(ROW_WITH_SNIPPET if self._has_snippets else ROW))
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Paint one line."""
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        rect = option.rect.adjusted(Space.S, 1, -Space.S, -1)
+        if index.data(HEADING):
+            self._paint_heading(painter, rect, str(index.data()))
+        else:
+            self._paint_chat(painter, option, rect, index)
+        painter.restore()
+
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:
+        """Return a field for the title."""
+        field = QLineEdit(parent)
+        field.setAccessibleName("Title of the chat")
+        field.setMaxLength(200)
+        return field
+
+    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:
+        """Let the field cover the line."""
+        editor.setGeometry(option.rect.adjusted(Space.S, 1, -Space.S, -1))
+
+    def _paint_heading(self, painter: QPainter, rect: QRect, text: str) -> None:
+        painter.setFont(_font(painter, Type.CAPTION, QFont.Weight.DemiBold))
+        painter.setPen(QColor(self._palette.muted))
+        place = rect.adjusted(Space.S + 2, 0, 0, -Space.XS)
+        painter.drawText(place, Qt.AlignmentFlag.AlignBottom | Qt.AlignmentFlag.AlignLeft, text)
+
+    def _paint_chat(self, painter: QPainter, option: QStyleOptionViewItem, rect: QRect, index: Index) -> None:
+        state = option.state
+        is_chosen = bool(state & QStyle.StateFlag.State_Selected)
+        self._paint_ground(painter, rect, state, is_chosen)
+        inner = rect.adjusted(Space.S + 2, 0, -Space.S, 0)
+        if index.data(RUNNING):
+            inner.setRight(inner.right() - Space.L)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(self._palette.accent))
+            painter.drawEllipse(QRectF(rect.right() - Space.L, rect.center().y() - 3, 7, 7))
+        snippet = str(index.data(SNIPPET) or "")
+        title_rect = QRect(inner)
+        if self._has_snippets and snippet:
+            title_rect.setBottom(inner.center().y())
+            self._paint_line(painter, inner.adjusted(0, inner.height() // 2, 0, -Space.XS), snippet, muted=True)
+        self._paint_line(painter, title_rect, str(index.data()), weight=_weight(is_chosen))
+
+    def _paint_ground(self, painter: QPainter, rect: QRect, state: QStyle.StateFlag, is_chosen: bool) -> None:
+        ground = self._palette.pressed if is_chosen else self._palette.hover
+        if is_chosen or state & QStyle.StateFlag.State_MouseOver:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(ground))
+            painter.drawRoundedRect(rect, Corner.S, Corner.S)
+        if state & QStyle.StateFlag.State_HasFocus:
+            painter.setPen(QPen(QColor(self._palette.focus), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(QRectF(rect).adjusted(1, 1, -1, -1), Corner.S, Corner.S)
+
+    def _paint_line(
+        self, painter: QPainter, rect: QRect, text: str, muted: bool = False, weight: QFont.Weight = QFont.Weight.Normal
+    ) -> None:
+        painter.setFont(_font(painter, Type.CAPTION if muted else Type.LABEL, weight))
+        painter.setPen(QColor(self._palette.muted if muted else self._palette.text))
+        shown = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, rect.width())
+        painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+
+
+def _weight(is_chosen: bool) -> QFont.Weight:
+    return QFont.Weight.Medium if is_chosen else QFont.Weight.Normal
+
+
+def _font(painter: QPainter, size: int, weight: QFont.Weight) -> QFont:
+    font = QFont(painter.font())
+    font.setPixelSize(scaled(size))
+    font.setWeight(weight)
+    return font

@@ -1,0 +1,284 @@
+"""A reply as formatted text, also while it grows."""
+
+from __future__ import annotations
+
+from markdown_it.token import Token
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QPainter, QPaintEvent, QPen, QResizeEvent, QTextCursor, QTextFrame
+from PySide6.QtWidgets import QWidget
+
+from ui.chat.markdown.code_colours import CodeColours
+from ui.chat.markdown.document_writer import CODE, INDENT, KIND, LANGUAGE, QUOTE, RULE, WORD_JOINER, DocumentWriter
+from ui.chat.markdown.markdown import Markdown, Piece, certain_code, is_open, n_certain
+from ui.chat.markdown.table_fit import fit_tables
+from ui.chat.markdown.text_view import TextView
+from ui.theme.text_style import TextStyle
+from ui.theme.tokens import Corner, Space
+from ui.widgets.icon_button import TextButton
+
+FLUSH_MS = 33
+COPY_TOP = 8  # puts the copy button on the line of the label
+
+
+class MarkdownView(TextView):
+    """Shows markdown. Of a growing text only the last block is written again, 30 times a second at most."""
+
+    grown = Signal()
+
+    def __init__(
+        self, markdown: Markdown, colours: CodeColours, style: TextStyle, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._markdown = markdown
+        self._colours = colours
+        self._style = style
+        self._text = ""
+        self._closed = 0  # characters that are written for good
+        self._tail_at = 0  # where the document's open part begins
+        self._is_tail_fresh = True  # whether it begins in an empty block
+        self._shown_tail = ""
+        self._code: _OpenCode | None = None
+        self._head = ""  # what the open part has to be read after
+        self.copy_buttons: list[TextButton] = []
+        self._flush_timer = QTimer(self, singleShot=True, interval=FLUSH_MS)
+        self._flush_timer.timeout.connect(self.flush)
+        self._place_timer = QTimer(self, singleShot=True, interval=0)
+        self._place_timer.timeout.connect(self._place_buttons)
+        self.document().setIndentWidth(INDENT)
+        self.document().documentLayout().documentSizeChanged.connect(lambda size: self._place_timer.start())
+
+    @property
+    def text(self) -> str:
+        """The markdown, also what is not shown yet."""
+        return self._text
+
+    def set_text(self, text: str) -> None:
+        """Show a whole text."""
+        self._flush_timer.stop()
+        self._reset(text)
+        self.flush()
+        self.finish()
+
+    def set_style(self, style: TextStyle) -> None:
+        """Show the same text in other colours, or in another size."""
+        if style == self._style:
+            return
+        self._style = style
+        self.fit_tabs()
+        self._reset(self._text)
+        self.flush()
+        self._colour_code(0)
+
+    def append(self, text: str) -> None:
+        """Add to the end; shown soon."""
+        self._text += text
+        if not self._flush_timer.isActive():
+            self._flush_timer.start()
+
+    def finish(self) -> None:
+        """Show everything: nothing is added any more."""
+        self._flush_timer.stop()
+        self.flush(is_last=True)
+        self._colour_code(self._tail_at)
+
+    def flush(self, is_last: bool = False) -> None:
+        """Write what was added since the last time."""
+        tail = self._text[self._closed :]
+        if tail == self._shown_tail and not is_last:
+            return
+        begin = self._tail_at
+        cursor = QTextCursor(self.document())
+        cursor.beginEditBlock()
+        self._write(self._markdown.pieces(tail, self._head), tail, is_last)
+        cursor.endEditBlock()
+        fit_tables(self.document(), begin)
+        self._shown_tail = self._text[self._closed :]
+        self.grown.emit()
+
+    def _reset(self, text: str) -> None:
+        self._text, self._closed, self._tail_at, self._shown_tail = text, 0, 0, ""
+        self._code, self._head, self._is_tail_fresh = None, "", True
+        self.clear()
+
+    # Writing.
+
+    def _write(self, pieces: list[Piece], tail: str, is_last: bool) -> None:
+        """Write the open part again; of its pieces all but the last are there for good."""
+        if self._code is not None and pieces and pieces[0].is_fence:
+            is_certain = is_last or len(pieces) > 1 or not is_open(pieces[0], tail)
+            if self._code.grow(pieces[0].tokens[0], is_certain):
+                if len(pieces) == 1:
+                    return
+                self._keep_tail(pieces.pop(0))
+        self._remove_tail()
+        n_closed = n_certain(pieces, tail)
+        for piece in pieces[:n_closed]:
+            self._close(piece)
+        self._write_open(pieces[n_closed:], tail, is_last)
+
+    def _close(self, piece: Piece) -> None:
+        begin = self._tail_at
+        writer = self._writer()
+        writer.write(piece.tokens)
+        self._tail_at, self._is_tail_fresh = writer.cursor.position(), writer.is_fresh
+        self._closed += piece.length
+        self._head = piece.head
+        self._colour_code(begin)
+
+    def _keep_tail(self, piece: Piece) -> None:
+        """Close the code block that is there already."""
+        begin = self._tail_at
+        self._tail_at, self._is_tail_fresh = self._writer().cursor.position(), True
+        self._closed += piece.length
+        self._head = piece.head
+        self._colour_code(begin)
+
+    def _write_open(self, pieces: list[Piece], tail: str, is_last: bool) -> None:
+        writer = self._writer()
+        for piece in pieces:
+            if piece is pieces[-1] and piece.is_fence and not is_last and is_open(piece, tail):
+                piece.tokens[0].content = certain_code(piece.tokens[0])
+            writer.write(piece.tokens)
+        writer.finish()
+        if len(pieces) == 1 and piece.is_fence and writer.open_code is not None:
+            self._code = _OpenCode(writer.open_code, piece.tokens[0], self._style)
+
+    def _writer(self) -> DocumentWriter:
+        cursor = QTextCursor(self.document())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        return DocumentWriter(cursor, self._style, self._is_tail_fresh)
+
+    def _remove_tail(self) -> None:
+        cursor = QTextCursor(self.document())
+        cursor.setPosition(self._tail_at)
+        cursor.movePosition(QTextCursor.MoveOperation.End, QTextCursor.MoveMode.KeepAnchor)
+        cursor.removeSelectedText()
+        self._code = None
+
+    # Code blocks: colours and copy buttons.
+
+    def _code_frames(self) -> list[QTextFrame]:
+        return [f for f in self.document().rootFrame().childFrames() if _kind(f) == CODE]
+
+    def _colour_code(self, begin: int) -> None:
+        for frame in self._code_frames():
+            if frame.firstPosition() >= begin:
+                self._colours.colour(self, _code_cursor(frame), str(frame.format().property(LANGUAGE) or ""))
+
+    def _place_buttons(self) -> None:
+        frames = self._code_frames()
+        while len(self.copy_buttons) > len(frames):
+            self.copy_buttons.pop().deleteLater()
+        while len(self.copy_buttons) < len(frames):
+            self.copy_buttons.append(self._new_copy_button(len(self.copy_buttons)))
+        for button, frame in zip(self.copy_buttons, frames, strict=True):
+            card = self._card(frame)
+            button.move(QPoint(int(card.right()) - button.width() - Space.XS, int(card.top()) + COPY_TOP))
+            button.show()
+
+    def _new_copy_button(self, number: int) -> TextButton:
+        button = TextButton("Copy", "Copy this code", self.viewport())
+        button.adjustSize()
+        button.clicked.connect(lambda: self._copy_code(number))
+        return button
+
+    def _copy_code(self, number: int) -> None:
+        frames = self._code_frames()
+        if number < len(frames):
+            QGuiApplication.clipboard().setText(_code_cursor(frames[number]).selection().toPlainText())
+            self.copy_buttons[number].say("Copied")
+
+    def code_of(self, number: int) -> str:
+        """Return the text of a code block."""
+        return _code_cursor(self._code_frames()[number]).selection().toPlainText()
+
+    def createMimeDataFromSelection(self) -> QMimeData:
+        """Return what is selected as it was written."""
+        selection = self.textCursor().selection()
+        copied = QMimeData()
+        copied.setText(selection.toPlainText().replace(WORD_JOINER, ""))
+        copied.setHtml(selection.toHtml().replace(WORD_JOINER, ""))
+        return copied
+
+    # Painting what a document cannot: cards, bars and lines.
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the copy buttons in their corners, and the words of tables whole."""
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            fit_tables(self.document())
+        self._place_timer.start()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint what lies behind the text, then the text."""
+        painter = QPainter(self.viewport())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        exposed = QRectF(event.rect())
+        for frame in self.document().rootFrame().childFrames():
+            self._paint_frame(painter, frame, exposed)
+        painter.end()
+        super().paintEvent(event)
+
+    def _paint_frame(self, painter: QPainter, frame: QTextFrame, exposed: QRectF) -> None:
+        box = self._card(frame)
+        if not box.adjusted(-20, -20, 20, 20).intersects(exposed):
+            return
+        palette = self._style.palette
+        match _kind(frame):
+            case str(kind) if kind == CODE:
+                painter.setPen(QPen(QColor(palette.border), 1))
+                painter.setBrush(QColor(palette.code))
+                painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), Corner.M, Corner.M)
+            case str(kind) if kind == QUOTE:
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(QColor(palette.border_strong))
+                painter.drawRoundedRect(QRectF(box.left() - Space.M - 2, box.top(), 3, box.height()), 1.5, 1.5)
+            case str(kind) if kind == RULE:
+                painter.fillRect(QRectF(0, round(box.center().y()), self.viewport().width(), 1), QColor(palette.border))
+            case _:
+                pass
+        for child in frame.childFrames():
+            self._paint_frame(painter, child, exposed)
+
+    def _card(self, frame: QTextFrame) -> QRectF:
+        """Return where a frame is, without its margins."""
+        form = frame.format().toFrameFormat()
+        box = self.document().documentLayout().frameBoundingRect(frame)
+        height = box.height() - form.topMargin() - form.bottomMargin()
+        return QRectF(box.left() + form.leftMargin(), box.top() + form.topMargin(), box.width(), height)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Fonts come from the style, not from the widget."""
+        if event.type() != QEvent.Type.FontChange:
+            super().changeEvent(event)
+
+
+class _OpenCode:
+    """The code block at the end of a growing text: it grows without being written again."""
+
+    def __init__(self, end: QTextCursor, token: Token, style: TextStyle) -> None:
+        self._cursor = QTextCursor(end)
+        self._written = token.content.removesuffix("\n")
+        self._info = token.info
+        self._form = style.code
+
+    def grow(self, token: Token, is_certain: bool) -> bool:
+        """Add what is new; False where the code no longer begins with what was written."""
+        code = token.content.removesuffix("\n") if is_certain else certain_code(token)
+        if token.info != self._info or not code.startswith(self._written):
+            return False
+        self._cursor.insertText(code[len(self._written) :], self._form)
+        self._written = code
+        return True
+
+
+def _kind(frame: QTextFrame) -> object:
+    return frame.format().property(KIND)
+
+
+def _code_cursor(frame: QTextFrame) -> QTextCursor:
+    """Select the code of a code frame, without its label."""
+    cursor = frame.firstCursorPosition()
+    cursor.movePosition(QTextCursor.MoveOperation.NextBlock)
+    cursor.setPosition(frame.lastPosition(), QTextCursor.MoveMode.KeepAnchor)
+    return cursor

@@ -1,0 +1,74 @@
+"""A piece of text that is as tall as it needs to be and never scrolls by itself."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QSizeF, Qt, QUrl, Signal
+from PySide6.QtGui import QColor, QTextCursor, QTextOption, QWheelEvent
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QTextEdit, QWidget
+
+from ui.theme.text_size import scaled
+from ui.theme.tokens import TAB_WIDTH
+
+
+class TextView(QTextBrowser):
+    """Read-only text sized to its content. Loads nothing from disk or network; a link is only reported."""
+
+    link_chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self.fit_tabs()
+        self.setUndoRedoEnabled(False)
+        self.setOpenLinks(False)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+            | Qt.TextInteractionFlag.LinksAccessibleByMouse
+            | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+        )
+        self.viewport().setAutoFillBackground(False)
+        self.viewport().setCursor(Qt.CursorShape.IBeamCursor)
+        self.document().setDocumentMargin(0)
+        self.document().documentLayout().documentSizeChanged.connect(self._on_document_size)
+        self.anchorClicked.connect(lambda url: self.link_chosen.emit(url.toString()))
+
+    def loadResource(self, kind: int, name: QUrl | str) -> object:
+        """Return nothing: text from a model must not make the program read files or ask servers."""
+        return None
+
+    def mark(self, found: list[tuple[int, int]], colour: str) -> None:
+        """Mark pieces of the text."""
+        marks: list[QTextEdit.ExtraSelection] = []
+        for begin, end in found:
+            mark = QTextEdit.ExtraSelection()
+            mark.cursor = QTextCursor(self.document())
+            mark.cursor.setPosition(begin)
+            mark.cursor.setPosition(end, QTextCursor.MoveMode.KeepAnchor)
+            mark.format.setBackground(QColor(colour))
+            marks.append(mark)
+        self.setExtraSelections(marks)
+
+    def first_mark_top(self) -> int:
+        """Return how far below the top of this view the first marked piece is, in pixels; 0 without one."""
+        marks = self.extraSelections()
+        return self.cursorRect(marks[0].cursor).top() if marks else 0
+
+    def fit_tabs(self) -> None:
+        """Make tabs as wide as letters are at present."""
+        self.setTabStopDistance(scaled(TAB_WIDTH))
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Leave scrolling to the transcript."""
+        event.ignore()
+
+    def _on_document_size(self, size: QSizeF) -> None:
+        height = max(1, math.ceil(size.height()))
+        if height != self.height():
+            self.setFixedHeight(height)

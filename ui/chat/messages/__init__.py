@@ -1,0 +1,4 @@
+"""The messages of a chat.
+
+Begin with ``transcript.py``.
+"""

@@ -1,0 +1,67 @@
+"""The stages of a deep reply in a row, the one at work marked."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+
+from ui.chat.markdown.text_tools import TextTools
+from ui.client.speeds import DeepProgress
+from ui.theme.icons import pixmap
+from ui.theme.tokens import Space
+
+STAGES = {"drafting": "Drafting", "distilling": "Distilling", "refining": "Writing the answer"}
+ICON = 14
+
+
+class DeepStages(QWidget):
+    """Hidden until a deep reply says how far it is."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._tools: TextTools | None = None
+        self._stage = ""
+        self._marks = {name: QLabel() for name in STAGES}
+        self._names = {name: QLabel(words) for name, words in STAGES.items()}
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, Space.XS, 0, Space.XS)
+        row.setSpacing(Space.XS)
+        for name in STAGES:
+            self._marks[name].setFixedSize(ICON, ICON)
+            row.addWidget(self._marks[name])
+            row.addWidget(self._names[name])
+            row.addSpacing(Space.M)
+        row.addStretch()
+        self.hide()
+
+    @property
+    def stage(self) -> str:
+        """The stage that is shown at work, "" while hidden."""
+        return "" if self.isHidden() else self._stage
+
+    def show_progress(self, progress: DeepProgress | None) -> None:
+        """Show how far it is; nothing where the reply has no stages."""
+        stage = progress.stage if progress is not None else ""
+        self.setVisible(stage in STAGES)
+        if stage != self._stage:
+            self._stage = stage
+            self.setAccessibleName(f"Stage: {STAGES.get(stage, '')}")
+            self._draw()
+
+    def restyle(self, tools: TextTools) -> None:
+        """Draw the marks for another palette."""
+        self._tools = tools
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._tools is None:
+            return
+        palette, names = self._tools.palette, list(STAGES)
+        at = names.index(self._stage) if self._stage in STAGES else -1
+        for number, name in enumerate(names):
+            is_done = number < at
+            mark, colour = ("check", palette.accent) if is_done else ("dot", palette.border_strong)
+            if number == at:
+                colour = palette.accent
+            self._marks[name].setPixmap(pixmap(mark, colour, ICON, self.devicePixelRatioF()))
+            self._names[name].setProperty("tone", "strong" if number == at else "muted")
+            self._names[name].style().polish(self._names[name])

@@ -1,0 +1,102 @@
+"""What the views of all messages have in common: their buttons, which show when the message is of interest."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, Signal
+from PySide6.QtGui import QEnterEvent, QGuiApplication
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from ui.chat.markdown.text_tools import TextTools
+from ui.chat.markdown.text_view import TextView
+from ui.chat.messages.versions import Versions
+from ui.client.chat_records import Message
+from ui.theme.tokens import Space
+from ui.widgets.elided_label import ElidedLabel
+from ui.widgets.icon_button import IconButton
+
+
+class MessageView(QWidget):
+    """One message. Subclasses put their text into ``column`` and their buttons into ``footer``."""
+
+    chosen = Signal(object)  # another version of this message
+    link_chosen = Signal(str)
+
+    def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.message = message
+        self._tools = tools
+        self._is_last = False
+        self._has_attention = False
+        self.column = QVBoxLayout(self)
+        self.column.setContentsMargins(0, 0, 0, 0)
+        self.column.setSpacing(Space.XS)
+        self.footer = QHBoxLayout()
+        self.footer.setSpacing(2)
+        self.copy = IconButton("copy", "Copy message", size=16)
+        self.copy.clicked.connect(self._on_copy)
+        self.versions = Versions(versions, message.id)
+        self.versions.chosen.connect(self.chosen)
+        self.buttons: list[IconButton] = [self.copy]
+
+    @property
+    def text_view(self) -> TextView:
+        """Where the text is shown."""
+        raise NotImplementedError
+
+    @property
+    def text(self) -> str:
+        """The text as it was written."""
+        return self.message.content
+
+    def set_last(self, is_last: bool) -> None:
+        """The last message keeps its buttons in view."""
+        self._is_last = is_last
+        self._show_buttons()
+
+    def set_attention(self, has_attention: bool) -> None:
+        """Pointer or keyboard are here, or left."""
+        self._has_attention = has_attention
+        self._show_buttons()
+
+    def restyle(self) -> None:
+        """Follow a change of ``tools``."""
+        self.versions.set_palette(self._tools.palette)
+        for button in self.buttons:
+            button.set_palette(self._tools.palette)
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        """Show the buttons under the pointer."""
+        self.set_attention(True)
+        super().enterEvent(event)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Hide them again, unless the keyboard is here."""
+        focused = self.window().focusWidget()
+        self.set_attention(focused is not None and self.isAncestorOf(focused))
+        super().leaveEvent(event)
+
+    def _can_show_buttons(self) -> bool:
+        return self._is_last or self._has_attention
+
+    def _show_buttons(self) -> None:
+        for button in self.buttons:
+            button.setVisible(self._can_show_buttons())
+
+    def _keep_button_room(self, keeps: bool = True) -> None:
+        """Say whether hidden buttons keep their place, so that nothing moves when they show."""
+        for button in self.buttons:
+            policy = button.sizePolicy()
+            policy.setRetainSizeWhenHidden(keeps)
+            button.setSizePolicy(policy)
+            button.hide()
+
+    def _on_copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.text)
+        self.copy.say_done()
+
+
+def caption(text: str = "") -> ElidedLabel:
+    """Return a small muted label."""
+    label = ElidedLabel(text)
+    label.setProperty("tone", "caption")
+    return label

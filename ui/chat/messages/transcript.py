@@ -1,0 +1,278 @@
+"""The messages of a chat, newest at the bottom; older ones are made when they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QApplication, QFrame, QScrollArea, QVBoxLayout, QWidget
+
+from ui.chat.markdown.text_tools import TextTools
+from ui.chat.markdown.text_view import TextView
+from ui.chat.messages.assistant_message import AssistantMessage
+from ui.chat.messages.message_view import MessageView
+from ui.chat.messages.user_message import UserMessage
+from ui.chat.storage.search_hit import places
+from ui.client.chat_records import Message, Role, Status
+from ui.client.speeds import DeepProgress
+from ui.theme.tokens import COLUMN, Space
+from ui.widgets.icon_button import IconButton
+
+AT_ONCE = 2  # messages made before the chat is shown; the others of a page follow one by one
+PAGE = 16
+NEAR_TOP = 300  # pixels from the top at which older messages are fetched
+
+
+class Transcript(QScrollArea):
+    """Shows a path of messages and stays at its end, unless the user scrolled away."""
+
+    regenerate = Signal(object)
+    redo_in_full = Signal(object)
+    fit_wanted = Signal(object, object)
+    edited = Signal(object, str)
+    chosen = Signal(object)
+    link_chosen = Signal(str)
+
+    def __init__(self, tools: TextTools, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._tools = tools
+        self._path: list[Message] = []
+        self._views: dict[int, MessageView] = {}
+        self._n_made = 0  # messages at the end of the path that have a view
+        self._n_wanted = 0
+        self._versions_of: Callable[[int], list[int]] = lambda message_id: [message_id]
+        self._is_following = True
+        self._is_adding_above = False
+        self._last_maximum = 0
+        # Where a search met its words, until the user scrolls.
+        self._hit: TextView | None = None
+        self.setObjectName("transcript")
+        self.setAccessibleName("Conversation")
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        body = QWidget()
+        body.setObjectName("transcriptBody")
+        self._column = QVBoxLayout(body)
+        self._column.setSpacing(Space.L + Space.XS)
+        self._column.addStretch()
+        self.setWidget(body)
+        self.to_end = IconButton("bottom", "Go to the latest message", self)
+        self.to_end.setProperty("kind", "round")
+        self.to_end.setFixedSize(34, 34)
+        self.to_end.clicked.connect(self.go_to_end)
+        self.to_end.hide()
+        self._more_timer = QTimer(self, interval=0)
+        self._more_timer.timeout.connect(self._make_one)
+        self.verticalScrollBar().rangeChanged.connect(self._on_range)
+        self.verticalScrollBar().valueChanged.connect(self._on_value)
+        QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]
+
+    @property
+    def is_following(self) -> bool:
+        """True while the end is in view."""
+        return self._is_following
+
+    def view_of(self, message_id: int) -> MessageView | None:
+        """Return the view of a message, None where none was made yet."""
+        return self._views.get(message_id)
+
+    def show_path(self, path: Sequence[Message], versions_of: Callable[[int], list[int]]) -> None:
+        """Show another path; what it shares with the one before stays."""
+        kept = _shared_length(self._path, path)
+        self._versions_of = versions_of
+        removed = self._path[kept:]
+        if kept == 0 or len(removed) > self._n_made:
+            self._clear()
+            kept = 0
+        else:
+            for message in removed:
+                self._remove(message.id)
+        self._n_made = 0 if kept == 0 else self._n_made - len(removed)
+        self._path = list(path)
+        n_new = len(path) - kept
+        if kept:
+            for message in path[kept:]:
+                self._column.insertWidget(self._column.count() - 1, self._make(message))
+            self._n_made += n_new
+        self._n_wanted = max(self._n_made, PAGE)
+        for _ in range(AT_ONCE if kept == 0 else 0):
+            self._make_one()
+        self._more_timer.start()
+        self._mark_last()
+        self.go_to_end()
+
+    def show_running(self, message_id: int, text: str) -> None:
+        """Let the view of a growing reply begin with ``text``."""
+        view = self._views.get(message_id)
+        if isinstance(view, AssistantMessage):
+            view.show_running(text)
+
+    def append(self, message_id: int, text: str) -> None:
+        """Add to a growing reply."""
+        view = self._views.get(message_id)
+        if isinstance(view, AssistantMessage):
+            view.append(text)
+
+    def show_live(
+        self,
+        message_id: int,
+        rate: float,
+        ttft: float | None,
+        wait: float,
+        extra: str = "",
+        progress: DeepProgress | None = None,
+    ) -> None:
+        """Show how fast a growing reply is coming, and how far the stages before it are."""
+        view = self._views.get(message_id)
+        if isinstance(view, AssistantMessage):
+            view.show_live(rate, ttft, wait, extra, progress)
+
+    def show_answered_by(self, message_id: int, name: str | None) -> None:
+        """Mark a reply that the small model gives."""
+        view = self._views.get(message_id)
+        if isinstance(view, AssistantMessage):
+            view.show_answered_by(name)
+
+    def show_ended(self, message: Message) -> None:
+        """Show how a reply ended."""
+        self._path = [message if known.id == message.id else known for known in self._path]
+        view = self._views.get(message.id)
+        if isinstance(view, AssistantMessage):
+            view.show_ended(message)
+
+    def restyle(self) -> None:
+        """Follow a change of the tools' style."""
+        self.to_end.set_palette(self._tools.palette)
+        for view in self._views.values():
+            view.restyle()
+
+    def show_hit(self, message_id: int, words: str) -> None:
+        """Scroll to a message and mark the words in it."""
+        if all(message.id != message_id for message in self._path):
+            return
+        while message_id not in self._views:
+            self._n_wanted = self._n_made + 1
+            self._make_one()
+        self._is_following = False
+        view = self._views[message_id].text_view
+        view.mark(places(view.toPlainText(), words), self._tools.palette.selection)
+        # Where it is, the layout says later, and again while messages above it are made.
+        self._hit = view
+        QTimer.singleShot(0, view, self._go_to_hit)
+
+    def go_to_end(self) -> None:
+        """Scroll to the end and stay there."""
+        self._is_following, self._hit = True, None
+        self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+        self.to_end.hide()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the column in the middle and readable."""
+        super().resizeEvent(event)
+        side = max(Space.XL, (self.viewport().width() - COLUMN) // 2)
+        self._column.setContentsMargins(side, Space.XL, side, Space.XL)
+        self.to_end.move((self.width() - self.to_end.width()) // 2, self.height() - self.to_end.height() - Space.S)
+
+    # Making views.
+
+    def _clear(self) -> None:
+        self._more_timer.stop()
+        for message_id in list(self._views):
+            self._remove(message_id)
+
+    def _remove(self, message_id: int) -> None:
+        view = self._views.pop(message_id)
+        self._column.removeWidget(view)
+        view.hide()
+        view.deleteLater()
+
+    def _make_one(self) -> None:
+        """Make the newest message that has no view yet."""
+        at = len(self._path) - self._n_made - 1
+        if at < 0 or self._n_made >= self._n_wanted:
+            self._more_timer.stop()
+            return
+        self._is_adding_above = True
+        self._column.insertWidget(0, self._make(self._path[at]))
+        self._n_made += 1
+
+    def _make(self, message: Message) -> MessageView:
+        versions = self._versions_of(message.id)
+        view: MessageView
+        if message.role is Role.USER:
+            user = UserMessage(message, versions, self._tools)
+            user.edited.connect(self.edited)
+            view = user
+        else:
+            assistant = AssistantMessage(message, versions, self._tools)
+            assistant.regenerate.connect(self.regenerate)
+            assistant.redo_in_full.connect(self.redo_in_full)
+            assistant.fit_wanted.connect(self.fit_wanted)
+            if message.status is not Status.STREAMING:
+                assistant.show_ended(message)
+            view = assistant
+        view.chosen.connect(self.chosen)
+        view.link_chosen.connect(self.link_chosen)
+        self._views[message.id] = view
+        return view
+
+    def _mark_last(self) -> None:
+        last = self._path[-1].id if self._path else None
+        for message_id, view in self._views.items():
+            view.set_last(message_id == last)
+
+    # Scrolling.
+
+    def _go_to_hit(self) -> None:
+        view = self._hit
+        if view is not None:
+            top = view.mapTo(self.widget() or view, QPoint(0, view.first_mark_top())).y()
+            self.verticalScrollBar().setValue(top - self.viewport().height() // 3)
+            self._hit, self._is_following = view, False  # that was no scrolling of the user's
+
+    def _on_range(self, minimum: int, maximum: int) -> None:
+        bar = self.verticalScrollBar()
+        if self._is_following:
+            bar.setValue(maximum)
+        elif self._hit is not None:
+            self._last_maximum = maximum
+            self._go_to_hit()
+        elif self._is_adding_above:
+            bar.setValue(bar.value() + maximum - self._last_maximum)
+        self._is_adding_above = False
+        self._last_maximum = maximum
+        self._show_to_end()
+
+    def _on_value(self, value: int) -> None:
+        bar = self.verticalScrollBar()
+        if bar.maximum() == self._last_maximum:
+            self._hit = None
+            self._is_following = value >= bar.maximum() - Space.L
+        if value < NEAR_TOP and self._n_wanted <= self._n_made < len(self._path):
+            self._n_wanted = self._n_made + PAGE
+            self._more_timer.start()
+        self._show_to_end()
+
+    def _show_to_end(self) -> None:
+        self.to_end.setVisible(not self._is_following and self.verticalScrollBar().maximum() > 0)
+
+    def _on_focus(self, old: QWidget | None, new: QWidget | None) -> None:
+        for widget, has_focus in ((old, False), (new, True)):
+            view = _message_around(widget)
+            if view is not None and view.message.id in self._views:
+                QTimer.singleShot(0, view, partial(view.set_attention, has_focus or view.underMouse()))
+
+
+def _shared_length(first: Sequence[Message], second: Sequence[Message]) -> int:
+    pairs = zip(first, second, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a.id != b.id), min(len(first), len(second)))
+
+
+def _message_around(widget: QWidget | None) -> MessageView | None:
+    while widget is not None and not isinstance(widget, MessageView):
+        widget = widget.parentWidget()
+    return widget

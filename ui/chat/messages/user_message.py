@@ -1,0 +1,188 @@
+"""What the user said, in a bubble on the right; can be edited and sent again."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextBlockFormat
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from ui.chat.markdown.text_tools import TextTools
+from ui.chat.markdown.text_view import TextView
+from ui.chat.messages.line_breaks import wrap_mode
+from ui.chat.messages.message_view import MessageView
+from ui.client.chat_records import Message
+from ui.theme.tokens import Space
+from ui.widgets.growing_edit import GrowingEdit
+from ui.widgets.icon_button import IconButton, TextButton
+
+WIDEST = 0.8  # of the column
+LINE = 130  # percent
+MOST_SHOWN = 12_000  # characters at once: lines of a pasted megabyte take seconds to lay out, again at each width
+_NEAR = 200  # characters before which a cut looks for the end of a line or a word
+
+
+class UserMessage(MessageView):
+    """A bubble with plain text."""
+
+    edited = Signal(object, str)  # message id, the new text
+
+    def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
+        super().__init__(message, versions, tools, parent)
+        self.setAccessibleName("You said")
+        self._editor: _Editor | None = None
+        self.view = _BubbleText()
+        self.view.setAccessibleName("Your message")
+        self.bubble = QFrame()
+        self.bubble.setObjectName("bubble")
+        inside = QVBoxLayout(self.bubble)
+        # The line height leaves its room below the text: the smaller margin there makes both look the same.
+        inside.setContentsMargins(Space.L, Space.S + 2, Space.L, Space.S - 3)
+        self.bubble.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+        inside.addWidget(self.view)
+        self.more = TextButton(f"Show all {len(message.content):,} characters")
+        self.more.setVisible(len(message.content) > MOST_SHOWN)
+        self.more.clicked.connect(self._show_all)
+        inside.addWidget(self.more, 0, Qt.AlignmentFlag.AlignLeft)
+        self.edit = IconButton("edit", "Edit and send again", size=16)
+        self.edit.clicked.connect(self.begin_edit)
+        self.buttons.insert(0, self.edit)
+        self._keep_button_room()
+        self.footer.addStretch()
+        for widget in (self.versions, self.edit, self.copy):
+            self.footer.addWidget(widget, 0, Qt.AlignmentFlag.AlignBottom)
+        self.footer.addSpacing(Space.XS)
+        self.footer.addWidget(self.bubble)
+        self.column.addLayout(self.footer)
+        self._fill()
+        self.restyle()
+
+    @property
+    def text_view(self) -> TextView:
+        """Where the text is shown."""
+        return self.view
+
+    def restyle(self) -> None:
+        """Follow the palette."""
+        super().restyle()
+        self.view.fit_tabs()
+        self._fill()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the bubble the width that its text needs, up to a part of the column."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fill(self) -> None:
+        self.view.clear()
+        cursor = self.view.textCursor()
+        form = QTextBlockFormat()
+        form.setLineHeight(LINE, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+        cursor.setBlockFormat(form)
+        text = self.message.content if self.more.isHidden() else beginning(self.message.content)
+        self.view.setWordWrapMode(wrap_mode(text))
+        cursor.insertText(text, self._tools.style.body)
+        self._fit()
+
+    def _fit(self) -> None:
+        self.view.set_widest(int(self.width() * WIDEST) - 2 * Space.L)
+
+    def _show_all(self) -> None:
+        self.more.hide()
+        self.view.setFocus()
+        self._fill()
+
+    def begin_edit(self) -> None:
+        """Let the message be changed and sent again."""
+        if self._editor is not None:
+            return
+        self._editor = _Editor(self.message.content)
+        self._editor.sent.connect(lambda text: self.edited.emit(self.message.id, text))
+        self._editor.left.connect(self._leave_editor)
+        self.column.insertWidget(0, self._editor)
+        self.bubble.hide()
+        self._show_buttons()
+        self._editor.field.setFocus()
+
+    def _leave_editor(self) -> None:
+        if self._editor is not None:
+            self._editor.deleteLater()
+            self._editor = None
+        self.bubble.show()
+        self._show_buttons()
+        self.edit.setFocus()
+
+    def _can_show_buttons(self) -> bool:
+        return super()._can_show_buttons() and self._editor is None
+
+
+def beginning(text: str) -> str:
+    """Return what is shown first of a long text, cut behind a line or a word where one ends near."""
+    cut = text[:MOST_SHOWN]
+    for end in "\n", " ":
+        at = cut.rfind(end, MOST_SHOWN - _NEAR)
+        if at >= 0:
+            return f"{cut[:at]} …"
+    return f"{cut}…"
+
+
+class _BubbleText(TextView):
+    """Text as wide as its longest line, up to a limit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._widest = 0
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+
+    def set_widest(self, width: int) -> None:
+        """Wrap lines that are longer than this."""
+        if width != self._widest:
+            self._widest = width
+            self.updateGeometry()
+
+    def sizeHint(self) -> QSize:
+        """Ask for the longest line's width."""
+        copy = self.document().clone()
+        copy.setTextWidth(-1)
+        # Room for a pixel more, or the last word of a line that just fits would wrap.
+        return QSize(max(12, min(math.ceil(copy.idealWidth()) + 2, self._widest)), self.height())
+
+    def minimumSizeHint(self) -> QSize:
+        """Wrap rather than make the window wider."""
+        return QSize(12, self.height())
+
+
+class _Editor(QFrame):
+    """The message as a field, with a button to send it again."""
+
+    sent = Signal(str)
+    left = Signal()
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.setObjectName("editCard")
+        self.field: QPlainTextEdit = GrowingEdit(self.sent.emit, max_lines=16)
+        self.field.setPlainText(text)
+        self.field.setAccessibleName("Edit your message")
+        self.field.moveCursor(self.field.textCursor().MoveOperation.End)
+        leave = QPushButton("Cancel")
+        leave.clicked.connect(self.left)
+        send = QPushButton("Send again")
+        send.setProperty("kind", "primary")
+        send.clicked.connect(lambda: self.sent.emit(self.field.toPlainText()))
+        row = QHBoxLayout()
+        row.addStretch()
+        row.addWidget(leave)
+        row.addWidget(send)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.M, Space.S, Space.M, Space.M)
+        column.addWidget(self.field)
+        column.addLayout(row)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape leaves the message as it is."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.left.emit()
+        else:
+            super().keyPressEvent(event)

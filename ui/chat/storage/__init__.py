@@ -1,0 +1,4 @@
+"""Chats on disk.
+
+Begin with ``store.py``.
+"""

@@ -1,0 +1,229 @@
+"""The thread that owns the chat store: the window asks and is answered later, it never waits for a disk. No Qt."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from ui.chat.storage.store import ChatStore, StoreDamaged, StoreTooNew
+from ui.client.chat_records import Chat, ChatSummary, Message
+
+Answer = TypeVar("Answer")
+Work = Callable[[ChatStore], None]
+RETRY_SECONDS = 2.0
+MEMORY_ONLY = "Chats now live in memory only and are gone when you close the window."
+
+
+class Archive:
+    """Chats on disk, behind a queue: jobs run in order on one thread.
+
+    ``post`` runs a function on the thread of the window. ``on_problem`` gets a sentence when chats cannot be kept,
+    and None when they can again. ``saw_id`` is told the highest id in the file before anything is read from it.
+    A write that fails is kept and tried again, in order.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        post: Callable[[Callable[[], None]], None],
+        on_problem: Callable[[str | None], None],
+        saw_id: Callable[[int], None] = lambda number: None,
+    ) -> None:
+        self._path = path
+        self._post = post
+        self._on_problem = on_problem
+        self._saw_id = saw_id
+        self._jobs: queue.SimpleQueue[tuple[bool, Work] | None] = queue.SimpleQueue()
+        self._unsaved: deque[Work] = deque()
+        self._next_try = 0.0
+        self._thread = threading.Thread(target=self._run, name="chat archive", daemon=True)
+        self._thread.start()
+
+    # Writing: returns at once.
+
+    def save_chat(self, chat: Chat) -> None:
+        """Write a chat's own fields."""
+        self._write(lambda store: store.save_chat(chat))
+
+    def save_message(self, message: Message) -> None:
+        """Write a message."""
+        self._write(lambda store: store.save_message(message))
+
+    def rename(self, chat_id: int, title: str) -> None:
+        """Give a chat another title."""
+        self._write(lambda store: store.rename(chat_id, title))
+
+    def delete(self, chat_id: int, now_ms: int) -> None:
+        """Hide a chat."""
+        self._write(lambda store: store.delete(chat_id, now_ms))
+
+    def restore(self, chat_id: int) -> None:
+        """Bring a hidden chat back."""
+        self._write(lambda store: store.restore(chat_id))
+
+    def save_draft(self, chat_id: int, text: str) -> None:
+        """Keep what was written in a chat and not sent."""
+        self._write(lambda store: store.save_draft(chat_id, text))
+
+    # Reading: ``then`` gets the answer later, on the thread of the window.
+
+    def chats(self, then: Callable[[list[ChatSummary]], None], limit: int = -1) -> None:
+        """Ask for the ``limit`` newest chats, the newest first; for all below 0."""
+        self._read(lambda store: store.chats(limit), then, _no_chats())
+
+    def search(self, words: str, then: Callable[[list[ChatSummary]], None]) -> None:
+        """Ask for the chats that hold ``words``."""
+        self._read(lambda store: store.search(words), then, _no_chats())
+
+    def open_chat(self, chat_id: int, then: Callable[[tuple[Chat, list[Message]] | None], None]) -> None:
+        """Ask for a chat with its messages; None where it is not there."""
+        self._read(lambda store: _with_messages(store, chat_id), then, None)
+
+    def drafts(self, then: Callable[[dict[int, str]], None]) -> None:
+        """Ask by chat for what was written and not sent."""
+        self._read(lambda store: store.drafts(), then, _no_drafts())
+
+    def close(self, timeout: float = 3.0) -> None:
+        """Write what is left and stop; waits at most ``timeout`` seconds."""
+        self._jobs.put(None)
+        self._thread.join(timeout)
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        """Wait until all jobs so far have run; for tests and the end of the program."""
+        done = threading.Event()
+        self._jobs.put((False, lambda store: done.set()))
+        return done.wait(timeout)
+
+    def _write(self, work: Work) -> None:
+        self._jobs.put((True, work))
+
+    def _read(self, ask: Callable[[ChatStore], Answer], then: Callable[[Answer], None], otherwise: Answer) -> None:
+        def work(store: ChatStore) -> None:
+            answer = otherwise
+            try:
+                answer = ask(store)
+            except sqlite3.Error as error:
+                self._tell(f"The chats could not be read ({error}).")
+            self._post(lambda: then(answer))
+
+        self._jobs.put((False, work))
+
+    def _run(self) -> None:
+        store = self._open()
+        self._saw_id(store.highest_id())
+        while True:
+            job = self._next_job()
+            if job is None:
+                break
+            is_write, work = job
+            if is_write:
+                self._unsaved.append(work)
+                # While the disk refuses, every new write would only repeat the same failure.
+                if time.monotonic() < self._next_try:
+                    continue
+            if self._unsaved:
+                self._save(store)
+            if not is_write:
+                work(store)
+        self._save(store)
+        store.close()
+
+    def _next_job(self) -> tuple[bool, Work] | None:
+        if not self._unsaved:
+            return self._jobs.get()
+        try:
+            return self._jobs.get(timeout=max(0.0, self._next_try - time.monotonic()))
+        except queue.Empty:
+            return False, lambda store: None
+
+    def _save(self, store: ChatStore) -> None:
+        while self._unsaved:
+            try:
+                self._unsaved[0](store)
+            except sqlite3.IntegrityError:
+                # It refers to something that is no longer there: it can never be written.
+                self._unsaved.popleft()
+            except sqlite3.Error as error:
+                self._failed(error)
+                return
+            else:
+                self._unsaved.popleft()
+                self._worked()
+
+    def _failed(self, error: sqlite3.Error) -> None:
+        if not self._next_try:
+            self._tell(f"Chats cannot be saved right now: {reason(error)} Trying again every few seconds.")
+        self._next_try = time.monotonic() + RETRY_SECONDS
+
+    def _worked(self) -> None:
+        if self._next_try:
+            self._next_try = 0.0
+            self._tell(None)
+
+    def _tell(self, problem: str | None) -> None:
+        self._post(lambda: self._on_problem(problem))
+
+    def _open(self) -> ChatStore:
+        try:
+            return ChatStore(self._path)
+        except StoreDamaged:
+            return self._open_beside_damaged()
+        except StoreTooNew:
+            self._tell(f"The chats in {self._path} were written by a newer Slipstream: update it. {MEMORY_ONLY}")
+        except (sqlite3.Error, OSError) as error:
+            self._tell(f"Chats cannot be saved in {self._path.parent}: {reason(error)} {MEMORY_ONLY}")
+        return ChatStore(None)
+
+    def _open_beside_damaged(self) -> ChatStore:
+        try:
+            kept = set_aside(self._path)
+            store = ChatStore(self._path)
+        except (sqlite3.Error, OSError, StoreDamaged) as error:
+            self._tell(f"The chats in {self._path} are damaged and could not be set aside: {error}. {MEMORY_ONLY}")
+            return ChatStore(None)
+        self._tell(f"The file with your chats was damaged. It is kept as {kept}; a new one was started.")
+        return store
+
+
+def _no_chats() -> list[ChatSummary]:
+    return []
+
+
+def _no_drafts() -> dict[int, str]:
+    return {}
+
+
+def _with_messages(store: ChatStore, chat_id: int) -> tuple[Chat, list[Message]] | None:
+    chat = store.chat(chat_id)
+    return None if chat is None else (chat, store.messages(chat_id))
+
+
+def set_aside(path: Path) -> Path:
+    """Move a damaged database and its side files out of the way; return where it is now."""
+    kept = path.with_name(f"{path.stem}.damaged-{time.strftime('%Y%m%d-%H%M%S')}{path.suffix}")
+    path.rename(kept)
+    for side in ("-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            path.with_name(path.name + side).rename(kept.with_name(kept.name + side))
+    return kept
+
+
+def reason(error: Exception) -> str:
+    """Return why a disk refused, as a sentence."""
+    text = str(error).lower()
+    if "full" in text:
+        return "the disk is full."
+    if isinstance(error, PermissionError) or "readonly" in text or "permission" in text:
+        return "the folder cannot be written to."
+    if "unable to open" in text:
+        return "the file cannot be opened or the folder cannot be written to."
+    if "locked" in text:
+        return "another program holds the file."
+    return f"{error}."

@@ -1,0 +1,348 @@
+"""Chats in SQLite. No Qt here; one thread owns a store (see ``archive``)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ui.client.chat_records import Chat, ChatSettings, ChatSummary, Message, Role, Status, Timings
+from ui.client.speeds import speed_of
+
+MIGRATIONS = (
+    """
+    CREATE TABLE chat(
+        id INTEGER PRIMARY KEY,
+        title TEXT NOT NULL,
+        created_ms INTEGER NOT NULL,
+        updated_ms INTEGER NOT NULL,
+        deleted_ms INTEGER,
+        settings TEXT NOT NULL DEFAULT '{}',
+        leaf_id INTEGER
+    ) STRICT;
+    CREATE INDEX chat_updated ON chat(updated_ms DESC) WHERE deleted_ms IS NULL;
+    CREATE TABLE message(
+        id INTEGER PRIMARY KEY,
+        chat_id INTEGER NOT NULL REFERENCES chat(id) ON DELETE CASCADE,
+        parent_id INTEGER REFERENCES message(id) ON DELETE CASCADE,
+        role TEXT NOT NULL CHECK(role IN ('user', 'assistant')),
+        content TEXT NOT NULL,
+        created_ms INTEGER NOT NULL,
+        status TEXT NOT NULL CHECK(status IN ('streaming', 'done', 'stopped', 'failed')),
+        problem TEXT,
+        finish_reason TEXT,
+        model TEXT,
+        timings TEXT
+    ) STRICT;
+    CREATE INDEX message_chat ON message(chat_id, id);
+    CREATE INDEX message_parent ON message(parent_id);
+    CREATE INDEX message_streaming ON message(id) WHERE status = 'streaming';
+    CREATE VIRTUAL TABLE message_fts USING fts5(
+        content, content='message', content_rowid='id', tokenize='unicode61 remove_diacritics 2'
+    );
+    CREATE TRIGGER message_inserted AFTER INSERT ON message BEGIN
+        INSERT INTO message_fts(rowid, content) VALUES (new.id, new.content);
+    END;
+    CREATE TRIGGER message_deleted AFTER DELETE ON message BEGIN
+        INSERT INTO message_fts(message_fts, rowid, content) VALUES ('delete', old.id, old.content);
+    END;
+    CREATE TRIGGER message_updated AFTER UPDATE OF content ON message WHEN old.content IS NOT new.content BEGIN
+        INSERT INTO message_fts(message_fts, rowid, content) VALUES ('delete', old.id, old.content);
+        INSERT INTO message_fts(rowid, content) VALUES (new.id, new.content);
+    END;
+    """,
+    """
+    ALTER TABLE message ADD COLUMN speed TEXT NOT NULL DEFAULT 'standard';
+    ALTER TABLE message ADD COLUMN answered_by TEXT;
+    """,
+    # Until here the defaults were kept, and sent, as if they had been chosen.
+    """
+    UPDATE chat SET settings = '{}' WHERE NOT json_valid(settings);
+    UPDATE chat SET settings = json_remove(settings, '$.temperature')
+        WHERE json_extract(settings, '$.temperature') = 0.8;
+    UPDATE chat SET settings = json_remove(settings, '$.top_k') WHERE json_extract(settings, '$.top_k') = 40;
+    UPDATE chat SET settings = json_remove(settings, '$.top_p') WHERE json_extract(settings, '$.top_p') = 0.95;
+    UPDATE chat SET settings = json_remove(settings, '$.min_p') WHERE json_extract(settings, '$.min_p') = 0.05;
+    UPDATE chat SET settings = json_remove(settings, '$.repeat_penalty')
+        WHERE json_extract(settings, '$.repeat_penalty') = 1.0;
+    UPDATE chat SET settings = json_remove(settings, '$.speed') WHERE json_extract(settings, '$.speed') = 'standard';
+    CREATE TABLE draft(chat_id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT;
+    """,
+)
+MEMORY = ":memory:"
+NEW_CHAT = 0  # no chat has this id
+CHECKED_BYTES = 64 << 20  # a file up to this size is checked whole at start; it takes well under a second
+SEARCH_LIMIT = 200
+_MARKS = re.compile(r"[*`#>|~]+|^\s*[-+] ", re.MULTILINE)
+
+
+class StoreDamaged(Exception):
+    """The file is not a database, or its pages are broken."""
+
+
+class StoreTooNew(Exception):
+    """The file was written by a newer version of this program."""
+
+
+class ChatStore:
+    """One connection to the chats; every method is one transaction."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Open or create the file (None: in memory only). Raises StoreDamaged, StoreTooNew, sqlite3 errors, OSError."""
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self._db = sqlite3.connect(MEMORY if path is None else path, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare(path)
+        except sqlite3.OperationalError:
+            self._db.close()
+            raise
+        except sqlite3.DatabaseError as error:
+            self._db.close()
+            raise StoreDamaged(str(error)) from error
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _prepare(self, path: Path | None) -> None:
+        for pragma in ("busy_timeout=5000", "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+            self._db.execute(f"PRAGMA {pragma}")
+        if path is not None and path.stat().st_size <= CHECKED_BYTES:
+            self._check()
+        self._migrate()
+        self._tidy()
+
+    def _check(self) -> None:
+        verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise StoreDamaged(verdict)
+
+    def _migrate(self) -> None:
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version > len(MIGRATIONS):
+            raise StoreTooNew(f"version {version}")
+        for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+            try:
+                self._db.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version={number}; COMMIT;")
+            except sqlite3.Error:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def _tidy(self) -> None:
+        with self._transaction():
+            self._db.execute("UPDATE message SET status='stopped' WHERE status='streaming'")
+            self._db.execute("DELETE FROM chat WHERE deleted_ms IS NOT NULL")
+            self._db.execute(
+                "DELETE FROM draft WHERE chat_id <> ? AND chat_id NOT IN (SELECT id FROM chat)", (NEW_CHAT,)
+            )
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            # Some errors (a full disk) have already rolled back.
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    def highest_id(self) -> int:
+        """Return the highest id in use, 0 where there is none."""
+        query = "SELECT ifnull(max(id), 0) FROM (SELECT max(id) AS id FROM chat UNION ALL SELECT max(id) FROM message)"
+        return int(self._db.execute(query).fetchone()[0])
+
+    # Writing. All can be repeated: what was saved twice is there once.
+
+    def save_chat(self, chat: Chat) -> None:
+        """Write a chat's own fields, new or known."""
+        with self._transaction():
+            self._db.execute(
+                "INSERT INTO chat(id, title, created_ms, updated_ms, settings, leaf_id) VALUES (?,?,?,?,?,?) "
+                "ON CONFLICT(id) DO UPDATE SET title=excluded.title, updated_ms=excluded.updated_ms, "
+                "settings=excluded.settings, leaf_id=excluded.leaf_id",
+                (
+                    chat.id,
+                    _storable(chat.title),
+                    chat.created_ms,
+                    chat.updated_ms,
+                    _storable(chat.settings.to_json()),
+                    chat.leaf_id,
+                ),
+            )
+
+    def save_message(self, message: Message) -> None:
+        """Write a message, new or known. Its chat and its parent must have been saved."""
+        timings = None if message.timings is None else json.dumps(asdict(message.timings))
+        with self._transaction():
+            self._db.execute(
+                "INSERT INTO message(id, chat_id, parent_id, role, content, created_ms, status, problem, "
+                "finish_reason, model, timings, speed, answered_by) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) "
+                "ON CONFLICT(id) DO UPDATE SET content=excluded.content, status=excluded.status, "
+                "problem=excluded.problem, finish_reason=excluded.finish_reason, model=excluded.model, "
+                "timings=excluded.timings, answered_by=excluded.answered_by",
+                (
+                    message.id,
+                    message.chat_id,
+                    message.parent_id,
+                    message.role.value,
+                    _storable(message.content),
+                    message.created_ms,
+                    message.status.value,
+                    message.problem,
+                    message.finish_reason,
+                    message.model,
+                    timings,
+                    message.speed.value,
+                    message.answered_by,
+                ),
+            )
+
+    def rename(self, chat_id: int, title: str) -> None:
+        """Give a chat another title."""
+        with self._transaction():
+            self._db.execute("UPDATE chat SET title=? WHERE id=?", (_storable(title), chat_id))
+
+    def delete(self, chat_id: int, now_ms: int) -> None:
+        """Hide a chat; it is erased at the next start, until then ``restore`` brings it back."""
+        with self._transaction():
+            self._db.execute("UPDATE chat SET deleted_ms=? WHERE id=?", (now_ms, chat_id))
+
+    def restore(self, chat_id: int) -> None:
+        """Bring back a deleted chat."""
+        with self._transaction():
+            self._db.execute("UPDATE chat SET deleted_ms=NULL WHERE id=?", (chat_id,))
+
+    def save_draft(self, chat_id: int, text: str) -> None:
+        """Keep what was written in a chat and not sent; "" forgets it. ``NEW_CHAT`` is the one that has not begun."""
+        with self._transaction():
+            self._db.execute("DELETE FROM draft WHERE chat_id=?", (chat_id,))
+            if text:
+                self._db.execute("INSERT INTO draft(chat_id, text) VALUES (?,?)", (chat_id, _storable(text)))
+
+    # Reading.
+
+    def drafts(self) -> dict[int, str]:
+        """Return by chat what was written and not sent."""
+        return dict(self._db.execute("SELECT chat_id, text FROM draft").fetchall())
+
+    def chats(self, limit: int = -1) -> list[ChatSummary]:
+        """Return the ``limit`` chats written to last, the latest first; all of them below 0."""
+        rows = self._db.execute(
+            "SELECT id, title, updated_ms FROM chat WHERE deleted_ms IS NULL ORDER BY updated_ms DESC, id DESC LIMIT ?",
+            (limit,),
+        )
+        return [ChatSummary(*row) for row in rows]
+
+    def chat(self, chat_id: int) -> Chat | None:
+        """Return one chat, or None where it is not there."""
+        row = self._db.execute(
+            "SELECT id, title, created_ms, updated_ms, settings, leaf_id FROM chat WHERE id=? AND deleted_ms IS NULL",
+            (chat_id,),
+        ).fetchone()
+        if row is None:
+            return None
+        return Chat(row[0], row[1], row[2], row[3], ChatSettings.from_json(row[4]), row[5])
+
+    def messages(self, chat_id: int) -> list[Message]:
+        """Return all messages of a chat, of all branches, oldest first."""
+        rows = self._db.execute(
+            "SELECT id, chat_id, parent_id, role, content, created_ms, status, problem, finish_reason, model, timings, "
+            "speed, answered_by "
+            "FROM message WHERE chat_id=? ORDER BY id",
+            (chat_id,),
+        )
+        return [_message(row) for row in rows]
+
+    def search(self, words: str) -> list[ChatSummary]:
+        """Return the chats whose title or messages hold all of ``words``; the last one may be the start of a word."""
+        found = {chat.id: chat for chat in self._search_titles(words)}
+        for chat in self._search_messages(words):
+            known = found.get(chat.id)
+            if known is None or not known.snippet:
+                found[chat.id] = chat
+        return sorted(found.values(), key=lambda chat: (-chat.updated_ms, -chat.id))[:SEARCH_LIMIT]
+
+    def _search_titles(self, words: str) -> list[ChatSummary]:
+        parts = words.split()
+        if not parts:
+            return []
+        like = " AND ".join(["title LIKE ? ESCAPE '\\'"] * len(parts))
+        rows = self._db.execute(
+            f"SELECT id, title, updated_ms FROM chat WHERE deleted_ms IS NULL AND {like} "
+            f"ORDER BY updated_ms DESC LIMIT {SEARCH_LIMIT}",
+            [f"%{_like_escaped(part)}%" for part in parts],
+        )
+        return [ChatSummary(*row) for row in rows]
+
+    def _search_messages(self, words: str) -> list[ChatSummary]:
+        query = match_expression(words)
+        if not query:
+            return []
+        rows = self._db.execute(
+            "SELECT c.id, c.title, c.updated_ms, snippet(message_fts, 0, '', '', '…', 12) FROM message_fts "
+            "JOIN message m ON m.id = message_fts.rowid JOIN chat c ON c.id = m.chat_id "
+            f"WHERE message_fts MATCH ? AND c.deleted_ms IS NULL ORDER BY rank LIMIT {SEARCH_LIMIT}",
+            (query,),
+        )
+        best: dict[int, ChatSummary] = {}
+        for chat_id, title, updated_ms, snippet in rows:
+            best.setdefault(chat_id, ChatSummary(chat_id, title, updated_ms, plain(snippet)))
+        return list(best.values())
+
+    def close(self) -> None:
+        """Leave the file tidy and let go of it."""
+        with contextlib.suppress(sqlite3.Error):
+            self._db.execute("PRAGMA optimize")
+        self._db.close()
+
+
+def match_expression(words: str) -> str:
+    """Return an FTS5 query for what a user typed: each word quoted, the last one open at its end."""
+    parts = [f'"{word.replace(chr(34), chr(34) * 2)}"' for word in words.split() if any(c.isalnum() for c in word)]
+    return " ".join(parts) + "*" if parts else ""
+
+
+def plain(snippet: str) -> str:
+    """Return a piece of markdown on one line, without its marks."""
+    return " ".join(_MARKS.sub(" ", snippet).split())
+
+
+def _like_escaped(word: str) -> str:
+    return word.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+
+
+def _storable(text: str) -> str:
+    """Return ``text`` without lone surrogates, which SQLite's UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _message(row: tuple[Any, ...]) -> Message:
+    number, chat_id, parent_id, role, content, created_ms, status, problem, finish_reason, model, *rest = row
+    timings, speed, answered_by = rest
+    return Message(
+        id=number,
+        chat_id=chat_id,
+        parent_id=parent_id,
+        role=Role(role),
+        content=content,
+        created_ms=created_ms,
+        status=Status(status),
+        problem=problem,
+        finish_reason=finish_reason,
+        model=model,
+        timings=_timings(timings),
+        speed=speed_of(speed),
+        answered_by=answered_by,
+    )
+
+
+def _timings(text: str | None) -> Timings | None:
+    return None if text is None else Timings.from_object(json.loads(text))

@@ -1,0 +1,366 @@
+"""The server as seen from the window: HTTP and server-sent events on Qt's network stack, which never blocks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import shiboken6
+from PySide6.QtCore import QByteArray, QCoreApplication, QObject, QTimer, QUrl, Signal
+from PySide6.QtNetwork import QNetworkAccessManager, QNetworkProxy, QNetworkReply, QNetworkRequest
+
+from core.values.snapshot import Snapshot
+from ui.client.chat_records import Timings
+from ui.client.snapshot import snapshot_from
+from ui.client.speeds import DeepProgress
+from ui.client.sse import SseParser
+
+CALL_TIMEOUT_MS = 10_000
+MAX_ERROR_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyEnd:
+    """How a streamed reply ended."""
+
+    finish_reason: str
+    timings: Timings | None
+    answered_by: str | None = None  # the small model, where that one gave the reply
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """Where the server stands, from its ``/slipstream/state``."""
+
+    phase: str = "unknown"
+    progress: float = 0.0
+    problem: str | None = None
+    model: str | None = None
+    n_ctx: int | None = None
+    n_ctx_train: int | None = None
+    n_params: int | None = None
+    n_threads: int | None = None
+    devices: tuple[str, ...] = ()
+    is_toy: bool = False
+    n_slots: int | None = None
+    spark: str | None = None  # the small model that can answer alone
+    why_no_spark: str = ""
+    # What is not used, and why; of that, what comes back when the model is loaded again.
+    notices: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    # Changes many times a second, which is no change of where the server stands.
+    snapshot: Snapshot | None = field(default=None, compare=False)
+    last_reply: Snapshot | None = field(default=None, compare=False)  # what the gauges said of it
+
+    @classmethod
+    def from_object(cls, found: dict[str, Any]) -> ServerState:
+        """Read the server's object; what is missing keeps its default."""
+        return cls(
+            phase=str(found.get("phase") or "unknown"),
+            progress=float(found.get("progress") or 0.0),
+            problem=found.get("problem"),
+            model=found.get("model"),
+            n_ctx=found.get("n_ctx"),
+            n_ctx_train=found.get("n_ctx_train"),
+            n_params=found.get("n_params"),
+            n_threads=found.get("n_threads"),
+            devices=tuple(str(name) for name in found.get("devices") or ()),
+            is_toy=bool(found.get("is_toy")),
+            n_slots=found.get("n_slots"),
+            spark=found.get("spark"),
+            why_no_spark=str(found.get("why_no_spark") or ""),
+            notices=tuple(str(notice) for notice in found.get("notices") or ()),
+            left_out=tuple(str(notice) for notice in found.get("left_out") or ()),
+            snapshot=snapshot_from(found.get("snapshot")),
+            last_reply=snapshot_from(found.get("last_reply")),
+        )
+
+
+class Api(QObject):
+    """A server at one address. While there is none yet, replies wait for it; other calls fail with a sentence."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        # The application owns it: it must outlive every reply, also when Python collects this object in between.
+        self._network = QNetworkAccessManager(QCoreApplication.instance())
+        # The server is on this machine: a proxy for the web must not see its traffic.
+        self._network.setProxy(QNetworkProxy(QNetworkProxy.ProxyType.NoProxy))
+        self._url: str | None = None
+        self._key: str | None = None
+        self._no_hope: str | None = None
+        self._calls: set[QNetworkReply] = set()
+        self._waiting: list[tuple[ReplyStream, dict[str, Any]]] = []
+
+    def connect_to(self, url: str, key: str | None) -> None:
+        """Use the server at ``url`` from now on, also for the replies that wait."""
+        self._url, self._key, self._no_hope = url, key, None
+        waiting, self._waiting = self._waiting, []
+        for stream, body in waiting:
+            self._begin(stream, body)
+
+    def expect(self) -> None:
+        """There is no server at the moment, but one is on its way: let replies wait for it."""
+        self._url, self._no_hope = None, None
+
+    def give_up(self, reason: str) -> None:
+        """No server will come: replies fail with ``reason``, also those that wait."""
+        self._url, self._no_hope = None, reason
+        waiting, self._waiting = self._waiting, []
+        for stream, _ in waiting:
+            stream.fail(reason)
+
+    def close(self) -> None:
+        """End all that is on its way, without a word about it to those who asked."""
+        self.give_up("The window is closing.")
+        for stream in self.findChildren(ReplyStream):
+            stream.cancel()
+        calls, self._calls = self._calls, set()
+        for reply in calls:
+            reply.abort()
+
+    @property
+    def is_connected(self) -> bool:
+        """True where an address is known."""
+        return self._url is not None
+
+    def models(self, done: Callable[[list[dict[str, Any]]], None], failed: Callable[[str], None]) -> None:
+        """Ask for the models there are."""
+        self._call("/v1/models", None, lambda body: done(list(body.get("data") or [])), failed)
+
+    def state(self, done: Callable[[ServerState], None], failed: Callable[[str], None]) -> None:
+        """Ask where the server stands."""
+        self._call("/slipstream/state", None, lambda body: done(ServerState.from_object(body)), failed)
+
+    def load(self, model: str, done: Callable[[], None], failed: Callable[[str], None]) -> None:
+        """Ask for another model; the state tells when it is ready."""
+        self._call("/slipstream/load", {"model": model}, lambda body: done(), failed)
+
+    def chat(self, body: dict[str, Any]) -> ReplyStream:
+        """Start a streamed reply."""
+        stream = ReplyStream(self)
+        if self._url is not None:
+            self._begin(stream, body)
+        elif self._no_hope is None:
+            self._waiting.append((stream, body))
+        else:
+            reason = self._no_hope
+            QTimer.singleShot(0, stream, lambda: stream.fail(reason))
+        return stream
+
+    def _begin(self, stream: ReplyStream, body: dict[str, Any]) -> None:
+        if shiboken6.isValid(stream) and not stream.has_ended:
+            request = self._request("/v1/chat/completions")
+            stream.follow(self._network.post(request, _encoded({**body, "stream": True})))
+
+    def _call(
+        self,
+        path: str,
+        body: dict[str, Any] | None,
+        done: Callable[[dict[str, Any]], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        if self._url is None:
+            QTimer.singleShot(0, self, lambda: failed("The server is not running yet."))
+            return
+        request = self._request(path)
+        request.setTransferTimeout(CALL_TIMEOUT_MS)
+        reply = self._network.get(request) if body is None else self._network.post(request, _encoded(body))
+        self._calls.add(reply)
+        reply.finished.connect(lambda: self._settle(reply, done, failed))
+
+    def _settle(
+        self, reply: QNetworkReply, done: Callable[[dict[str, Any]], None], failed: Callable[[str], None]
+    ) -> None:
+        reply.deleteLater()
+        if reply not in self._calls:
+            return
+        self._calls.discard(reply)
+        if reply.error() != QNetworkReply.NetworkError.NoError:
+            failed(describe(reply))
+            return
+        try:
+            body = json.loads(bytes(reply.readAll().data()))
+        except ValueError:
+            failed("The server sent something that is not JSON.")
+            return
+        done(body if isinstance(body, dict) else {})
+
+    def _request(self, path: str) -> QNetworkRequest:
+        request = QNetworkRequest(QUrl(f"{self._url}{path}"))
+        request.setHeader(QNetworkRequest.KnownHeaders.ContentTypeHeader, "application/json")
+        request.setAttribute(
+            QNetworkRequest.Attribute.RedirectPolicyAttribute, QNetworkRequest.RedirectPolicy.ManualRedirectPolicy
+        )
+        if self._key:
+            request.setRawHeader(b"Authorization", f"Bearer {self._key}".encode())
+        return request
+
+
+class ReplyStream(QObject):
+    """One streamed reply. After any number of ``text`` comes exactly one of ``finished``, ``failed``, ``cancelled``."""
+
+    text = Signal(str, int)  # what was added, and how many tokens that is
+    progressed = Signal(object)  # DeepProgress, before the text of a deep reply
+    finished = Signal(object)  # ReplyEnd
+    failed = Signal(str, str)  # a sentence, and the code of the server's error, "" where it gave none
+    cancelled = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._reply: QNetworkReply | None = None
+        self._parser = SseParser()
+        self._finish_reason: str | None = None
+        self._timings: Timings | None = None
+        self._answered_by: str | None = None
+        self._has_ended = False
+        self._n_tokens = self._n_told = 0
+
+    @property
+    def has_ended(self) -> bool:
+        """True after the one end."""
+        return self._has_ended
+
+    @property
+    def answered_by(self) -> str | None:
+        """The small model that gives this reply, as soon as the server has said so."""
+        return self._answered_by
+
+    def follow(self, reply: QNetworkReply) -> None:
+        """Read ``reply`` as it comes."""
+        self._reply = reply
+        reply.readyRead.connect(self._on_bytes)
+        reply.finished.connect(self._on_closed)
+        reply.finished.connect(reply.deleteLater)
+
+    def cancel(self) -> None:
+        """Close the connection, which stops the server's work on it."""
+        if self._end():
+            if self._reply is not None:
+                self._reply.abort()
+            self.cancelled.emit()
+
+    def _on_bytes(self) -> None:
+        if self._has_ended or self._reply is None or not _is_event_stream(self._reply):
+            return
+        added: list[str] = []
+        for data in self._parser.feed(bytes(self._reply.readAll().data())):
+            problem = self._take(data, added)
+            if problem is not None:
+                self._emit_text(added)
+                self.fail(*problem)
+                self._reply.abort()
+                return
+        self._emit_text(added)
+
+    def _emit_text(self, added: list[str]) -> None:
+        if added:
+            n_new, self._n_told = self._n_tokens - self._n_told, self._n_tokens
+            self.text.emit("".join(added), n_new)
+
+    def _take(self, data: str, added: list[str]) -> tuple[str, str] | None:
+        """Take one event; return a sentence and its code where it says that the reply failed."""
+        if data == "[DONE]":
+            return None
+        try:
+            event = json.loads(data)
+        except ValueError:
+            return "The server sent something that is not JSON.", ""
+        if not isinstance(event, dict):
+            return "The server sent something unexpected.", ""
+        if "error" in event:
+            return sentence_of(event) or "The server reported an error without saying which.", code_of(event)
+        timings = Timings.from_object(event.get("timings"))
+        self._answered_by = event.get("answered_by") or self._answered_by
+        progress = DeepProgress.from_object(event.get("progress"))
+        if progress is not None:
+            self.progressed.emit(progress)
+        for choice in event.get("choices") or ():
+            content = (choice.get("delta") or {}).get("content")
+            if content:
+                added.append(content)
+                # Before the end only the tokens so far are known; of a server that does not say, one for each chunk.
+                self._n_tokens = timings.decode_tokens if timings is not None else self._n_tokens + 1
+            self._finish_reason = choice.get("finish_reason") or self._finish_reason
+        if self._finish_reason is not None:
+            self._timings = timings or self._timings
+        return None
+
+    def _on_closed(self) -> None:
+        if self._has_ended or self._reply is None:
+            return
+        if _is_event_stream(self._reply):
+            self._on_bytes()
+        if self._has_ended:
+            return
+        if self._finish_reason is not None:
+            self._end()
+            self.finished.emit(ReplyEnd(self._finish_reason, self._timings, self._answered_by))
+        elif _is_event_stream(self._reply):
+            self.fail("The connection to the server broke in the middle of the reply.")
+        else:
+            self.fail(*_problem_of(self._reply))
+
+    def fail(self, problem: str, code: str = "") -> None:
+        """End the reply with a problem; ``code`` is the one of the server's error."""
+        if self._end():
+            self.failed.emit(problem, code)
+
+    def _end(self) -> bool:
+        was_open, self._has_ended = not self._has_ended, True
+        return was_open
+
+
+def describe(reply: QNetworkReply) -> str:
+    """Return what went wrong with ``reply`` as a sentence: the server's own words where it gave some."""
+    return _problem_of(reply)[0]
+
+
+def _problem_of(reply: QNetworkReply) -> tuple[str, str]:
+    try:
+        body = json.loads(bytes(reply.read(MAX_ERROR_BYTES).data()))
+    except ValueError:
+        body = None
+    sentence = sentence_of(body)
+    return (sentence, code_of(body)) if sentence is not None else (_without_words(reply), "")
+
+
+def _without_words(reply: QNetworkReply) -> str:
+    status = reply.attribute(QNetworkRequest.Attribute.HttpStatusCodeAttribute)
+    if status is not None:
+        return f"The server answered with HTTP status {status}."
+    return _NETWORK_SENTENCES.get(reply.error(), f"The server cannot be reached: {reply.errorString()}.")
+
+
+def sentence_of(body: object) -> str | None:
+    """Return the message of an error in OpenAI's shape, or None where it is not one."""
+    error = body.get("error") if isinstance(body, dict) else None
+    message = error.get("message") if isinstance(error, dict) else error
+    return message if isinstance(message, str) and message else None
+
+
+def code_of(body: object) -> str:
+    """Return the code of an error in OpenAI's shape, "" where it has none."""
+    error = body.get("error") if isinstance(body, dict) else None
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, str) else ""
+
+
+_Error = QNetworkReply.NetworkError
+_NETWORK_SENTENCES = {
+    _Error.ConnectionRefusedError: "The server is not answering: it may have stopped.",
+    _Error.RemoteHostClosedError: "The server closed the connection before it answered.",
+    _Error.OperationCanceledError: "The server did not answer in time.",
+    _Error.TimeoutError: "The server did not answer in time.",
+}
+
+
+def _is_event_stream(reply: QNetworkReply) -> bool:
+    kind = reply.header(QNetworkRequest.KnownHeaders.ContentTypeHeader)
+    return isinstance(kind, str) and kind.startswith("text/event-stream")
+
+
+def _encoded(body: dict[str, Any]) -> QByteArray:
+    # Lone surrogates, which a paste can hold, have no UTF-8.
+    return QByteArray(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))

@@ -1,0 +1,186 @@
+"""What is kept of chats: frozen values that the store and the window share."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields, replace
+from enum import StrEnum
+from typing import Any
+
+from ui.client.speeds import DeepReceipt, Speed, speed_of
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class Status(StrEnum):
+    """How far a message got."""
+
+    STREAMING = "streaming"
+    DONE = "done"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """What a chat asks of the model; None means: as is set for the model, else the server's default."""
+
+    model: str | None = None
+    system_prompt: str = ""
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    repeat_penalty: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    speed: Speed = Speed.AUTO
+    begins_at: int = 0  # messages with a lower id are not sent
+
+    def to_json(self) -> str:
+        """Return all fields as one JSON object."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> ChatSettings:
+        """Read what ``to_json`` wrote; fields that are missing or of another type keep their default."""
+        try:
+            found = json.loads(text)
+        except ValueError:
+            return cls()
+        if not isinstance(found, dict):
+            return cls()
+        return cls(**_fitting(cls, found) | {"speed": speed_of(found.get("speed"), Speed.AUTO)})
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "model": (str, type(None)),
+    "system_prompt": (str,),
+    "temperature": (int, float, type(None)),
+    "top_k": (int, type(None)),
+    "top_p": (int, float, type(None)),
+    "min_p": (int, float, type(None)),
+    "repeat_penalty": (int, float, type(None)),
+    "max_tokens": (int, type(None)),
+    "seed": (int, type(None)),
+    "speed": (str,),
+    "begins_at": (int,),
+}
+
+
+def _fitting(cls: type, found: dict[str, Any]) -> dict[str, Any]:
+    names = {f.name for f in fields(cls)}
+    return {k: v for k, v in found.items() if k in names and isinstance(v, _KINDS[k]) and not isinstance(v, bool)}
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """The figures of one reply as the server's ``timings`` object gives them; times in milliseconds.
+
+    ``speedup`` is None where the engine had not seen enough of plain decoding.
+    """
+
+    ttft_ms: float = 0.0
+    prefill_ms: float = 0.0
+    decode_ms: float = 0.0
+    total_ms: float = 0.0
+    queued_ms: float = 0.0
+    prefill_tokens: int = 0
+    prefill_per_second: float = 0.0
+    decode_tokens: int = 0
+    decode_per_second: float = 0.0
+    cached_tokens: int = 0
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
+    bytes_per_token: float = 0.0
+    peak_share: float | None = None
+    speedup: float | None = None
+    seed: int | None = None
+    kv_type: str = ""
+    deep: DeepReceipt | None = None
+
+    @property
+    def has_possible_speedup(self) -> bool:
+        """False where more was said than drafts can bring: chats of earlier versions hold such figures.
+
+        Each step brings a token of its own beside the accepted ones.
+        """
+        n_steps = max(self.decode_tokens - self.accepted_tokens, 1)
+        return self.speedup is None or self.speedup <= max(self.decode_tokens / n_steps, 1.0) + 0.5
+
+    @property
+    def knows_prompt(self) -> bool:
+        """False for the figures that the window measured itself, of a reply that was stopped."""
+        return self.prefill_tokens + self.cached_tokens > 0
+
+    @classmethod
+    def from_object(cls, found: object) -> Timings | None:
+        """Read the server's object; None where it is not one."""
+        if not isinstance(found, dict):
+            return None
+        names = {f.name for f in fields(cls)}
+        known: dict[str, Any] = {k: v for k, v in found.items() if k in names and isinstance(v, int | float)}
+        kv_type = found.get("kv_type")
+        known["kv_type"] = kv_type if isinstance(kv_type, str) else ""
+        timings = cls(**known, deep=DeepReceipt.from_object(found.get("deep")))
+        return timings if timings.has_possible_speedup else replace(timings, speedup=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing said. ``parent_id`` is the message before it: several with one parent are versions of each other.
+
+    ``finish_reason`` of a failed reply is the code of the server's error, where it gave one. ``speed`` is how a reply
+    was asked for; ``answered_by`` names the small model where that one gave it.
+    """
+
+    id: int
+    chat_id: int
+    parent_id: int | None
+    role: Role
+    content: str
+    created_ms: int
+    status: Status = Status.DONE
+    problem: str | None = None
+    finish_reason: str | None = None
+    model: str | None = None
+    timings: Timings | None = None
+    speed: Speed = Speed.STANDARD
+    answered_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A chat without its messages. ``leaf_id`` is the last message of the branch that is shown."""
+
+    id: int
+    title: str
+    created_ms: int
+    updated_ms: int
+    settings: ChatSettings = field(default_factory=ChatSettings)
+    leaf_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSummary:
+    """A line of the history. ``snippet`` is where a search met its words, or empty."""
+
+    id: int
+    title: str
+    updated_ms: int
+    snippet: str = ""
+
+
+TITLE_LENGTH = 60
+
+
+def title_of(text: str) -> str:
+    """Return the title that a chat gets from its first message."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "New chat")
+    line = " ".join(line.lstrip("#>*- ").split()) or line
+    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"

@@ -1,0 +1,118 @@
+"""Keeps an eye on the server: where its model stands, and which models there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from ui.client.api import Api, ServerState
+
+BUSY_MS = 250  # while a model loads
+CALM_MS = 3_000
+LIVE_MS = 160  # while a reply is on its way, for the gauges
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """A model that can be chosen."""
+
+    name: str
+    is_toy: bool = False
+
+
+class ServerWatch(QObject):
+    """Asks for the state again and again, faster while it is about to change."""
+
+    state_changed = Signal(object)  # ServerState
+    looked = Signal(object)  # ServerState, each time, with the latest snapshot
+    models_changed = Signal(object)  # tuple[ModelChoice, ...]
+    load_failed = Signal(str)
+
+    def __init__(self, api: Api, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._api = api
+        self.state = ServerState()
+        self.models: tuple[ModelChoice, ...] = ()
+        self._is_asking = False
+        self._is_live = False
+        self._timer = QTimer(self, interval=BUSY_MS)
+        self._timer.timeout.connect(self.look)
+
+    def start(self) -> None:
+        """A server is there: look at it from now on."""
+        self._is_asking = False
+        self._timer.start(BUSY_MS)
+        self.look()
+
+    def stop(self, is_gone: bool = False) -> None:
+        """There is no server to look at; ``is_gone`` says that none will come by itself."""
+        self._timer.stop()
+        self.looked.emit(ServerState())
+        self._take(ServerState(phase="gone" if is_gone else "unknown"))
+
+    def set_live(self, is_live: bool) -> None:
+        """Ask often while replies are on their way."""
+        self._is_live = is_live
+        self._keep_pace()
+        if is_live:
+            self.look()
+
+    def look(self) -> None:
+        """Ask now, unless an answer is still to come."""
+        if not self._is_asking and self._api.is_connected:
+            self._is_asking = True
+            self._api.state(self._on_state, self._on_failure)
+
+    def look_at_models(self) -> None:
+        """Ask which models there are."""
+        self._api.models(self._on_models, lambda problem: None)
+
+    def load(self, model: str, began: Callable[[], object] = lambda: None) -> None:
+        """Ask for another model, or for the same one with what was set for it since."""
+
+        def on_began() -> None:
+            self._timer.start(BUSY_MS)
+            self.look()
+            began()
+
+        self._api.load(model, on_began, self.load_failed.emit)
+
+    def _on_state(self, state: ServerState) -> None:
+        self._is_asking = False
+        self._take(state)
+        self.looked.emit(state)
+        self.state = state
+        self._keep_pace()
+
+    def _keep_pace(self) -> None:
+        pace = self._pace()
+        if self._timer.isActive() and self._timer.interval() != pace:
+            self._timer.start(pace)
+
+    def _pace(self) -> int:
+        if self.state.phase not in ("ready", "failed", "empty"):
+            return BUSY_MS
+        is_working = self.state.snapshot is not None and not self.state.snapshot.is_idle
+        return LIVE_MS if self._is_live or is_working else CALM_MS
+
+    def _on_failure(self, problem: str) -> None:
+        # The process is watched elsewhere; a missed answer only means to ask again.
+        self._is_asking = False
+
+    def _take(self, state: ServerState) -> None:
+        if state == self.state:
+            return
+        is_new_phase = (state.phase, state.model) != (self.state.phase, self.state.model)
+        self.state = state
+        self.state_changed.emit(state)
+        if is_new_phase and state.phase not in ("unknown", "gone"):
+            self.look_at_models()
+
+    def _on_models(self, found: list[dict[str, Any]]) -> None:
+        models = tuple(ModelChoice(str(m.get("id")), bool(m.get("is_toy"))) for m in found if m.get("id"))
+        if models != self.models:
+            self.models = models
+            self.models_changed.emit(models)

@@ -1,0 +1,4 @@
+"""The bar with the engine's gauges.
+
+Begin with ``speed_bar.py``.
+"""

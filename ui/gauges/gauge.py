@@ -1,0 +1,100 @@
+"""One gauge: a figure with a line below it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from ui.gauges.faces import NOTHING, Face
+from ui.theme.text_size import scaled
+from ui.theme.tokens import LIGHT, Palette, Type
+
+_LINE = 3
+_GAP = 3
+_BETWEEN_SEGMENTS = 3
+_LEAST_FILL = 3.0
+
+
+class Gauge(QWidget):
+    """Draws a face; ``widest`` is the face that it keeps room for, so that nothing moves while figures change."""
+
+    def __init__(self, name: str, widest: Face, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(name)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._palette, self._is_idle = LIGHT, True
+        self._widest = widest
+        self.face = Face(NOTHING, widest.unit)
+
+    def show_face(self, face: Face, is_idle: bool) -> None:
+        """Show another face, greyed while the engine is idle: then it is of the last reply."""
+        if (face, is_idle) == (self.face, self._is_idle):
+            return
+        self.face, self._is_idle = face, is_idle
+        self.setToolTip(face.hint)
+        self.setAccessibleDescription(f"{face.value} {face.unit}")
+        self.update()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw in other colours."""
+        self._palette = palette
+        self.updateGeometry()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Room for the widest face."""
+        strong, quiet = QFontMetrics(self._font(True)), QFontMetrics(self._font(False))
+        width = strong.horizontalAdvance(self._widest.value) + quiet.horizontalAdvance(f" {self._widest.unit}")
+        return QSize(width + 2, strong.height() + _GAP + _LINE)
+
+    def minimumSizeHint(self) -> QSize:
+        """The same: a figure that is cut would be another figure."""
+        return self.sizeHint()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the figure and its line."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_words(painter)
+        self._paint_line(painter)
+        painter.end()
+
+    def _paint_words(self, painter: QPainter) -> None:
+        strong, quiet = self._font(True), self._font(False)
+        metrics = QFontMetrics(strong)
+        painter.setFont(strong)
+        painter.setPen(QColor(self._palette.muted if self._is_idle else self._palette.text))
+        painter.drawText(0, metrics.ascent(), self.face.value)
+        painter.setFont(quiet)
+        painter.setPen(QColor(self._palette.muted))
+        painter.drawText(metrics.horizontalAdvance(f"{self.face.value} "), metrics.ascent(), self.face.unit)
+
+    def _paint_line(self, painter: QPainter) -> None:
+        top, width = float(self.height() - _LINE), float(self.width())
+        painter.setPen(Qt.PenStyle.NoPen)
+        track = QColor(self._palette.border_strong)
+        fill = QColor(self._palette.muted if self._is_idle else self._palette.accent)
+        face = self.face
+        if face.n_segments:
+            each = (width - _BETWEEN_SEGMENTS * (face.n_segments - 1)) / face.n_segments
+            for index in range(face.n_segments):
+                colour = fill if index in face.lit else track
+                _bar(painter, colour, index * (each + _BETWEEN_SEGMENTS), top, each)
+            return
+        _bar(painter, track, 0.0, top, width)
+        if face.share:
+            _bar(painter, fill, 0.0, top, max(_LEAST_FILL, width * min(face.share, 1.0)))
+
+    def _font(self, is_strong: bool) -> QFont:
+        font = QFont(self.font())
+        font.setPixelSize(scaled(Type.LABEL if is_strong else Type.CAPTION))
+        font.setWeight(QFont.Weight.DemiBold if is_strong else QFont.Weight.Normal)
+        # Digits of one width, so that figures do not dance.
+        font.setFeature(QFont.Tag("tnum"), 1)
+        return font
+
+
+def _bar(painter: QPainter, colour: QColor, left: float, top: float, width: float) -> None:
+    painter.setBrush(colour)
+    painter.drawRoundedRect(QRectF(left, top, width, _LINE), _LINE / 2, _LINE / 2)

@@ -1,0 +1,102 @@
+"""A slim bar that is always in view: how fast the engine is, what bounds it, and what drafting brings."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLayout, QWidget
+
+from core.values.snapshot import Snapshot
+from ui.client.api import ServerState
+from ui.gauges import faces
+from ui.gauges.faces import Face
+from ui.gauges.gauge import Gauge
+from ui.theme.text_size import scaled
+from ui.theme.tokens import LINE, Palette, Space
+
+HEIGHT = 36
+_SIDE = Space.L  # where the icons of the pages above begin and end
+_ROOMY = 700
+NOW, LAST_REPLY = "Now", "Last reply"
+
+
+class SpeedBar(QFrame):
+    """Five gauges, fed with the server's states. An idle engine's show the last reply, grey and marked as such."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("speedBar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setAccessibleName("Speed")
+        self.setFixedHeight(HEIGHT)
+        self.speed = Gauge("Tokens per second", Face("8,888", "tok/s prompt"))
+        self.bandwidth = Gauge("Memory bandwidth", Face("888.8", "of 8,888 GB/s"))
+        self.bound = Gauge("What sets the speed", Face("Overhead", "bound"))
+        self.drafts = Gauge("Accepted drafts", Face("100%", "drafts · 8.8×"))
+        self.requests = Gauge("Requests", Face("88", "active · 88 wait"))
+        self.when = QLabel()
+        self.when.setProperty("tone", "caption")
+        self.when.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.when.setContentsMargins(0, 1, 0, 0)  # on the line of the figures, whose letters are larger
+        self._gauges = (self.speed, self.bandwidth, self.bound, self.drafts, self.requests)
+        self._by_urgency = (self.speed, self.bandwidth, self.drafts, self.requests, self.bound)
+        self._fastest: dict[str | None, float] = {}
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(_SIDE, Space.XS + 1, _SIDE, Space.XS + 2)
+        self._row.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
+        self._row.addWidget(self.when)
+        for gauge in self._gauges:
+            self._row.addWidget(gauge, 1)
+        self.show_state(ServerState())
+
+    def show_state(self, state: ServerState) -> None:
+        """Show what a server's state says of its engine; one without a snapshot is idle."""
+        now = state.snapshot or Snapshot()
+        last = state.last_reply if now.is_idle else None
+        shown = last or now
+        fastest = max(self._fastest.get(state.model, 0.0), shown.decode_rate)
+        self._fastest[state.model] = fastest
+        self.when.setText(LAST_REPLY if last is not None else "" if now.is_idle else NOW)
+        faces_shown = (
+            faces.speed(shown, fastest, last is not None),
+            faces.bandwidth(shown),
+            faces.bound(shown),
+            faces.drafts(shown, last is not None),
+            faces.requests(now, state.n_slots or 1),
+        )
+        for gauge, face in zip(self._gauges, faces_shown, strict=True):
+            gauge.show_face(face, now.is_idle)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw in other colours, or in another size."""
+        self.when.ensurePolished()
+        # Room for the widest words, so that nothing moves when work begins or ends.
+        width = max(self.when.fontMetrics().horizontalAdvance(words) for words in (NOW, LAST_REPLY))
+        self.when.setFixedSize(width, self.speed.sizeHint().height())
+        for gauge in self._gauges:
+            gauge.set_palette(palette)
+        self.setFixedHeight(self._height)
+        self._leave_out()
+
+    def minimumSizeHint(self) -> QSize:
+        """Ask for no width: gauges that have no room are left out."""
+        return QSize(0, self._height)
+
+    @property
+    def _height(self) -> int:
+        margins = self._row.contentsMargins()
+        # A font may have taller lines than most. Above all there is the line to the page.
+        return max(scaled(HEIGHT), self.speed.sizeHint().height() + margins.top() + margins.bottom() + LINE)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave out what has no room."""
+        super().resizeEvent(event)
+        self._leave_out()
+
+    def _leave_out(self) -> None:
+        between = Space.XL if self.width() >= _ROOMY else Space.L
+        self._row.setSpacing(between)
+        room = self.width() - 2 * _SIDE - self.when.width()
+        for gauge in self._by_urgency:
+            room -= gauge.minimumSizeHint().width() + between
+            gauge.setVisible(room >= 0)

@@ -1,0 +1,4 @@
+"""The settings of one model.
+
+Begin with ``settings_dialog.py``.
+"""

@@ -1,0 +1,223 @@
+"""One setting of a model: its label, its field, what is wrong with it, and a way back to what is recommended."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
+
+from core.values.model_settings import BadSetting, ModelSettings
+from models.library.values import Setting
+from ui.library.settings.setting_words import CHOICES, HEADS, SettingWords
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Space
+from ui.widgets.choice_field import ChoiceField
+from ui.widgets.icon_button import TextButton
+
+LABEL_WIDTH = 150
+PROMPT_HEIGHT = 88
+RESET_WIDTH = 58
+
+
+class TextField(QLineEdit):
+    """A line of text; empty is what is recommended."""
+
+    edited = Signal()
+    left = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.textEdited.connect(lambda text: self.edited.emit())
+        self.editingFinished.connect(self.left)
+
+    @property
+    def value(self) -> str | None:
+        """What is set."""
+        return self.text().strip() or None
+
+    def put(self, setting: Setting) -> None:
+        """Show a setting."""
+        self.setPlaceholderText(setting.recommended.capitalize())
+        self.setText(setting.text or "")
+
+    def clear_value(self) -> None:
+        """Go back to what is recommended."""
+        self.clear()
+
+
+class PromptField(QPlainTextEdit):
+    """Several lines; empty is what is recommended."""
+
+    edited = Signal()
+    left = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setProperty("kind", "field")
+        self.setTabChangesFocus(True)
+        self.setFixedHeight(scaled(PROMPT_HEIGHT))
+        self.textChanged.connect(self.edited)
+
+    @property
+    def value(self) -> str | None:
+        """What is set."""
+        return self.toPlainText() if self.toPlainText().strip() else None
+
+    def put(self, setting: Setting) -> None:
+        """Show a setting."""
+        self.setPlaceholderText("None. How should the model behave?")
+        self.setPlainText(setting.text or "")
+
+    def clear_value(self) -> None:
+        """Go back to what is recommended."""
+        self.clear()
+
+
+class OneOf(ChoiceField):
+    """One of a few; the first is what is recommended."""
+
+    edited = Signal()
+    left = Signal()
+
+    def __init__(self, name: str, choices: tuple[tuple[str, str], ...], automatic: str = "") -> None:
+        super().__init__(name)
+        self._choices, self._automatic = choices, automatic
+        self.activated.connect(lambda index: self.edited.emit())
+
+    @property
+    def value(self) -> str | None:
+        """What is set."""
+        found = self.currentData()
+        return found if isinstance(found, str) else None
+
+    def put(self, setting: Setting, others: tuple[str, ...] = ()) -> None:
+        """Show a setting; ``others`` can be chosen besides. What is set can be, even where it is none of them."""
+        words = dict(self._choices) | {other: dict([HEADS]).get(other, other) for other in others}
+        self.clear()
+        self.addItem(self._automatic or f"{words.get(setting.recommended, setting.recommended)} (recommended)", None)
+        if setting.text is not None and setting.text not in words:
+            words[setting.text] = setting.text
+        for value, label in words.items():
+            self.addItem(label, value)
+        self.setCurrentIndex(0 if setting.text is None else self.findData(setting.text))
+
+    def clear_value(self) -> None:
+        """Go back to what is recommended."""
+        self.setCurrentIndex(0)
+
+
+class SettingRow(QWidget):
+    """Edits one setting. Nothing is kept before somebody saves."""
+
+    changed = Signal()
+
+    def __init__(self, name: str, words: SettingWords, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.name, self._words = name, words
+        self._before: str | None = None
+        self.field = _field(name, words)
+        self.field.setAccessibleName(words.label)
+        self.field.setAccessibleDescription(words.help)
+        self.field.setToolTip(words.help)
+        self.label, self.problem = QLabel(words.label), QLabel()
+        self.label.setToolTip(words.help)
+        self.label.setBuddy(self.field)
+        self.label.setFixedWidth(scaled(LABEL_WIDTH))
+        self.problem.setProperty("tone", "field problem")
+        self.problem.setWordWrap(True)
+        self.problem.hide()
+        self.reset = TextButton("Reset", f"Reset {words.label}")
+        self.reset.setAutoDefault(False)
+        self.reset.setToolTip("As recommended again")
+        self.reset.clicked.connect(self.clear)
+        self.field.edited.connect(self._on_edited)
+        self.field.left.connect(self._check)
+        self._lay_out()
+        self._show_reset()
+
+    def _lay_out(self) -> None:
+        row = QHBoxLayout()
+        row.setSpacing(Space.S)
+        is_tall = isinstance(self.field, PromptField)
+        self.label.setContentsMargins(0, Space.S if is_tall else 0, 0, 0)
+        row.addWidget(self.label, 0, Qt.AlignmentFlag.AlignTop if is_tall else Qt.AlignmentFlag.AlignVCenter)
+        row.addWidget(self.field, 1)
+        place = QHBoxLayout()
+        place.addWidget(self.reset)
+        holder = QWidget()
+        holder.setFixedWidth(scaled(RESET_WIDTH))
+        place.setContentsMargins(0, 0, 0, 0)
+        holder.setLayout(place)
+        row.addWidget(holder, 0, Qt.AlignmentFlag.AlignTop if is_tall else Qt.AlignmentFlag.AlignVCenter)
+        below = QHBoxLayout()
+        below.setContentsMargins(scaled(LABEL_WIDTH) + Space.S, 0, scaled(RESET_WIDTH), 0)
+        below.addWidget(self.problem)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(Space.XS)
+        column.addLayout(row)
+        column.addLayout(below)
+
+    @property
+    def value(self) -> str | None:
+        """What is set; None is what is recommended."""
+        return self.field.value
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it is other than what is kept."""
+        return self.value != self._before
+
+    def show_setting(self, setting: Setting, others: tuple[str, ...] = ()) -> None:
+        """Show what is kept."""
+        self.field.blockSignals(True)
+        if isinstance(self.field, OneOf):
+            self.field.put(setting, others)
+        else:
+            self.field.put(setting)
+        self.field.blockSignals(False)
+        self._before = self.value
+        self.say(setting.problem)
+        self._show_reset()
+
+    def say(self, problem: str | None) -> None:
+        """Say what is wrong, or that nothing is."""
+        text = problem or ""
+        # The sentence stands beside the label: it begins with the same words.
+        if text.casefold().startswith(f"{self.name} "):
+            text = self._words.label + text[len(self.name) :]
+        self.problem.setText(text)
+        self.problem.setVisible(bool(text))
+        self.field.setProperty("wrong", bool(text))
+        self.field.style().polish(self.field)
+
+    def clear(self) -> None:
+        """Go back to what is recommended."""
+        had_focus = self.reset.hasFocus()
+        self.field.clear_value()
+        self._on_edited()
+        if had_focus:
+            self.field.setFocus()
+
+    def _on_edited(self) -> None:
+        self.say(None)
+        self._show_reset()
+        self.changed.emit()
+
+    def _check(self) -> None:
+        if self.value is None or not self.is_changed:
+            return
+        try:
+            ModelSettings().with_texts({self.name: self.value})
+        except BadSetting as error:
+            self.say(error.message)
+
+    def _show_reset(self) -> None:
+        self.reset.setVisible(self.value is not None)
+
+
+def _field(name: str, words: SettingWords) -> TextField | PromptField | OneOf:
+    if name == "system":
+        return PromptField()
+    if name in CHOICES:
+        return OneOf(words.label, CHOICES[name], "Automatic (recommended)" if name in ("draft", "kv_type") else "")
+    return TextField()

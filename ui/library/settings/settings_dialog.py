@@ -1,0 +1,170 @@
+"""The settings of one model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import QDialog, QFrame, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+
+from models.formatting.safe_text import one_line
+from models.library import requests as ask
+from models.library.values import SettingsSheet, SettingText, Trouble
+from ui.client.library_link import LibraryLink
+from ui.library.settings.setting_row import SettingRow
+from ui.library.settings.setting_words import LOADING, REPLIES, SettingWords
+from ui.theme.text_size import scaled
+from ui.theme.tokens import Space
+from ui.widgets.icon_button import TextButton
+
+WIDTH, HEIGHT = 560, 640
+LOADING_NOTE = "These count when the model is loaded next."
+REPLIES_NOTE = "These count at once, where a chat or a request does not say otherwise."
+
+
+class SettingsDialog(QDialog):
+    """Shows and changes what is set for a model. Nothing is kept before Save."""
+
+    saved = Signal(str)  # a sentence about what was saved
+
+    def __init__(self, link: LibraryLink, model: str, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._link, self._model = link, model
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(f"Settings of {model}")
+        self.resize(min(scaled(WIDTH), parent.width() - 2 * Space.L), min(HEIGHT, parent.height() - 2 * Space.L))
+        self.title, self.problem = QLabel(f"Settings of {one_line(model)}"), QLabel()
+        self.title.setProperty("tone", "title")
+        self.problem.setProperty("tone", "problem")
+        for label in (self.title, self.problem):
+            label.setWordWrap(True)
+            label.setTextFormat(Qt.TextFormat.PlainText)
+        self.problem.hide()
+        self.rows: dict[str, SettingRow] = {}
+        self.form = QWidget()
+        self.form.setObjectName("dialogForm")
+        self.area = QScrollArea()
+        self.reset_all = TextButton("Reset all")
+        self.reset_all.setToolTip("Everything as recommended again")
+        self.save, self.cancel = QPushButton("Save"), QPushButton("Cancel")
+        self.save.setProperty("kind", "primary")
+        for button in (self.reset_all, self.cancel):
+            button.setAutoDefault(False)
+        self.save.setDefault(True)
+        self.reset_all.clicked.connect(self._on_reset_all)
+        self.cancel.clicked.connect(self.reject)
+        self.save.clicked.connect(self._on_save)
+        self._lay_out()
+        self._enable(False)
+        link.ask(ask.Settings(model), self._on_sheet, self._on_trouble)
+
+    def _lay_out(self) -> None:
+        form = QVBoxLayout(self.form)
+        form.setContentsMargins(Space.XL, Space.M, Space.L, Space.L)
+        form.setSpacing(Space.S)
+        self._add_section(form, "Loading", LOADING_NOTE, LOADING)
+        form.addSpacing(Space.M)
+        self._add_section(form, "Replies", REPLIES_NOTE, REPLIES)
+        form.addStretch()
+        self.area.setObjectName("dialogArea")
+        self.area.setWidgetResizable(True)
+        self.area.setFrameShape(QFrame.Shape.NoFrame)
+        self.area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.area.setWidget(self.form)
+        head, foot = QVBoxLayout(), QVBoxLayout()
+        head.setContentsMargins(Space.XL, Space.L, Space.XL, Space.M)
+        head.addWidget(self.title)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(Space.S)
+        buttons.addWidget(self.reset_all)
+        buttons.addStretch()
+        buttons.addWidget(self.cancel)
+        buttons.addWidget(self.save)
+        foot.setContentsMargins(Space.L, Space.M, Space.XL, Space.L)
+        foot.setSpacing(Space.S)
+        foot.addWidget(self.problem)
+        foot.addLayout(buttons)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(head)
+        column.addWidget(_line())
+        column.addWidget(self.area, 1)
+        column.addWidget(_line())
+        column.addLayout(foot)
+
+    def _add_section(self, form: QVBoxLayout, title: str, note: str, words: Mapping[str, SettingWords]) -> None:
+        name, what = QLabel(title), QLabel(note)
+        name.setProperty("tone", "strong")
+        what.setProperty("tone", "caption")
+        what.setWordWrap(True)
+        form.addWidget(name)
+        form.addWidget(what)
+        for setting, its_words in words.items():
+            row = self.rows[setting] = SettingRow(setting, its_words)
+            row.changed.connect(self._show_buttons)
+            form.addWidget(row)
+
+    @property
+    def changes(self) -> tuple[SettingText, ...]:
+        """What is other than what is kept."""
+        return tuple(SettingText(name, row.value) for name, row in self.rows.items() if row.is_changed)
+
+    def _on_sheet(self, sheet: SettingsSheet) -> None:
+        for setting in sheet.settings:
+            self.rows[setting.name].show_setting(setting, sheet.drafts if setting.name == "draft" else ())
+        self._enable(True)
+        self.rows["ctx"].field.setFocus()
+
+    def _on_trouble(self, trouble: Trouble) -> None:
+        self._show_buttons()
+        self.problem.setText(trouble.sentence)
+        self.problem.show()
+
+    def _on_save(self) -> None:
+        changes = self.changes
+        if not changes:
+            self.accept()
+            return
+        self.problem.hide()
+        self.save.setEnabled(False)
+        self._link.ask(
+            ask.ChangeSettings(self._model, changes), lambda sheet: self._on_answer(sheet, changes), self._on_trouble
+        )
+
+    def _on_answer(self, sheet: SettingsSheet, changes: tuple[SettingText, ...]) -> None:
+        if not sheet.is_refused:
+            waits = any(change.name in LOADING for change in changes)
+            later = " What is under Loading counts when it is loaded next." if waits else ""
+            self.saved.emit(f"The settings of {self._model} are saved.{later}")
+            self.accept()
+            return
+        self.save.setEnabled(True)
+        wrong = [setting for setting in sheet.settings if setting.problem is not None]
+        for setting in wrong:
+            self.rows[setting.name].say(setting.problem)
+        first = self.rows[wrong[0].name]
+        first.field.setFocus()
+        # Its sentence is laid out in the next turn of the event loop.
+        QTimer.singleShot(0, first, lambda: self.area.ensureWidgetVisible(first))
+
+    def _on_reset_all(self) -> None:
+        for row in self.rows.values():
+            row.clear()
+
+    def _enable(self, is_there: bool) -> None:
+        self.form.setEnabled(is_there)
+        self.save.setEnabled(is_there)
+        self._show_buttons()
+
+    def _show_buttons(self) -> None:
+        self.save.setEnabled(self.form.isEnabled())
+        self.reset_all.setEnabled(any(row.value is not None for row in self.rows.values()))
+
+
+def _line() -> QFrame:
+    line = QFrame()
+    line.setObjectName("dialogLine")
+    line.setFixedHeight(1)
+    return line

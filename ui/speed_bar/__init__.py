@@ -1,1 +1,0 @@
-"""The bar with the engine's gauges."""

@@ -1,0 +1,131 @@
+"""Light or dark, and how large text is: follows the system or the user's choice, and dresses the application."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication
+
+from ui.theme.stylesheet import stylesheet
+from ui.theme.text_size import USUAL, set_text_percent
+from ui.theme.text_style import TextStyle
+from ui.theme.tokens import DARK, LIGHT, Palette, Type, sized
+
+_FAMILIES = ("Inter", "Inter Variable", "Adwaita Sans", "Noto Sans", "Cantarell", "Ubuntu", "DejaVu Sans")
+_MONO_FAMILIES = ("JetBrains Mono", "Cascadia Mono", "SF Mono", "Noto Sans Mono", "Ubuntu Mono", "DejaVu Sans Mono")
+_GENERIC = ("sans serif", "sans", "sans-serif", "mono", "monospace", "")
+
+
+class Choice(StrEnum):
+    """What the user wants."""
+
+    SYSTEM = "system"
+    LIGHT = "light"
+    DARK = "dark"
+
+
+class Appearance(QObject):
+    """The palette and the size of text in use. Emits ``changed`` after the application was dressed."""
+
+    changed = Signal(object)  # Palette
+
+    def __init__(
+        self, application: QApplication, choice: Choice = Choice.SYSTEM, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._application = application
+        self._choice = choice
+        self._family = _family(QFontDatabase.SystemFont.GeneralFont, _FAMILIES)
+        self._mono_family = _family(QFontDatabase.SystemFont.FixedFont, _MONO_FAMILIES)
+        self._percent = USUAL
+        self._shown: tuple[Palette, int] | None = None
+        QGuiApplication.styleHints().colorSchemeChanged.connect(self._apply)
+        if not application.styleSheet():  # else it was dressed before
+            application.setStyle("Fusion")
+        self._apply()
+
+    @property
+    def choice(self) -> Choice:
+        """What the user wants."""
+        return self._choice
+
+    def choose(self, choice: Choice) -> None:
+        """Follow another wish."""
+        self._choice = choice
+        self._apply()
+
+    @property
+    def percent(self) -> int:
+        """How large text is, in percent of the design's sizes."""
+        return self._percent
+
+    def resize_text(self, percent: int) -> None:
+        """Show text in another size."""
+        self._percent = percent
+        self._apply()
+
+    @property
+    def palette(self) -> Palette:
+        """The palette that the choice and the system lead to."""
+        if self._choice is Choice.SYSTEM:
+            is_dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+        else:
+            is_dark = self._choice is Choice.DARK
+        return DARK if is_dark else LIGHT
+
+    @property
+    def text_style(self) -> TextStyle:
+        """How documents look."""
+        return TextStyle(self.palette, self._family, self._mono_family, self._percent)
+
+    def _apply(self) -> None:
+        palette = self.palette
+        if (palette, self._percent) == self._shown:
+            return
+        self._shown = palette, self._percent
+        set_text_percent(self._percent)
+        font = QFont(self._family)
+        font.setPixelSize(sized(Type.BODY, self._percent))
+        if QApplication.font() != font:
+            self._application.setFont(font)
+        sheet = stylesheet(palette, self._percent)
+        if self._application.styleSheet() != sheet:  # to dress it again costs a look at every widget
+            self._application.setPalette(_qt_palette(palette))
+            self._application.setStyleSheet(sheet)
+        self.changed.emit(palette)
+
+
+def _family(kind: QFontDatabase.SystemFont, preferred: tuple[str, ...]) -> str:
+    """Return the system's own font; where that is only a generic name, the first preferred one there is."""
+    system = QFontDatabase.systemFont(kind).family()
+    if system.casefold() not in _GENERIC:
+        return system
+    there = set(QFontDatabase.families())
+    return next((family for family in preferred if family in there), system)
+
+
+def _qt_palette(palette: Palette) -> QPalette:
+    roles = {
+        QPalette.ColorRole.Window: palette.canvas,
+        QPalette.ColorRole.WindowText: palette.text,
+        QPalette.ColorRole.Base: palette.raised,
+        QPalette.ColorRole.AlternateBase: palette.panel,
+        QPalette.ColorRole.Text: palette.text,
+        QPalette.ColorRole.Button: palette.raised,
+        QPalette.ColorRole.ButtonText: palette.text,
+        QPalette.ColorRole.ToolTipBase: palette.raised,
+        QPalette.ColorRole.ToolTipText: palette.text,
+        QPalette.ColorRole.PlaceholderText: palette.muted,
+        QPalette.ColorRole.Highlight: palette.selection,
+        QPalette.ColorRole.HighlightedText: palette.text,
+        QPalette.ColorRole.Link: palette.accent,
+        QPalette.ColorRole.Accent: palette.accent,
+    }
+    made = QPalette()
+    for role, colour in roles.items():
+        made.setColor(role, QColor(colour))
+    for role in (QPalette.ColorRole.Text, QPalette.ColorRole.WindowText, QPalette.ColorRole.ButtonText):
+        made.setColor(QPalette.ColorGroup.Disabled, role, QColor(palette.muted))
+    return made

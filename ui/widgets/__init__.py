@@ -1,0 +1,4 @@
+"""Widgets that more than one page uses.
+
+Begin with ``icon_button.py``.
+"""

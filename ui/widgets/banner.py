@@ -1,0 +1,73 @@
+"""A line across the page that says what is wrong, and what can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
+
+from ui.theme.icons import pixmap
+from ui.theme.tokens import LIGHT, Palette, Space
+from ui.widgets.icon_button import IconButton
+
+
+class Banner(QFrame):
+    """Hidden until there is something to say. ``tone`` is plain, warning or danger."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("banner")
+        self._palette, self._tone = LIGHT, "plain"
+        self._icon, self._text = QLabel(), QLabel()
+        self._text.setWordWrap(True)
+        self.action = QPushButton()
+        self._act: Callable[[], object] = lambda: None
+        self.action.clicked.connect(self._on_action)
+        self.close_button = IconButton("close", "Dismiss", size=16)
+        self.close_button.clicked.connect(self.hide)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(Space.L, Space.S, Space.S, Space.S)
+        row.setSpacing(Space.M)
+        row.addWidget(self._icon)
+        row.addWidget(self._text, 1)
+        row.addWidget(self.action)
+        row.addWidget(self.close_button)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """What it says; empty while hidden."""
+        return self._text.text() if not self.isHidden() else ""
+
+    def say(
+        self,
+        text: str,
+        tone: str = "warning",
+        action: tuple[str, Callable[[], object]] | None = None,
+        can_close: bool = True,
+    ) -> None:
+        """Show ``text``, with a button where there is something to do."""
+        self._tone = tone
+        self.setProperty("tone", tone)
+        self.style().polish(self)
+        self._text.setText(text)
+        self.action.setVisible(action is not None)
+        if action is not None:
+            self.action.setText(action[0])
+            self._act = action[1]
+        self.close_button.setVisible(can_close)
+        self._draw()
+        self.show()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw the icons for another palette."""
+        self._palette = palette
+        self.close_button.set_palette(palette)
+        self._draw()
+
+    def _on_action(self) -> None:
+        self._act()
+
+    def _draw(self) -> None:
+        name, colour = ("stream", "accent") if self._tone == "plain" else ("alert", self._tone)
+        self._icon.setPixmap(pixmap(name, getattr(self._palette, colour), 18, self.devicePixelRatioF()))

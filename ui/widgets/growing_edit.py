@@ -1,0 +1,152 @@
+"""A text field that grows with its lines; Enter sends, Shift+Enter starts a new line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QMimeData, Qt
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextBlockFormat, QTextFormat
+from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
+
+from ui.theme.text_size import scaled
+from ui.theme.tokens import TAB_WIDTH
+
+# Characters: Qt lays out a line of text as a whole, a second for each million, and longer where it is one word.
+LONGEST_LINE = 10_000
+_LONG_LINE = re.compile(f"^([^\\n]{{{LONGEST_LINE + 1},}})", re.MULTILINE)
+# Set in the format of a block that goes on with the line of the block before it.
+_GOES_ON = QTextFormat.Property.UserProperty.value
+
+
+class GrowingEdit(QPlainTextEdit):
+    """Grows from one line to ``max_lines``, then scrolls.
+
+    A line of many pages, as a pasted file can be, is shown in pieces, each of which is laid out when it is seen. The
+    text stays the one that was put in.
+    """
+
+    def __init__(self, send: Callable[[str], object], max_lines: int = 9, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._send, self._max_lines = send, max_lines
+        self._is_in_pieces = False
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setTabChangesFocus(True)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.document().setDocumentMargin(2)
+        self.setTabStopDistance(scaled(TAB_WIDTH))
+        self.document().documentLayout().documentSizeChanged.connect(lambda size: self._fit())
+        self.textChanged.connect(self._align)
+        self._fit()
+
+    def set_max_lines(self, max_lines: int) -> None:
+        """Grow to another number of lines at most."""
+        self._max_lines = max(1, max_lines)
+        self._fit()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter sends; with Shift it starts a new line."""
+        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        has_shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        if is_enter and not has_shift:
+            self._send(self.toPlainText())
+        elif is_enter:
+            # Qt would put a line separator here, which models do not know.
+            self._insert("\n")
+        else:
+            super().keyPressEvent(event)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        """Paste text only."""
+        self._insert(source.text())
+
+    def createMimeDataFromSelection(self) -> QMimeData:
+        """Copy text as it was put in."""
+        if not self._is_in_pieces:
+            return super().createMimeDataFromSelection()
+        cursor, data = self.textCursor(), QMimeData()
+        data.setText(self._joined(cursor.selectionStart(), cursor.selectionEnd()))
+        return data
+
+    def setPlainText(self, text: str) -> None:
+        """Show another text."""
+        super().setPlainText("")
+        self._is_in_pieces = False
+        self._insert(text)
+        self.moveCursor(self.textCursor().MoveOperation.Start)
+
+    def toPlainText(self) -> str:
+        """Return the text as it was put in."""
+        if not self._is_in_pieces:
+            return super().toPlainText()
+        return self._joined(0, self.document().characterCount() - 1)
+
+    def _insert(self, text: str) -> None:
+        """Put ``text`` at the cursor, in place of what is selected."""
+        cursor, line, goes_on = self.textCursor(), QTextBlockFormat(), QTextBlockFormat()
+        goes_on.setProperty(_GOES_ON, True)
+        cursor.beginEditBlock()
+        cursor.removeSelectedText()
+        self._is_in_pieces = self._is_in_pieces and not self.document().isEmpty()
+        for n, part in enumerate(_LONG_LINE.split(text.replace("\r\n", "\n").replace("\r", "\n"))):
+            if n % 2:
+                self._is_in_pieces = True
+                for start in range(0, len(part), LONGEST_LINE):
+                    if start:
+                        cursor.insertBlock(goes_on)
+                    cursor.insertText(part[start : start + LONGEST_LINE])
+            else:
+                # The first end of a line is put in by hand: blocks have the format of the one that they follow.
+                rest_of_line, end, lines = part.partition("\n")
+                cursor.insertText(rest_of_line)
+                if end:
+                    cursor.insertBlock(line)
+                    cursor.insertText(lines)
+        cursor.endEditBlock()
+        self.setTextCursor(cursor)
+        self.ensureCursorVisible()
+
+    def _joined(self, start: int, end: int) -> str:
+        """Return what stands between two positions of the document, pieces of a line in one."""
+        parts: list[str] = []
+        block = self.document().findBlock(start)
+        while block.isValid() and block.position() <= end:
+            if parts and not block.blockFormat().boolProperty(_GOES_ON):
+                parts.append("\n")
+            parts.append(block.text()[max(start - block.position(), 0) : end - block.position()])
+            block = block.next()
+        # As Qt gives plain text: its own line separators and hard spaces are for the eye.
+        return "".join(parts).replace("\u2028", "\n").replace("\xa0", " ")
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Lines are as high as the font is."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self.setTabStopDistance(scaled(TAB_WIDTH))
+            self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lines wrap elsewhere now."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _align(self) -> None:
+        """Begin at the side where the script does: a field of plain text has one alignment, at the left by itself."""
+        is_from_right = self.document().firstBlock().textDirection() == Qt.LayoutDirection.RightToLeft
+        side = Qt.AlignmentFlag.AlignRight if is_from_right else Qt.AlignmentFlag.AlignLeft
+        option = self.document().defaultTextOption()
+        if option.alignment() != side:
+            option.setAlignment(side)
+            self.document().setDefaultTextOption(option)
+
+    def _fit(self) -> None:
+        n_lines = max(1, int(self.document().size().height()))
+        shown = min(n_lines, self._max_lines)
+        height = shown * self.fontMetrics().lineSpacing() + 2 * int(self.document().documentMargin()) + 2
+        policy = Qt.ScrollBarPolicy.ScrollBarAsNeeded if n_lines > shown else Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        if policy != self.verticalScrollBarPolicy():
+            self.setVerticalScrollBarPolicy(policy)
+        if height != self.height():
+            self.setFixedHeight(height)

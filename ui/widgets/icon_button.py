@@ -1,0 +1,72 @@
+"""Small buttons: an icon or a word, always with a name for those who do not see it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
+
+from ui.theme.icons import icon
+from ui.theme.tokens import LIGHT, Palette
+
+SAY_MS = 1_400
+
+
+class IconButton(QToolButton):
+    """A flat button with an icon; its colour is a name in the palette."""
+
+    def __init__(self, icon_name: str, name: str, parent: QWidget | None = None, size: int = 20) -> None:
+        super().__init__(parent)
+        self._icon_name, self._colour, self._size, self._palette = icon_name, "muted", size, LIGHT
+        self.setAccessibleName(name)
+        self.setToolTip(name)
+        self.setIconSize(QSize(size, size))
+        self.setFixedSize(QSize(size + 12, size + 12))
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self._back = QTimer(self, singleShot=True, interval=SAY_MS)
+        self._back.timeout.connect(self._draw)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw the icon for another palette."""
+        self._palette = palette
+        self._draw()
+
+    def show_as(self, icon_name: str, name: str, colour: str = "muted") -> None:
+        """Become another button."""
+        self._icon_name, self._colour = icon_name, colour
+        self.setAccessibleName(name)
+        self.setToolTip(name)
+        self._draw()
+
+    def say_done(self) -> None:
+        """Show for a moment that it worked."""
+        self.setIcon(icon("check", self._palette.accent, size=self._size))
+        self._back.start()
+
+    def _draw(self) -> None:
+        colour = getattr(self._palette, self._colour)
+        self.setIcon(icon(self._icon_name, colour, self._palette.border_strong, self._size))
+
+
+class TextButton(QPushButton):
+    """A flat button with a word on it."""
+
+    def __init__(self, text: str, name: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+        self._text = text
+        self.setProperty("kind", "flat")
+        self.setAccessibleName(name or text)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self._back = QTimer(self, singleShot=True, interval=SAY_MS)
+        self._back.timeout.connect(lambda: self._put(self._text))
+
+    def say(self, text: str) -> None:
+        """Show another word for a moment."""
+        self._put(text)
+        self._back.start()
+
+    def _put(self, text: str) -> None:
+        right = self.geometry().right()
+        self.setText(text)
+        self.adjustSize()
+        self.move(right - self.width() + 1, self.y())

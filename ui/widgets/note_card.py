@@ -1,0 +1,33 @@
+"""A note with something to do, set apart from what is around it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from ui.theme.tokens import Space
+
+CALM, WARNING = "calmNote", "warningNote"
+
+
+class NoteCard(QFrame):
+    """Words above a button; ``kind`` is CALM or WARNING. Hidden while it has nothing to say."""
+
+    def __init__(self, kind: str, button: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName(kind)
+        self.words, self.button = QLabel(), QPushButton(button)
+        self.words.setWordWrap(True)
+        self.words.setTextFormat(Qt.TextFormat.PlainText)
+        self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.M, Space.S + 2, Space.M, Space.S + 2)
+        column.setSpacing(Space.S)
+        column.addWidget(self.words)
+        column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
+        self.hide()
+
+    def say(self, words: str) -> None:
+        """Show these words, or nothing where there are none."""
+        self.words.setText(words)
+        self.setVisible(bool(words))

@@ -1,0 +1,280 @@
+"""A list of two-line rows: the one look of models, repositories and quantisations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFocusEvent, QFont, QKeyEvent, QPainter, QPen, QResizeEvent, QShowEvent, QWheelEvent
+from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from models.formatting.safe_text import one_line
+from ui.theme.text_size import scaled
+from ui.theme.tokens import LIGHT, Corner, Palette, Space, Type
+from ui.widgets.plain_words import in_tip
+
+ROW_HEIGHT = 54
+Index = QModelIndex | QPersistentModelIndex
+ROW = Qt.ItemDataRole.UserRole
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row. ``line`` is below the title, ``right`` at the end; ``tone`` colours the badge or the line.
+
+    Its words are names from outside too: they are kept on one line and in their direction.
+    """
+
+    key: str
+    title: str
+    line: str
+    right: str = ""
+    badge: str = ""
+    tone: str = "warning"
+    has_problem: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("title", "line", "right", "badge"):
+            object.__setattr__(self, name, one_line(getattr(self, name)))
+
+
+class RowModel(QAbstractListModel):
+    """The rows of a list."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.rows: tuple[Row, ...] = ()
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        """Return how many rows there are."""
+        return 0 if parent.isValid() else len(self.rows)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """Return the row itself, or its words for those who do not see it."""
+        row = self.rows[index.row()]
+        if role == ROW:
+            return row
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return row.title
+        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleDescriptionRole):
+            return in_tip("\n".join(part for part in (row.title, row.badge, row.line, row.right) if part))
+        return None
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Show other rows; where only their words changed, nothing moves."""
+        new = tuple(rows)
+        if [row.key for row in new] == [row.key for row in self.rows]:
+            changed = [at for at, row in enumerate(new) if row != self.rows[at]]
+            self.rows = new
+            for at in changed:
+                self.dataChanged.emit(self.index(at), self.index(at))
+            return
+        self.beginResetModel()
+        self.rows = new
+        self.endResetModel()
+
+    def change_rows(self, changed: Mapping[str, Row]) -> None:
+        """Show other words in the rows with these keys."""
+        rows = list(self.rows)
+        places = [at for at, row in enumerate(rows) if changed.get(row.key, row) != row]
+        for at in places:
+            rows[at] = changed[rows[at].key]
+        self.rows = tuple(rows)
+        for at in places:
+            self.dataChanged.emit(self.index(at), self.index(at))
+
+
+class RowList(QListView):
+    """Rows to choose one from; what was chosen stays chosen when the rows change.
+
+    It also stays in sight when the list gets room or loses it, until somebody scrolls.
+    """
+
+    chosen = Signal(str)  # the key of the current row, "" for none
+    opened = Signal(str)  # by a click or Enter
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.rows = RowModel(self)
+        self.delegate = RowDelegate(self)
+        self.setAccessibleName(name)
+        self.setModel(self.rows)
+        self.setItemDelegate(self.delegate)
+        self.setUniformItemSizes(True)
+        self.setMouseTracking(True)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.selectionModel().currentChanged.connect(self._on_current)
+        self.clicked.connect(lambda index: self.opened.emit(index.data(ROW).key))
+        self.verticalScrollBar().sliderMoved.connect(self._let_go)
+        self._is_filling, self._stays_in_sight = False, True
+
+    @property
+    def key(self) -> str | None:
+        """The key of the chosen row."""
+        index = self.currentIndex()
+        return index.data(ROW).key if index.isValid() else None
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        """Show other rows."""
+        before = self.key
+        self._is_filling = True
+        self.rows.set_rows(rows)
+        if before is not None and self.key != before:
+            self.choose(before)
+        self._is_filling = False
+        if self.key != before and before is not None:
+            self.chosen.emit(self.key or "")
+
+    def choose(self, key: str | None) -> None:
+        """Choose the row with this key, or none."""
+        at = next((at for at, row in enumerate(self.rows.rows) if row.key == key), None)
+        self._stays_in_sight = True
+        self.setCurrentIndex(QModelIndex() if at is None else self.rows.index(at))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the chosen row in sight: what is below the list comes and goes."""
+        super().resizeEvent(event)
+        self._show_choice()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Show what was chosen while the list could not be seen."""
+        super().showEvent(event)
+        self._show_choice()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll away from the chosen row."""
+        self._let_go()
+        super().wheelEvent(event)
+
+    def _let_go(self) -> None:
+        self._stays_in_sight = False
+
+    def _show_choice(self) -> None:
+        if self._stays_in_sight and self.currentIndex().isValid():
+            self.scrollTo(self.currentIndex())
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Take the keyboard without choosing: Qt would make the first row the current one."""
+        had_choice = self.currentIndex().isValid()
+        self._is_filling = True
+        super().focusInEvent(event)
+        if not had_choice:
+            self.setCurrentIndex(QModelIndex())
+        self._is_filling = False
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter opens."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.key is not None:
+            self.opened.emit(self.key)
+        else:
+            super().keyPressEvent(event)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Paint in another palette."""
+        self.delegate.palette = palette
+        self.viewport().update()
+
+    def _on_current(self, current: QModelIndex, previous: QModelIndex) -> None:
+        self._stays_in_sight = True
+        if not self._is_filling:
+            self.chosen.emit(current.data(ROW).key if current.isValid() else "")
+
+
+class RowDelegate(QStyledItemDelegate):
+    """Paints a row."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.palette = LIGHT
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        """Return the same height for all: a list of thousands needs no measuring."""
+        return QSize(100, scaled(ROW_HEIGHT))
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Paint one row."""
+        row: Row = index.data(ROW)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        rect = option.rect.adjusted(Space.S, 1, -Space.S, -1)
+        self._paint_ground(painter, rect, option.state)
+        inner = rect.adjusted(Space.M, Space.S - 1, -Space.M, -Space.S + 1)
+        upper, lower = QRect(inner), QRect(inner)
+        upper.setBottom(inner.center().y())
+        lower.setTop(inner.center().y() + 1)
+        upper.setRight(self._paint_right(painter, upper, row.right))
+        end = self._paint_words(painter, upper, row.title, Type.BODY, self.palette.text, QFont.Weight.Medium, row.badge)
+        if row.badge:
+            self._paint_badge(painter, QRect(end + Space.S, upper.y(), upper.right() - end, upper.height()), row)
+        colour = self.palette.danger if row.has_problem else self.palette.muted
+        self._paint_words(painter, lower, row.line, Type.CAPTION, colour)
+        painter.restore()
+
+    def _paint_ground(self, painter: QPainter, rect: QRect, state: QStyle.StateFlag) -> None:
+        is_chosen = bool(state & QStyle.StateFlag.State_Selected)
+        if is_chosen or state & QStyle.StateFlag.State_MouseOver:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(self.palette.pressed if is_chosen else self.palette.hover))
+            painter.drawRoundedRect(rect, Corner.S, Corner.S)
+        if state & QStyle.StateFlag.State_HasFocus:
+            painter.setPen(QPen(QColor(self.palette.focus), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(QRectF(rect).adjusted(1, 1, -1, -1), Corner.S, Corner.S)
+
+    def _paint_right(self, painter: QPainter, rect: QRect, text: str) -> int:
+        """Paint what stands at the end; return where the room before it ends."""
+        if not text:
+            return rect.right()
+        painter.setFont(_font(painter, Type.LABEL))
+        painter.setPen(QColor(self.palette.text))
+        painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, text)
+        return rect.right() - painter.fontMetrics().horizontalAdvance(text) - Space.M
+
+    def _paint_words(
+        self,
+        painter: QPainter,
+        rect: QRect,
+        text: str,
+        size: int,
+        colour: str,
+        weight: QFont.Weight = QFont.Weight.Normal,
+        badge: str = "",
+    ) -> int:
+        """Paint what fits, with room for a badge behind it; return where it ends."""
+        painter.setFont(_font(painter, size, weight))
+        painter.setPen(QColor(colour))
+        room = rect.width() - (_badge_width(painter, badge) + Space.S if badge else 0)
+        # Names differ at their ends, sentences are read from the start.
+        is_name = weight is not QFont.Weight.Normal
+        mode = Qt.TextElideMode.ElideMiddle if is_name else Qt.TextElideMode.ElideRight
+        shown = painter.fontMetrics().elidedText(text, mode, room)
+        painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+        return rect.left() + painter.fontMetrics().horizontalAdvance(shown)
+
+    def _paint_badge(self, painter: QPainter, rect: QRect, row: Row) -> None:
+        soft = {"accent": "accent_soft", "warning": "warning_soft", "danger": "danger_soft"}[row.tone]
+        painter.setFont(_font(painter, Type.CAPTION))
+        height = scaled(17)
+        place = QRect(rect.x(), rect.center().y() - height // 2, _badge_width(painter, row.badge), height)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(getattr(self.palette, soft)))
+        painter.drawRoundedRect(place, 8, 8)
+        painter.setPen(QColor(getattr(self.palette, row.tone)))
+        painter.drawText(place, Qt.AlignmentFlag.AlignCenter, row.badge)
+
+
+def _badge_width(painter: QPainter, text: str) -> int:
+    before = painter.font()
+    painter.setFont(_font(painter, Type.CAPTION))
+    width = painter.fontMetrics().horizontalAdvance(text) + 14
+    painter.setFont(before)
+    return width
+
+
+def _font(painter: QPainter, size: int, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
+    font = QFont(painter.font())
+    font.setPixelSize(scaled(size))
+    font.setWeight(weight)
+    return font

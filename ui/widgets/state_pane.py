@@ -1,0 +1,90 @@
+"""What is shown in place of a list: that it is on its way, that it is empty, or what went wrong and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QVBoxLayout, QWidget
+
+from ui.theme.icons import pixmap
+from ui.theme.tokens import LIGHT, Palette, Space
+
+WIDTH = 440
+ICON = 36
+
+
+class StatePane(QWidget):
+    """An icon, a title, a sentence and at most one thing to do."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._icon_name, self._colour, self._palette = "stream", "muted", LIGHT
+        self._act: Callable[[], object] = lambda: None
+        self._icon, self.title, self.text = QLabel(), QLabel(), QLabel()
+        self.title.setProperty("tone", "title")
+        self.text.setProperty("tone", "muted")
+        self.text.setTextFormat(Qt.TextFormat.PlainText)
+        self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.bar = QProgressBar()
+        self.bar.setRange(0, 0)
+        self.bar.setTextVisible(False)
+        self.bar.setFixedWidth(120)
+        self.button = QPushButton()
+        self.button.clicked.connect(self._on_button)
+        middle = QWidget()
+        middle.setMaximumWidth(WIDTH)
+        words = QVBoxLayout(middle)
+        words.setContentsMargins(0, 0, 0, 0)
+        words.setSpacing(Space.S)
+        for label in (self._icon, self.title, self.text):
+            label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+            label.setWordWrap(label is not self._icon)
+            words.addWidget(label)
+        row = QHBoxLayout()
+        row.addStretch(1)
+        row.addWidget(middle, 100)
+        row.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.XL, Space.XL, Space.XL, Space.XL)
+        column.addStretch(2)
+        column.addLayout(row)
+        column.addSpacing(Space.L)
+        column.addWidget(self.bar, 0, Qt.AlignmentFlag.AlignHCenter)
+        column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignHCenter)
+        column.addStretch(3)
+        self.button.hide()
+        self.bar.hide()
+
+    def say(
+        self, icon: str, title: str, text: str, action: tuple[str, Callable[[], object]] | None = None,
+        colour: str = "muted",
+    ) -> None:  # fmt: skip
+        """Show words, with a button where there is something to do."""
+        self._icon_name, self._colour = icon, colour
+        self.title.setText(title)
+        self.text.setText(text)
+        self.text.setVisible(bool(text))
+        self.button.setVisible(action is not None)
+        if action is not None:
+            self.button.setText(action[0])
+            self._act = action[1]
+        self.bar.hide()
+        self._draw()
+
+    def say_loading(self, title: str) -> None:
+        """Show that something is on its way."""
+        self.say("stream", title, "")
+        self.bar.show()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw the icon for another palette."""
+        self._palette = palette
+        self._draw()
+
+    def _on_button(self) -> None:
+        self._act()
+
+    def _draw(self) -> None:
+        colour = getattr(self._palette, self._colour)
+        self._icon.setPixmap(pixmap(self._icon_name, colour, ICON, self.devicePixelRatioF()))

@@ -1,0 +1,79 @@
+"""A list and what was chosen of it: side by side where there is room, else one at a time."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+
+from ui.theme.tokens import Space
+from ui.widgets.icon_button import TextButton
+
+SIDE_BY_SIDE = 820
+LEAST_DETAILS = 360
+
+
+class TwoPanes(QWidget):
+    """Holds a list and its details. In a narrow window the details cover the list until ``back``."""
+
+    left = Signal()  # the details were left by the button
+
+    def __init__(self, listed: QWidget, details: QWidget, back: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._listed, self._is_narrow, self._shows_details = listed, False, False
+        self.back_button = TextButton(f"‹  {back}", back)
+        self.back_button.clicked.connect(self._on_back)
+        self.side = QFrame()
+        self.side.setObjectName("detailsSide")
+        self.line = QFrame()
+        self.line.setObjectName("paneLine")
+        self.line.setFixedWidth(1)
+        column = QVBoxLayout(self.side)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        head = QHBoxLayout()
+        head.setContentsMargins(Space.S, Space.XS, 0, 0)
+        head.addWidget(self.back_button)
+        head.addStretch()
+        column.addLayout(head)
+        column.addWidget(details, 1)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(listed, 1)
+        row.addWidget(self.line)
+        row.addWidget(self.side)
+        self._show()
+
+    def show_details(self, is_shown: bool, by_hand: bool = False) -> None:
+        """Show the details, or let them go.
+
+        Where they would cover the list, only what was opened ``by_hand`` does: arrow keys go on through the list.
+        """
+        if is_shown and self._is_narrow and not by_hand and not self._shows_details:
+            return
+        self._shows_details = is_shown
+        self._show()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Share the width, or take turns."""
+        super().resizeEvent(event)
+        self._is_narrow = self.width() < SIDE_BY_SIDE
+        if not self._is_narrow:
+            self.side.setFixedWidth(max(LEAST_DETAILS, round(self.width() * 0.42)))
+        else:
+            self.side.setMinimumWidth(0)
+            self.side.setMaximumWidth(16_777_215)
+        self._show()
+
+    def _on_back(self) -> None:
+        self.show_details(False)
+        self.left.emit()
+        self._listed.setFocus()
+
+    def _show(self) -> None:
+        self.side.setVisible(self._shows_details)
+        # Beside no list it would double the line of the rail.
+        self.line.setVisible(self._shows_details and not self._is_narrow)
+        self._listed.setVisible(not (self._is_narrow and self._shows_details))
+        self.back_button.setVisible(self._is_narrow)

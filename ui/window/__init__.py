@@ -1,0 +1,4 @@
+"""The window: it places the parts and connects them.
+
+Begin with ``main_window.py``.
+"""

@@ -1,0 +1,76 @@
+"""The slim bar at the edge that leads from page to page."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
+
+from ui.theme.tokens import LIGHT, Palette, Space
+from ui.widgets.icon_button import IconButton
+
+WIDTH = 52
+PAGES = {"chat": "Chat (Ctrl+Shift+C)", "library": "Library (Ctrl+Shift+L)"}
+
+
+class Rail(QFrame):
+    """A button for each page; ``foot`` takes others at its end."""
+
+    chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("rail")
+        self.setFixedWidth(WIDTH)
+        self.buttons = {page: _PageButton(page, name) for page, name in PAGES.items()}
+        column = QVBoxLayout(self)
+        column.setContentsMargins(Space.S, Space.S, Space.S, Space.S)
+        column.setSpacing(Space.XS)
+        for page, button in self.buttons.items():
+            button.clicked.connect(lambda checked=False, page=page: self.chosen.emit(page))
+            column.addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
+        column.addStretch()
+        self.foot = QVBoxLayout()
+        column.addLayout(self.foot)
+
+    def show_page(self, page: str) -> None:
+        """Mark the page that is shown."""
+        for name, button in self.buttons.items():
+            button.setChecked(name == page)
+            button.show_as(name, PAGES[name], "accent" if name == page else "muted")
+
+    def set_busy(self, page: str, is_busy: bool) -> None:
+        """Put a dot on a page's button while something goes on there."""
+        self.buttons[page].set_busy(is_busy)
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw the icons for another palette."""
+        for button in self.buttons.values():
+            button.set_palette(palette)
+
+
+class _PageButton(IconButton):
+    """An icon, with a dot where something goes on."""
+
+    def __init__(self, icon_name: str, name: str) -> None:
+        super().__init__(icon_name, name)
+        self.setCheckable(True)
+        self._is_busy, self._dot = False, LIGHT.accent
+
+    def set_busy(self, is_busy: bool) -> None:
+        if is_busy != self._is_busy:
+            self._is_busy = is_busy
+            self.update()
+
+    def set_palette(self, palette: Palette) -> None:
+        self._dot = palette.accent
+        super().set_palette(palette)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self._is_busy:
+            painter = QPainter(self)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(self._dot))
+            painter.drawEllipse(self.width() - 10, 4, 6, 6)

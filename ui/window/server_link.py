@@ -1,0 +1,55 @@
+"""Ties the private server to the window: where to send requests, and what to say when it is away."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+
+from ui.client.api import Api
+from ui.client.private_server import PrivateServer
+from ui.client.server_watch import ServerWatch
+from ui.platform.child_process import last_line
+from ui.widgets.banner import Banner
+
+CANNOT_START = "The server that runs the models cannot start"
+
+
+class ServerLink(QObject):
+    """Follows a server through start, loss and return."""
+
+    def __init__(
+        self,
+        server: PrivateServer,
+        key: str,
+        api: Api,
+        watch: ServerWatch,
+        banner: Banner,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._server, self._key, self._api, self._watch, self._banner = server, key, api, watch, banner
+        server.ready.connect(self._on_ready)
+        server.lost.connect(self._on_lost)
+        server.gave_up.connect(self._on_gave_up)
+
+    def start(self) -> None:
+        """Start the server, also after it gave up."""
+        self._api.expect()
+        self._watch.stop()
+        self._banner.hide()
+        self._server.start()
+
+    def _on_ready(self, url: str) -> None:
+        self._api.connect_to(url, self._key)
+        self._watch.start()
+        self._banner.hide()
+
+    def _on_lost(self, how: str) -> None:
+        self._api.expect()
+        self._watch.stop()
+        self._banner.say("The server stopped and is starting again. What you send now waits for it.", can_close=False)
+
+    def _on_gave_up(self, last_words: str) -> None:
+        self._watch.stop(is_gone=True)
+        reason = f"{CANNOT_START}: {last_line(last_words)}"
+        self._api.give_up(reason)
+        self._banner.say(reason, "danger", ("Try again", self.start), can_close=False)
