@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import prompts
-from benchmarks.report import Row, median, say
+from benchmarks.report import ReportRow, median, say
 from core.engine.engine import Engine
 from core.llama import log
 from core.loading.load_engine import load_engine
@@ -105,7 +105,7 @@ class Company:
         return seconds
 
 
-def measure_beside(model: Path, n_threads: int, n_rounds: int, others: Sequence[int] = OTHERS) -> list[Row]:
+def measure_beside(model: Path, n_threads: int, n_rounds: int, others: Sequence[int] = OTHERS) -> list[ReportRow]:
     """Return a row for each number of others and what they do: medians, and ratios to none of the same round."""
     log.silence()
     companies = [Company(model, n_others, max(others) + 1, n_threads) for n_others in others]
@@ -128,7 +128,7 @@ def measure_beside(model: Path, n_threads: int, n_rounds: int, others: Sequence[
     return rows_of(seconds)
 
 
-def rows_of(seconds: dict[tuple[int, str], list[float]]) -> list[Row]:
+def rows_of(seconds: dict[tuple[int, str], list[float]]) -> list[ReportRow]:
     """Return the rows for the seconds of each round, by number of others and what they do."""
     none = seconds[0, "rest"]
     return [

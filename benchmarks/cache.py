@@ -13,8 +13,8 @@ from pathlib import Path
 from app.client.server_process import ServerProcess
 from app.environment.paths import HOME_VARIABLE
 from benchmarks import prompts
-from benchmarks.http_load import Reply, run_load
-from benchmarks.report import Report, Row, median, run_bench, say
+from benchmarks.http_load import StreamedReply, run_load
+from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.kv_cache.prefix_cache.disk_folder import FOLDER
 from core.llama import log
 from core.llama.model import Model
@@ -29,7 +29,7 @@ N_AGENTS = 8
 N_REPLY = 32
 _TURN_END = "<|im_end|>\n"
 _REPLY = "Once upon a time, there was a happy fox named Ella."
-Sample = tuple[float, float, int]
+CacheSample = tuple[float, float, int]
 """Seconds to the first token without what is known, with it, and how many tokens were found."""
 # Files that have not changed for so long are all there.
 _QUIET = 1.0
@@ -77,7 +77,7 @@ class Server:
         # The first request of a process is slow for reasons of its own.
         self.ask(list(range(20, 36)))
 
-    def ask(self, *all_tokens: list[int], n_reply: int = 1) -> tuple[Reply, ...]:
+    def ask(self, *all_tokens: list[int], n_reply: int = 1) -> tuple[StreamedReply, ...]:
         """Send prompts at once."""
         bodies: list[dict[str, object]] = [
             {"prompt": tokens, "max_tokens": n_reply, "temperature": 0, "ignore_eos": True} for tokens in all_tokens
@@ -98,7 +98,7 @@ class Server:
         self._process.stop()
 
 
-def second_turn(server: Server, texts: Texts) -> Sample:
+def second_turn(server: Server, texts: Texts) -> CacheSample:
     """Return the TTFT of a first turn of 800 tokens, of the second, and how many tokens of that were cached."""
     server.settle()
     history = texts.fresh(HISTORY)
@@ -107,7 +107,7 @@ def second_turn(server: Server, texts: Texts) -> Sample:
     return first.ttft, second.ttft, second.n_cached
 
 
-def sub_agents(server: Server, texts: Texts) -> Sample:
+def sub_agents(server: Server, texts: Texts) -> CacheSample:
     """Return the median TTFT of 8 that have nothing in common, of 8 that share 600 tokens, and tokens cached."""
     server.settle()
     alone = server.ask(*[texts.fresh(SHARED + OWN) for _ in range(N_AGENTS)])
@@ -133,12 +133,12 @@ def _home() -> Iterator[Path]:
                 os.environ[HOME_VARIABLE] = before
 
 
-def measure(options: argparse.Namespace) -> Report:
+def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     log.silence()
     n_threads = options.threads or physical_cores()
     settings = {"rounds": options.rounds, "layers": options.layers, "threads": n_threads}
-    report = Report("cache", settings={**settings, "history": HISTORY, "shared": SHARED, "agents": N_AGENTS})
+    report = BenchReport("cache", settings={**settings, "history": HISTORY, "shared": SHARED, "agents": N_AGENTS})
     model = gguf_factory.cached(gguf_factory.Recipe(n_layers=options.layers))
     texts = Texts()
     with _home() as home:
@@ -160,7 +160,7 @@ def measure(options: argparse.Namespace) -> Report:
     return report
 
 
-def _rounds(name: str, n_rounds: int, once: Callable[[], Sample]) -> list[Sample]:
+def _rounds(name: str, n_rounds: int, once: Callable[[], CacheSample]) -> list[CacheSample]:
     samples = []
     for _ in range(n_rounds):
         samples.append(once())
@@ -168,7 +168,7 @@ def _rounds(name: str, n_rounds: int, once: Callable[[], Sample]) -> list[Sample
     return samples
 
 
-def _row(name: str, samples: list[Sample]) -> Row:
+def _row(name: str, samples: list[CacheSample]) -> ReportRow:
     return {
         "what": name,
         "ttft_ms_without": round(median([without for without, _, _ in samples]) * 1e3, 1),

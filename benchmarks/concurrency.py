@@ -20,9 +20,9 @@ from core.ipc.openmp import WAITING
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import plots, prompts
-from benchmarks.contenders import AUTO, PLAIN, Contender, Pair, Run, Stage, Way
+from benchmarks.contenders import AUTO, PLAIN, Contender, ContenderRun, DecodingStage, PlainAndDrafting, Way
 from benchmarks.draft import draft_path
-from benchmarks.report import Report, Row, median, percentile, run_bench, say
+from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
 from core.machine.measurements import physical_cores
 from tools.model_factory import gguf_factory, hybrid_factory
 from tools.model_factory.gguf_factory import Recipe
@@ -43,37 +43,39 @@ _NAMES = {
 
 
 @dataclass(frozen=True)
-class Sample:
+class ConcurrencySample:
     """One way's run of some clients; ``vs_plain`` is its aggregate rate over that of plain decoding."""
 
     draft: str
     way: Way
     n_clients: int
-    run: Run
+    run: ContenderRun
     vs_plain: float
 
 
-def open_stage(draft: str, options: argparse.Namespace, n_threads: int) -> Stage | Pair:
+def open_stage(draft: str, options: argparse.Namespace, n_threads: int) -> DecodingStage | PlainAndDrafting:
     """Load the model with a draft, made when it is not there yet."""
     n_slots = max(options.clients)
     if options.model == EMBER:
         target = gguf_factory.cached(Recipe(n_layers=options.layers))
-        return Stage(target, draft_path(draft), n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads)
+        return DecodingStage(target, draft_path(draft), n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads)
     make, head = HYBRIDS[options.model], _HEADS[draft]
     target = gguf_factory.cached_file(
         f"hybrid-{options.model}-{head}-{options.layers}.gguf", lambda path: make(path, head, options.layers)
     )
-    return Pair(target, n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads)
+    return PlainAndDrafting(target, n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads)
 
 
-def measure_draft(draft: str, stage: Stage | Pair, options: argparse.Namespace) -> list[Sample]:
+def measure_draft(
+    draft: str, stage: DecodingStage | PlainAndDrafting, options: argparse.Namespace
+) -> list[ConcurrencySample]:
     """Return the samples of plain decoding and of drafting at all numbers of clients."""
     plain, drafted = stage.contender(PLAIN), stage.contender(AUTO)
     warm = [prompt.text for prompt in prompts.warm_up()]
     for contender in (plain, drafted):
         for n_clients in (1, len(warm)):
             contender.run(warm[:n_clients], options.tokens)
-    samples: list[Sample] = []
+    samples: list[ConcurrencySample] = []
     n_used = 0
     for round_ in range(options.rounds):
         for n_clients in options.clients:
@@ -88,23 +90,23 @@ def measure_draft(draft: str, stage: Stage | Pair, options: argparse.Namespace) 
 
 def _measure_turn(
     draft: str, contenders: tuple[Contender, Contender], first: int, texts: list[str], n_tokens: int
-) -> list[Sample]:
+) -> list[ConcurrencySample]:
     runs = {index: contenders[index].run(texts, n_tokens) for index in (first, 1 - first)}
     return [
-        Sample(draft, contenders[index].way, len(texts), run, run.rate / runs[0].rate)
+        ConcurrencySample(draft, contenders[index].way, len(texts), run, run.rate / runs[0].rate)
         for index, run in sorted(runs.items())
     ]
 
 
-def rows_of(samples: Sequence[Sample]) -> list[Row]:
+def rows_of(samples: Sequence[ConcurrencySample]) -> list[ReportRow]:
     """Return a row for each draft, way and number of clients; plain decoding has one for each draft's rounds."""
-    groups: dict[tuple[str, Way, int], list[Sample]] = {}
+    groups: dict[tuple[str, Way, int], list[ConcurrencySample]] = {}
     for sample in samples:
         groups.setdefault((sample.draft, sample.way, sample.n_clients), []).append(sample)
     return [_row(*key, group) for key, group in groups.items()]
 
 
-def _row(draft: str, way: Way, n_clients: int, samples: Sequence[Sample]) -> Row:
+def _row(draft: str, way: Way, n_clients: int, samples: Sequence[ConcurrencySample]) -> ReportRow:
     outcomes = [outcome for sample in samples for outcome in sample.run.outcomes]
     receipts = [outcome.receipt for outcome in outcomes]
     gaps = [gap for outcome in outcomes for gap in outcome.gaps]
@@ -126,7 +128,7 @@ def _row(draft: str, way: Way, n_clients: int, samples: Sequence[Sample]) -> Row
     }
 
 
-def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
+def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
     """Return drafting against plain decoding, the lower of the drafts, for each number of clients and altogether."""
     drafted = [row for row in rows if row["way"] != PLAIN.name]
     by_count = {
@@ -136,7 +138,7 @@ def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
     return {**by_count, "draft_vs_plain_min": min((row["vs_plain"] for row in drafted), default=None)}
 
 
-def draw(report: Report, options: argparse.Namespace) -> None:
+def draw(report: BenchReport, options: argparse.Namespace) -> None:
     """Draw throughput against latency."""
     series = [plots.Series(_NAMES["plain"], _COLOURS["plain"], _points(report.rows, options.drafts, PLAIN))]
     for draft in options.drafts:
@@ -151,7 +153,7 @@ def draw(report: Report, options: argparse.Namespace) -> None:
     plots.draw_throughput(series, options.plot, title, subtitle)
 
 
-def _points(rows: Sequence[Row], drafts: Sequence[str], way: Way) -> list[tuple[float, float, int]]:
+def _points(rows: Sequence[ReportRow], drafts: Sequence[str], way: Way) -> list[tuple[float, float, int]]:
     """Return a way's points, the means of its rows beside several drafts."""
     mine = [row for row in rows if row["way"] == way.name and row["draft"] in drafts]
     points = []
@@ -162,19 +164,19 @@ def _points(rows: Sequence[Row], drafts: Sequence[str], way: Way) -> list[tuple[
     return points
 
 
-def measure(options: argparse.Namespace) -> Report:
+def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     n_threads = options.threads or physical_cores()
     # So many make steps of about ten milliseconds: what is around them counts as little as for larger models.
     options.layers = options.layers or (60 if options.model == EMBER else 200)
     names = ("model", "layers", "rounds", "tokens", "clients", "drafts")
     settings = {name: getattr(options, name) for name in names}
-    report = Report("concurrency", settings={**settings, "threads": n_threads})
-    samples: list[Sample] = []
+    report = BenchReport("concurrency", settings={**settings, "threads": n_threads})
+    samples: list[ConcurrencySample] = []
     for draft in options.drafts:
         say(f"{draft}: loading")
         stage = open_stage(draft, options, n_threads)
-        if isinstance(stage, Pair):
+        if isinstance(stage, PlainAndDrafting):
             report.settings["way_back"] = stage.way_back
         samples += measure_draft(draft, stage, options)
         stage.close()

@@ -22,12 +22,12 @@ from core.ipc.openmp import WAITING
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import synthetic_vocab
-from benchmarks.report import Report, Row, median, run_bench, say
+from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.engine.engine import Engine
 from core.llama import log
 from core.loading.load_engine import load_engine
 from core.machine.measurements import physical_cores
-from core.sampling.grammar.grammar_matcher import Guide
+from core.sampling.grammar.grammar_matcher import GrammarMatcher
 from core.speculation.policy.speculator import Speculator
 from core.values.constraint import ANY_OBJECT, Constraint
 from core.values.engine_options import EngineOptions
@@ -79,7 +79,7 @@ _N_CTX = 1024
 
 
 @dataclass(frozen=True)
-class Turn:
+class ConstraintTurn:
     """Some decoding steps of one way: their seconds, and how many looked through the whole vocabulary."""
 
     seconds: float
@@ -97,16 +97,18 @@ class Looks:
 
     def __init__(self) -> None:
         self.n = 0
-        listed = Guide.allowed
+        listed = GrammarMatcher.allowed
 
-        def counted(guide: Guide) -> object:
+        def counted(guide: GrammarMatcher) -> object:
             self.n += 1
             return listed(guide)
 
-        Guide.allowed = counted  # type: ignore[assignment,method-assign]
+        GrammarMatcher.allowed = counted  # type: ignore[assignment,method-assign]
 
 
-def run_turn(engine: Engine, looks: Looks, constraint: Constraint | None, sampling: SamplingParams, n: int) -> Turn:
+def run_turn(
+    engine: Engine, looks: Looks, constraint: Constraint | None, sampling: SamplingParams, n: int
+) -> ConstraintTurn:
     """Return ``n`` decoding steps; a reply that ends sooner is followed by another one."""
     seconds, n_steps, n_looks, n_replies = 0.0, 0, looks.n, 0
     while n_steps < n:
@@ -122,14 +124,14 @@ def run_turn(engine: Engine, looks: Looks, constraint: Constraint | None, sampli
             n_steps += 1
         engine.cancel(name)
         engine.step()
-    return Turn(seconds, n_steps, looks.n - n_looks)
+    return ConstraintTurn(seconds, n_steps, looks.n - n_looks)
 
 
-def measure_pair(engine: Engine, looks: Looks, name: str, way: str, options: argparse.Namespace) -> Row:
+def measure_pair(engine: Engine, looks: Looks, name: str, way: str, options: argparse.Namespace) -> ReportRow:
     """Return the row of one constraint and one way to sample."""
     ratios: list[float] = []
-    free: list[Turn] = []
-    bound: list[Turn] = []
+    free: list[ConstraintTurn] = []
+    bound: list[ConstraintTurn] = []
     for turn in range(options.rounds + 1):
         # Another seed, another text; ignore_eos keeps both sides going for as many steps.
         sampling = SamplingParams(seed=turn, ignore_eos=True, **SAMPLINGS[way])
@@ -189,7 +191,7 @@ def reply(engine: Engine, seed: int, drafts: bool, replies: Replies) -> float:
     return seconds
 
 
-def measure_forced(name: str, path: str, options: argparse.Namespace) -> Row:
+def measure_forced(name: str, path: str, options: argparse.Namespace) -> ReportRow:
     """Return the row of a model whose replies are drafted as far as the schema forces them."""
     n_threads = options.threads or physical_cores()
     engine, _ = load_engine(EngineOptions(path, n_slots=1, n_ctx=_N_CTX, n_threads=n_threads), cache_folder=None)
@@ -219,12 +221,12 @@ def measure_forced(name: str, path: str, options: argparse.Namespace) -> Row:
     }
 
 
-def measure(options: argparse.Namespace) -> Report:
+def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     log.silence()
     n_threads = options.threads or physical_cores()
     settings = {name: getattr(options, name) for name in ("vocabulary", "layers", "rounds", "steps", "replies")}
-    report = Report("constraint", settings={**settings, "threads": n_threads})
+    report = BenchReport("constraint", settings={**settings, "threads": n_threads})
     say("making and loading the model")
     path = synthetic_vocab.model(options.vocabulary, options.layers)
     engine, _ = load_engine(

@@ -15,9 +15,9 @@ from core.kv_cache.slot_table import SlotTable
 from core.llama import log
 from core.loading.load_engine import load_engine
 from core.speculation.policy.speculator import Speculator
-from core.speculation.proposer import PaidDrafter
-from core.speculation.proposers.draft_model import DraftModel
-from core.speculation.proposers.ngram import Lookup
+from core.speculation.proposer import CostlyProposer
+from core.speculation.proposers.draft_model import DraftModelProposer
+from core.speculation.proposers.ngram import NgramProposer
 from core.values.engine_options import EngineOptions
 from core.values.events import Ended, FinishReason, Token
 from core.values.receipt import Receipt
@@ -62,7 +62,7 @@ def fixed(depth: int) -> Way:
 
 
 @dataclass
-class Outcome:
+class ReplyOutcome:
     """One reply: its text, its receipt, and the seconds between the arrivals of its pieces."""
 
     text: str = ""
@@ -72,10 +72,10 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Run:
+class ContenderRun:
     """Requests that ran at once, and the seconds they took together."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ReplyOutcome, ...]
     seconds: float
 
     @property
@@ -87,15 +87,15 @@ class Run:
 class Contender:
     """One way to decode, with cost model, acceptance and lookup table of its own; who made it has the model."""
 
-    def __init__(self, way: Way, engine: Engine, draft: PaidDrafter | None) -> None:
+    def __init__(self, way: Way, engine: Engine, draft: CostlyProposer | None) -> None:
         self.way = way
         self._engine = engine
         self._draft = draft
 
-    def run(self, prompts: Sequence[str], n_tokens: int, sampling: SamplingParams = GREEDY) -> Run:
+    def run(self, prompts: Sequence[str], n_tokens: int, sampling: SamplingParams = GREEDY) -> ContenderRun:
         """Run all prompts at once, from an empty cache, until the last reply has ended."""
         self._take_over()
-        engine, outcomes = self._engine, [Outcome() for _ in prompts]
+        engine, outcomes = self._engine, [ReplyOutcome() for _ in prompts]
         began = time.perf_counter()
         for index, prompt in enumerate(prompts):
             request = Request(str(index), prompt, n_tokens, sampling=sampling)
@@ -111,7 +111,7 @@ class Contender:
                     assert event.reason is not FinishReason.FAILED, event.failure
                     outcome.text += event.text
                     outcome.receipt = event.receipt
-        return Run(tuple(outcomes), time.perf_counter() - began)
+        return ContenderRun(tuple(outcomes), time.perf_counter() - began)
 
     def _take_over(self) -> None:
         """Empty the cache that the others have used."""
@@ -121,7 +121,7 @@ class Contender:
             self._draft.clear()
 
 
-def _arrive(outcome: Outcome, event: Token, now: float) -> None:
+def _arrive(outcome: ReplyOutcome, event: Token, now: float) -> None:
     outcome.text += event.text
     # Tokens that were accepted together arrive together: one gap for all of them.
     if outcome.arrived and now > outcome.arrived:
@@ -129,7 +129,7 @@ def _arrive(outcome: Outcome, event: Token, now: float) -> None:
     outcome.arrived = now
 
 
-class Stage:
+class DecodingStage:
     """A loaded target and, where ``draft`` is given, a loaded draft model, lent to contenders in turns."""
 
     def __init__(self, target: Path, draft: Path | None, *, n_slots: int, n_ctx: int, n_threads: int) -> None:
@@ -154,7 +154,7 @@ class Stage:
         draft = self._fresh_draft() if way.with_draft else None
         speculator = None
         if not way.is_plain:
-            lookup = Lookup() if way.with_lookup else None
+            lookup = NgramProposer() if way.with_lookup else None
             paid = (draft,) if draft is not None else ()
             speculator = Speculator(
                 cost,
@@ -178,16 +178,16 @@ class Stage:
         )
         return Contender(way, engine, draft)
 
-    def _fresh_draft(self) -> DraftModel:
+    def _fresh_draft(self) -> DraftModelProposer:
         speculator = self._engine._speculator
         assert speculator is not None
         draft = speculator._paid[0]
-        assert isinstance(draft, DraftModel)
+        assert isinstance(draft, DraftModelProposer)
         assert self._draft_facts is not None
         cost = CostModel(draft.cost.snapshot())
         reads = ReadCost.of(self._draft_facts, "f16")
         n_branches, n_vocab = draft._branches.count, self._engine._context.n_vocab
-        return DraftModel(
+        return DraftModelProposer(
             draft.model,
             draft._context,
             cost,
@@ -202,7 +202,7 @@ class Stage:
         self._engine.close()
 
 
-class Pair:
+class PlainAndDrafting:
     """Plain decoding and drafting on engines of their own, as servers load them: for models that carry their drafter.
 
     Where the target hands its states to a head, that would slow down plain decoding on the same engine.

@@ -32,8 +32,8 @@ from core.ipc.openmp import WAITING
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import plots, prompts
-from benchmarks.contenders import ADAPTIVE, AUTO, CHAINS, CONTROL, LOOKUP, PLAIN, Contender, Stage, Way, fixed
-from benchmarks.report import Report, Row, median, run_bench, say
+from benchmarks.contenders import ADAPTIVE, AUTO, CHAINS, CONTROL, LOOKUP, PLAIN, Contender, DecodingStage, Way, fixed
+from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.machine.measurements import physical_cores
 from core.values.engine_options import DEFAULT_SLOTS, MAX_DRAFT_DEPTH
 from tools.model_factory import gguf_factory
@@ -50,7 +50,7 @@ _N_CTX = 512
 
 
 @dataclass(frozen=True)
-class Sample:
+class DraftSample:
     """One way's run of one prompt; ``vs_plain`` is its rate over that of plain decoding just before and after."""
 
     draft: str
@@ -105,7 +105,7 @@ def ratios_to_plain(order: Sequence[Way], rates: Sequence[float]) -> list[float]
     return ratios
 
 
-def measure_draft(draft: str, stage: Stage, options: argparse.Namespace) -> list[Sample]:
+def measure_draft(draft: str, stage: DecodingStage, options: argparse.Namespace) -> list[DraftSample]:
     """Return the samples of all ways with one draft."""
     ways, n_servers = ways_with(draft, options.depths), options.servers
     servers = {way: [stage.contender(way) for _ in range(n_servers)] for way in ways}
@@ -115,7 +115,7 @@ def measure_draft(draft: str, stage: Stage, options: argparse.Namespace) -> list
         warm_up = prompts.warm_up() if way.depth is None and not way.is_plain else prompts.warm_up()[:1]
         for contender, prompt in product(contenders, warm_up):
             contender.run([prompt.text], options.tokens)
-    samples: list[Sample] = []
+    samples: list[DraftSample] = []
     for round_ in range(options.prompts):
         for kind in prompts.KINDS:
             prompt = prompts.of_kind(kind)[round_]
@@ -126,24 +126,24 @@ def measure_draft(draft: str, stage: Stage, options: argparse.Namespace) -> list
 
 def _measure_prompt(
     draft: str,
-    prompt: prompts.Prompt,
+    prompt: prompts.BenchPrompt,
     round_: int,
     order: Sequence[Way],
     servers: dict[Way, list[Contender]],
     n_tokens: int,
-) -> list[Sample]:
+) -> list[DraftSample]:
     waiting = {way: cycle(contenders) for way, contenders in servers.items()}
     receipts = [next(waiting[way]).run([prompt.text], n_tokens).outcomes[0].receipt for way in order]
     rates = [receipt.decode_rate for receipt in receipts]
     return [
-        Sample(draft, prompt.kind, way, receipt.decode_rate, ratio, receipt.n_drafted, receipt.n_accepted, round_)
+        DraftSample(draft, prompt.kind, way, receipt.decode_rate, ratio, receipt.n_drafted, receipt.n_accepted, round_)
         for way, receipt, ratio in zip(order, receipts, ratios_to_plain(order, rates), strict=True)
     ]
 
 
-def rows_of(samples: Sequence[Sample]) -> list[Row]:
+def rows_of(samples: Sequence[DraftSample]) -> list[ReportRow]:
     """Return a row for each draft, kind and way: medians over its prompts."""
-    groups: dict[tuple[str, str, Way], list[Sample]] = {}
+    groups: dict[tuple[str, str, Way], list[DraftSample]] = {}
     for sample in samples:
         groups.setdefault((sample.draft, sample.kind, sample.way), []).append(sample)
     return [
@@ -152,7 +152,7 @@ def rows_of(samples: Sequence[Sample]) -> list[Row]:
     ]
 
 
-def against_best_fixed(samples: Sequence[Sample], draft: str, kind: str, way: Way) -> float | None:
+def against_best_fixed(samples: Sequence[DraftSample], draft: str, kind: str, way: Way) -> float | None:
     """Return a way's speed over that of the best fixed depth, chosen on other prompts; None where none was swept.
 
     Plain decoding is depth 0. With a single prompt there is nothing else to choose on.
@@ -173,7 +173,7 @@ def against_best_fixed(samples: Sequence[Sample], draft: str, kind: str, way: Wa
     return round(statistics.geometric_mean(ratios), 4)
 
 
-def _speeds(cell: Sequence[Sample], way: Way) -> dict[int, float]:
+def _speeds(cell: Sequence[DraftSample], way: Way) -> dict[int, float]:
     """Return how a way compares with plain decoding, by round."""
     rounds = {sample.round for sample in cell if sample.way == way}
     return {
@@ -182,7 +182,7 @@ def _speeds(cell: Sequence[Sample], way: Way) -> dict[int, float]:
     }
 
 
-def _row(draft: str, kind: str, way: Way, samples: Sequence[Sample]) -> Row:
+def _row(draft: str, kind: str, way: Way, samples: Sequence[DraftSample]) -> ReportRow:
     n_drafted = sum(sample.n_drafted for sample in samples)
     return {
         "draft": draft,
@@ -196,7 +196,7 @@ def _row(draft: str, kind: str, way: Way, samples: Sequence[Sample]) -> Row:
     }
 
 
-def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
+def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
     """Return the promises' numbers; None where nothing was measured for one."""
     ratio = {(row["draft"], row["kind"], row["way"]): row["vs_plain"] for row in rows}
     decided = [row["vs_plain"] for row in rows if row["depth"] is None]
@@ -234,16 +234,16 @@ def against_best_part(ratio: Mapping[tuple[str, str, str], float]) -> float | No
     return round(min(found), 4) if found else None
 
 
-def measure(options: argparse.Namespace) -> Report:
+def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     n_threads = options.threads or physical_cores()
     settings = {name: getattr(options, name) for name in ("layers", "prompts", "servers", "tokens", "depths", "drafts")}
-    report = Report("draft", settings={**settings, "threads": n_threads, "slots": DEFAULT_SLOTS, "clients": 1})
+    report = BenchReport("draft", settings={**settings, "threads": n_threads, "slots": DEFAULT_SLOTS, "clients": 1})
     target = gguf_factory.cached(Recipe(n_layers=options.layers))
-    samples: list[Sample] = []
+    samples: list[DraftSample] = []
     for draft in options.drafts:
         say(f"{draft}: loading")
-        stage = Stage(target, draft_path(draft), n_slots=DEFAULT_SLOTS, n_ctx=_N_CTX, n_threads=n_threads)
+        stage = DecodingStage(target, draft_path(draft), n_slots=DEFAULT_SLOTS, n_ctx=_N_CTX, n_threads=n_threads)
         samples += measure_draft(draft, stage, options)
         stage.close()
     report.rows = rows_of(samples)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from app.client.server_process import ServerProcess
 from benchmarks.bare_loop import BareLoop
 from benchmarks.http_load import run_load
-from benchmarks.report import Report, Row, median, run_bench, say
+from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.engine.engine import Engine
 from core.llama import log
 from core.loading.load_engine import load_engine
@@ -73,7 +73,7 @@ class EngineLoop:
         self._engine.forget_texts()
 
 
-def measure_width(engine: Engine, bare: BareLoop, n_sequences: int, n_steps: int, rounds: int) -> Row:
+def measure_width(engine: Engine, bare: BareLoop, n_sequences: int, n_steps: int, rounds: int) -> ReportRow:
     """Return the row of one width: medians over rounds of ``n_steps`` steps of each side, in turns."""
     mine = EngineLoop(engine)
     contenders: tuple[EngineLoop | BareLoop, ...] = (mine, bare)
@@ -133,9 +133,9 @@ def _prompt(index: int) -> str:
     return PROMPT.replace("fox", f"fox number {next(_fresh)} of {index}")
 
 
-def measure_http(model: Path, engine: Engine, n_threads: int, n_tokens: int, rounds: int) -> list[Row]:
+def measure_http(model: Path, engine: Engine, n_threads: int, n_tokens: int, rounds: int) -> list[ReportRow]:
     """Return rows of HTTP beside the engine at 1 and 16 clients, in turns."""
-    rows: list[Row] = []
+    rows: list[ReportRow] = []
     arguments = ["--model", str(model), "--parallel", "16", "--ctx", str(N_CTX), "--threads", str(n_threads)]
     arguments += ["--speculation", "off", "--cache-disk", "0"]  # plain against plain
     with ServerProcess(arguments) as server:
@@ -168,11 +168,11 @@ def measure_http(model: Path, engine: Engine, n_threads: int, n_tokens: int, rou
     return rows
 
 
-def measure(options: argparse.Namespace) -> Report:
+def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     log.silence()
     n_threads = options.threads or physical_cores()
-    report = Report(
+    report = BenchReport(
         "engine",
         settings={"rounds": options.rounds, "steps": options.steps, "layers": options.layers, "threads": n_threads},
     )

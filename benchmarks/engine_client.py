@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.jobs.verify.verification import Difference, Judge, Mode, Reply
+from app.jobs.verify.verification import DecodedReply, Difference, Mode, ReplyComparer
 from core.engine.engine import Engine
 from core.llama import log
 from core.loading.load_engine import load_engine
@@ -35,10 +35,10 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class AskedReply:
     """A reply, and the receipt that it came with. ``was_preempted`` where others took its slot meanwhile."""
 
-    reply: Reply
+    reply: DecodedReply
     receipt: Receipt
     was_preempted: bool = False
 
@@ -54,11 +54,11 @@ class EngineClient:
         self._n_tokens = n_tokens
         self._ids = itertools.count()
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: Question) -> AskedReply:
         """Return the reply to one question, with nobody beside it."""
         return self.ask_together([question])[0]
 
-    def ask_together(self, questions: Sequence[Question], n_tokens: int | None = None) -> list[Answer]:
+    def ask_together(self, questions: Sequence[Question], n_tokens: int | None = None) -> list[AskedReply]:
         """Return the replies; as many at once as there are slots, the next begins when one has ended."""
         waiting = iter(questions)
         running = [self._submit(question, n_tokens=n_tokens) for question in itertools.islice(waiting, self._n_slots)]
@@ -69,7 +69,7 @@ class EngineClient:
                 running += [self._submit(question, n_tokens=n_tokens) for question in itertools.islice(waiting, 1)]
         return [_answer(sequence, ended[sequence.id]) for sequence in running]
 
-    def ask_preempted(self, questions: Sequence[Question], interrupters: Sequence[str]) -> list[Answer]:
+    def ask_preempted(self, questions: Sequence[Question], interrupters: Sequence[str]) -> list[AskedReply]:
         """Return the replies to at most as many questions as there are slots, which the interrupters take half-way."""
         running = [self._submit(question, Lane.BATCH) for question in questions]
         ended: dict[str, Ended] = {}
@@ -81,12 +81,12 @@ class EngineClient:
             ended |= {event.request_id: event for event in self._step()}
         return [_answer(sequence, ended[sequence.id]) for sequence in running]
 
-    def compare(self, question: Question, first: Reply, second: Reply) -> Difference | None:
+    def compare(self, question: Question, first: DecodedReply, second: DecodedReply) -> Difference | None:
         """Return where two replies to a question part and how near the choice was there; forgets all texts."""
         engine = self.engine
         request = Request("compare", question.prompt, 1, sampling=SamplingParams(temperature=0))
         tokens = np.array(engine.tokenize(request), np.int32)
-        judge = Judge(engine.next_logits, engine.vocab.end_tokens)
+        judge = ReplyComparer(engine.next_logits, engine.vocab.end_tokens)
         return judge.compare(tokens, question.mode, first, second, engine.vocab.text)
 
     def settle(self) -> None:
@@ -115,7 +115,7 @@ class EngineClient:
         return ended
 
 
-def _answer(sequence: Running, ended: Ended) -> Answer:
+def _answer(sequence: Running, ended: Ended) -> AskedReply:
     tokens = tuple(sequence.tokens.view[sequence.n_prompt :].tolist())
-    reply = Reply(tokens, ended.reason is FinishReason.STOP)
-    return Answer(reply, ended.receipt, was_preempted=sequence.term > 0)
+    reply = DecodedReply(tokens, ended.reason is FinishReason.STOP)
+    return AskedReply(reply, ended.receipt, was_preempted=sequence.term > 0)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 
 @dataclass(frozen=True)
-class Reply:
+class StreamedReply:
     """One streamed completion: seconds to its first text and to its end, tokens by the server's count, its text."""
 
     ttft: float
@@ -22,10 +22,10 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Load:
+class LoadRun:
     """Replies that ran at once, and the seconds they took together."""
 
-    replies: tuple[Reply, ...]
+    replies: tuple[StreamedReply, ...]
     seconds: float
 
     @property
@@ -39,12 +39,12 @@ class Load:
         return self.n_tokens / self.seconds
 
 
-def run_load(url: str, bodies: list[dict[str, object]], api_key: str | None = None) -> Load:
+def run_load(url: str, bodies: list[dict[str, object]], api_key: str | None = None) -> LoadRun:
     """Send every body to ``/v1/completions`` at once, streamed, and wait for all replies."""
     return asyncio.run(_run_all(url, bodies, api_key))
 
 
-async def _run_all(url: str, bodies: list[dict[str, object]], api_key: str | None) -> Load:
+async def _run_all(url: str, bodies: list[dict[str, object]], api_key: str | None) -> LoadRun:
     parts = urlsplit(url)
     assert parts.hostname is not None
     assert parts.port is not None
@@ -53,7 +53,7 @@ async def _run_all(url: str, bodies: list[dict[str, object]], api_key: str | Non
     replies = await asyncio.gather(
         *(_one(*stream, body, parts.netloc, api_key) for stream, body in zip(streams, bodies, strict=True))
     )
-    return Load(tuple(replies), time.perf_counter() - began)
+    return LoadRun(tuple(replies), time.perf_counter() - began)
 
 
 async def _one(
@@ -62,7 +62,7 @@ async def _one(
     body: dict[str, object],
     host: str,
     api_key: str | None,
-) -> Reply:
+) -> StreamedReply:
     content = json.dumps({**body, "stream": True}).encode()
     key = f"Authorization: Bearer {api_key}\r\n" if api_key else ""
     head = (
@@ -88,8 +88,8 @@ async def _one(
     text = "".join(chunk["choices"][0].get("text", "") for chunk in chunks if chunk["choices"])
     last = next((chunk for chunk in reversed(chunks) if "timings" in chunk), None)
     if last is None:
-        return Reply(first, total, 0, text)
-    return Reply(first, total, _count(last), text, last["timings"].get("cached_tokens", 0))
+        return StreamedReply(first, total, 0, text)
+    return StreamedReply(first, total, _count(last), text, last["timings"].get("cached_tokens", 0))
 
 
 def _count(chunk: dict[str, Any]) -> int:

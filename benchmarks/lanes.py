@@ -21,7 +21,7 @@ os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine proces
 
 from benchmarks import prompts
 from benchmarks.draft import draft_path
-from benchmarks.report import Report, Row, median, percentile, run_bench, say
+from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
 from core.engine.engine import Engine
 from core.llama import log
 from core.loading.load_engine import load_engine
@@ -50,7 +50,7 @@ _WAYS = ("plain", "drafted")
 
 
 @dataclass(frozen=True)
-class Pace:
+class LanePace:
     """A fast request: seconds per token, the gaps between its texts, and tokens of others that came meanwhile."""
 
     per_token: float
@@ -58,10 +58,10 @@ class Pace:
     n_others: int
     seconds: float
 
-    def joined(self, other: Pace) -> Pace:
+    def joined(self, other: LanePace) -> LanePace:
         """Return both runs as one."""
         per_token = (self.per_token + other.per_token) / 2
-        return Pace(per_token, self.gaps + other.gaps, self.n_others + other.n_others, self.seconds + other.seconds)
+        return LanePace(per_token, self.gaps + other.gaps, self.n_others + other.n_others, self.seconds + other.seconds)
 
 
 class Lanes:
@@ -92,7 +92,7 @@ class Lanes:
             self.engine.step()
         self.engine.forget_texts()
 
-    def pace(self, prompt: str, n_tokens: int, n_batch: int) -> Pace:
+    def pace(self, prompt: str, n_tokens: int, n_batch: int) -> LanePace:
         """Run one fast request while ``n_batch`` requests of the batch lane want to run too."""
         engine = self.engine
         others = self.submit(Lane.BATCH, _N_CTX // 2, n_batch)
@@ -120,7 +120,7 @@ class Lanes:
         first, last = arrivals[0][0], arrivals[-1][0]
         n_later = sum(n for _, n in arrivals[1:])
         gaps = tuple(later[0] - earlier[0] for earlier, later in itertools.pairwise(arrivals))
-        return Pace((last - first) / n_later, gaps, n_others, last - first)
+        return LanePace((last - first) / n_later, gaps, n_others, last - first)
 
     def throughput(self, lane: Lane, texts: list[str], n_tokens: int) -> float:
         """Return tokens per second of requests in one lane, prefill included."""
@@ -149,9 +149,9 @@ class Lanes:
         return seconds
 
 
-def measure_pace(lanes: Lanes, way: str, options: argparse.Namespace) -> Row:
+def measure_pace(lanes: Lanes, way: str, options: argparse.Namespace) -> ReportRow:
     """Return the row of a fast request alone and beside batch requests."""
-    pairs: list[tuple[Pace, Pace]] = []
+    pairs: list[tuple[LanePace, LanePace]] = []
     for turn in range(options.rounds + 1):
         prompt = prompts.mixed(1, _FAST_PLACES + turn)[0]
         # Alone, beside, beside, alone: a clock that drifts meanwhile is slower for both.
@@ -160,7 +160,7 @@ def measure_pace(lanes: Lanes, way: str, options: argparse.Namespace) -> Row:
         if turn:  # the first round warms up
             pairs.append((first.joined(fourth), second.joined(third)))
     alone, beside = zip(*pairs, strict=True)
-    row: Row = {
+    row: ReportRow = {
         "way": way,
         "measure": "fast lane",
         "rounds": len(pairs),
@@ -176,7 +176,7 @@ def measure_pace(lanes: Lanes, way: str, options: argparse.Namespace) -> Row:
     return row
 
 
-def measure_batch(lanes: Lanes, way: str, options: argparse.Namespace) -> Row:
+def measure_batch(lanes: Lanes, way: str, options: argparse.Namespace) -> ReportRow:
     """Return the row of the batch lane alone against plain concurrent requests."""
     pairs = []
     for turn in range(min(options.rounds, _BATCH_ROUNDS)):
@@ -194,17 +194,17 @@ def measure_batch(lanes: Lanes, way: str, options: argparse.Namespace) -> Row:
     }
 
 
-def measure_plan(lanes: Lanes, way: str, rounds: int) -> Row:
+def measure_plan(lanes: Lanes, way: str, rounds: int) -> ReportRow:
     """Return the row of planning times, with few and with many requests in line."""
     found: dict[int, list[float]] = {_FEW: [], _MANY: []}
     for turn in range(rounds):
         for n_waiting in (_FEW, _MANY)[:: -1 if turn % 2 else 1]:
             found[n_waiting].append(lanes.plan_seconds(n_waiting))
-    row: Row = {"way": way, "measure": "planning", "rounds": rounds}
+    row: ReportRow = {"way": way, "measure": "planning", "rounds": rounds}
     return row | {f"plan_us_{count}": round(median(seconds) * 1e6, 2) for count, seconds in found.items()}
 
 
-def summarise(rows: list[Row]) -> dict[str, float | str | None]:
+def summarise(rows: list[ReportRow]) -> dict[str, float | str | None]:
     """Return what the lanes promise, each from the way that keeps it least."""
     fast = [row for row in rows if row["measure"] == "fast lane"]
     summary: dict[str, float | str | None] = {
@@ -219,13 +219,13 @@ def summarise(rows: list[Row]) -> dict[str, float | str | None]:
     return summary
 
 
-def measure(options: argparse.Namespace) -> Report:
+def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     log.silence()
     n_threads = options.threads or physical_cores()
     names = ("layers", "rounds", "tokens", "slots", "ways")
     settings = {name: getattr(options, name) for name in names}
-    report = Report("lanes", settings={**settings, "threads": n_threads, "batch_requests": _N_BATCH})
+    report = BenchReport("lanes", settings={**settings, "threads": n_threads, "batch_requests": _N_BATCH})
     target = gguf_factory.cached(Recipe(n_layers=options.layers))
     for way in options.ways:
         say(f"{way}: loading")

@@ -20,7 +20,7 @@ from core.ipc.openmp import WAITING
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks.engine import N_CTX, PROMPT, EngineLoop
-from benchmarks.report import Report, Row, median, run_bench, say
+from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.cost.thread_control import ThreadControl
 from core.engine.engine import Engine
 from core.llama import log
@@ -40,7 +40,7 @@ _SHORTER = 6
 _SITTING = 256
 
 
-class Contender:
+class ThreadContender:
     """One engine, governed or with a fixed number of threads."""
 
     def __init__(self, engine: Engine) -> None:
@@ -109,7 +109,7 @@ def busy(n_processes: int) -> Iterator[None]:
             child.wait()
 
 
-def compare(contender: Contender, counts: tuple[int, ...], rounds: int, seconds: float) -> dict[int, list[float]]:
+def compare(contender: ThreadContender, counts: tuple[int, ...], rounds: int, seconds: float) -> dict[int, list[float]]:
     """Return steps per second of each round, governed (key 0) and by number of threads, in turns."""
     rates: dict[int, list[float]] = {count: [] for count in (GOVERNED, *counts)}
     for turn in range(rounds):
@@ -119,7 +119,7 @@ def compare(contender: Contender, counts: tuple[int, ...], rounds: int, seconds:
     return rates
 
 
-def row_of(model: str, n_busy: int, rates: dict[int, list[float]]) -> Row:
+def row_of(model: str, n_busy: int, rates: dict[int, list[float]]) -> ReportRow:
     """Return a row: medians, and governed against the best fixed number of threads."""
     fixed = {count: median(values) for count, values in rates.items() if count != GOVERNED}
     best = max(fixed, key=lambda count: fixed[count])
@@ -134,13 +134,13 @@ def row_of(model: str, n_busy: int, rates: dict[int, list[float]]) -> Row:
     }
 
 
-def measure_model(name: str, path: str, options: argparse.Namespace) -> list[Row]:
+def measure_model(name: str, path: str, options: argparse.Namespace) -> list[ReportRow]:
     """Return the rows of one model: in quiet, and beside busy processes."""
     n_threads = options.threads or physical_cores()
     engine, _ = load_engine(
         EngineOptions(path, n_slots=1, n_ctx=N_CTX, n_threads=n_threads, speculation="off"), cache_folder=None
     )
-    contender, counts = Contender(engine), tuple(sorted({1, n_threads - 1, n_threads} - {0}))
+    contender, counts = ThreadContender(engine), tuple(sorted({1, n_threads - 1, n_threads} - {0}))
     contender.run(GOVERNED, _WARM_SECONDS)
     # In quiet a turn needs no time to settle, and what else the machine does is as likely to hit one as the other.
     quiet_rounds = options.rounds * _SHORTER
@@ -161,12 +161,12 @@ def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 2)
 
 
-def measure(options: argparse.Namespace) -> Report:
+def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     log.silence()
     names = ("rounds", "seconds", "busy", "layers")
     settings = {name: getattr(options, name) for name in names}
-    report = Report("load", settings={**settings, "threads": options.threads or physical_cores()})
+    report = BenchReport("load", settings={**settings, "threads": options.threads or physical_cores()})
     deep = gguf_factory.cached_file(
         f"deep-{options.layers}.gguf", lambda path: gguf_factory.deep_ember(path, options.layers)
     )

@@ -30,9 +30,9 @@ from typing import Protocol
 
 from app.client.server_process import ServerProcess
 from benchmarks import plots, prompts
-from benchmarks.http_load import Load, run_load
+from benchmarks.http_load import LoadRun, run_load
 from benchmarks.peer_server import PeerBinary, PeerFailed, PeerOptions, PeerServer, find_peer
-from benchmarks.report import Report, Row, median, run_bench, say
+from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.ipc.openmp import WAITING
 from core.machine.measurements import physical_cores
 from tools.model_factory import gguf_factory
@@ -54,10 +54,10 @@ _FEWEST_REQUESTS = {"plain": 4, "drafted": 4, "prompts": 2}
 _COLOURS = {OURS: "#0969da", PEER: "#57606a"}
 
 
-class Side(Protocol):
+class PeerSide(Protocol):
     """A server that loads are sent to."""
 
-    def run(self, texts: Sequence[str], n_tokens: int, *, ignores_end: bool = False) -> Load:
+    def run(self, texts: Sequence[str], n_tokens: int, *, ignores_end: bool = False) -> LoadRun:
         """Send all prompts at once."""
 
 
@@ -68,7 +68,7 @@ class HttpSide:
     url: str
     api_key: str | None = None
 
-    def run(self, texts: Sequence[str], n_tokens: int, *, ignores_end: bool = False) -> Load:
+    def run(self, texts: Sequence[str], n_tokens: int, *, ignores_end: bool = False) -> LoadRun:
         """Send all prompts at once."""
         shared = {"max_tokens": n_tokens, "temperature": 0, "stream": True, "ignore_eos": ignores_end}
         return run_load(self.url, [{"prompt": text, **shared} for text in texts], self.api_key)
@@ -84,11 +84,11 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Turn:
+class PeerTurn:
     """What each side did with the same prompts, one after the other."""
 
     case: Case
-    loads: Mapping[str, Load]
+    loads: Mapping[str, LoadRun]
 
     def rate_ratio(self, side: str, to: str) -> float:
         """Return the tokens per second of one side over another's."""
@@ -99,7 +99,7 @@ class Turn:
         return _ttft(self.loads[side]) / _ttft(self.loads[to])
 
 
-def _ttft(load: Load) -> float:
+def _ttft(load: LoadRun) -> float:
     return median([reply.ttft for reply in load.replies])
 
 
@@ -110,7 +110,7 @@ def cases(part: str, options: argparse.Namespace) -> list[Case]:
     return [Case(part, n_clients, options.tokens) for n_clients in options.clients]
 
 
-def measure_part(part: str, sides: Mapping[str, Side], options: argparse.Namespace) -> list[Turn]:
+def measure_part(part: str, sides: Mapping[str, PeerSide], options: argparse.Namespace) -> list[PeerTurn]:
     """Return all turns of a part; ``sides`` are by name."""
     is_long = part == "prompts"
     make = prompts.long_texts if is_long else prompts.mixed
@@ -119,7 +119,7 @@ def measure_part(part: str, sides: Mapping[str, Side], options: argparse.Namespa
         for n_clients in (1, len(warm)):
             side.run(warm[:n_clients], options.tokens)
     names = list(sides)
-    turns: list[Turn] = []
+    turns: list[PeerTurn] = []
     n_used = 0
     n_rounds = options.rounds or _ROUNDS[part]
     for round_ in range(n_rounds):
@@ -130,12 +130,12 @@ def measure_part(part: str, sides: Mapping[str, Side], options: argparse.Namespa
                 first = len(turns) % len(names)
                 order = [*names[first:], *names[:first]]
                 loads = {name: sides[name].run(texts, case.n_tokens, ignores_end=is_long) for name in order}
-                turns.append(Turn(case, {name: loads[name] for name in names}))
+                turns.append(PeerTurn(case, {name: loads[name] for name in names}))
         say(f"{part}: round {round_ + 1} of {n_rounds}: {_so_far(turns)}")
     return turns
 
 
-def _so_far(turns: Sequence[Turn]) -> str:
+def _so_far(turns: Sequence[PeerTurn]) -> str:
     """Say our tokens per second and time to the first token over the peer's, for a look while it runs."""
     ours = [row for row in rows_of(turns) if row["side"] == OURS]
     return ", ".join(
@@ -144,15 +144,15 @@ def _so_far(turns: Sequence[Turn]) -> str:
     )
 
 
-def rows_of(turns: Sequence[Turn]) -> list[Row]:
+def rows_of(turns: Sequence[PeerTurn]) -> list[ReportRow]:
     """Return a row for each case and side: medians over its turns."""
-    groups: dict[Case, list[Turn]] = {}
+    groups: dict[Case, list[PeerTurn]] = {}
     for turn in turns:
         groups.setdefault(turn.case, []).append(turn)
     return [_row(case, side, group) for case, group in groups.items() for side in group[0].loads]
 
 
-def _row(case: Case, side: str, turns: Sequence[Turn]) -> Row:
+def _row(case: Case, side: str, turns: Sequence[PeerTurn]) -> ReportRow:
     loads = [turn.loads[side] for turn in turns]
     replies = [reply for load in loads for reply in load.replies]
     per_token = [(reply.total - reply.ttft) / (reply.n_tokens - 1) for reply in replies if reply.n_tokens > 1]
@@ -174,14 +174,14 @@ def _row(case: Case, side: str, turns: Sequence[Turn]) -> Row:
     }
 
 
-def _ratios(name: str, side: str, to: str, turns: Sequence[Turn]) -> Row:
+def _ratios(name: str, side: str, to: str, turns: Sequence[PeerTurn]) -> ReportRow:
     return {
         f"vs_{name}": round(median([turn.rate_ratio(side, to) for turn in turns]), 4),
         f"ttft_vs_{name}": round(median([turn.ttft_ratio(side, to) for turn in turns]), 4),
     }
 
 
-def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
+def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
     """Return the worst of each part, and how far the peer is from itself; None where nothing was measured for one."""
 
     def worst(pick: Callable[..., float], name: str, side: str, *parts: str) -> float | None:
@@ -207,7 +207,7 @@ def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
     }
 
 
-def draw(report: Report, options: argparse.Namespace) -> None:
+def draw(report: BenchReport, options: argparse.Namespace) -> None:
     """Draw throughput against latency."""
     series = []
     drawn = [row for row in report.rows if row["mode"] in ("plain", "drafted") and row["side"] in _COLOURS]
@@ -230,14 +230,14 @@ def draw(report: Report, options: argparse.Namespace) -> None:
     plots.draw_throughput(series, options.plot, title, subtitle)
 
 
-def measure(options: argparse.Namespace) -> Report:
+def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     n_threads = options.threads or physical_cores()
     names = ("layers", "rounds", "tokens", "clients", "long_clients", "rows", "peer_openmp")
-    report = Report("peers", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})
+    report = BenchReport("peers", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})
     model = gguf_factory.cached(Recipe(n_layers=options.layers))
     parts = [part for part in PARTS if part in options.rows]
-    turns: list[Turn] = []
+    turns: list[PeerTurn] = []
     try:
         peer = find_peer(options.server) if parts != ["beside"] else None
         for part in parts:
@@ -266,15 +266,15 @@ def _measure_http(
     peer: PeerBinary | None,
     n_threads: int,
     options: argparse.Namespace,
-    report: Report,
-) -> list[Turn]:
+    report: BenchReport,
+) -> list[PeerTurn]:
     """Load the servers of a part and measure it; ``report`` gets to know the peer."""
     draft = str(EMBER_DRAFT) if part == "drafted" else None
     n_slots = max(case.n_clients for case in cases(part, options))
     n_ctx = _LONG_N_CTX if part == "prompts" else _N_CTX
     path = peer.path if peer is not None else None
     with contextlib.ExitStack() as servers:
-        sides: dict[str, Side] = {}
+        sides: dict[str, PeerSide] = {}
         for side in SIDES[part]:
             if side == OURS:
                 ours = servers.enter_context(ServerProcess(_our_options(model, draft, n_threads, n_slots, n_ctx)))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import Row
+from benchmarks.report import ReportRow
 from models.formatting.program import PROGRAM
 
 
@@ -80,7 +80,7 @@ def _save(pyplot: Any, figure: Any, path: Path, title: str, subtitle: str) -> No
     pyplot.close(figure)
 
 
-def draw_draft(rows: Sequence[Row], path: Path, setting: str) -> None:
+def draw_draft(rows: Sequence[ReportRow], path: Path, setting: str) -> None:
     """Draw speed-up by fixed depth for each kind of prompt, with what deciding in each step achieves."""
     pyplot = _pyplot()
     figure, axes = pyplot.subplots(2, 2, figsize=(_WIDTH, 7.6), sharex=True, sharey=True)
@@ -98,7 +98,7 @@ def draw_draft(rows: Sequence[Row], path: Path, setting: str) -> None:
     _save(pyplot, figure, path, title, subtitle)
 
 
-def _draw_kind(axis: Any, kind: str, rows: Sequence[Row], top: float) -> None:
+def _draw_kind(axis: Any, kind: str, rows: Sequence[ReportRow], top: float) -> None:
     axis.set_title(_KIND_NAMES[kind], loc="left", fontsize=12, fontweight="bold")
     deepest = max((row["depth"] or 0 for row in rows), default=0) or 1
     axis.axhline(1.0, color=_INK, linewidth=1, linestyle=":")
@@ -175,7 +175,7 @@ _TYPE_COLOURS = {"Q4_0": "#0969da", "Q8_0": "#d4570a", "F16": "#8250df"}
 _KIND_MARKS = {"dense": "o", "moe": "D"}
 
 
-def draw_prediction(rows: Sequence[Row], path: Path, summary: Mapping[str, Any]) -> None:
+def draw_prediction(rows: Sequence[ReportRow], path: Path, summary: Mapping[str, Any]) -> None:
     """Draw predicted over measured speed: one point for each model and context, by type, kind and context."""
     pyplot = _pyplot()
     figure, axis = pyplot.subplots(figsize=(_WIDTH, 7.2))

@@ -28,7 +28,7 @@ from core.ipc.openmp import WAITING
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import plots
-from benchmarks.report import Report, Row, median, percentile, run_bench, say
+from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
 from core.llama import log
 from core.loading.load_engine import load_engine
 from core.machine import bandwidth
@@ -73,7 +73,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Sample:
+class PredictSample:
     """A measured run of a member: ``seconds`` of a token behind ``n_past`` others."""
 
     member: Member
@@ -84,9 +84,11 @@ class Sample:
     observation: Observation
 
 
-def measure_family(members: Iterable[Member], probe: MachineProbe, seconds: float, n_threads: int) -> list[Sample]:
+def measure_family(
+    members: Iterable[Member], probe: MachineProbe, seconds: float, n_threads: int
+) -> list[PredictSample]:
     """Make, time and remove each model."""
-    samples: list[Sample] = []
+    samples: list[PredictSample] = []
     with tempfile.TemporaryDirectory() as folder:
         for member in members:
             path = make(Path(folder) / member.recipe.name, member.recipe)
@@ -97,7 +99,9 @@ def measure_family(members: Iterable[Member], probe: MachineProbe, seconds: floa
     return samples
 
 
-def measure_member(member: Member, path: Path, probe: MachineProbe, seconds: float, n_threads: int) -> list[Sample]:
+def measure_member(
+    member: Member, path: Path, probe: MachineProbe, seconds: float, n_threads: int
+) -> list[PredictSample]:
     """Time one model behind a few and behind many tokens."""
     facts = read_model(path)
     options = EngineOptions(str(path), n_ctx=_N_CTX, n_slots=1, n_threads=n_threads, n_gpu_layers=0, speculation="off")
@@ -108,7 +112,9 @@ def measure_member(member: Member, path: Path, probe: MachineProbe, seconds: flo
             timings = [time_decoding(engine, n_prompt, seconds / _TIMINGS) for _ in range(_TIMINGS)]
             timing = min(timings, key=lambda one: one.seconds)
             seen = Observation(amounts_of(facts, timing.n_past, probe), timing.seconds)
-            samples.append(Sample(member, context, timing.n_past, timing.seconds, facts.active_bytes_per_token, seen))
+            samples.append(
+                PredictSample(member, context, timing.n_past, timing.seconds, facts.active_bytes_per_token, seen)
+            )
         return samples
     finally:
         engine.close()
@@ -137,8 +143,8 @@ def pair_runs(probe: MachineProbe) -> list[Observation]:
 
 
 def predictors(
-    rate: float, probe: MachineProbe, samples: Sequence[Sample]
-) -> dict[str, Callable[[Sample], Machine | None]]:
+    rate: float, probe: MachineProbe, samples: Sequence[PredictSample]
+) -> dict[str, Callable[[PredictSample], Machine | None]]:
     """Return for each state of knowledge the machine that predicts a sample; None where it has seen the model."""
     pair = pair_runs(probe)
     cold = _processor(rate, probe)
@@ -159,12 +165,14 @@ def predictors(
     }
 
 
-def rows_of(samples: Sequence[Sample], machines: dict[str, Callable[[Sample], Machine | None]]) -> list[Row]:
+def rows_of(
+    samples: Sequence[PredictSample], machines: dict[str, Callable[[PredictSample], Machine | None]]
+) -> list[ReportRow]:
     """Return a row for each measured run with what was predicted for it."""
     rows = []
     for sample in samples:
         member = sample.member
-        row: Row = {
+        row: ReportRow = {
             "kind": member.kind,
             "type": member.type,
             "layers": member.n_layers,
@@ -181,17 +189,17 @@ def rows_of(samples: Sequence[Sample], machines: dict[str, Callable[[Sample], Ma
     return rows
 
 
-def error(row: Row, knowledge: str) -> float | None:
+def error(row: ReportRow, knowledge: str) -> float | None:
     """Return how far a prediction is from what was measured, as a share of that."""
     return abs(row[knowledge] / row["measured"] - 1) if row[knowledge] is not None else None
 
 
-def errors(rows: Iterable[Row], knowledge: str) -> list[float]:
+def errors(rows: Iterable[ReportRow], knowledge: str) -> list[float]:
     """Return the errors of all rows that have a prediction."""
     return [found for row in rows if (found := error(row, knowledge)) is not None]
 
 
-def summary_of(rows: Sequence[Row]) -> dict[str, float | str | None]:
+def summary_of(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
     """Return the errors that promises are made of, and the same by type, kind and context."""
     found = errors(rows, "learnt")
     summary: dict[str, float | str | None] = {
@@ -208,7 +216,7 @@ def summary_of(rows: Sequence[Row]) -> dict[str, float | str | None]:
     return summary
 
 
-def measure(options: argparse.Namespace) -> Report:
+def measure(options: argparse.Namespace) -> BenchReport:
     """Measure this machine and the family, predict, and compare."""
     log.silence()
     here, n_threads = this_machine(), options.threads or physical_cores()
@@ -232,7 +240,7 @@ def measure(options: argparse.Namespace) -> Report:
         "probe": {name: one.as_dict() for name, one in probe.devices.items()},
     }
     summary = summary_of(rows)
-    report = Report("predict", rows, summary, settings)
+    report = BenchReport("predict", rows, summary, settings)
     if options.plot:
         plots.draw_prediction(rows, options.plot, summary)
     return report

@@ -22,7 +22,7 @@ _FEWEST_LETTERS = 3
 
 
 @dataclass(frozen=True)
-class Prompt:
+class BenchPrompt:
     """A prompt in Ember's chat format. ``expected`` is the one right reply where there is one."""
 
     kind: str
@@ -35,12 +35,12 @@ def chat(text: str) -> str:
     return f"<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
 
 
-def of_kind(kind: str) -> tuple[Prompt, ...]:
+def of_kind(kind: str) -> tuple[BenchPrompt, ...]:
     """Return all measured prompts of a kind; no two are alike."""
     return _PROMPTS[kind]
 
 
-def warm_up() -> tuple[Prompt, ...]:
+def warm_up() -> tuple[BenchPrompt, ...]:
     """Return one prompt of each kind that is never measured."""
     return tuple(prompts[-1] for prompts in _ALL.values())
 
@@ -78,9 +78,9 @@ def _function(name: str, variable: str, count: int) -> str:
     return f"```python\n{body}\n```"
 
 
-def _rename(name: str, old: str, new: str, count: int) -> Prompt:
+def _rename(name: str, old: str, new: str, count: int) -> BenchPrompt:
     code = _function(name, old, count)
-    return Prompt("rename", chat(f"Rename {old} to {new} in this code:\n{code}"), _function(name, new, count))
+    return BenchPrompt("rename", chat(f"Rename {old} to {new} in this code:\n{code}"), _function(name, new, count))
 
 
 _ANIMALS = ("fox", "dragon", "owl", "horse", "bear", "otter", "robot", "mouse", "turtle", "whale", "lamb")
@@ -136,10 +136,10 @@ _OPENINGS = (
 )
 
 _ALL = {
-    "story": tuple(Prompt("story", chat(f"Tell me a story about a {animal}.")) for animal in _ANIMALS),
-    "code": tuple(Prompt("code", chat(text)) for text in _FUNCTIONS),
+    "story": tuple(BenchPrompt("story", chat(f"Tell me a story about a {animal}.")) for animal in _ANIMALS),
+    "code": tuple(BenchPrompt("code", chat(text)) for text in _FUNCTIONS),
     "rename": tuple(_rename(*rename) for rename in _RENAMES),
-    "copy": tuple(Prompt("copy", chat(f"Repeat this: {text}"), text) for text in _OPENINGS),
+    "copy": tuple(BenchPrompt("copy", chat(f"Repeat this: {text}"), text) for text in _OPENINGS),
 }
 _PROMPTS = {kind: prompts[:-1] for kind, prompts in _ALL.items()}
 N_EACH = min(len(prompts) for prompts in _PROMPTS.values())

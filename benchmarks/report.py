@@ -17,16 +17,16 @@ from app.environment.exit_codes import ExitCode
 from core.machine.description import machine, versions
 from models.formatting.program import PROGRAM
 
-Row = dict[str, Any]
+ReportRow = dict[str, Any]
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
 @dataclass
-class Report:
+class BenchReport:
     """What a bench found. ``summary`` holds the few numbers that promises are made of."""
 
     bench: str
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ReportRow] = field(default_factory=list)
     summary: dict[str, float | str | None] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -63,7 +63,7 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def run_bench(name: str, measure: Callable[[argparse.Namespace], Report], parser: argparse.ArgumentParser) -> int:
+def run_bench(name: str, measure: Callable[[argparse.Namespace], BenchReport], parser: argparse.ArgumentParser) -> int:
     """Parse the command line, measure, print: a table, or with ``--json`` the whole object."""
     parser.prog = f"{PROGRAM} bench {name}"
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -94,7 +94,7 @@ def _check(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None
 
 def _table(report: dict[str, Any]) -> str:
     lines = []
-    rows: list[Row] = report["rows"]
+    rows: list[ReportRow] = report["rows"]
     if rows:
         names = list(dict.fromkeys(name for row in rows for name in row))
         cells = [names] + [[_cell(row.get(name)) for name in names] for row in rows]

@@ -36,10 +36,10 @@ os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine proces
 from app.jobs.quantise.job import QuantiseJob
 from app.jobs.verify.verification import Mode
 from benchmarks import prompts
-from benchmarks.engine_client import Answer, EngineClient, Question
+from benchmarks.engine_client import AskedReply, EngineClient, Question
 from benchmarks.http_load import run_load
 from benchmarks.peer_server import PeerFailed, PeerOptions, PeerServer, find_peer
-from benchmarks.report import Report, Row, median, run_bench, say
+from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from benchmarks.same_cost import SWITCHES, measure_costs
 from core.machine.measurements import physical_cores
 from core.values.engine_options import EngineOptions
@@ -75,13 +75,13 @@ _INTERRUPTING = 1_900
 
 
 @dataclass(frozen=True)
-class Found:
+class SameFinding:
     """What became of one question in some way: whether its text is the same as alone, and if not, the gap in logits."""
 
     question: Question
     is_same: bool
     gap: float | None = None
-    answer: Answer | None = None
+    answer: AskedReply | None = None
 
 
 def questions(n_prompts: int) -> list[Question]:
@@ -123,13 +123,13 @@ class Bench:
     n_tokens: int
     kinds: Sequence[str]
 
-    def run(self, asked: Sequence[Question]) -> dict[str, list[Found]]:
+    def run(self, asked: Sequence[Question]) -> dict[str, list[SameFinding]]:
         """Return what became of each question in every kind."""
         with tempfile.TemporaryDirectory(prefix="slipstream-bench-") as folder:
             return self._run(asked, Path(folder))
 
-    def _run(self, asked: Sequence[Question], folder: Path) -> dict[str, list[Found]]:
-        answers: dict[str, list[Answer]] = {}
+    def _run(self, asked: Sequence[Question], folder: Path) -> dict[str, list[SameFinding]]:
+        answers: dict[str, list[AskedReply]] = {}
         plain = self._plain(folder)
         alone = [plain.ask(question) for question in asked]
         if "again" in self.kinds:
@@ -154,8 +154,8 @@ class Bench:
         plain.close()
         return found
 
-    def _drafted(self, asked: Sequence[Question]) -> dict[str, list[Answer]]:
-        answers: dict[str, list[Answer]] = {}
+    def _drafted(self, asked: Sequence[Question]) -> dict[str, list[AskedReply]]:
+        answers: dict[str, list[AskedReply]] = {}
         if "draft" in self.kinds or "draft-company" in self.kinds:
             shape: dict[str, Any] = {"draft_depth": _DRAFT_DEPTH, "draft_width": _DRAFT_WIDTH}
             client = self._client(None, speculation="draft", draft_path=str(EMBER_DRAFT), **shape)
@@ -179,17 +179,17 @@ class Bench:
         return EngineClient(EngineOptions(str(self.model), **shared, **options), self.n_tokens, folder)
 
     def _compare(
-        self, client: EngineClient, asked: Sequence[Question], alone: Sequence[Answer], others: Sequence[Answer]
-    ) -> list[Found]:
+        self, client: EngineClient, asked: Sequence[Question], alone: Sequence[AskedReply], others: Sequence[AskedReply]
+    ) -> list[SameFinding]:
         found = []
         for question, first, other in zip(asked, alone, others, strict=True):
             difference = client.compare(question, first.reply, other.reply)
             gap = difference.gap if difference is not None else None
-            found.append(Found(question, difference is None, gap, other))
+            found.append(SameFinding(question, difference is None, gap, other))
         return found
 
 
-def ask_peer(options: PeerOptions, asked: Sequence[Question], n_tokens: int) -> dict[str, list[Found]]:
+def ask_peer(options: PeerOptions, asked: Sequence[Question], n_tokens: int) -> dict[str, list[SameFinding]]:
     """Return whether llama.cpp's server says the same again, and in company."""
     bodies: list[dict[str, object]] = [
         {
@@ -208,12 +208,14 @@ def ask_peer(options: PeerOptions, asked: Sequence[Question], n_tokens: int) -> 
 
         alone, again, company = texts(1), texts(1), texts(N_AT_ONCE)
     return {
-        kind: [Found(question, first == other) for question, first, other in zip(asked, alone, others, strict=True)]
+        kind: [
+            SameFinding(question, first == other) for question, first, other in zip(asked, alone, others, strict=True)
+        ]
         for kind, others in (("peer-again", again), ("peer-company", company))
     }
 
 
-def row_of(model: str, kind: str, found: Sequence[Found]) -> Row:
+def row_of(model: str, kind: str, found: Sequence[SameFinding]) -> ReportRow:
     """Return the row of a model and a kind."""
     gaps = [one.gap for one in found if one.gap is not None]
     receipts = [one.answer.receipt for one in found if one.answer is not None]
@@ -235,11 +237,11 @@ def row_of(model: str, kind: str, found: Sequence[Found]) -> Row:
     }
 
 
-def _share(found: Sequence[Found]) -> float | None:
+def _share(found: Sequence[SameFinding]) -> float | None:
     return round(sum(one.is_same for one in found) / len(found), 4) if found else None
 
 
-def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
+def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
     """Return the least share of identical texts for each promise, over all models, and the largest gap."""
 
     def least(*kinds: str) -> float | None:
@@ -254,11 +256,11 @@ def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
     }
 
 
-def measure(options: argparse.Namespace) -> Report:
+def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     n_threads = options.threads or physical_cores()
     names = ("models", "prompts", "kinds", "tokens", "layers")
-    report = Report("same", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})
+    report = BenchReport("same", settings={**{name: getattr(options, name) for name in names}, "threads": n_threads})
     asked = questions(options.prompts)
     try:
         peer = find_peer(options.server) if "peer" in options.kinds else None
@@ -268,7 +270,7 @@ def measure(options: argparse.Namespace) -> Report:
             bench = Bench(model, n_threads, options.tokens, options.kinds)
             path = peer.path if peer is not None else None
             peer_options = PeerOptions(str(model), N_AT_ONCE, _N_CTX, n_threads, server=path)
-            found: dict[str, list[Found]] = {}
+            found: dict[str, list[SameFinding]] = {}
             if set(options.kinds) & set(OWN_KINDS):
                 found |= bench.run(asked)
             # One model tells what the peer does.

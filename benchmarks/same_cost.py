@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from benchmarks import prompts
-from benchmarks.report import Row, median, say
+from benchmarks.report import ReportRow, median, say
 
 _N_SLOTS, _N_CTX = 8, 1024
 _N_ROUNDS = 12
@@ -35,12 +35,14 @@ class Switch:
 SWITCHES = (Switch("an attention of its own", {"SLIPSTREAM_LLAMA_ATTENTION": "1"}),)
 
 
-def measure_costs(model: Path, n_threads: int, switches: tuple[Switch, ...], n_rounds: int = _N_ROUNDS) -> list[Row]:
+def measure_costs(
+    model: Path, n_threads: int, switches: tuple[Switch, ...], n_rounds: int = _N_ROUNDS
+) -> list[ReportRow]:
     """Return a row for each switch and case: how much longer it takes with the measure, as a share."""
     return [row for switch in switches for row in _measure(switch, model, n_threads, n_rounds)]
 
 
-def _measure(switch: Switch, model: Path, n_threads: int, n_rounds: int) -> list[Row]:
+def _measure(switch: Switch, model: Path, n_threads: int, n_rounds: int) -> list[ReportRow]:
     seconds: dict[str, list[float]] = {case: [] for case in _CASES}
     with ExitStack() as stack:
         arms = [stack.enter_context(_arm(variables, model, n_threads)) for variables in ({}, switch.variables)]

@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from benchmarks.report import Report, median, run_bench, say
+from benchmarks.report import BenchReport, median, run_bench, say
 
 ROOT = Path(__file__).resolve().parent.parent
 LAUNCHER = str(ROOT / "slipstream")
@@ -60,9 +60,9 @@ def _seconds(command: list[str], environment: dict[str, str]) -> float:
     return time.perf_counter() - began
 
 
-def measure(options: argparse.Namespace) -> Report:
+def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
-    report = Report("start", settings={"rounds": options.rounds})
+    report = BenchReport("start", settings={"rounds": options.rounds})
     environment = dict(os.environ)
     measures = {
         "chat_first_token_s": lambda: seconds_to_first_byte(CHAT, environment),

@@ -43,7 +43,7 @@ _WORDS_SHARE = 0.92
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
+class SyntheticVocabulary:
     """Made-up tokens: words with and without a space before them, capitals, and runs of marks and digits as in code."""
 
     seed: int = 1
@@ -75,7 +75,7 @@ def _make(path: Path, n_vocab: int, n_layers: int) -> Path:
 def _with_words(entry: Entry, n_vocab: int) -> Entry:
     if entry.key == "tokenizer.ggml.tokens":
         known = [text for text in entry.value if not text.startswith("<|unused_")]
-        return replace(entry, value=known + Vocabulary().texts(n_vocab - len(known), set(known)))
+        return replace(entry, value=known + SyntheticVocabulary().texts(n_vocab - len(known), set(known)))
     if entry.key == "tokenizer.ggml.token_type":
         return replace(
             entry, value=[_NORMAL_TOKEN if kind == gguf_factory._UNUSED_TOKEN else kind for kind in entry.value]

@@ -33,7 +33,7 @@ from benchmarks import prompts
 from benchmarks.draft import draft_path
 from benchmarks.load import busy
 from benchmarks.predict import pair_runs
-from benchmarks.report import Report, Row, median, percentile, run_bench, say
+from benchmarks.report import BenchReport, ReportRow, median, percentile, run_bench, say
 from core.llama import log
 from core.loading.load_engine import load_engine
 from core.machine import probe as machine_probe
@@ -65,7 +65,7 @@ _COMPANY = ("Once", "The", "One", "In")
 
 
 @dataclass(frozen=True)
-class Sample:
+class TruthSample:
     """The receipt of a reply with drafts beside the plain reply to the same prompt; rates in tokens per second."""
 
     receipt: Receipt
@@ -122,7 +122,7 @@ class _Open:
 
 
 @dataclass(frozen=True)
-class Turn:
+class TruthTurn:
     """The prompts of one turn, in the order in which ``n_clients`` take them."""
 
     texts: Sequence[str]
@@ -130,7 +130,7 @@ class Turn:
     n_tokens: int
 
 
-class Side:
+class TruthSide:
     """One of the two engines, on a clock that stands still while the other one works."""
 
     def __init__(self, options: EngineOptions) -> None:
@@ -139,11 +139,11 @@ class Side:
         self._clock, self._names = StoppedClock(), count()
         self._open: dict[str, _Open] = {}
         self._replies: dict[int, tuple[Receipt, float]] = {}
-        self._turn = Turn((), 0, 0)
+        self._turn = TruthTurn((), 0, 0)
         for part in (self.engine, self.engine._runner, self.engine._drafting):
             part._clock = self._clock
 
-    def begin(self, turn: Turn) -> None:
+    def begin(self, turn: TruthTurn) -> None:
         """Send the first prompt of each client."""
         self.engine.forget_texts()
         self._turn, self._replies, self._n_before = turn, {}, self.engine.stats.n_sampled
@@ -203,7 +203,7 @@ class Side:
         self._send(one.client, one.place + self._turn.n_clients)
 
 
-def compare(drafting: Side, plain: Side, turn: Turn) -> list[Sample]:
+def compare(drafting: TruthSide, plain: TruthSide, turn: TruthTurn) -> list[TruthSample]:
     """Let both answer the same prompts, a step here and a step there; whoever has fewer tokens is next."""
     drafting.begin(turn)
     plain.begin(turn)
@@ -213,10 +213,10 @@ def compare(drafting: Side, plain: Side, turn: Turn) -> list[Sample]:
     drafting.finish()
     plain.finish()
     pairs = [(*ours[place], theirs[place][1]) for place in sorted(ours)]
-    return [Sample(*pair) for pair in pairs if min(pair[1:]) > 0 and pair[0].n_generated >= _FEWEST_TOKENS]
+    return [TruthSample(*pair) for pair in pairs if min(pair[1:]) > 0 and pair[0].n_generated >= _FEWEST_TOKENS]
 
 
-def open_sides(draft: str, condition: str, options: argparse.Namespace, n_threads: int) -> tuple[Side, Side]:
+def open_sides(draft: str, condition: str, options: argparse.Namespace, n_threads: int) -> tuple[TruthSide, TruthSide]:
     """Load the model for drafting and for plain decoding, beside programs that end before the work where asked."""
     target = gguf_factory.cached(Recipe(n_layers=options.layers))
     plain = EngineOptions(
@@ -226,10 +226,10 @@ def open_sides(draft: str, condition: str, options: argparse.Namespace, n_thread
     speculation: Speculation = "off" if draft == "none" else "auto"
     drafting = replace(plain, speculation=speculation, draft_path=str(path) if path else None)
     with busy(_BUSY_EACH * n_threads) if condition == "after load" else nullcontext():
-        return Side(drafting), Side(plain)
+        return TruthSide(drafting), TruthSide(plain)
 
 
-def predicted(side: Side, samples: Sequence[Sample], probe: MachineProbe | None) -> float | None:
+def predicted(side: TruthSide, samples: Sequence[TruthSample], probe: MachineProbe | None) -> float | None:
     """Return the tokens per second that the library predicts after the first reply that taught it something."""
     if probe is None:
         return None
@@ -251,10 +251,10 @@ def predicted(side: Side, samples: Sequence[Sample], probe: MachineProbe | None)
 
 def measure_draft(
     draft: str, condition: str, options: argparse.Namespace, n_threads: int, probe: MachineProbe | None
-) -> list[Row]:
+) -> list[ReportRow]:
     """Return the rows of one draft under one condition, one for each number of clients."""
     drafting, plain = open_sides(draft, condition, options, n_threads)
-    rows: list[Row] = []
+    rows: list[ReportRow] = []
     n_used = 0
     for n_clients in options.clients:
         texts = prompts.mixed(options.replies, n_used)
@@ -263,7 +263,7 @@ def measure_draft(
         size = len(texts) if n_clients == 1 else n_clients
         turns = [texts[first : first + size] for first in range(0, len(texts), size)]
         samples = [
-            sample for turn in turns for sample in compare(drafting, plain, Turn(turn, n_clients, options.tokens))
+            sample for turn in turns for sample in compare(drafting, plain, TruthTurn(turn, n_clients, options.tokens))
         ]
         row = {"condition": condition, "draft": draft, "clients": n_clients, **_figures(samples)}
         if n_clients == 1 and (rate := predicted(drafting, samples, probe)) is not None:
@@ -276,7 +276,7 @@ def measure_draft(
     return rows
 
 
-def _figures(samples: Sequence[Sample]) -> Row:
+def _figures(samples: Sequence[TruthSample]) -> ReportRow:
     errors = [sample.speedup_error for sample in samples if sample.speedup_error is not None]
     return {
         "replies": len(samples),
@@ -291,7 +291,7 @@ def _figures(samples: Sequence[Sample]) -> Row:
     }
 
 
-def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
+def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
     """Return the promises' numbers over all replies; None where nothing was measured for one."""
     errors = [error for row in rows for error in row["speedup_errors"]]
     predictions = [row["prediction_error"] for row in rows if row.get("prediction_error") is not None]
@@ -304,13 +304,13 @@ def summarise(rows: Sequence[Row]) -> dict[str, float | str | None]:
     }
 
 
-def measure(options: argparse.Namespace) -> Report:
+def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     log.silence()
     n_threads = options.threads or physical_cores()
     names = ("layers", "replies", "tokens", "clients", "drafts", "conditions")
     settings = {name: getattr(options, name) for name in names}
-    report = Report("truth", settings={**settings, "threads": n_threads, "busy_programs": _BUSY_EACH * n_threads})
+    report = BenchReport("truth", settings={**settings, "threads": n_threads, "busy_programs": _BUSY_EACH * n_threads})
     probe = machine_probe.measure((EMBER, EMBER_DRAFT)) if 1 in options.clients else None
     for condition in options.conditions:
         for draft in options.drafts:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.report import Report, Row, run_bench, say
+from benchmarks.report import BenchReport, ReportRow, run_bench, say
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
@@ -77,7 +77,7 @@ class Stopwatch:
         self._began = self._last
         self._timer.start(TICK_MS)
 
-    def stop(self) -> Row:
+    def stop(self) -> ReportRow:
         self._on_tick()
         self._timer.stop()
         wall = time.perf_counter() - self._began
@@ -121,11 +121,11 @@ def open_window(application: QApplication, folder: Path) -> MainWindow:
     from ui.client.api import Api
     from ui.platform.calm_python import calm_python
     from ui.platform.child_process import ChildProcess
-    from ui.theme.appearance import Appearance, Choice
+    from ui.theme.appearance import Appearance, ThemeChoice
     from ui.window.main_window import MainWindow
 
     library = ChildProcess(library_command(), library_environment(), str(library_folder()))
-    appearance = Appearance(application, Choice.LIGHT)
+    appearance = Appearance(application, ThemeChoice.LIGHT)
     window = MainWindow(Api(), appearance, folder / "chats.db", folder / "window.ini", library)
     window.show()
     calm_python()
@@ -149,7 +149,7 @@ def rest(application: QApplication, seconds: float = 0.5) -> None:
     run_until(application, lambda: bool(over))
 
 
-def measure_stream(application: QApplication, name: str, options: argparse.Namespace) -> Row:
+def measure_stream(application: QApplication, name: str, options: argparse.Namespace) -> ReportRow:
     tokens = tokens_of(TEXTS[name](), round(options.rate * options.seconds))
     source = Source(tokens, options.rate)
     watch = Stopwatch()
@@ -169,7 +169,7 @@ def measure_stream(application: QApplication, name: str, options: argparse.Names
     return {"case": f"stream: {name}", "tokens": len(tokens), **row}
 
 
-def measure_open(application: QApplication) -> list[Row]:
+def measure_open(application: QApplication) -> list[ReportRow]:
     """Open a list of many chats and a chat of many messages."""
     from ui.chat.storage.store import ChatStore
     from ui.client.chat_records import Chat, Message, Role
@@ -190,7 +190,7 @@ def measure_open(application: QApplication) -> list[Row]:
 def _measure(
     application: QApplication,
     watch: Stopwatch,
-    rows: list[Row],
+    rows: list[ReportRow],
     case: str,
     act: Callable[[], object],
     is_done: Callable[[], bool],
@@ -203,9 +203,9 @@ def _measure(
     rows.append({"case": case, "tokens": None, **watch.stop()})
 
 
-def _open_rows(application: QApplication, folder: Path) -> list[Row]:
+def _open_rows(application: QApplication, folder: Path) -> list[ReportRow]:
     window = open_window(application, folder)
-    rows: list[Row] = []
+    rows: list[ReportRow] = []
     measured = partial(_measure, application, Stopwatch(), rows)
     model = window.history.model
     measured(f"list {N_CHATS} chats", lambda: None, lambda: model.n_chats > 0)
@@ -224,11 +224,11 @@ def _open_rows(application: QApplication, folder: Path) -> list[Row]:
     return rows
 
 
-def measure_library(application: QApplication) -> list[Row]:
+def measure_library(application: QApplication) -> list[ReportRow]:
     """Open the library on a folder of many models, go through it, and let downloads change many times."""
     from models.library.values import Download
 
-    rows: list[Row] = []
+    rows: list[ReportRow] = []
     watch = Stopwatch()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SLIPSTREAM_HOME"] = folder
@@ -275,13 +275,13 @@ def _fill_models(folder: Path) -> None:
         (folder / f"model-{number:04}-Q8_0.gguf").write_bytes(header)
 
 
-def measure(options: argparse.Namespace) -> Report:
+def measure(options: argparse.Namespace) -> BenchReport:
     """Return a row for each case; all figures in milliseconds on the event loop of an offscreen window."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     from PySide6.QtWidgets import QApplication
 
     application = QApplication([])
-    report = Report("ui_stall", settings={"rate": options.rate, "seconds": options.seconds})
+    report = BenchReport("ui_stall", settings={"rate": options.rate, "seconds": options.seconds})
     for name in options.cases or TEXTS:
         say(f"stream: {name}")
         report.rows.append(measure_stream(application, name, options))

@@ -34,7 +34,7 @@ _INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
-class Wish:
+class SetupRequest:
     """What the launcher asks for."""
 
     fingerprint: str
@@ -51,7 +51,7 @@ class Wish:
 class Bootstrap:
     """One set-up, step by step."""
 
-    def __init__(self, root: Path, wish: Wish, progress: Progress, log: Log) -> None:
+    def __init__(self, root: Path, wish: SetupRequest, progress: Progress, log: Log) -> None:
         self.root, self.wish, self.progress, self.log = root, wish, progress, log
         self.venv = VenvFolder(root)
         self.requirements, self.constraints = requirements.read(root)
@@ -193,7 +193,7 @@ def usable_folder(folder: Path, root: Path) -> Path:
     return inside
 
 
-def parse_wish(arguments: Sequence[str]) -> Wish:
+def parse_wish(arguments: Sequence[str]) -> SetupRequest:
     """Return what the launcher's arguments ask for."""
     parser = argparse.ArgumentParser(prog="./slipstream setup", description="Set Slipstream up again.")
     parser.add_argument("--fresh", action="store_true", help="from nothing: a new .venv, a new build of llama.cpp")
@@ -201,10 +201,10 @@ def parse_wish(arguments: Sequence[str]) -> Wish:
         parser.add_argument(option, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--stamp", default="", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
-    return Wish(given.stamp, development=given.dev, again=given.again or given.fresh, fresh=given.fresh)
+    return SetupRequest(given.stamp, development=given.dev, again=given.again or given.fresh, fresh=given.fresh)
 
 
-def set_up(root: Path, wish: Wish) -> None:
+def set_up(root: Path, wish: SetupRequest) -> None:
     """Set up, unless another process did so while this one waited for it."""
     venv = VenvFolder(root)
 

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QMenu
 
 from app.client.discovery import announce
 from app.client.server_process import new_api_key, serve_command, serve_environment, serve_folder
-from core.values.snapshot import Bound, Snapshot
+from core.values.snapshot import Bottleneck, Snapshot
 from models.catalog.catalog import STARTER_FOLDER
 from models.library import requests as ask
 from models.library.values import Choosing, SettingText
@@ -36,7 +36,7 @@ from ui.client.speeds import Speed
 from ui.library.library_page import LibraryPage
 from ui.library.quantise_dialog import QuantiseDialog
 from ui.library.settings.settings_dialog import SettingsDialog
-from ui.theme.appearance import Appearance, Choice
+from ui.theme.appearance import Appearance, ThemeChoice
 from ui.window.main_window import MainWindow
 from ui.window.rail import PAGES
 from ui.window.server_link import ServerLink
@@ -98,7 +98,7 @@ TITLES = (
 class Stage:
     """A window with a fake server, and what is needed to put it into a state."""
 
-    def __init__(self, application: QApplication, out: Path, choice: Choice) -> None:
+    def __init__(self, application: QApplication, out: Path, choice: ThemeChoice) -> None:
         self.application, self.out, self.suffix = application, out, f"-{choice.value}"
         self.server = FakeServer()
         self.hub = HubServer()
@@ -185,7 +185,8 @@ def done(stage: Stage) -> None:
 
 WORKING = asdict(
     Snapshot(
-        is_idle=False, decode_rate=38.4, bytes_per_second=12.9e9, peak=15.3e9, peak_share=0.84, bound=Bound.BANDWIDTH,
+        is_idle=False, decode_rate=38.4, bytes_per_second=12.9e9, peak=15.3e9, peak_share=0.84,
+        bound=Bottleneck.BANDWIDTH,
         n_active=3, n_waiting=0, n_cells_used=1_730, n_cells=4_096, n_drafted=80, n_accepted=62, speedup=1.71,
         drafted_at=(40, 30, 10), accepted_at=(34, 22, 6),
     )
@@ -516,7 +517,7 @@ def _test_waits(stage: Stage, page: LibraryPage) -> None:
 
 
 def _changed_files(stage: Stage, page: LibraryPage, repo: str) -> None:
-    page._link.ask(ask.Pull(repo, "Qwen3-8B-Q6_K.gguf"))
+    page._link.ask(ask.StartDownload(repo, "Qwen3-8B-Q6_K.gguf"))
     stage.until(lambda: any(one.phase == "done" for one in page._link.downloads), 30)
     place = stage.folder / "data" / "models" / repo / "Qwen3-8B-Q6_K.gguf"
     with open(place, "r+b") as file:
@@ -747,7 +748,7 @@ def main() -> None:
     out, wanted = Path(sys.argv[1]), sys.argv[2:]
     out.mkdir(parents=True, exist_ok=True)
     application = QApplication([])
-    for choice in (Choice.LIGHT, Choice.DARK):
+    for choice in (ThemeChoice.LIGHT, ThemeChoice.DARK):
         for state in STATES:
             if not wanted or state.__name__ in wanted:
                 stage = Stage(application, out, choice)

@@ -68,24 +68,24 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class AnsweringModel:
     """The model that answers."""
 
     model: str
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ReplyProgress:
     """How far a reply is that is thought over first: the server's object of that name."""
 
     fields: Mapping[str, Any]
 
 
-ReplyEvent = TextDelta | Finished | Usage | Named | Progress
+ReplyEvent = TextDelta | Finished | Usage | AnsweringModel | ReplyProgress
 
 
 @dataclass(frozen=True, slots=True)
-class ServerState:
+class ServerStatus:
     """Where a server stands: ``phase`` as in ``core.values.events``, ``progress`` 0 to 1 while it loads ``model``."""
 
     phase: str
@@ -117,10 +117,10 @@ class Client:
         key = {"Authorization": f"Bearer {self._api_key}"} if self._api_key else {}
         return {"Content-Type": "application/json", **key}
 
-    def state(self) -> ServerState:
+    def state(self) -> ServerStatus:
         """Return where the server stands."""
         fields = self._json("GET", "/slipstream/state")
-        return ServerState(
+        return ServerStatus(
             phase=str(fields.get("phase", "")),
             progress=float(fields.get("progress") or 0.0),
             problem=fields.get("problem"),
@@ -203,7 +203,7 @@ def _reply_events(response: http.client.HTTPResponse) -> Iterator[ReplyEvent]:
     for chunk in _chunks(response):
         if (name := chunk.get("answered_by") or chunk.get("model")) and name != model:
             model = name
-            yield Named(name)
+            yield AnsweringModel(name)
         for event in _chunk_events(chunk):
             is_finished = is_finished or isinstance(event, Finished)
             yield event
@@ -219,7 +219,7 @@ def _chunk_events(chunk: Mapping[str, Any]) -> Iterator[ReplyEvent]:
         if choice.get("finish_reason"):
             yield Finished(choice["finish_reason"], chunk.get("timings") or {})
     if isinstance(progress := chunk.get("progress"), dict):
-        yield Progress(progress)
+        yield ReplyProgress(progress)
     if chunk.get("usage"):
         yield Usage(chunk["usage"])
 

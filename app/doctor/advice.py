@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from app.doctor.report import Report
+from app.doctor.report import DoctorReport
 from models.formatting.figures import size
 from models.formatting.program import PROGRAM
 
 _LITTLE_MEMORY = 2e9
 
 
-def faults(report: Report) -> tuple[str, ...]:
+def faults(report: DoctorReport) -> tuple[str, ...]:
     """Return what keeps models from running, most important first."""
     found = [report.selftest, None if report.selftest else report.llama.problem]
     return tuple(sentence for sentence in found if sentence)
 
 
-def advice(report: Report) -> tuple[str, ...]:
+def advice(report: DoctorReport) -> tuple[str, ...]:
     """Return a sentence for each problem that can be helped."""
     return (*faults(report), *_folder_advice(report), *_speed_advice(report), *_other_advice(report))
 
 
-def _folder_advice(report: Report) -> list[str]:
+def _folder_advice(report: DoctorReport) -> list[str]:
     bad = [folder for folder in report.folders if folder.problem]
     sentences = [f"The {folder.purpose} folder {folder.path} cannot be used: {folder.problem}." for folder in bad]
     if sentences:
@@ -28,7 +28,7 @@ def _folder_advice(report: Report) -> list[str]:
     return sentences
 
 
-def _speed_advice(report: Report) -> list[str]:
+def _speed_advice(report: DoctorReport) -> list[str]:
     system, llama = report.system, report.llama
     if system.nvidia_gpu and not llama.problem and not llama.can_offload:
         return [
@@ -38,7 +38,7 @@ def _speed_advice(report: Report) -> list[str]:
     return []
 
 
-def _other_advice(report: Report) -> list[str]:
+def _other_advice(report: DoctorReport) -> list[str]:
     system, sentences = report.system, []
     if system.ram_free < _LITTLE_MEMORY:
         sentences.append(f"Only {size(system.ram_free)} of memory is free: close other programs for larger models.")

@@ -23,21 +23,21 @@ from app.client.discovery import RunningServer, running_servers
 from app.doctor.report import (
     BandwidthFacts,
     DeviceFacts,
+    DoctorReport,
     FolderFacts,
     LlamaFacts,
-    Report,
     ServerFacts,
     SystemFacts,
 )
 from app.environment import paths
 from core.ipc.side_process import run_aside
 from core.values.errors import SlipstreamError
-from models.estimate.fit.plan import Setting
+from models.estimate.fit.plan import LoadSetting
 
 _CHILD_SECONDS = 60
 
 
-def examine(*, measure_again: bool = False) -> Report:
+def examine(*, measure_again: bool = False) -> DoctorReport:
     """Look at everything; ``measure_again`` forgets the remembered bandwidth. Takes some seconds."""
     from core.llama.checks.selftest import run_in_child
 
@@ -46,7 +46,7 @@ def examine(*, measure_again: bool = False) -> Report:
         system, folders = check_system(), check_folders()
     # Alone, when the others are done: they would take part of what is measured.
     speed = replace(check_bandwidth(measure_again), kernels=check_kernels(measure_again))
-    return Report(system, llama.result(), selftest.result(), speed, folders, servers.result())
+    return DoctorReport(system, llama.result(), selftest.result(), speed, folders, servers.result())
 
 
 def check_system() -> SystemFacts:
@@ -191,7 +191,7 @@ def _setting_text(fields: Mapping[str, Any]) -> str:
     """Say how a model was loaded, by what its server tells of it; "" while there is none."""
     try:
         layers, experts, n_ctx = (int(fields[name]) for name in ("n_gpu_layers", "n_cpu_moe", "n_ctx"))
-        return Setting(layers, experts, str(fields["kv_type"]), n_ctx).text
+        return LoadSetting(layers, experts, str(fields["kv_type"]), n_ctx).text
     except (KeyError, TypeError, ValueError):
         return ""
 

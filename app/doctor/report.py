@@ -86,7 +86,7 @@ class ServerFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DoctorReport:
     """Everything that was looked at. ``selftest`` is None where llama.cpp works, else a sentence."""
 
     system: SystemFacts

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from app.doctor.advice import advice
-from app.doctor.report import DeviceFacts, FolderFacts, Report, ServerFacts
+from app.doctor.report import DeviceFacts, DoctorReport, FolderFacts, ServerFacts
 from models.formatting.figures import size
 
 _LABEL_WIDTH = 12
 # One of each kind of tensor type.
 _SHOWN_TYPES = ("F16", "Q8_0", "Q6_K", "Q4_K", "Q4_0")
-Line = tuple[str, str]
+TextRow = tuple[str, str]
 
 
-def render(report: Report) -> str:
+def render(report: DoctorReport) -> str:
     """Return the whole report for a terminal, advice last."""
     sections = {
         "System": _system(report),
@@ -27,11 +27,11 @@ def render(report: Report) -> str:
     return f"{body}\n\n{_advice(report)}"
 
 
-def _section(title: str, lines: Iterable[Line]) -> str:
+def _section(title: str, lines: Iterable[TextRow]) -> str:
     return "\n".join([title, *(f"  {label:{_LABEL_WIDTH}}{text}".rstrip() for label, text in lines)])
 
 
-def _system(report: Report) -> Iterator[Line]:
+def _system(report: DoctorReport) -> Iterator[TextRow]:
     system = report.system
     yield "Slipstream", f"{system.slipstream} on Python {system.python}, Qt {system.qt or 'not installed'}"
     yield "system", system.os
@@ -40,7 +40,7 @@ def _system(report: Report) -> Iterator[Line]:
     yield "display", system.display or "none (chat and serve work without)"
 
 
-def _speed(report: Report) -> Iterator[Line]:
+def _speed(report: DoctorReport) -> Iterator[TextRow]:
     bandwidth = report.bandwidth
     if bandwidth.bytes_per_second is None:
         yield "bandwidth", f"not measured: {bandwidth.problem}"
@@ -57,7 +57,7 @@ def _speed(report: Report) -> Iterator[Line]:
         yield "", bandwidth.problem
 
 
-def _llama(report: Report) -> Iterator[Line]:
+def _llama(report: DoctorReport) -> Iterator[TextRow]:
     llama = report.llama
     if llama.problem:
         yield "problem", llama.problem
@@ -72,21 +72,21 @@ def _llama(report: Report) -> Iterator[Line]:
     yield "self-test", "failed, see below" if report.selftest else "passed"
 
 
-def _device(device: DeviceFacts) -> Line:
+def _device(device: DeviceFacts) -> TextRow:
     memory = f"{size(device.free)} free of {size(device.total)}"
     return "device", f"{device.name}: {device.description} ({device.kind}), {memory}"
 
 
-def _folder(folder: FolderFacts) -> Line:
+def _folder(folder: FolderFacts) -> TextRow:
     held = "" if folder.n_bytes is None else f", {size(folder.n_bytes)}"
     return folder.purpose, f"{folder.path}  ({folder.problem or 'writable'}{held})"
 
 
-def _server(server: ServerFacts) -> Line:
+def _server(server: ServerFacts) -> TextRow:
     stands = ", ".join(part for part in (server.phase or "no answer", server.setting) if part)
     return "", f"{server.url}  {server.model or 'no model'}, {stands} (process {server.pid})"
 
 
-def _advice(report: Report) -> str:
+def _advice(report: DoctorReport) -> str:
     sentences = advice(report)
     return "\n".join(["To do", *(f"  - {sentence}" for sentence in sentences)]) if sentences else "All is well."

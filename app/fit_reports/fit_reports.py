@@ -16,23 +16,23 @@ from app.environment.paths import cache_folder
 if TYPE_CHECKING:
     from core.values.engine_options import EngineOptions
     from core.values.model_settings import ModelSettings
-    from models.estimate.fit.plan import Plan
-    from models.estimate.fit.search import Wanted
+    from models.estimate.fit.plan import PlacementPlan
+    from models.estimate.fit.search import FitRequest
     from models.estimate.speed.machine import Machine
-    from models.estimate.speed.runs import Run
+    from models.estimate.speed.runs import ModelRun
     from models.facts.model_facts import ModelFacts
-    from models.pairing.gain import Kind
-    from models.recommend.fit_report import DraftSpeed, Judgement
+    from models.pairing.gain import ProposerKind
+    from models.recommend.fit_report import DraftSpeed, FitReport
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class CurrentMachine:
     """This machine now, and what models did on it."""
 
     machine: Machine
-    runs: tuple[Run, ...]
+    runs: tuple[ModelRun, ...]
 
-    def why_no_head(self, kind: Kind) -> str | None:
+    def why_no_head(self, kind: ProposerKind) -> str | None:
         """Return why the llama.cpp here cannot run heads of a kind, as a sentence, or None.
 
         Loads llama.cpp, so it is asked only where there is such a head.
@@ -42,7 +42,7 @@ class Here:
         return why_no_head(kind)
 
 
-def machine_now() -> Here:
+def machine_now() -> CurrentMachine:
     """Look at memory and devices, and read what was measured before."""
     from app.doctor.checks import check_llama
     from core.llama.checks.backends import gpu_backends
@@ -52,13 +52,13 @@ def machine_now() -> Here:
     folder = cache_folder()
     runs = known_runs(folder)
     devices = check_llama().devices if gpu_backends() else ()
-    return Here(known_machine(devices, free_memory(), folder, runs), runs)
+    return CurrentMachine(known_machine(devices, free_memory(), folder, runs), runs)
 
 
 def judge_file(
     facts: ModelFacts,
     path: Path,
-    here: Here,
+    here: CurrentMachine,
     *,
     n_ctx: int | None = None,
     draft: ModelFacts | None = None,
@@ -66,7 +66,7 @@ def judge_file(
     uses_heads: bool = True,
     gain: float | None = None,
     is_quick: bool = False,
-) -> Judgement:
+) -> FitReport:
     """Judge a model of this machine as it would be loaded; what it reached before stands beside what is predicted.
 
     Where it nearly fits or nearly does not, llama.cpp says what it would take (another half a second), unless
@@ -80,15 +80,15 @@ def judge_file(
     from models.estimate.speed.runs import judged as judged_tokens
     from models.estimate.speed.runs import measured
     from models.pairing.forecast import draft_key
-    from models.pairing.gain import Judged
+    from models.pairing.gain import AcceptanceCounts
     from models.recommend.fit_report import judge
 
-    tokens = Judged(*judged_tokens(here.runs, path.stem, facts.weight_bytes, draft_key(draft)))
+    tokens = AcceptanceCounts(*judged_tokens(here.runs, path.stem, facts.weight_bytes, draft_key(draft)))
     reached = measured(here.runs, path.stem, facts.weight_bytes)
     options = replace(_options(path, draft, must_draft, settings_of(path)), uses_heads=uses_heads)
     wanted = _wanted(facts, options, draft, here)
 
-    def judged(wanted: Wanted) -> Judgement:
+    def judged(wanted: FitRequest) -> FitReport:
         found = judge(
             facts,
             here.machine,
@@ -108,8 +108,8 @@ def judge_file(
 
 
 def judge_remote(
-    facts: ModelFacts, here: Here, *, n_ctx: int | None = None, draft: ModelFacts | None = None
-) -> Judgement:
+    facts: ModelFacts, here: CurrentMachine, *, n_ctx: int | None = None, draft: ModelFacts | None = None
+) -> FitReport:
     """Judge a model of the Hub by its header."""
     from models.recommend.fit_report import judge
 
@@ -117,7 +117,7 @@ def judge_remote(
     return judge(facts, here.machine, n_ctx=n_ctx, wanted=wanted, why_no_head=here.why_no_head)
 
 
-def _with_gain(found: Judgement, gain: float | None) -> Judgement:
+def _with_gain(found: FitReport, gain: float | None) -> FitReport:
     """Let a gain that was measured take the place of the predicted one."""
     if gain is None or found.with_draft is None or found.speed is None:
         return found
@@ -135,16 +135,16 @@ def _options(
     return ServerSettings().engine_options(str(path), draft_path, must_draft=must_draft, own=own or ModelSettings())
 
 
-def _wanted(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, here: Here) -> Wanted:
+def _wanted(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, here: CurrentMachine) -> FitRequest:
     from core.loading.fit_request import wanted_of
-    from models.pairing.gain import Kind
+    from models.pairing.gain import ProposerKind
     from models.pairing.heads import why_no_mtp
 
-    can_use_heads = why_no_mtp(facts) is None and here.why_no_head(Kind.MTP) is None
+    can_use_heads = why_no_mtp(facts) is None and here.why_no_head(ProposerKind.MTP) is None
     return wanted_of(facts, options, draft, uses_heads=options.uses_heads and can_use_heads)
 
 
-def as_fields(judgement: Judgement) -> dict[str, Any]:
+def as_fields(judgement: FitReport) -> dict[str, Any]:
     """The judgement as JSON has it; speeds in tokens per second, memory in bytes."""
     plan, speed, drafted, measured = judgement.plan, judgement.speed, judgement.with_draft, judgement.measured
     return {
@@ -177,7 +177,7 @@ def as_fields(judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def as_lines(judgement: Judgement) -> list[list[str]]:
+def as_lines(judgement: FitReport) -> list[list[str]]:
     """The judgement as rows of label and text."""
     from models.formatting.figures import rate
 
@@ -234,7 +234,7 @@ def _draft_text(drafted: DraftSpeed, plain: float) -> str:
     return f"{rate(drafted.rate)} tokens/s ({share})" if drafted.depth else f"drafting does not pay ({share})"
 
 
-def _plan_text(plan: Plan) -> str:
+def _plan_text(plan: PlacementPlan) -> str:
     from models.formatting.figures import size
 
     return ", ".join([*(f"{need.device} {size(need.total)}" for need in plan.needs), plan.setting.text])

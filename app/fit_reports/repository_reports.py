@@ -7,32 +7,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.fit_reports.fit_reports import Here, judge_remote
+from app.fit_reports.fit_reports import CurrentMachine, judge_remote
 
 if TYPE_CHECKING:
     from models.facts.model_facts import ModelFacts
     from models.hub.client import Hub
     from models.hub.repository import RemoteModel, Repository
-    from models.recommend.fit_report import Judgement
-    from models.recommend.recommend import Candidate, Recommendation
+    from models.recommend.fit_report import FitReport
+    from models.recommend.recommend import QuantisationOption, Recommendation
 
 
-class RepositoryJudge:
+class RepositoryReports:
     """Judges the models of a repository, each by its own header, on this machine as it is when it is first asked.
 
     What it recommends and what it says of a single model are the same judgement. Headers are read once, a few MB each;
     methods raise HubError and GgufError where one cannot be. May be asked from any thread.
     """
 
-    def __init__(self, hub: Hub, repository: Repository, look: Callable[[], Here], n_ctx: int | None = None) -> None:
+    def __init__(
+        self, hub: Hub, repository: Repository, look: Callable[[], CurrentMachine], n_ctx: int | None = None
+    ) -> None:
         """``look`` looks at the machine, once."""
         self.repository = repository
         self._hub, self._look, self._n_ctx = hub, look, n_ctx
         self._lock = threading.Lock()
-        self._here: Here | None = None
-        self._known: dict[str, tuple[ModelFacts, Judgement]] = {}
+        self._here: CurrentMachine | None = None
+        self._known: dict[str, tuple[ModelFacts, FitReport]] = {}
 
-    def judged(self, model: RemoteModel) -> tuple[ModelFacts, Judgement]:
+    def judged(self, model: RemoteModel) -> tuple[ModelFacts, FitReport]:
         """Return what a model's header says, and what the model would be here."""
         from models.hub.remote_source import remote_facts
 
@@ -48,10 +50,12 @@ class RepositoryJudge:
 
         The header of one tells about all; the one that is recommended by it is then judged by its own.
         """
-        from models.hub.repository import Role
+        from models.hub.repository import FileRole
         from models.recommend.recommend import recommend
 
-        models = [model for model in self.repository.with_role(Role.MODEL) if not model.missing and model.quantisation]
+        models = [
+            model for model in self.repository.with_role(FileRole.MODEL) if not model.missing and model.quantisation
+        ]
         if not models:
             return None
         candidates, own = self._first_look(models)
@@ -63,10 +67,10 @@ class RepositoryJudge:
             own.add(place)
             candidates[place] = replace(found.candidate, judgement=self._own_judgement(models[place]))
 
-    def _first_look(self, models: Sequence[RemoteModel]) -> tuple[list[Candidate], set[int]]:
+    def _first_look(self, models: Sequence[RemoteModel]) -> tuple[list[QuantisationOption], set[int]]:
         """Judge all by the header of the one in the middle by size, the nearest to most of the others."""
         from models.facts.resized import resized
-        from models.recommend.recommend import Candidate
+        from models.recommend.recommend import QuantisationOption
 
         read = sorted(range(len(models)), key=lambda place: models[place].n_bytes)[len(models) // 2]
         facts, own = self.judged(models[read])
@@ -75,19 +79,19 @@ class RepositoryJudge:
             judgement = own
             if place != read:
                 judgement = self._judge(resized(facts, model.quantisation, model.n_bytes))
-            candidates.append(Candidate(model.name, model.quantisation, model.n_bytes, judgement))
+            candidates.append(QuantisationOption(model.name, model.quantisation, model.n_bytes, judgement))
         return candidates, {read}
 
-    def _own_judgement(self, model: RemoteModel) -> Judgement:
+    def _own_judgement(self, model: RemoteModel) -> FitReport:
         """Judge by its own header; one that is broken cannot be used, which is no reason to recommend nothing."""
         from models.gguf.errors import GgufError
-        from models.recommend.fit_report import Judgement, Verdict
+        from models.recommend.fit_report import FitReport, FitVerdict
 
         try:
             return self.judged(model)[1]
         except GgufError as error:
-            return Judgement(Verdict.UNUSABLE, error.message)
+            return FitReport(FitVerdict.UNUSABLE, error.message)
 
-    def _judge(self, facts: ModelFacts) -> Judgement:
+    def _judge(self, facts: ModelFacts) -> FitReport:
         self._here = self._here or self._look()
         return judge_remote(facts, self._here, n_ctx=self._n_ctx)

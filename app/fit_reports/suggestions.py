@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from app.fit_reports.fit_reports import Here, as_fields, judge_remote
-from models.recommend.fit_report import Judgement, Verdict
+from app.fit_reports.fit_reports import CurrentMachine, as_fields, judge_remote
+from models.recommend.fit_report import FitReport, FitVerdict
 
 if TYPE_CHECKING:
     from models.catalog.curated import CuratedFile, CuratedModel
@@ -20,7 +20,7 @@ class Suggestion:
 
     model: CuratedModel
     file: CuratedFile
-    judgement: Judgement
+    judgement: FitReport
 
     @property
     def name(self) -> str:
@@ -62,7 +62,7 @@ class Suggestion:
         }
 
 
-def suggestions(here: Here) -> tuple[Suggestion, ...]:
+def suggestions(here: CurrentMachine) -> tuple[Suggestion, ...]:
     """Judge the list for a machine; within each use, what fits it best comes first."""
     from models.catalog.curated import curated
 
@@ -72,11 +72,11 @@ def suggestions(here: Here) -> tuple[Suggestion, ...]:
     return tuple(found)
 
 
-def _suggested(model: CuratedModel, here: Here) -> Suggestion:
-    from models.recommend.recommend import Candidate, recommend
+def _suggested(model: CuratedModel, here: CurrentMachine) -> Suggestion:
+    from models.recommend.recommend import QuantisationOption, recommend
 
     judged = [
-        Candidate(model.title, file.quantisation, file.n_bytes, judge_remote(model.facts_of(file), here))
+        QuantisationOption(model.title, file.quantisation, file.n_bytes, judge_remote(model.facts_of(file), here))
         for file in model.files
     ]
     # Where none fits, the smallest is the one that misses least.
@@ -97,7 +97,7 @@ def _place(one: Suggestion) -> tuple[int, float]:
 
     if not one.judgement.fits:
         return 3, float(one.file.n_bytes)
-    if one.judgement.verdict is Verdict.TIGHT:
+    if one.judgement.verdict is FitVerdict.TIGHT:
         return 2, -(one.rate or 0.0)
     if one.rate is None:
         return 0, float(one.model.facts_of(one.file).active_bytes_per_token)

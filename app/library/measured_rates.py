@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.machine.known_machine import known_runs
 from models.catalog.catalog import ModelEntry
-from models.estimate.speed.runs import Run, measured
+from models.estimate.speed.runs import ModelRun, measured
 
 
 class MeasuredRates:
@@ -15,7 +15,7 @@ class MeasuredRates:
 
     def __init__(self, folder: Path) -> None:
         """``folder`` keeps the runs."""
-        self._runs: dict[tuple[str, int], list[Run]] = defaultdict(list)
+        self._runs: dict[tuple[str, int], list[ModelRun]] = defaultdict(list)
         for run in known_runs(folder):
             self._runs[run.model, run.n_bytes].append(run)
 

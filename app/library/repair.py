@@ -9,29 +9,33 @@ from typing import TYPE_CHECKING
 from app.environment.paths import models_folder
 from models.catalog.catalog import ModelEntry
 from models.files.errors import UnsafeName
-from models.files.provenance import Record, pieces_of, read_record
+from models.files.provenance import FileOrigin, pieces_of, read_record
 from models.files.safe_path import target
 from models.formatting.program import PROGRAM, command
 
 if TYPE_CHECKING:
-    from models.download.model_download import Wish
+    from models.download.model_download import DownloadRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Mending:
+class RepairPlan:
     """What is known of a changed model: where it came from, and where a download of that would put it."""
 
     entry: ModelEntry
-    record: Record
+    record: FileOrigin
     place: Path | None
 
     @property
-    def wish(self) -> Wish | None:
+    def wish(self) -> DownloadRequest | None:
         """What to download, None where it came from no repository."""
-        from models.download.model_download import Wish
+        from models.download.model_download import DownloadRequest
 
         record = self.record
-        return Wish(record.repo_id, record.path, record.commit, or_newest=True) if self.place is not None else None
+        return (
+            DownloadRequest(record.repo_id, record.path, record.commit, or_newest=True)
+            if self.place is not None
+            else None
+        )
 
     @property
     def command(self) -> str | None:
@@ -78,7 +82,7 @@ class Mending:
         return f"Its files have changed since they were downloaded. If you did not change them, {remedy}"
 
 
-def mending(entry: ModelEntry) -> Mending | None:
+def mending(entry: ModelEntry) -> RepairPlan | None:
     """Return how a model is made right; None where nothing is known of what it was."""
     folder = models_folder()
     record = read_record(folder, entry.path)
@@ -88,4 +92,4 @@ def mending(entry: ModelEntry) -> Mending | None:
         place = target(folder, record.repo_id, record.path) if record.repo_id and record.path else None
     except UnsafeName:
         place = None
-    return Mending(entry, record, place)
+    return RepairPlan(entry, record, place)

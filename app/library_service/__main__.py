@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import sys
 
-from app.library_service.outbox import Outbox
-from app.library_service.service import Service
+from app.library_service.outbox import LineWriter
+from app.library_service.service import LibraryServer
 
 
 def main() -> None:
     """Serve until stdin ends; then leave at once: what has arrived of a download is on disk."""
     if hasattr(os, "nice"):
         os.nice(5)  # hashing a model must not slow the one that answers
-    outbox = Outbox(os.dup(sys.stdout.fileno()))
+    outbox = LineWriter(os.dup(sys.stdout.fileno()))
     # What a library prints must not get among the answers.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    service = Service(outbox)
+    service = LibraryServer(outbox)
     service.start()
     for line in sys.stdin.buffer:
         service.take(line)

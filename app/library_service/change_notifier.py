@@ -8,7 +8,7 @@ from collections.abc import Callable
 NEWS_SECONDS = 0.2
 
 
-class Bulletin:
+class ChangeNotifier:
     """Calls ``tell``, from a thread, after something has changed: soon, and not more often than it can be shown."""
 
     def __init__(self, tell: Callable[[], None]) -> None:

@@ -7,15 +7,15 @@ from collections.abc import Callable
 
 from app.environment.paths import models_folder
 from app.library.hub_access import hub
-from app.library_service.change_notifier import Bulletin
-from models.download.model_download import Wish
-from models.download.progress import Phase
-from models.download.queue import DownloadQueue, Job
+from app.library_service.change_notifier import ChangeNotifier
+from models.download.model_download import DownloadRequest
+from models.download.progress import DownloadPhase
+from models.download.queue import DownloadQueue, QueuedDownload
 from models.hub.errors import HubError
 from models.library.values import Download
 
 
-class DownloadDesk:
+class DownloadService:
     """Downloads one model after the other. ``tell`` gets all downloads whenever one has changed, ``arrived`` nothing.
 
     Both are called from threads. Methods raise HubError where the Hub's settings cannot be used.
@@ -25,7 +25,7 @@ class DownloadDesk:
         self._tell, self._arrived = tell, arrived
         self._queue: DownloadQueue | None = None
         self._lock = threading.Lock()
-        self._bulletin = Bulletin(self._tell_all)
+        self._bulletin = ChangeNotifier(self._tell_all)
 
     def start(self) -> None:
         """Go on with what the last process left, and tell from now on."""
@@ -56,9 +56,9 @@ class DownloadDesk:
 
     def pull(self, repo_id: str, wanted: str) -> None:
         """Download a model when it is its turn."""
-        self.add(Wish(repo_id, wanted))
+        self.add(DownloadRequest(repo_id, wanted))
 
-    def add(self, wish: Wish) -> None:
+    def add(self, wish: DownloadRequest) -> None:
         """Download what is wished for when it is its turn."""
         self.queue.add(wish)
         self._bulletin.note()
@@ -94,8 +94,8 @@ class DownloadDesk:
             act(number)
         self._bulletin.note()
 
-    def _on_change(self, job: Job) -> None:
-        if job.phase is Phase.DONE:
+    def _on_change(self, job: QueuedDownload) -> None:
+        if job.phase is DownloadPhase.DONE:
             self._arrived()
         self._bulletin.note()
 
@@ -105,7 +105,7 @@ class DownloadDesk:
             self._tell(tuple(map(_download, self._queue.jobs)))
 
 
-def _download(job: Job) -> Download:
+def _download(job: QueuedDownload) -> Download:
     progress = job.progress
     return Download(
         job.number,

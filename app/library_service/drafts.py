@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 
 from app.library.hub_access import hub
-from app.library_service.hub import HubDesk
-from app.library_service.models import ModelShelf
+from app.library_service.hub import HubService
+from app.library_service.models import ModelService
 from app.library_service.pairs import offer_row
 from app.pairing.before_download import DraftSearch
 from models.library.values import DraftOffer
 
 
-class DraftDesk:
+class DraftService:
     """Looks for drafts; what was found for the repository that was asked about last is kept."""
 
-    def __init__(self, shelf: ModelShelf, hub_desk: HubDesk) -> None:
+    def __init__(self, shelf: ModelService, hub_desk: HubService) -> None:
         self._shelf, self._hub_desk = shelf, hub_desk
         self._lock = threading.Lock()
         self._search: DraftSearch | None = None

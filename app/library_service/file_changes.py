@@ -6,7 +6,7 @@ import logging
 import threading
 
 from app.environment.paths import models_folder
-from models.files.integrity import Gone, Moved, look_for_changes, settle
+from models.files.integrity import GoneFile, MovedFile, look_for_changes, settle
 from models.library.values import Notice
 
 _log = logging.getLogger("slipstream.library")
@@ -23,10 +23,10 @@ class FileChanges:
         """Look for changes. What is known of a moved file goes with it; what is gone stays known until dismissed."""
         with self._lock:
             changes = look_for_changes(models_folder())
-            moved = [change for change in changes if isinstance(change, Moved)]
+            moved = [change for change in changes if isinstance(change, MovedFile)]
             self._moved |= {str(change.before): Notice(str(change.before), change.sentence) for change in moved}
             _settle(moved)
-            return (*self._moved.values(), *(_gone(change) for change in changes if isinstance(change, Gone)))
+            return (*self._moved.values(), *(_gone(change) for change in changes if isinstance(change, GoneFile)))
 
     def dismiss(self, path: str) -> None:
         """Say no more of a file."""
@@ -35,18 +35,18 @@ class FileChanges:
             _settle([change for change in look_for_changes(models_folder()) if _path(change) == path])
 
 
-def _path(change: Moved | Gone) -> str:
-    return str(change.before if isinstance(change, Moved) else change.path)
+def _path(change: MovedFile | GoneFile) -> str:
+    return str(change.before if isinstance(change, MovedFile) else change.path)
 
 
-def _settle(changes: list[Moved | Gone] | list[Moved]) -> None:
+def _settle(changes: list[MovedFile | GoneFile] | list[MovedFile]) -> None:
     try:
         settle(models_folder(), changes)
     except OSError as error:
         _log.warning("%s cannot be written: %s", models_folder(), error)
 
 
-def _gone(change: Gone) -> Notice:
+def _gone(change: GoneFile) -> Notice:
     path, record = str(change.path), change.record
     what = f"{path} was deleted or moved away by another program."
     if not record.repo_id:

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from app.fit_reports.repository_reports import RepositoryJudge
+from app.fit_reports.repository_reports import RepositoryReports
 from app.fit_reports.suggestions import suggestions
 from app.library.hub_access import change_hub, hub, hub_settings, log_in, log_out
-from app.library_service.machine import MachineWatch
+from app.library_service.machine import MachineService
 from models.hub.repository import FoundRepository, Repository
-from models.library.values import Fit, HubFacts, Judgement, Recommended, Suggested, SuggestedRow
-from models.recommend.fit_report import Verdict
+from models.library.values import Fit, HubFacts, Recommended, RemoteFitReport, Suggested, SuggestedRow
+from models.recommend.fit_report import FitVerdict
 
 N_FOUND = 50
 _N_KEPT = 32
-FITS = {Verdict.GREEN: Fit.GREEN, Verdict.TIGHT: Fit.TIGHT, Verdict.NO: Fit.NONE}
+FITS = {FitVerdict.GREEN: Fit.GREEN, FitVerdict.TIGHT: Fit.TIGHT, FitVerdict.NO: Fit.NONE}
 
 
-class HubDesk:
+class HubService:
     """Asks the Hub with the settings of the moment. Every method may block and raises HubError."""
 
-    def __init__(self, machine: MachineWatch) -> None:
+    def __init__(self, machine: MachineService) -> None:
         self._machine = machine
         # What is said of a repository's models is one judgement as long as it is shown: made once, told in many places.
-        self._seen: dict[str, RepositoryJudge] = {}
+        self._seen: dict[str, RepositoryReports] = {}
 
     def suggested(self) -> Suggested:
         """Return the models to begin with, judged for this machine by the figures in the list."""
@@ -57,19 +57,19 @@ class HubDesk:
         self._seen.pop(repo_id, None)
         return self._look(repo_id).repository
 
-    def judge_of(self, repo_id: str) -> RepositoryJudge:
+    def judge_of(self, repo_id: str) -> RepositoryReports:
         """Return what judges the models of a repository, as it was when it was last looked at."""
         return self._seen.get(repo_id) or self._look(repo_id)
 
-    def _look(self, repo_id: str) -> RepositoryJudge:
+    def _look(self, repo_id: str) -> RepositoryReports:
         client = hub()
-        found = RepositoryJudge(client, client.repository(repo_id), self._machine.now)
+        found = RepositoryReports(client, client.repository(repo_id), self._machine.now)
         while len(self._seen) >= _N_KEPT:
             self._seen.pop(next(iter(self._seen)))
         self._seen[repo_id] = found
         return found
 
-    def judge(self, repo_id: str, wanted: str) -> Judgement:
+    def judge(self, repo_id: str, wanted: str) -> RemoteFitReport:
         """Read the header of one model over the network; raises GgufError and NothingToChoose too."""
         from models.download.model_download import choose_one
 
@@ -77,7 +77,7 @@ class HubDesk:
         model = choose_one(judge.repository, wanted)
         facts, judged = judge.judged(model)
         speed = judged.speed
-        return Judgement(
+        return RemoteFitReport(
             repo_id=repo_id,
             name=model.name,
             architecture=facts.architecture,

@@ -7,23 +7,23 @@ import time
 
 from app.doctor.checks import check_bandwidth, check_kernels
 from app.environment.exit_codes import ExitCode
-from app.fit_reports.fit_reports import Here, machine_now
+from app.fit_reports.fit_reports import CurrentMachine, machine_now
 from app.jobs.pair_test.other_work import other_work
 from app.library.hub_access import LibraryError
 
 FRESH_SECONDS = 20.0
 
 
-class MachineWatch:
+class MachineService:
     """Remembers the last look for some seconds; may be asked from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_measuring = threading.Lock()
-        self._here: Here | None = None
+        self._here: CurrentMachine | None = None
         self._looked = 0.0
 
-    def now(self) -> Here:
+    def now(self) -> CurrentMachine:
         """Return this machine, as it was some seconds ago at most."""
         with self._lock:
             if self._here is None or time.monotonic() - self._looked > FRESH_SECONDS:

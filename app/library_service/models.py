@@ -15,32 +15,32 @@ from app.library.measured_rates import MeasuredRates
 from app.library.removal import remove_model, why_not_ours
 from app.library.repair import mending
 from app.library_service.file_changes import FileChanges
-from app.pairing.model_list import Listed
+from app.pairing.model_list import ListedModels
 from app.settings.model_settings_store import LastUsed, UsageStore
 from models.catalog.catalog import ModelEntry
 from models.catalog.imported_folders import read_folders
 from models.facts.split_files import parts
-from models.files.integrity import Standing, standing
-from models.files.provenance import Record, read_record
-from models.library.values import ModelDetails, ModelRow, ModelRows, Place, RowJudgement
+from models.files.integrity import IntegrityState, standing
+from models.files.provenance import FileOrigin, read_record
+from models.library.values import FolderPlace, ModelDetails, ModelRow, ModelRows, RowReport
 
 if TYPE_CHECKING:
-    from models.download.model_download import Wish
+    from models.download.model_download import DownloadRequest
 
 ROWS_AT_ONCE = 100  # a line that the window reads in a millisecond
 
 
-class ModelShelf:
+class ModelService:
     """Lists, describes, removes and imports models. One catalogue for all, so that files are read once."""
 
     def __init__(self) -> None:
         self.catalog = catalog()
         self._changes = FileChanges()
-        self.listed = Listed(())
+        self.listed = ListedModels(())
 
     def rows(
         self,
-        judged: Callable[[ModelEntry], RowJudgement | None],
+        judged: Callable[[ModelEntry], RowReport | None],
         then: Callable[[Sequence[ModelEntry]], None],
     ) -> Iterator[ModelRows]:
         """Yield the models, some at a time; the last part says where was looked.
@@ -49,7 +49,7 @@ class ModelShelf:
         """
         notices = self._changes.look()
         entries = self.catalog.entries()
-        self.listed = Listed(entries)
+        self.listed = ListedModels(entries)
         known = _Known(judged)
         problems = tuple(problem.sentence for problem in self.catalog.folder_problems)
         for start in range(0, len(entries), ROWS_AT_ONCE):
@@ -91,13 +91,13 @@ class ModelShelf:
         """No longer look through an imported folder; raises LibraryError."""
         forget_folder(Path(folder))
 
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[FolderPlace, ...]:
         """Return the folders that are imported, and those that could be."""
         known, others = places()
         listed = [(place, True) for place in known] + [(place, False) for place in others]
-        return tuple(Place(str(place.path), place.kind.value, is_imported) for place, is_imported in listed)
+        return tuple(FolderPlace(str(place.path), place.kind.value, is_imported) for place, is_imported in listed)
 
-    def wish(self, name: str) -> Wish:
+    def wish(self, name: str) -> DownloadRequest:
         """Return the download that mends a model; raises UnknownModel, and LibraryError where there is none."""
         entry = self.entry(name)
         how = mending(entry)
@@ -122,7 +122,7 @@ class ModelShelf:
     def models(self) -> tuple[ModelEntry, ...]:
         """Return all of them, as they were last listed."""
         if not self.listed.models:
-            self.listed = Listed(self.catalog.entries())
+            self.listed = ListedModels(self.catalog.entries())
         return self.listed.models
 
     def find(self, path: Path) -> ModelEntry | None:
@@ -133,7 +133,7 @@ class ModelShelf:
 class _Known:
     """What is known of all models, read once for a list."""
 
-    def __init__(self, judged: Callable[[ModelEntry], RowJudgement | None]) -> None:
+    def __init__(self, judged: Callable[[ModelEntry], RowReport | None]) -> None:
         self._judged, self._folder = judged, models_folder()
         self._used: LastUsed = UsageStore(usage_file()).all()
         self._rates = MeasuredRates(cache_folder())
@@ -143,7 +143,7 @@ class _Known:
         record = read_record(self._folder, entry.path)
         stands = standing(self._folder, parts(entry.path))
         judged = self._judged(entry)
-        how = mending(entry) if stands is Standing.CHANGED else None
+        how = mending(entry) if stands is IntegrityState.CHANGED else None
         wish = how.wish if how is not None else None
         return ModelRow(
             name=entry.name,
@@ -159,19 +159,19 @@ class _Known:
             source=_source(record) if record is not None else None,
             origin=entry.origin,
             is_toy=entry.is_toy,
-            is_verified=stands is Standing.VERIFIED,
+            is_verified=stands is IntegrityState.VERIFIED,
             can_remove=why_not_ours(entry) is None,
             problem=entry.problem,
             partners=judged.partners if judged is not None else (),
             last_used=self._used.of(entry.path),
             predicted_rate=judged.predicted_rate if judged is not None else None,
             measured_rate=self._rates.of(entry),
-            has_changed=stands is Standing.CHANGED,
+            has_changed=stands is IntegrityState.CHANGED,
             mending=how.for_window if how is not None else "",
             repo_id=wish.repo_id if wish is not None else "",
             wanted=wish.wanted if wish is not None else "",
         )
 
 
-def _source(record: Record) -> str:
+def _source(record: FileOrigin) -> str:
     return f"quantised here from {record.made_from}" if record.made_from else f"{record.repo_id}@{record.commit[:12]}"

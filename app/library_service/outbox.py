@@ -6,7 +6,7 @@ import os
 import threading
 
 
-class Outbox:
+class LineWriter:
     """Writes lines to a pipe. When nobody reads any more, the process has nothing left to do."""
 
     def __init__(self, pipe: int) -> None:

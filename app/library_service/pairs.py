@@ -9,39 +9,39 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from app.environment.exit_codes import ExitCode
 from app.fit_reports.fit_reports import judge_file
-from app.jobs.pair_test.pair_test import PairTest, PairTestResult, Trial
+from app.jobs.pair_test.pair_test import PairTest, PairTestResult, PartnerTrial
 from app.library.hub_access import LibraryError
 from app.library_service.hub import FITS
-from app.library_service.machine import MachineWatch
-from app.library_service.models import ModelShelf
+from app.library_service.machine import MachineService
+from app.library_service.models import ModelService
 from app.pairing.offers import offers
 from app.pairing.service import Pairing, choose, choose_automatically, pairing, uses_heads
 from models.catalog.catalog import ModelEntry
 from models.formatting.figures import rate
-from models.library.values import Choosing, ModelJudgement, OfferRow, Offers, PairStep, PartnerRow, Partners
+from models.library.values import Choosing, DraftOffers, ModelFitReport, OfferRow, PairStep, PartnerRow, Partners
 from models.pairing.heads import IN_FILES
-from models.pairing.offers import Offer
+from models.pairing.offers import DownloadOffer
 from models.pairing.partner import Partner
-from models.recommend.fit_report import Judgement
+from models.recommend.fit_report import FitReport
 
 _KINDS = {"model": "small model", "mtp": "heads in its file", **IN_FILES}
 DISTURBED = "Replies were written meanwhile, so this may be off: test again when nothing else runs."
 LOOK_SECONDS = 0.1
 
 
-class PairDesk:
+class PairService:
     """Judges and pairs the models of a shelf. ``changed`` is told when who drafts for a model has changed."""
 
-    def __init__(self, shelf: ModelShelf, machine: MachineWatch, changed: Callable[[ModelEntry], None]) -> None:
+    def __init__(self, shelf: ModelService, machine: MachineService, changed: Callable[[ModelEntry], None]) -> None:
         self._shelf, self._machine, self._changed = shelf, machine, changed
         self._lock = threading.Lock()
         self._test: PairTest | None = None
 
-    def judge(self, name: str) -> ModelJudgement:
+    def judge(self, name: str) -> ModelFitReport:
         """Judge a model with the partner that drafts for it; raises UnknownModel."""
         entry = self._shelf.entry(name)
         if entry.facts is None or entry.problem is not None:
-            return ModelJudgement(name, None, entry.problem or "The model cannot be read.")
+            return ModelFitReport(name, None, entry.problem or "The model cannot be read.")
         found = pairing(entry, self._shelf.listed)
         used = found.used
         drafting = self._shelf.find(used.path) if used is not None and used.path is not None else None
@@ -54,10 +54,10 @@ class PairDesk:
         """Return who drafts for a model and who else could; raises UnknownModel."""
         return _partners(name, pairing(self._shelf.entry(name), self._shelf.listed))
 
-    def offers(self, name: str) -> Offers:
+    def offers(self, name: str) -> DraftOffers:
         """Return what could be downloaded to draft for a model; raises UnknownModel."""
         found = offers(self._shelf.entry(name))
-        return Offers(name, tuple(map(offer_row, found.offers)), found.notes)
+        return DraftOffers(name, tuple(map(offer_row, found.offers)), found.notes)
 
     def choose(self, name: str, way: str, partner: str) -> Partners:
         """Choose who drafts, instead of what the settings name; raises UnknownModel, CannotPair and LibraryError."""
@@ -122,7 +122,7 @@ def _results(result: PairTestResult) -> tuple[str, ...]:
     return (*(_told(trial) for trial in result.trials), result.decision.why)
 
 
-def _told(trial: Trial) -> str:
+def _told(trial: PartnerTrial) -> str:
     measured = trial.measured
     if measured is None:
         return f"{trial.partner.name} was not measured. {trial.problem}"
@@ -166,7 +166,7 @@ def _partner(partner: Partner) -> PartnerRow:
     )
 
 
-def offer_row(offer: Offer) -> OfferRow:
+def offer_row(offer: DownloadOffer) -> OfferRow:
     """Return an offer as the window shows it."""
     kind = _KINDS[offer.kind.value]
     return OfferRow(offer.repo_id, offer.wanted, offer.n_bytes, offer.gain, offer.is_checked, kind)
@@ -179,9 +179,9 @@ def _expected(partner: Partner) -> float | None:
     return partner.gain if partner.measured is None else partner.measured.forecast
 
 
-def _judgement(name: str, judged: Judgement, used: Partner | None) -> ModelJudgement:
+def _judgement(name: str, judged: FitReport, used: Partner | None) -> ModelFitReport:
     speed, measured = judged.speed, judged.measured
-    return ModelJudgement(
+    return ModelFitReport(
         name=name,
         fit=FITS.get(judged.verdict),
         sentence=judged.sentence,

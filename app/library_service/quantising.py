@@ -10,8 +10,8 @@ from dataclasses import replace
 from app.environment.paths import models_folder
 from app.jobs.quantise.job import QuantiseJob, remove_leftovers
 from app.library.find_model import UnusableModel
-from app.library_service.change_notifier import Bulletin
-from app.library_service.models import ModelShelf
+from app.library_service.change_notifier import ChangeNotifier
+from app.library_service.models import ModelService
 from app.library_service.trouble import trouble_of
 from models.catalog.catalog import ModelEntry
 from models.facts.model_facts import ModelFacts
@@ -26,17 +26,17 @@ USUAL = "Q4_K_M"
 _LEAVE_SECONDS = 1.5
 
 
-class QuantiseDesk:
+class QuantiseService:
     """Quantises in a child process. ``tell`` gets all copies whenever one has changed, ``arrived`` nothing.
 
     Both are called from threads. The child ends with this process.
     """
 
     def __init__(
-        self, shelf: ModelShelf, tell: Callable[[tuple[Quantising, ...]], None], arrived: Callable[[], None]
+        self, shelf: ModelService, tell: Callable[[tuple[Quantising, ...]], None], arrived: Callable[[], None]
     ) -> None:
         self._shelf, self._arrived = shelf, arrived
-        self._bulletin = Bulletin(lambda: tell(self.quantisings))
+        self._bulletin = ChangeNotifier(lambda: tell(self.quantisings))
         self._lock = threading.Condition()
         self._known: dict[int, Quantising] = {}
         self._jobs: dict[int, QuantiseJob] = {}

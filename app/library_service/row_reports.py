@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.fit_reports.fit_reports import judge_file
-from app.library_service.machine import MachineWatch
-from app.pairing.model_list import MOST_PAIRED, Listed
+from app.library_service.machine import MachineService
+from app.pairing.model_list import MOST_PAIRED, ListedModels
 from app.pairing.service import pairing
 from models.catalog.catalog import ModelEntry
 from models.facts.model_facts import ModelFacts
-from models.library.values import RowJudgement
+from models.library.values import RowReport
 
 _log = logging.getLogger("slipstream.library")
 SLICE_SECONDS = 0.25
@@ -28,22 +28,22 @@ class _Judged:
     """What was found of a file when it had these facts."""
 
     facts: ModelFacts
-    row: RowJudgement
+    row: RowReport
     at: float
 
 
-class RowJudge:
+class RowReporter:
     """Judges what is listed, in a thread of its own; ``tell`` gets each slice."""
 
-    def __init__(self, machine: MachineWatch, tell: Callable[[tuple[RowJudgement, ...]], None]) -> None:
+    def __init__(self, machine: MachineService, tell: Callable[[tuple[RowReport, ...]], None]) -> None:
         self._machine, self._tell = machine, tell
         self._known: dict[Path, _Judged] = {}
-        self._listed = Listed(())
+        self._listed = ListedModels(())
         self._wanted = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def of(self, entry: ModelEntry) -> RowJudgement | None:
+    def of(self, entry: ModelEntry) -> RowReport | None:
         """Return what is known of a model by now."""
         known = self._known.get(entry.path)
         return known.row if known is not None and known.facts is entry.facts and known.row.name == entry.name else None
@@ -51,7 +51,7 @@ class RowJudge:
     def look(self, entries: Sequence[ModelEntry]) -> None:
         """Judge these from now on; what is known is not judged again."""
         with self._lock:
-            self._listed = Listed(tuple(entries))
+            self._listed = ListedModels(tuple(entries))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="row-judge", daemon=True)
                 self._thread.start()
@@ -79,7 +79,7 @@ class RowJudge:
     def _judge_some(self) -> bool:
         """Judge for a moment and tell; say whether there may be more."""
         listed, begin = self._listed, time.monotonic()
-        found: list[RowJudgement] = []
+        found: list[RowReport] = []
         for entry in listed.models:
             if entry.problem is None and entry.facts is not None and not self._is_fresh(entry):
                 row = self._judged(entry, entry.facts, listed)
@@ -96,11 +96,11 @@ class RowJudge:
         known = self._known.get(entry.path)
         return self.of(entry) is not None and known is not None and time.monotonic() - known.at < FRESH_SECONDS
 
-    def _judged(self, entry: ModelEntry, facts: ModelFacts, listed: Listed) -> RowJudgement:
+    def _judged(self, entry: ModelEntry, facts: ModelFacts, listed: ListedModels) -> RowReport:
         judgement = judge_file(facts, entry.path, self._machine.now(), is_quick=True)
         partners: tuple[str, ...] = ()
         if len(listed.models) <= MOST_PAIRED:
             found = pairing(entry, listed).partners
             partners = tuple(partner.name for partner in found if partner.is_worth_it)
         rate = judgement.speed.empty if judgement.speed is not None else None
-        return RowJudgement(entry.name, str(entry.path), partners, rate)
+        return RowReport(entry.name, str(entry.path), partners, rate)

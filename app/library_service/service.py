@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from app.library_service.downloads import DownloadDesk
-from app.library_service.drafts import DraftDesk
-from app.library_service.hub import HubDesk
-from app.library_service.machine import MachineWatch
-from app.library_service.models import ModelShelf
-from app.library_service.outbox import Outbox
-from app.library_service.pairs import PairDesk
-from app.library_service.quantising import QuantiseDesk
-from app.library_service.row_reports import RowJudge
-from app.library_service.settings import SettingsDesk
+from app.library_service.downloads import DownloadService
+from app.library_service.drafts import DraftService
+from app.library_service.hub import HubService
+from app.library_service.machine import MachineService
+from app.library_service.models import ModelService
+from app.library_service.outbox import LineWriter
+from app.library_service.pairs import PairService
+from app.library_service.quantising import QuantiseService
+from app.library_service.row_reports import RowReporter
+from app.library_service.settings import SettingsService
 from app.library_service.trouble import trouble_of
 from models.library import requests as ask
 from models.library.lines import (
@@ -24,7 +24,7 @@ from models.library.lines import (
     JUDGED,
     MODELS,
     QUANTISINGS,
-    BadLine,
+    BadMessageLine,
     answer_line,
     news_line,
     read_request,
@@ -36,19 +36,19 @@ _log = logging.getLogger("slipstream.library")
 N_THREADS = 8
 
 
-class Service:
+class LibraryServer:
     """The library behind one pipe."""
 
-    def __init__(self, outbox: Outbox) -> None:
+    def __init__(self, outbox: LineWriter) -> None:
         self._outbox = outbox
-        machine = MachineWatch()
-        self._machine, self._shelf, self._hub = machine, ModelShelf(), HubDesk(machine)
-        self._judge = RowJudge(machine, tell=lambda rows: outbox.send(news_line(JUDGED, rows)))
-        self._pairs = PairDesk(self._shelf, machine, changed=self._judge.forget)
-        self._downloads = DownloadDesk(
+        machine = MachineService()
+        self._machine, self._shelf, self._hub = machine, ModelService(), HubService(machine)
+        self._judge = RowReporter(machine, tell=lambda rows: outbox.send(news_line(JUDGED, rows)))
+        self._pairs = PairService(self._shelf, machine, changed=self._judge.forget)
+        self._downloads = DownloadService(
             tell=lambda downloads: outbox.send(news_line(DOWNLOADS, downloads)), arrived=self._tell_of_models
         )
-        self._quantiser = QuantiseDesk(
+        self._quantiser = QuantiseService(
             self._shelf,
             tell=lambda quantisings: outbox.send(news_line(QUANTISINGS, quantisings)),
             arrived=self._tell_of_models,
@@ -71,12 +71,12 @@ class Service:
         """Answer one line."""
         try:
             number, request = read_request(line)
-        except BadLine as error:
+        except BadMessageLine as error:
             _log.warning("a line that is no request: %s", error)
             return
         self._threads.submit(self._answer, number, request)
 
-    def _answer(self, number: int, request: ask.Request) -> None:
+    def _answer(self, number: int, request: ask.LibraryRequest) -> None:
         try:
             answer = self._handlers[type(request)](request)
             if isinstance(answer, Iterator):
@@ -90,16 +90,16 @@ class Service:
 
     def _made_handlers(self) -> dict[type, Callable[[Any], Any]]:
         shelf, hub, downloads, pairs = self._shelf, self._hub, self._downloads, self._pairs
-        settings, quantiser, drafts = SettingsDesk(shelf), self._quantiser, DraftDesk(shelf, hub)
+        settings, quantiser, drafts = SettingsService(shelf), self._quantiser, DraftService(shelf, hub)
         return {
             ask.ListModels: lambda request: self._list_models(),
             ask.ShowModel: lambda request: shelf.details(request.name),
-            ask.Settings: lambda request: settings.sheet(request.name),
+            ask.GetSettings: lambda request: settings.sheet(request.name),
             ask.ChangeSettings: lambda request: settings.change(request.name, request.changes),
             ask.OfferQuantise: lambda request: quantiser.offer(request.name),
             ask.Quantise: quantiser.begin,
             ask.CancelQuantise: lambda request: quantiser.cancel(request.number),
-            ask.JudgeModel: lambda request: pairs.judge(request.name),
+            ask.GetModelFit: lambda request: pairs.judge(request.name),
             ask.ShowPartners: lambda request: pairs.partners(request.name),
             ask.FindOffers: lambda request: pairs.offers(request.name),
             ask.FindDraft: lambda request: drafts.find(request.repo_id, request.wanted),
@@ -108,26 +108,26 @@ class Service:
             ask.BeginPairTest: lambda request: pairs.begin_test(),
             ask.StopPairTest: lambda request: pairs.stop_test(),
             ask.MeasureMachine: self._changing_models(lambda request: self._measure()),
-            ask.Dismiss: self._changing_models(lambda request: shelf.dismiss(request.path)),
+            ask.DismissNotice: self._changing_models(lambda request: shelf.dismiss(request.path)),
             ask.ListPlaces: lambda request: shelf.places(),
-            ask.Remove: self._changing_models(lambda request: shelf.remove(request.name)),
-            ask.Import: self._changing_models(lambda request: shelf.import_folder(request.folder)),
-            ask.Forget: self._changing_models(lambda request: shelf.forget(request.folder)),
+            ask.RemoveModel: self._changing_models(lambda request: shelf.remove(request.name)),
+            ask.ImportFolder: self._changing_models(lambda request: shelf.import_folder(request.folder)),
+            ask.ForgetFolder: self._changing_models(lambda request: shelf.forget(request.folder)),
             ask.ListCurated: lambda request: hub.suggested(),
             ask.SearchHub: lambda request: hub.search(request.words, request.order),
             ask.ShowRepository: lambda request: hub.repository(request.repo_id),
-            ask.Judge: lambda request: hub.judge(request.repo_id, request.wanted),
+            ask.GetRemoteFit: lambda request: hub.judge(request.repo_id, request.wanted),
             ask.Recommend: lambda request: hub.recommend(request.repo_id),
             ask.ShowHub: lambda request: hub.facts(),
             ask.ChangeHub: self._changing_hub(lambda request: hub.change(request.address, request.proxy)),
             ask.LogIn: self._changing_hub(lambda request: hub.log_in(request.token)),
             ask.LogOut: self._changing_hub(lambda request: hub.log_out()),
-            ask.Pull: lambda request: downloads.pull(request.repo_id, request.wanted),
-            ask.Mend: lambda request: downloads.add(shelf.wish(request.name)),
-            ask.Pause: lambda request: downloads.pause(request.number),
-            ask.Resume: lambda request: downloads.resume(request.number),
-            ask.Cancel: lambda request: downloads.cancel(request.number),
-            ask.Move: lambda request: downloads.move(request.number, request.position),
+            ask.StartDownload: lambda request: downloads.pull(request.repo_id, request.wanted),
+            ask.RepairModel: lambda request: downloads.add(shelf.wish(request.name)),
+            ask.PauseDownload: lambda request: downloads.pause(request.number),
+            ask.ResumeDownload: lambda request: downloads.resume(request.number),
+            ask.CancelDownload: lambda request: downloads.cancel(request.number),
+            ask.MoveDownload: lambda request: downloads.move(request.number, request.position),
             ask.ClearEnded: lambda request: downloads.clear_ended(),
         }
 

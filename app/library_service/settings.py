@@ -6,23 +6,23 @@ from collections.abc import Mapping
 
 from app.environment.paths import model_settings_file
 from app.library.find_model import UnusableModel, find_draft
-from app.library_service.models import ModelShelf
+from app.library_service.models import ModelService
 from app.pairing.draft_setting import names_no_model
 from app.pairing.service import partners
 from app.settings.model_settings_store import ModelSettingsStore
 from core.values.errors import SlipstreamError
 from core.values.model_settings import NAMES, SAMPLING, BadSetting, ModelSettings, recommended, setting_name
 from models.catalog.catalog import ModelEntry
-from models.library.values import Setting, SettingsSheet, SettingText
+from models.library.values import SettingsSheet, SettingText, SettingValue
 
 # With these a request begins; the others are the engine's, which has them from when a model is loaded.
 AT_ONCE = frozenset({"speed", "system", *SAMPLING})
 
 
-class SettingsDesk:
+class SettingsService:
     """Shows and changes settings. Methods raise UnknownModel, UnusableModel, and OSError for a model that is gone."""
 
-    def __init__(self, shelf: ModelShelf) -> None:
+    def __init__(self, shelf: ModelService) -> None:
         self._shelf = shelf
         self._store = ModelSettingsStore(model_settings_file())
 
@@ -74,7 +74,7 @@ class SettingsDesk:
     ) -> SettingsSheet:
         texts = {name: _text(value) for name, value in settings.given.items()} | dict(typed or {})
         listed = tuple(
-            Setting(name, texts.get(name), recommended(name), name in AT_ONCE, (problems or {}).get(name))
+            SettingValue(name, texts.get(name), recommended(name), name in AT_ONCE, (problems or {}).get(name))
             for name in NAMES
         )
         drafts = tuple(found.name for found in partners(entry, self._shelf.catalog) if found.is_usable)

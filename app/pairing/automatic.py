@@ -10,7 +10,7 @@ import logging
 from pathlib import Path
 from typing import Protocol
 
-from app.pairing.chosen_draft import Draft
+from app.pairing.chosen_draft import ChosenDraft
 from app.pairing.conditions import conditions_of
 from app.pairing.service import pairing, toys, uses_heads
 from app.settings.server_settings import ServerSettings
@@ -20,7 +20,7 @@ from models.catalog.catalog import Catalog, ModelEntry
 _log = logging.getLogger("slipstream.pairing")
 
 
-class Named(Protocol):
+class NamedModel(Protocol):
     """What is known of a model that is to be loaded."""
 
     @property
@@ -32,21 +32,21 @@ class Named(Protocol):
         """Its file."""
 
 
-def draft_for(entry: Named, models: Catalog, settings: ServerSettings) -> Draft:
+def draft_for(entry: NamedModel, models: Catalog, settings: ServerSettings) -> ChosenDraft:
     """Return who drafts for a model that a server loads with these settings; never raises: the model must load."""
     if not settings.uses_draft or settings.speculation == "off":
-        return Draft(why="No draft is asked for.", uses_heads=False)
+        return ChosenDraft(why="No draft is asked for.", uses_heads=False)
     try:
         model = entry if isinstance(entry, ModelEntry) else toys().find(str(entry.path))
         if model is None or model.facts is None or model.problem is not None:
-            return Draft()  # loading it says what is wrong
+            return ChosenDraft()  # loading it says what is wrong
         found_here = pairing(model, models, conditions_of(model.facts, settings))
     except (OSError, ValueError, SlipstreamError) as error:
         _log.exception("no partner was looked for")
-        return Draft(notices=(f"No partner was looked for: {error}",))
+        return ChosenDraft(notices=(f"No partner was looked for: {error}",))
     decision = found_here.decision
     notices = found_here.problems + decision.notices
     heads = uses_heads(found_here)
     if decision.used is None:
-        return Draft(None, None, decision.why, notices, heads)
-    return Draft(decision.used.path, decision.used.name, decision.why, notices, heads)
+        return ChosenDraft(None, None, decision.why, notices, heads)
+    return ChosenDraft(decision.used.path, decision.used.name, decision.why, notices, heads)

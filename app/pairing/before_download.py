@@ -17,8 +17,8 @@ from models.gguf.header import read_header, read_header_from
 from models.hub.client import Hub
 from models.hub.remote_source import RemoteSource
 from models.hub.repository import RemoteModel, Repository
-from models.pairing.offers import Offer, curated_offers, each_name, has_room, priced
-from models.pairing.partner import Conditions, partners
+from models.pairing.offers import DownloadOffer, curated_offers, each_name, has_room, priced
+from models.pairing.partner import PairingConditions, partners
 from models.pairing.vocabulary import FileVocabulary, why_not
 
 
@@ -26,7 +26,7 @@ from models.pairing.vocabulary import FileVocabulary, why_not
 class DraftFound:
     """What to download along with a model; without an ``offer``, ``why`` is the reason."""
 
-    offer: Offer | None
+    offer: DownloadOffer | None
     why: str = ""
 
 
@@ -42,7 +42,7 @@ class DraftSearch:
         self._hub = hub
         self._lock = threading.Lock()
         self._vocabulary: FileVocabulary | None = None
-        self._found: tuple[Offer, ...] = ()
+        self._found: tuple[DownloadOffer, ...] = ()
         self._asked_for = 0
 
     def find(self, model: RemoteModel, facts: ModelFacts, here: Sequence[ModelEntry]) -> DraftFound:
@@ -59,7 +59,9 @@ class DraftSearch:
             offers = self._offers(model, facts, conditions)
             return DraftFound(offers[0]) if offers else DraftFound(None, "Nothing is known that would draft for it.")
 
-    def _offers(self, model: RemoteModel, facts: ModelFacts, conditions: Conditions) -> tuple[Offer, ...]:
+    def _offers(
+        self, model: RemoteModel, facts: ModelFacts, conditions: PairingConditions
+    ) -> tuple[DownloadOffer, ...]:
         repo_id = self.repository.repo_id
         names = tuple(each_name(facts.title or "", model.name, repo_id))
         # What is too slow for a small file may be worth it for a larger one of the same model.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ChosenDraft:
     """Who drafts for a model: ``path`` None is no file of its own. ``why`` is a sentence, as are ``notices``.
 
     ``uses_heads`` says whether the prediction heads in the model's file may draft, where there are any.

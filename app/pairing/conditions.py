@@ -18,18 +18,18 @@ from models.estimate.fit.memory import USABLE_SHARE, free_memory
 from models.estimate.fit.search import best_plan, least_plan
 from models.estimate.speed import runs
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
-from models.estimate.speed.runs import Run
+from models.estimate.speed.runs import ModelRun
 from models.facts.model_facts import ModelFacts
-from models.pairing.gain import Judged, Kind
+from models.pairing.gain import AcceptanceCounts, ProposerKind
 from models.pairing.heads import why_no_mtp
-from models.pairing.partner import Conditions
+from models.pairing.partner import PairingConditions
 from models.pairing.price import GPU_ROW, pace_of, row_cost
 
 USUAL = ServerSettings()
 _MEASURED = (bandwidth.FILE_NAME, machine_probe.FILE_NAME, runs.FILE_NAME)
 
 
-def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Conditions:
+def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> PairingConditions:
     """Return the conditions beside a model that a server loads with these settings.
 
     Where llama.cpp has a GPU, only the engine knows what is free: the room is unknown.
@@ -42,7 +42,7 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Condit
     measured, known = _measured(cache_folder(), _stamps(cache_folder()))
     # Of several GPUs the first one that was measured stands for all.
     device = next(iter(measured.gpus), None) if has_gpu else 0
-    return Conditions(
+    return PairingConditions(
         n_cells=plan.setting.n_ctx,
         n_slots=settings.n_slots,
         room=None if has_gpu else int(free * USABLE_SHARE) - plan.total,
@@ -76,7 +76,7 @@ def _stamp(path: Path) -> int:
 
 
 @lru_cache(maxsize=2)
-def _measured(folder: Path, _stamps: object) -> tuple[Machine, tuple[Run, ...]]:
+def _measured(folder: Path, _stamps: object) -> tuple[Machine, tuple[ModelRun, ...]]:
     """This machine by what was measured here before, and what models did on it."""
     probe = machine_probe.remembered(folder, this_machine())
     names = probe.devices if probe is not None else {}
@@ -84,9 +84,13 @@ def _measured(folder: Path, _stamps: object) -> tuple[Machine, tuple[Run, ...]]:
     return known_machine([_Probed(name) for name in names if name != machine_probe.CPU], 0, folder, known), known
 
 
-def _judged(known: tuple[Run, ...], facts: ModelFacts, draft: str) -> Judged:
+def _judged(known: tuple[ModelRun, ...], facts: ModelFacts, draft: str) -> AcceptanceCounts:
     """What came of a draft's tokens for the model in this file."""
-    return Judged(*runs.judged(known, facts.files[0].stem, facts.weight_bytes, draft)) if facts.files else Judged(0, 0)
+    return (
+        AcceptanceCounts(*runs.judged(known, facts.files[0].stem, facts.weight_bytes, draft))
+        if facts.files
+        else AcceptanceCounts(0, 0)
+    )
 
 
 def machine_key() -> str:
@@ -96,7 +100,7 @@ def machine_key() -> str:
     return measurement_key("pair", *gpu_backends())
 
 
-def why_no_head(kind: Kind) -> str | None:
+def why_no_head(kind: ProposerKind) -> str | None:
     """Return why the llama.cpp here cannot run heads of a kind, as a sentence, or None."""
     # Loads llama.cpp, so it is asked only where there is a head that fits otherwise.
     from core.llama.heads import HeadKind, why_unavailable

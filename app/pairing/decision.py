@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from models.pairing.partner import Partner
-from models.pairing.store import Choice
+from models.pairing.store import PartnerChoice
 
 LOOKUPS = "Prompt lookup drafts without a model."
 
@@ -24,7 +24,7 @@ class Decision:
     by_settings: bool = False
 
 
-def decide(partners: Sequence[Partner], choice: Choice | None) -> Decision:
+def decide(partners: Sequence[Partner], choice: PartnerChoice | None) -> Decision:
     """Return who drafts, of partners with the best first."""
     if choice is None:
         return _best(partners)
@@ -91,7 +91,7 @@ def _best(partners: Sequence[Partner]) -> Decision:
     return Decision(None, f"There is no small model here that fits. {LOOKUPS}")
 
 
-def _chosen(partners: Sequence[Partner], choice: Choice) -> Partner | None:
+def _chosen(partners: Sequence[Partner], choice: PartnerChoice) -> Partner | None:
     """Return the partner by what the file is; else the one in its place that cannot draft, which says why."""
     by_id = next((partner for partner in partners if partner.id and partner.id == choice.draft), None)
     in_place = (partner for partner in partners if str(partner.path) == choice.path and not partner.is_usable)

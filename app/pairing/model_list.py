@@ -11,7 +11,7 @@ MOST_PAIRED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedModels:
     """Those that one scan found."""
 
     models: tuple[ModelEntry, ...]

@@ -20,8 +20,8 @@ from models.hub.client import Hub
 from models.hub.errors import HubError
 from models.pairing.gain import WORTH
 from models.pairing.head_offers import hub_heads
-from models.pairing.offers import HubAnswer, Offer, curated_offers, each_name, hub_offers
-from models.pairing.partner import Conditions
+from models.pairing.offers import DownloadOffer, HubAnswer, curated_offers, each_name, hub_offers
+from models.pairing.partner import PairingConditions
 from models.pairing.vocabulary import FileVocabulary
 
 _HUB_CALL_SECONDS = 4.0
@@ -29,21 +29,21 @@ _HUB_SECONDS = 12.0
 
 
 @dataclass(frozen=True, slots=True)
-class Offers:
+class FoundOffers:
     """What could be downloaded to draft, and sentences about what else there is."""
 
-    offers: tuple[Offer, ...]
+    offers: tuple[DownloadOffer, ...]
     notes: tuple[str, ...]
 
 
-def offers(entry: ModelEntry, *, asks_hub: bool = True) -> Offers:
+def offers(entry: ModelEntry, *, asks_hub: bool = True) -> FoundOffers:
     """Return what could be downloaded to draft for a model, and never nothing without a sentence.
 
     The Hub has some seconds to answer; without it, the list of this project says what would fit.
     """
     facts = entry.facts
     if facts is None or entry.problem is not None:
-        return Offers((), (entry.problem or "The model cannot be read.",))
+        return FoundOffers((), (entry.problem or "The model cannot be read.",))
     conditions = conditions_of(facts)
     record = read_record(models_folder(), entry.path)
     repo_id = record.repo_id if record is not None and record.repo_id else None
@@ -53,10 +53,10 @@ def offers(entry: ModelEntry, *, asks_hub: bool = True) -> Offers:
     if asks_hub and not entry.is_toy:
         answers = ask_hub(*questions(facts, names, repo_id, conditions))
     notes = dict.fromkeys(note for answer in answers for note in answer.notes)
-    return Offers(ranked([offer for answer in answers for offer in answer.offers], listed), (*notes, LOOKUPS))
+    return FoundOffers(ranked([offer for answer in answers for offer in answer.offers], listed), (*notes, LOOKUPS))
 
 
-def ranked(asked: Iterable[Offer], listed: Iterable[Offer]) -> tuple[Offer, ...]:
+def ranked(asked: Iterable[DownloadOffer], listed: Iterable[DownloadOffer]) -> tuple[DownloadOffer, ...]:
     """Return offers of the Hub and those of this project's list whose repository the Hub has not offered, best first.
 
     Those that are not worth it are left out.
@@ -67,16 +67,16 @@ def ranked(asked: Iterable[Offer], listed: Iterable[Offer]) -> tuple[Offer, ...]
     return tuple(sorted((offer for offer in every if offer.gain >= WORTH), key=lambda offer: -offer.gain))
 
 
-Question = Callable[[Hub], HubAnswer]
+HubQuestion = Callable[[Hub], HubAnswer]
 
 
 def questions(
     facts: ModelFacts,
     names: tuple[str, ...],
     repo_id: str | None,
-    conditions: Conditions,
+    conditions: PairingConditions,
     vocabulary: FileVocabulary | None = None,
-) -> tuple[Question, Question]:
+) -> tuple[HubQuestion, HubQuestion]:
     """Return what the Hub is asked: for small siblings of a model, and for heads that were made for it."""
     row_cost, room, no_head = conditions.row_cost, conditions.room, conditions.why_no_head
     return (
@@ -87,7 +87,7 @@ def questions(
     )
 
 
-def ask_hub(*asked: Question) -> tuple[HubAnswer, ...]:
+def ask_hub(*asked: HubQuestion) -> tuple[HubAnswer, ...]:
     """Ask all at once and with little patience: the answers are a help, and nobody should wait for them."""
     boxes: list[HubAnswer | None] = [None] * len(asked)
 

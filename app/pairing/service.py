@@ -20,10 +20,10 @@ from models.files.json_store import StoreRefused
 from models.gguf.errors import GgufError
 from models.pairing.file_id import file_id
 from models.pairing.forecast import MTP
-from models.pairing.gain import Kind
-from models.pairing.partner import Conditions, Partner
+from models.pairing.gain import ProposerKind
+from models.pairing.partner import PairingConditions, Partner
 from models.pairing.partner import partners as find_partners
-from models.pairing.store import By, Choice, PairStore
+from models.pairing.store import By, PairStore, PartnerChoice
 
 _Answer = TypeVar("_Answer")
 
@@ -51,7 +51,7 @@ class Pairing:
 
     partners: tuple[Partner, ...]
     decision: Decision
-    choice: Choice | None
+    choice: PartnerChoice | None
     problems: tuple[str, ...]
 
     @property
@@ -79,7 +79,7 @@ def partners(entry: ModelEntry, models: Models | None = None) -> tuple[Partner, 
 def pairing(
     entry: ModelEntry,
     models: Models | None = None,
-    conditions: Conditions | None = None,
+    conditions: PairingConditions | None = None,
     kept: PairStore | None = None,
 ) -> Pairing:
     """Return who could draft for a model, and who does. Reads headers, asks no network.
@@ -108,7 +108,7 @@ def pairing(
         return Pairing(found, by_settings(None, decision), choice, problems)
     # A list of names may lack a title or a path that the catalogue knows.
     draft = models.find(own) or catalog().find(own)
-    heads = next((partner for partner in found if partner.kind is Kind.MTP), None)
+    heads = next((partner for partner in found if partner.kind is ProposerKind.MTP), None)
     if draft is None and own.casefold() == MTP and heads is not None:
         return Pairing(found, by_settings(heads, decision), choice, problems)
     if draft is None:
@@ -129,7 +129,7 @@ def uses_heads(found: Pairing) -> bool:
     if found.used is None:
         return False
     was_chosen = found.decision.by_settings or (found.choice is not None and found.choice.draft == found.used.id)
-    return found.used.kind is Kind.MTP or not was_chosen
+    return found.used.kind is ProposerKind.MTP or not was_chosen
 
 
 def choose(entry: ModelEntry, draft: str | None, models: Models | None = None) -> Partner | None:
@@ -163,7 +163,9 @@ def partner_named(entry: ModelEntry, name: str, models: Models) -> Partner:
     found = pairing(entry, models).partners
     named = [partner for partner in found if partner.name.casefold() == name.casefold()]
     if named:
-        return min(named, key=lambda partner: partner.kind is not Kind.MTP)  # a model may be called like its heads
+        return min(
+            named, key=lambda partner: partner.kind is not ProposerKind.MTP
+        )  # a model may be called like its heads
     draft = models.find(name)
     if draft is None:
         names = ", ".join(partner.name for partner in found if partner.is_usable) or "none fits"
@@ -177,7 +179,7 @@ def partner_named(entry: ModelEntry, name: str, models: Models) -> Partner:
 
 def keep_choice(entry: ModelEntry, partner: Partner | None, by: By, machine: str = "") -> None:
     """Remember who drafts for a model; raises LibraryError."""
-    choice = Choice(
+    choice = PartnerChoice(
         target=_id(entry),
         draft=partner.id if partner is not None else None,
         name=partner.name if partner is not None else "",
@@ -208,7 +210,7 @@ def _id(entry: ModelEntry) -> str:
         return file_id(entry.path)
 
 
-def _candidates(entry: ModelEntry, models: Models, choice: Choice | None) -> Iterable[ModelEntry]:
+def _candidates(entry: ModelEntry, models: Models, choice: PartnerChoice | None) -> Iterable[ModelEntry]:
     """Return what may draft for a model: the others there are, and the chosen one wherever it lies.
 
     The bundled pair has tokens of its own: nothing else need be read for it.

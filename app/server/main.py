@@ -17,15 +17,15 @@ from app.environment.early_interrupts import EarlyInterrupts
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import cache_folder, log_folder, starter_folder
 from app.library.find_model import catalog, find_draft, find_model, last_used
-from app.pairing.chosen_draft import Draft
+from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.model_host import Entry, GivenModel, ModelHost
-from app.server.calls.model_keeper import UserKeeper
+from app.server.calls.model_keeper import UserPreferences
 from app.server.http.listening_socket import PortTaken, listen
 from app.settings.server_settings import ServerSettings
 from core.process.supervisor import Supervisor
 from core.values.errors import SlipstreamError
-from core.values.events import Phase
+from core.values.events import EnginePhase
 
 if TYPE_CHECKING:
     import socket
@@ -67,12 +67,12 @@ def _run(settings: ServerSettings, listening: socket.socket, interrupts: EarlyIn
     bridge = EngineBridge()
     supervisor = Supervisor(bridge.deliver, log_folder=log_folder(), cache_folder=cache_folder())
 
-    def draft_of(entry: Entry) -> Draft:
+    def draft_of(entry: Entry) -> ChosenDraft:
         from app.pairing.automatic import draft_for  # on the thread that loads: others start meanwhile
 
         return draft_for(entry, models, settings)
 
-    host = ModelHost(supervisor, bridge, models, settings, UserKeeper(), draft_of)
+    host = ModelHost(supervisor, bridge, models, settings, UserPreferences(), draft_of)
     try:
         if draft is not None:
             host.pair(entry, draft)
@@ -142,7 +142,7 @@ def _announce(settings: ServerSettings, host: ModelHost, port: int) -> None:
 
 
 def _served(host: ModelHost) -> str:
-    if host.state.phase is Phase.FAILED:
+    if host.state.phase is EnginePhase.FAILED:
         return "Slipstream waits for a request that names another model"
     return f"Slipstream serves {host.name}"
 

@@ -11,17 +11,17 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.model_host import Entry, ModelHost
-from app.server.http.errors import UnknownModel
+from app.server.http.errors import ModelNotFound
 from app.server.openai.schemas import LoadBody
-from core.values.events import Phase
+from core.values.events import EnginePhase
 from core.values.snapshot import Snapshot
 
 HEALTH = {
-    Phase.READY: "ok",
-    Phase.LOADING: "loading",
-    Phase.RESTARTING: "restarting",
-    Phase.FAILED: "error",
-    Phase.EMPTY: "empty",
+    EnginePhase.READY: "ok",
+    EnginePhase.LOADING: "loading",
+    EnginePhase.RESTARTING: "restarting",
+    EnginePhase.FAILED: "error",
+    EnginePhase.EMPTY: "empty",
 }
 
 
@@ -36,9 +36,9 @@ async def health(http: HttpRequest) -> Response:
         "problem": state.problem,
         "deaths": state.n_deaths,
         "left_out": list(state.left_out),
-        "retry_in": round(host.seconds_to_retry, 1) if state.phase is Phase.FAILED else None,
+        "retry_in": round(host.seconds_to_retry, 1) if state.phase is EnginePhase.FAILED else None,
     }
-    return JSONResponse(body, 200 if state.phase is Phase.READY else 503)
+    return JSONResponse(body, 200 if state.phase is EnginePhase.READY else 503)
 
 
 async def list_models(http: HttpRequest) -> Response:
@@ -57,7 +57,7 @@ async def get_model(model_id: str, http: HttpRequest) -> Response:
     for entry in usable:
         if entry.name == model_id:
             return JSONResponse(_model(entry, host))
-    raise UnknownModel(model_id, [entry.name for entry in usable])
+    raise ModelNotFound(model_id, [entry.name for entry in usable])
 
 
 def _model(entry: Entry, host: ModelHost) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _model(entry: Entry, host: ModelHost) -> dict[str, Any]:
         "created": int(entry.path.stat().st_mtime) if entry.path.exists() else 0,
         "owned_by": "slipstream",
         "is_toy": entry.is_toy,
-        "loaded": host.entry is not None and host.entry.path == entry.path and host.state.phase is Phase.READY,
+        "loaded": host.entry is not None and host.entry.path == entry.path and host.state.phase is EnginePhase.READY,
     }
 
 
@@ -87,7 +87,7 @@ async def state(http: HttpRequest) -> Response:
     names = ("n_ctx", "n_slots", "architecture", "n_params", "description", "n_threads", "devices")
     more = ("n_bytes", "n_ctx_train", "n_cells", "n_gpu_layers", "n_cpu_moe", "kv_type", "load_seconds")
     body |= {name: getattr(model, name, None) for name in (*names, *more)}
-    is_ready = now.phase is Phase.READY
+    is_ready = now.phase is EnginePhase.READY
     body["snapshot"] = _gauges(host.bridge.snapshot) if is_ready else None
     body["last_reply"] = _gauges(host.bridge.last_reply) if is_ready else None
     body["has_chat_template"] = model is not None and model.chat_template is not None

@@ -9,7 +9,7 @@ _COMPARED_SHARE = 0.5
 
 
 @dataclass(slots=True)
-class Account:
+class RequestCost:
     """Adds up the steps in which a request decoded, from its first token on.
 
     Of ``n_tokens``, ``n_compared`` came in ``n_steps`` steps of which it is known what plain ones take: ``spent`` are

@@ -8,9 +8,9 @@ from typing import Protocol
 
 from core.cost.cost_model import CostModel
 from core.cost.thread_choice import ThreadChoice
-from core.cost.thread_tuner import SUSPICIOUS, Governor, counts_below
+from core.cost.thread_tuner import SUSPICIOUS, ThreadTuner, counts_below
 from core.machine.measurements import physical_cores
-from core.machine.other_programs import Rivals
+from core.machine.other_programs import OtherPrograms
 from core.values.step_kind import StepKind, kind_of
 
 # Seconds between two looks at what other programs do, which take some microseconds.
@@ -47,13 +47,13 @@ class ThreadControl:
         self._context = context
         self._cost = cost
         self._clock = clock
-        self._busy_cores = busy_cores or Rivals().busy_cores
+        self._busy_cores = busy_cores or OtherPrograms().busy_cores
         self._spare_cores = (n_cores or physical_cores()) - max(choice.decode, choice.few, choice.many)
         self._was_shared = False
         self._look_at = float("-inf")
         self._counts = [choice.decode, choice.few, choice.many]
         # By the kind of step; None where one thread is the best.
-        self._governors = tuple(Governor(counts_below(count)) if count > 1 else None for count in self._counts)
+        self._governors = tuple(ThreadTuner(counts_below(count)) if count > 1 else None for count in self._counts)
 
     @property
     def threads(self) -> ThreadChoice:
@@ -61,7 +61,7 @@ class ThreadControl:
         return ThreadChoice(*self._counts)
 
     @property
-    def decoding(self) -> Governor | None:
+    def decoding(self) -> ThreadTuner | None:
         """The governor of steps of one row; None where one thread is the best."""
         return self._governors[StepKind.DECODE]
 
@@ -96,7 +96,7 @@ class ThreadControl:
                     governor.hope(now)
         self._was_shared = is_shared
 
-    def _apply(self, kind: StepKind, governor: Governor, was_slow: bool) -> None:
+    def _apply(self, kind: StepKind, governor: ThreadTuner, was_slow: bool) -> None:
         """Let context, cost model and the other kinds of steps know what was decided for one kind."""
         is_slow, now = governor.slowdown != 1.0, self._clock()
         for other in self._governors:

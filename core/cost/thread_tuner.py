@@ -43,7 +43,7 @@ class _State(Enum):
     PROBING = "probing"
 
 
-class Governor:
+class ThreadTuner:
     """Follows the steps of one kind and says how many threads the next one should have.
 
     ``count`` is that number. ``slowdown`` is how many times as long as with all threads on a quiet machine a step takes

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from core.engine.finisher import Endings
-from core.engine.meter import Reading
-from core.engine.step_stats import StepStats, Yield
+from core.engine.finisher import RequestFinisher
+from core.engine.meter import StepReading
+from core.engine.step_stats import StepStats, StepYield
 from core.kv_cache.branches import Branches
 from core.kv_cache.rollback import Rollback
 from core.kv_cache.slot_table import SlotTable
@@ -17,11 +17,11 @@ from core.llama.candidates import Candidates
 from core.llama.context import Context
 from core.llama.vocab import Vocab
 from core.sampling.grammar.grammar_matcher import GrammarLost
-from core.scheduler.planner import Plan, Share
+from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import Sequence
 from core.scheduler.tree_shape import TreeShape
 from core.speculation.policy.speculator import Speculator
-from core.speculation.proposer import Chain
+from core.speculation.proposer import DraftChain
 from core.values.errors import BrokenLogits
 from core.values.events import Failure, FailureKind, FinishReason, RequestEvent, Token, TokenLogprob
 
@@ -36,7 +36,7 @@ class Committer:
         slots: SlotTable,
         branches: Branches,
         rollback: Rollback,
-        endings: Endings,
+        endings: RequestFinisher,
         stats: StepStats,
         speculator: Speculator | None,
         *,
@@ -55,8 +55,13 @@ class Committer:
         self._n_ctx = n_ctx
 
     def commit(
-        self, shares: Plan, chains: dict[str, Chain], reading: Reading, events: list[RequestEvent], now: float
-    ) -> Yield:
+        self,
+        shares: StepPlan,
+        chains: dict[str, DraftChain],
+        reading: StepReading,
+        events: list[RequestEvent],
+        now: float,
+    ) -> StepYield:
         """Count the evaluated rows, sample where a prompt or token is complete, and say so at ``now``."""
         stats = self._stats
         before = stats.n_tokens, stats.n_sampled, stats.n_drafted, stats.n_accepted
@@ -69,7 +74,7 @@ class Committer:
                 outputs.append(share)
         if outputs:
             self._sample(outputs, chains, reading, events, now)
-        return Yield(
+        return StepYield(
             stats.n_tokens - before[0],
             stats.n_sampled - before[1],
             stats.n_drafted - before[2],
@@ -79,8 +84,8 @@ class Committer:
     def _sample(
         self,
         outputs: list[Share],
-        chains: dict[str, Chain],
-        reading: Reading,
+        chains: dict[str, DraftChain],
+        reading: StepReading,
         events: list[RequestEvent],
         now: float,
     ) -> None:
@@ -108,8 +113,8 @@ class Committer:
         logits: npt.NDArray[np.float32],
         first: int,
         greedy: list[int] | None,
-        chains: dict[str, Chain],
-        reading: Reading,
+        chains: dict[str, DraftChain],
+        reading: StepReading,
         events: list[RequestEvent],
         now: float,
     ) -> None:

@@ -8,11 +8,11 @@ from core.kv_cache.branches import Branches
 from core.kv_cache.rollback import MOST_REPLAYED, Rollback
 from core.llama.context import Context
 from core.scheduler.latency_targets import step_target
-from core.scheduler.scheduler import Roster
+from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.speculator import Speculator
-from core.speculation.policy.step_capacity import StepRoom
-from core.speculation.proposer import Chain
+from core.speculation.policy.step_capacity import StepCapacity
+from core.speculation.proposer import DraftChain
 
 
 class Drafting:
@@ -21,7 +21,7 @@ class Drafting:
     def __init__(
         self,
         context: Context,
-        roster: Roster,
+        roster: Scheduler,
         branches: Branches,
         rollback: Rollback,
         speculator: Speculator | None,
@@ -39,7 +39,7 @@ class Drafting:
         self._has_state = has_state
         self._most_rows = min(context.n_outputs, context.n_batch)
 
-    def draft(self, decoding: list[Sequence], chunk: int) -> tuple[dict[str, Chain], float]:
+    def draft(self, decoding: list[Sequence], chunk: int) -> tuple[dict[str, DraftChain], float]:
         """Return what to verify for the requests that decode beside ``chunk`` prefill rows, and the seconds it took."""
         if self.speculator is None:
             return {}, 0.0
@@ -59,7 +59,7 @@ class Drafting:
         # Where cells become few, trees must not push anything out: chains take fewer.
         branches = self._branches
         n_branches = branches.count if kv + room <= self._context.n_cells else 0
-        step = StepRoom(
+        step = StepCapacity(
             len(decoding) + chunk,
             kv,
             room,
@@ -73,7 +73,7 @@ class Drafting:
 
     def _draft_with_way_back(
         self, speculating: list[Sequence], decoding: list[Sequence], chunk: int, kv: int, room: int
-    ) -> dict[str, Chain]:
+    ) -> dict[str, DraftChain]:
         """Draft where the cache cannot be cut: rows that a rejection loses are replayed in the next step."""
         assert self.speculator is not None
         n_replay = sum([sequence.n_replay for sequence in decoding])
@@ -86,7 +86,7 @@ class Drafting:
         self._rollback.is_shared = n_even > 0
         beside = _without(decoding, speculating)
         n_rows = len(decoding) + n_replay + chunk
-        step = StepRoom(n_rows, kv, room, n_even=n_even, beside=beside, target=step_target(decoding))
+        step = StepCapacity(n_rows, kv, room, n_even=n_even, beside=beside, target=step_target(decoding))
         chains = self.speculator.draft(speculating, step)
         self._mark([chain.sequence for chain in chains.values()])
         return chains

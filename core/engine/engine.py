@@ -13,10 +13,10 @@ from core.cost.cost_model import CostModel
 from core.cost.thread_control import ThreadControl
 from core.engine.committer import Committer
 from core.engine.drafting import Drafting
-from core.engine.finisher import Endings
-from core.engine.meter import Meter, Occupancy, Reading
-from core.engine.model_runner import Runner
-from core.engine.step_feedback import StepBooks
+from core.engine.finisher import RequestFinisher
+from core.engine.meter import Meter, Occupancy, StepReading
+from core.engine.model_runner import ModelRunner
+from core.engine.step_feedback import StepFeedback
 from core.engine.step_stats import StepStats
 from core.kv_cache.branches import Branches
 from core.kv_cache.rollback import Rollback, choose_rollback
@@ -25,15 +25,15 @@ from core.llama.context import Context
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.scheduler.admission import Admission
-from core.scheduler.fast_lane import Pacer
-from core.scheduler.input_processor import Intake, Prepared
+from core.scheduler.fast_lane import PiggybackScheduler
+from core.scheduler.input_processor import InputProcessor, PreparedRequest
 from core.scheduler.latency_targets import step_target
-from core.scheduler.planner import NO_DRAFTS, Plan, leading, plan, prefill_chunk, stop_at_stops
-from core.scheduler.scheduler import Roster
+from core.scheduler.planner import NO_DRAFTS, StepPlan, leading, plan, prefill_chunk, stop_at_stops
+from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.speculator import Speculator
-from core.speculation.proposer import Chain
-from core.speculation.proposers.draft_model import DraftModel
+from core.speculation.proposer import DraftChain
+from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.engine_options import DEFAULT_UBATCH
 from core.values.errors import SlipstreamError
 from core.values.events import Ended, FinishReason, RequestEvent
@@ -82,13 +82,13 @@ class Engine:
         self.stats = StepStats()
         self._model = model
         self._owns_model = owns_model
-        self._intake = Intake(model, vocab, n_ctx)
+        self._intake = InputProcessor(model, vocab, n_ctx)
         self._context = context
         self._clock = clock
         self._slots = slots
-        self._roster = Roster(slots)
+        self._roster = Scheduler(slots)
         self._branches = Branches(context, len(slots), n_branches, clock)
-        self._books = StepBooks(cost, threads.observe if threads is not None else cost.observe, meter, slots)
+        self._books = StepFeedback(cost, threads.observe if threads is not None else cost.observe, meter, slots)
         self._books.speculator = speculator
         self._n_ubatch = n_ubatch
         self._rollback = rollback or choose_rollback(context, cost, is_recurrent=model.is_recurrent)
@@ -96,8 +96,8 @@ class Engine:
         self._drafting = Drafting(
             context, self._roster, self._branches, self._rollback, speculator, clock, has_state=model.is_recurrent
         )
-        self._endings = Endings(self._roster, self._branches, meter, speculator)
-        self._runner = Runner(context, self._roster, self._branches, self._endings, clock)
+        self._endings = RequestFinisher(self._roster, self._branches, meter, speculator)
+        self._runner = ModelRunner(context, self._roster, self._branches, self._endings, clock)
         self._committer = Committer(
             vocab,
             context,
@@ -109,7 +109,7 @@ class Engine:
             speculator,
             n_ctx=n_ctx,
         )
-        self._pacer = Pacer(cost)
+        self._pacer = PiggybackScheduler(cost)
         self._admission = Admission(self._roster, self._branches, self._pacer, vocab)
         self._order = itertools.count()
         self._cancelled: set[str] = set()
@@ -124,14 +124,14 @@ class Engine:
         """Return the prompt's tokens. Raises PromptTooLong and BadRequest. Safe on any thread."""
         return self._intake.tokenize(request)
 
-    def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> Prepared:
+    def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> PreparedRequest:
         """Return what ``submit`` takes; ``tokens`` are the prompt's where they are known.
 
         Raises PromptTooLong and BadRequest. Safe on any thread.
         """
         return self._intake.prepare(request, tokens)
 
-    def submit(self, prepared: Prepared, submitted_at: float | None = None) -> Sequence:
+    def submit(self, prepared: PreparedRequest, submitted_at: float | None = None) -> Sequence:
         """Queue a request; ``submitted_at`` is on the engine's clock.
 
         What is returned holds the tokens as they come; it is for looking at.
@@ -197,7 +197,7 @@ class Engine:
         return len(self._roster.waiting)
 
     @property
-    def draft_model(self) -> DraftModel | None:
+    def draft_model(self) -> DraftModelProposer | None:
         """The small model that drafts, where there is one."""
         return self._speculator.draft_model if self._speculator is not None else None
 
@@ -257,7 +257,7 @@ class Engine:
             self._books.close()
         return events
 
-    def _plan(self, leaders: list[Sequence]) -> tuple[Plan, dict[str, Chain], float]:
+    def _plan(self, leaders: list[Sequence]) -> tuple[StepPlan, dict[str, DraftChain], float]:
         """Return the rows of the next step, the drafts among them, and the seconds that drafting took."""
         running = self._roster.running
         decoding = [sequence for sequence in leaders if sequence.n_pending == 1 or not sequence.is_prefilling]
@@ -273,13 +273,13 @@ class Engine:
 
     def _commit(
         self,
-        done: Plan,
-        chains: dict[str, Chain],
+        done: StepPlan,
+        chains: dict[str, DraftChain],
         began: float,
         decode_seconds: float,
         draft_seconds: float,
         events: list[RequestEvent],
-    ) -> Reading:
+    ) -> StepReading:
         """Sample what was evaluated, and learn from the step."""
         now = self._clock()
         since = began if self._committed_at is None else self._committed_at
@@ -294,7 +294,7 @@ class Engine:
         return reading
 
     def _turn(
-        self, reading: Reading | None, began: float, ended: float, draft_seconds: float, *, is_idle: bool
+        self, reading: StepReading | None, began: float, ended: float, draft_seconds: float, *, is_idle: bool
     ) -> None:
         """A step is over: remember what it took where it was a plain one, and when the next one may begin."""
         if reading is not None and reading.n_rows == reading.n_sequences:
@@ -304,14 +304,14 @@ class Engine:
         if is_idle or reading is None:
             self._committed_at = self._ended_at = None
 
-    def _keep_pace(self, done: Plan, began: float, ended: float, draft_seconds: float, *, is_idle: bool) -> None:
+    def _keep_pace(self, done: StepPlan, began: float, ended: float, draft_seconds: float, *, is_idle: bool) -> None:
         """The fast lane has led a step."""
         if done:
             self._pacer.book(done, began, ended, draft_seconds)
         if is_idle:
             self._pacer.rest()
 
-    def _riding(self, leaders: Plan) -> Plan:
+    def _riding(self, leaders: StepPlan) -> StepPlan:
         """Return the shares of those who ride along with the fast lane."""
         riders = [sequence for sequence in self._roster.running if sequence.lane is not Lane.FAST]
         n_rows = sum([share.n_rows + len(share.draft) for share in leaders])

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from core.engine.engine import Engine
-from core.scheduler.input_processor import Prepared
+from core.scheduler.input_processor import PreparedRequest
 from core.values.errors import BadRequest
 from core.values.events import RequestEvent
 from core.values.request import Request
@@ -17,7 +17,7 @@ from core.values.snapshot import LaneCount, Snapshot
 _STEP_WEIGHT = 0.1
 
 
-class Engines:
+class EnginePair:
     """Steps both in turn. ``prepare`` may be called from any thread; all else belongs to one.
 
     While the fast lane decodes on the loaded model, the other waits, but for what the lane can spare.
@@ -38,12 +38,12 @@ class Engines:
         self._clock = clock
         self._step_seconds = 0.0
 
-    def prepare(self, request: Request) -> Prepared:
+    def prepare(self, request: Request) -> PreparedRequest:
         """Return what ``submit`` takes. Raises PromptTooLong, BadRequest, and LoadFailed where memory is short."""
         self._n_prepared += 1
         return self._engine_of(request).prepare(request)
 
-    def submit(self, prepared: Prepared, submitted_at: float | None = None) -> None:
+    def submit(self, prepared: PreparedRequest, submitted_at: float | None = None) -> None:
         """Queue a request with the engine that it is for."""
         self._engine_of(prepared.request).submit(prepared, submitted_at)
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 from core.engine.meter import Meter
 from core.kv_cache.branches import Branches
-from core.scheduler.scheduler import Roster
+from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.speculator import Speculator
 from core.values.events import Ended, Failure, FailureKind, FinishReason, RequestEvent
 from core.values.receipt import Receipt
 
 
-class Endings:
+class RequestFinisher:
     """Ends requests, each once."""
 
-    def __init__(self, roster: Roster, branches: Branches, meter: Meter, speculator: Speculator | None) -> None:
+    def __init__(self, roster: Scheduler, branches: Branches, meter: Meter, speculator: Speculator | None) -> None:
         """Take requests off ``roster`` and out of ``branches`` and ``speculator``; ``meter`` knows the peak."""
         self.speculator = speculator
         self._roster = roster

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
-from core.cost.request_cost import Account
-from core.scheduler.planner import Plan
+from core.cost.request_cost import RequestCost
+from core.scheduler.planner import StepPlan
 from core.values.engine_options import DEFAULT_KV_TYPE
-from core.values.snapshot import Bound, LaneCount, Snapshot
+from core.values.snapshot import Bottleneck, LaneCount, Snapshot
 
 _WINDOW_SECONDS = 1.0
 _SNAPSHOT_SECONDS = 0.1
@@ -23,7 +23,7 @@ _CHEAP, _MOST_CHEAP = 1.75, 16
 
 
 @dataclass(slots=True)
-class Reading:
+class StepReading:
     """One step: its rows, the ``kv`` tokens that they attend to altogether, the bytes it read, its seconds.
 
     ``n_sequences`` of them decode. ``decode`` are the seconds of the target's decode, ``seconds`` all that went by
@@ -49,7 +49,7 @@ class Reading:
             return self.seen
         return None if self.seen_each is None else self.seen + (n_tokens - 1) * self.seen_each
 
-    def book(self, account: Account, n_tokens: int) -> None:
+    def book(self, account: RequestCost, n_tokens: int) -> None:
         """Add the step to the account of a request that took ``n_tokens`` from it."""
         account.n_tokens += n_tokens
         plain = self.plainly(n_tokens)
@@ -67,7 +67,7 @@ class Reading:
 class _Step(NamedTuple):
     began: float
     ended: float
-    reading: Reading
+    reading: StepReading
     n_tokens: int
     n_drafted: int
     n_accepted: int
@@ -119,7 +119,9 @@ class Meter:
         """True while other programs take cores away: what steps take now says little of later."""
         return self._cost.is_slowed
 
-    def read(self, shares: Plan, decode: float, draft: float, draft_bytes: int = 0, seconds: float = 0.0) -> Reading:
+    def read(
+        self, shares: StepPlan, decode: float, draft: float, draft_bytes: int = 0, seconds: float = 0.0
+    ) -> StepReading:
         """Return the reading of a step that is not committed yet: seconds in its decode, and drafting before it.
 
         ``seconds`` went by since the step before was committed, or since this one began.
@@ -147,11 +149,11 @@ class Meter:
         cost, seconds = self._cost, max(seconds, decode + draft)
         if not n_drafted:
             # This is a plain step itself, but for the time in which it was decided that it should be one.
-            reading = Reading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode, seconds, decode, seconds - draft)
+            reading = StepReading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode, seconds, decode, seconds - draft)
             reading.seen_each = reading.seen
             return reading
         plain = cost.time(n_rows - n_drafted, plain_kv)
-        reading = Reading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode, seconds, plain)
+        reading = StepReading(n_rows, n_prefill, n_sequences, kv, n_bytes, decode, seconds, plain)
         each = reading.seen = reading.seen_each = cost.plain.seconds(n_sequences, plain_kv - prefill_kv)
         if each is not None and n_prefill:
             # It is known what it took with the drafts, and as good as known what share of that was theirs.
@@ -159,7 +161,7 @@ class Meter:
         return reading
 
     def record(
-        self, reading: Reading, began: float, ended: float, n_tokens: int, n_drafted: int = 0, n_accepted: int = 0
+        self, reading: StepReading, began: float, ended: float, n_tokens: int, n_drafted: int = 0, n_accepted: int = 0
     ) -> None:
         """Keep a step for a second: it brought ``n_tokens``."""
         steps = self._steps
@@ -243,7 +245,7 @@ class Meter:
         seconds = sum(step.ended - step.began for step in decoding)
         return sum(step.reading.n_bytes for step in decoding) / seconds if seconds > 0 else 0.0
 
-    def _bound(self, steps: list[_Step], rate: float) -> Bound:
+    def _bound(self, steps: list[_Step], rate: float) -> Bottleneck:
         """Name what most of the time went into.
 
         Reading weights is shared by all rows of a step. So where twice the rows take much longer, it is arithmetic
@@ -251,17 +253,17 @@ class Meter:
         """
         seconds = sum(step.ended - step.began for step in steps)
         if seconds <= 0:
-            return Bound.UNKNOWN
+            return Bottleneck.UNKNOWN
         computing = 0.0
         for step in steps:
             rows, taken = step.reading.n_rows, step.ended - step.began
             share = self._cost.extra(rows, rows) / max(self._cost.time(rows, step.reading.kv), 1e-9)
             computing += min(share, 1.0) * min(step.reading.seconds, taken)
         if computing / seconds >= _LIMITING:
-            return Bound.COMPUTE
+            return Bottleneck.COMPUTE
         if self.peak is None:
-            return Bound.UNKNOWN
-        return Bound.BANDWIDTH if rate / self.peak >= _LIMITING else Bound.OVERHEAD
+            return Bottleneck.UNKNOWN
+        return Bottleneck.BANDWIDTH if rate / self.peak >= _LIMITING else Bottleneck.OVERHEAD
 
 
 def _speedup(steps: list[_Step]) -> float | None:

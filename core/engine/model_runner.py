@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from core.engine.finisher import Endings
+from core.engine.finisher import RequestFinisher
 from core.kv_cache.branches import Branches
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
-from core.scheduler.planner import Plan, Share, drop_drafts, halve_prefill, has_drafts, has_prefill
-from core.scheduler.scheduler import Roster
+from core.scheduler.planner import Share, StepPlan, drop_drafts, halve_prefill, has_drafts, has_prefill
+from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.scheduler.tree_shape import TreeShape
 from core.values.errors import SlipstreamError
@@ -24,14 +24,19 @@ class EngineBroken(SlipstreamError):
     """llama.cpp failed to compute repeatedly: only a fresh process can help."""
 
 
-class Runner:
+class ModelRunner:
     """Fills the batch, decodes it, and climbs down the ladder of less work while there is no room.
 
     ``seconds`` is the time inside ``llama_decode`` since the start, ``n_rows`` the rows given to it.
     """
 
     def __init__(
-        self, context: Context, roster: Roster, branches: Branches, endings: Endings, clock: Callable[[], float]
+        self,
+        context: Context,
+        roster: Scheduler,
+        branches: Branches,
+        endings: RequestFinisher,
+        clock: Callable[[], float],
     ) -> None:
         """Run on ``context``, for the requests of ``roster``; ``endings`` ends those that cannot go on.
 
@@ -48,7 +53,7 @@ class Runner:
         self._batch = Batch(context.n_batch)
         self._n_failures = 0
 
-    def run(self, shares: Plan, events: list[RequestEvent]) -> Plan:
+    def run(self, shares: StepPlan, events: list[RequestEvent]) -> StepPlan:
         """Return what was evaluated; requests that cannot go on are ended in ``events``. Raises EngineBroken."""
         while shares:
             status = self._decode(shares)
@@ -68,7 +73,7 @@ class Runner:
             return ()
         return ()
 
-    def _decode(self, shares: Plan) -> DecodeStatus:
+    def _decode(self, shares: StepPlan) -> DecodeStatus:
         batch = self._batch
         batch.clear()
         for share in shares:
@@ -106,14 +111,14 @@ class Runner:
             else:
                 self._batch.add_shared(token, past + depth, tuple([ids[leaf] for leaf in leaves]))
 
-    def _release_branches(self, shares: Plan) -> None:
+    def _release_branches(self, shares: StepPlan) -> None:
         """Nothing came of the trees: what was computed of them must not stay."""
         for share in shares:
             if share.shape is not None:
                 assert share.sequence.slot is not None
                 self._branches.release(share.sequence.slot.id, share.sequence.n_past)
 
-    def _make_room(self, shares: Plan, events: list[RequestEvent]) -> Plan:
+    def _make_room(self, shares: StepPlan, events: list[RequestEvent]) -> StepPlan:
         """No KV cells were free: spill an idle slot, else drop drafts, prefill less, push back a request.
 
         It is the latest of the lowest lane.
@@ -141,7 +146,7 @@ class Runner:
     def _fail(self, sequence: Sequence, message: str, events: list[RequestEvent]) -> None:
         self._endings.fail(sequence, message, events, self._clock())
 
-    def _resync(self, shares: Plan) -> None:
+    def _resync(self, shares: StepPlan) -> None:
         """After a failed decode, believe the cache about what it holds."""
         slots = self._roster.slots
         for share in shares:

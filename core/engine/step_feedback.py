@@ -6,25 +6,25 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from core.cost.cost_model import CostModel
-from core.engine.meter import Meter, Reading
-from core.engine.step_stats import Yield
+from core.engine.meter import Meter, StepReading
+from core.engine.step_stats import StepYield
 from core.kv_cache.slot_table import SlotTable
 from core.speculation.policy.speculator import Speculator
-from core.speculation.policy.step_outcome import Effort
+from core.speculation.policy.step_outcome import DraftingOutcome
 
 # The books are closed after so many seconds of steps, or so many steps.
 _LONGEST, _MOST = 0.05, 16
 
 
 class _Entry(NamedTuple):
-    reading: Reading
-    gain: Yield
+    reading: StepReading
+    gain: StepYield
     began: float
     ended: float
-    effort: Effort | None
+    effort: DraftingOutcome | None
 
 
-class StepBooks:
+class StepFeedback:
     """Enters steps, and lets cost model, threads, speculation, meter and cache learn from several at once.
 
     Right after a step the processor's caches hold weights and nothing else. To learn from eight steps then takes hardly
@@ -43,7 +43,7 @@ class StepBooks:
         self._slots = slots
         self._entries: list[_Entry] = []
 
-    def enter(self, reading: Reading, gain: Yield, began: float, ended: float, *, speculates: bool) -> None:
+    def enter(self, reading: StepReading, gain: StepYield, began: float, ended: float, *, speculates: bool) -> None:
         """Enter a step; ``speculates`` says whether one of its requests may draft."""
         entries = self._entries
         # What drafting took is of this step: a step that cut all of its drafts away has paid for them too.

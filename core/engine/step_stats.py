@@ -29,7 +29,7 @@ class StepStats:
         return self.total - self.decode - self.draft
 
 
-class Yield(NamedTuple):
+class StepYield(NamedTuple):
     """What a step brought. ``n_sampled`` counts end-of-generation tokens too, ``n_tokens`` does not."""
 
     n_tokens: int

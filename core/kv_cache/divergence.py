@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.kv_cache.prefix_cache.prefix_tree import Match, Tokens
+from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, TokenIds
 
 _MOST_SHOWN = 8
 
@@ -18,7 +18,7 @@ class Divergence:
     prompt: tuple[int, ...]
 
 
-def divergence(match: Match, prompt: Tokens) -> Divergence | None:
+def divergence(match: PrefixMatch, prompt: TokenIds) -> Divergence | None:
     """Return where ``prompt``, which was matched but for its last token, parts from what is stored.
 
     None where nothing begins alike, or where it just goes on from what is stored.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Rent:
+class IdleCost:
     """The ski rental rule: pay rent until as much was paid as buying costs, then buy.
 
     Whatever comes, that costs at most twice of what knowing the future would (Karlin, Manasse, Rudolph, Sleator:

@@ -7,7 +7,7 @@ from typing import Protocol
 from core.kv_cache.slot import Slot
 
 
-class Hold(Protocol):
+class PlacementWait(Protocol):
     """A reason to wait, which ends by itself."""
 
     @property
@@ -15,7 +15,7 @@ class Hold(Protocol):
         """True where there is nothing to wait for any more."""
 
 
-class Following:
+class SharedPrefixWait:
     """Another request is computing the beginning that this one has in common with it."""
 
     def __init__(self, leader: Slot, size: int) -> None:

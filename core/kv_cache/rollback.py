@@ -26,7 +26,7 @@ MOST_REPLAYED = 16
 _SECONDS_WEIGHT, _OUTLIER, _MOST_AT_FIRST = 0.1, 3.0, 0.25
 
 
-class Memory(Protocol):
+class RollbackMemory(Protocol):
     """What rollback needs of a context."""
 
     n_snapshots: int
@@ -74,13 +74,13 @@ class Rollback(Protocol):
         """Return the seconds spent on marking and going back since this was last asked."""
 
 
-class Cut:
+class TrimRollback:
     """The cache goes back by itself: keys and values of any position, or snapshots of a running state."""
 
     mark_seconds = 0.0
     is_shared = False
 
-    def __init__(self, memory: Memory, reach: int = MAX_DRAFT_DEPTH) -> None:
+    def __init__(self, memory: RollbackMemory, reach: int = MAX_DRAFT_DEPTH) -> None:
         """Cut in ``memory``, which can go back by ``reach`` tokens."""
         self.reach = reach
         self._memory = memory
@@ -104,13 +104,13 @@ class Cut:
         return 0.0
 
 
-class CutInWindow(Cut):
+class WindowRollback(TrimRollback):
     """The cache goes back by itself as far as the layers with a sliding window still hold all that is then in sight.
 
     They do behind the rows of one ubatch. Rows of a later one may have taken the place of what comes back into sight.
     """
 
-    def __init__(self, memory: Memory, window: int) -> None:
+    def __init__(self, memory: RollbackMemory, window: int) -> None:
         """Cut in ``memory``, whose layers attend to ``window`` tokens."""
         super().__init__(memory)
         self._window = window
@@ -127,12 +127,12 @@ def is_in_sight(first: int, size: int, window: int) -> bool:
     return first <= max(0, size - window)
 
 
-class Checkpoints:
+class CheckpointRollback:
     """The state before the drafts is saved, and loaded again on a rejection; the accepted rows are to be replayed."""
 
     reach = MAX_DRAFT_DEPTH
 
-    def __init__(self, memory: Memory, cost: CostModel, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, memory: RollbackMemory, cost: CostModel, clock: Callable[[], float] = time.perf_counter) -> None:
         """Save and load in ``memory``; ``cost`` says what replayed rows add to a step."""
         self._memory = memory
         self._cost = cost
@@ -182,8 +182,12 @@ class Checkpoints:
         return lately + _SECONDS_WEIGHT * (min(seconds, _OUTLIER * lately) - lately)
 
 
-def choose_rollback(memory: Memory, cost: CostModel, *, is_recurrent: bool, window: int = 0) -> Rollback:
+def choose_rollback(memory: RollbackMemory, cost: CostModel, *, is_recurrent: bool, window: int = 0) -> Rollback:
     """Return the way back that a memory allows; ``window`` is what some layers are cut to, 0 for none."""
     if not is_recurrent:
-        return CutInWindow(memory, window) if window else Cut(memory)
-    return Cut(memory, min(memory.n_snapshots, MAX_DRAFT_DEPTH)) if memory.n_snapshots else Checkpoints(memory, cost)
+        return WindowRollback(memory, window) if window else TrimRollback(memory)
+    return (
+        TrimRollback(memory, min(memory.n_snapshots, MAX_DRAFT_DEPTH))
+        if memory.n_snapshots
+        else CheckpointRollback(memory, cost)
+    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.kv_cache.prefix_cache.prefix_tree import Node, Tokens
+from core.kv_cache.prefix_cache.prefix_tree import PrefixNode, TokenIds
 from core.kv_cache.token_buffer import TokenBuffer
 
 
@@ -28,7 +28,7 @@ class Slot:
     rank: int = 0
     start: int = 0
     end: int = 0
-    node: Node | None = None
+    node: PrefixNode | None = None
     stops: set[int] = field(default_factory=set)
 
     @property
@@ -37,6 +37,6 @@ class Slot:
         return min((stop for stop in self.stops if stop > self.n_resident), default=None)
 
     @property
-    def text(self) -> Tokens:
+    def text(self) -> TokenIds:
         """The tokens that are in the cache."""
         return self.resident.view[: self.n_resident]

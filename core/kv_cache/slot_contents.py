@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from core.kv_cache.cache_memory import CacheMemory
-from core.kv_cache.prefix_cache.kv_offload import Archive
-from core.kv_cache.prefix_cache.prefix_tree import RadixTree
+from core.kv_cache.prefix_cache.kv_offload import KvOffload
+from core.kv_cache.prefix_cache.prefix_tree import PrefixTree
 from core.kv_cache.prefix_cache.segment import Blob
-from core.kv_cache.prefix_cache.segment_store import Link
+from core.kv_cache.prefix_cache.segment_store import SegmentLink
 from core.kv_cache.slot import Slot
 
 
@@ -16,7 +16,7 @@ class SlotContents:
     ``n_idle`` is how many tokens slots hold that nobody uses; None: to be counted again.
     """
 
-    def __init__(self, memory: CacheMemory, tree: RadixTree, archive: Archive | None) -> None:
+    def __init__(self, memory: CacheMemory, tree: PrefixTree, archive: KvOffload | None) -> None:
         """Texts are kept in ``archive``, None: nowhere."""
         self.n_idle: int | None = 0
         self._memory = memory
@@ -24,15 +24,15 @@ class SlotContents:
         self._archive = archive
 
     def save_piece(self, slot: Slot) -> bool:
-        """Archive the next piece of what a slot holds; False where all is kept, or nothing more can be."""
+        """KvOffload the next piece of what a slot holds; False where all is kept, or nothing more can be."""
         return self._archive is not None and self._archive.save_piece(slot.id, slot.text)
 
     def save(self, slot: Slot) -> None:
-        """Archive what a slot holds, which is about to be dropped."""
+        """KvOffload what a slot holds, which is about to be dropped."""
         while self.save_piece(slot):
             pass
 
-    def load(self, link: Link, blob: Blob, slot: Slot) -> bool:
+    def load(self, link: SegmentLink, blob: Blob, slot: Slot) -> bool:
         """Load a piece behind what a slot holds; False where cells have no room."""
         assert self._archive is not None
         if not self._archive.load(link, blob, slot.id, slot.n_resident):

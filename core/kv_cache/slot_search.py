@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.kv_cache.cache_memory import CacheMemory
-from core.kv_cache.prefix_cache.prefix_tree import Match, RadixTree
+from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, PrefixTree
 from core.kv_cache.rollback import is_in_sight
 from core.kv_cache.slot import Slot
 from core.kv_cache.token_buffer import TokenBuffer
@@ -17,7 +17,7 @@ class SlotSearch:
     """Looks for texts in slots, by the tree that knows them. It changes nothing but to keep that up to date."""
 
     def __init__(
-        self, slots: tuple[Slot, ...], tree: RadixTree, memory: CacheMemory, *, can_cut: bool, window: int
+        self, slots: tuple[Slot, ...], tree: PrefixTree, memory: CacheMemory, *, can_cut: bool, window: int
     ) -> None:
         """``can_cut`` and ``window`` are those of ``SlotTable``."""
         self._slots = slots
@@ -26,14 +26,14 @@ class SlotSearch:
         self._can_cut = can_cut
         self._window = window
 
-    def match(self, tokens: TokenBuffer) -> Match:
+    def match(self, tokens: TokenBuffer) -> PrefixMatch:
         """Return what is known of a prompt but for its last token."""
         for slot in self._slots:
             if not slot.is_free and slot.node is not None and slot.resident.size > slot.end:
                 self._tree.extend(slot, slot.resident.view)
         return self._tree.match(tokens.view[:-1])
 
-    def best(self, match: Match) -> tuple[Slot | None, int]:
+    def best(self, match: PrefixMatch) -> tuple[Slot | None, int]:
         """Return the slot that holds most of a text, and how much; a free one among equals."""
         best, n_best = None, 0
         for place, end in match.reaches().items():
@@ -46,7 +46,7 @@ class SlotSearch:
                 best, n_best = place, size
         return best, n_best
 
-    def leader(self, match: Match, rank: int) -> tuple[Slot | None, int]:
+    def leader(self, match: PrefixMatch, rank: int) -> tuple[Slot | None, int]:
         """Return the request at work that will hold most of a text, and how much; a running state is not shared.
 
         It is in no lower lane than the one of ``rank``.

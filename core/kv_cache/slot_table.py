@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 from core.kv_cache.cache_memory import CacheMemory
 from core.kv_cache.divergence import Divergence, divergence
-from core.kv_cache.idle_cost import Rent
-from core.kv_cache.placement_wait import Following, Hold
-from core.kv_cache.prefix_cache.disk_read import Reading
-from core.kv_cache.prefix_cache.kv_offload import LEAST_SAVED, Archive
-from core.kv_cache.prefix_cache.prefix_tree import Match, RadixTree
+from core.kv_cache.idle_cost import IdleCost
+from core.kv_cache.placement_wait import PlacementWait, SharedPrefixWait
+from core.kv_cache.prefix_cache.disk_read import DiskReadWait
+from core.kv_cache.prefix_cache.kv_offload import LEAST_SAVED, KvOffload
+from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, PrefixTree
 from core.kv_cache.prefix_cache.segment import Blob
-from core.kv_cache.prefix_cache.segment_store import HostStore, Link
+from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
 from core.kv_cache.slot import Slot
 from core.kv_cache.slot_contents import SlotContents
 from core.kv_cache.slot_search import SlotSearch
@@ -56,7 +56,7 @@ class SlotTable:
         *,
         can_cut: bool = True,
         window: int = 0,
-        archive: Archive | None = None,
+        archive: KvOffload | None = None,
         prefill_seconds: Callable[[int], float] = lambda n_tokens: 0.0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -72,7 +72,7 @@ class SlotTable:
         self._memory = memory
         self._slots = tuple(Slot(index) for index in range(n_slots))
         self._window = window
-        self._tree = archive.tree if archive is not None else RadixTree()
+        self._tree = archive.tree if archive is not None else PrefixTree()
         self._archive = archive
         self._search = SlotSearch(self._slots, self._tree, memory, can_cut=can_cut, window=window)
         self._contents = SlotContents(memory, self._tree, archive)
@@ -80,13 +80,13 @@ class SlotTable:
         self._ticks = 0
         self._is_at_work = False
         self._clock = clock
-        self._rent = Rent()
+        self._rent = IdleCost()
 
     def __len__(self) -> int:
         return len(self._slots)
 
     @property
-    def store(self) -> HostStore | None:
+    def store(self) -> SegmentStore | None:
         """Where texts go that leave the device; None where there is no such place."""
         return self._archive.store if self._archive is not None else None
 
@@ -110,7 +110,7 @@ class SlotTable:
 
     # -- requests -----------------------------------------------------------------------------------------------
 
-    def hold(self, tokens: TokenBuffer, earlier: Hold | None = None, rank: int = 0) -> Hold | None:
+    def hold(self, tokens: TokenBuffer, earlier: PlacementWait | None = None, rank: int = 0) -> PlacementWait | None:
         """Return what a request with ``tokens`` should wait for; None: it can be placed now.
 
         ``earlier`` is what it has waited for: the disk is asked once. ``rank`` is its lane's: it does not wait for
@@ -125,9 +125,9 @@ class SlotTable:
         leader, n_coming = self._search.leader(match, rank)
         if leader is not None and n_coming - n_known >= _LEAST_AWAITED:
             leader.stops.add(n_coming)
-            return Following(leader, n_coming)
+            return SharedPrefixWait(leader, n_coming)
         missing = [link.segment for link in links if link.segment.blob is None]
-        if not missing or isinstance(earlier, Reading) or n_known - n_held < _LEAST_AWAITED:
+        if not missing or isinstance(earlier, DiskReadWait) or n_known - n_held < _LEAST_AWAITED:
             return None
         assert self._archive is not None
         # By then computing would have been as fast.
@@ -148,7 +148,7 @@ class SlotTable:
                 return False
         return True
 
-    def bring(self, tokens: TokenBuffer, hold: Hold | None = None) -> bool:
+    def bring(self, tokens: TokenBuffer, hold: PlacementWait | None = None) -> bool:
         """Load some of what only the store has of a text into a free slot; True where ``take`` may load the rest.
 
         Like ``make_way``, for as long as others are at work: a long text takes as long to load as several steps.
@@ -165,7 +165,7 @@ class SlotTable:
         self.release(target)
         return is_done
 
-    def take(self, tokens: TokenBuffer, hold: Hold | None = None, rank: int = 0) -> tuple[Slot, int]:
+    def take(self, tokens: TokenBuffer, hold: PlacementWait | None = None, rank: int = 0) -> tuple[Slot, int]:
         """Occupy a free slot for ``tokens``; return it and how many of its tokens are in the cache already.
 
         At least one token is left to evaluate, since its logits are needed. ``hold`` is what the request waited for,
@@ -188,11 +188,13 @@ class SlotTable:
         is_new = 4 * (n_prompt - slot.n_resident) >= n_prompt
         return _checkpoints(n_prompt, has_end=is_new or not self._window)
 
-    def _found(self, tokens: TokenBuffer, hold: Hold | None) -> tuple[Slot | None, int, list[tuple[Link, Blob]]]:
+    def _found(
+        self, tokens: TokenBuffer, hold: PlacementWait | None
+    ) -> tuple[Slot | None, int, list[tuple[SegmentLink, Blob]]]:
         """Return the slot to share with, how much of it, and what to load behind that."""
         match = self._search.match(tokens)
         source, n_shared = self._search.best(match)
-        read = hold.blobs if isinstance(hold, Reading) else {}
+        read = hold.blobs if isinstance(hold, DiskReadWait) else {}
         loads = self._archive.loads(self._links(match, n_shared), read) if self._archive is not None else []
         return (None, 0, loads) if loads and not self.can_cut else (source, n_shared, loads)
 
@@ -210,7 +212,7 @@ class SlotTable:
         target.n_resident = n_kept
         return target
 
-    def _load_all(self, loads: list[tuple[Link, Blob]], target: Slot, until: float = float("inf")) -> bool:
+    def _load_all(self, loads: list[tuple[SegmentLink, Blob]], target: Slot, until: float = float("inf")) -> bool:
         """Load one piece after the other; False where it is ``until`` before all are there."""
         for link, blob in loads:
             if not self._load(link, blob, target):
@@ -219,17 +221,17 @@ class SlotTable:
                 return link is loads[-1][0]
         return True
 
-    def _load(self, link: Link, blob: Blob, target: Slot) -> bool:
+    def _load(self, link: SegmentLink, blob: Blob, target: Slot) -> bool:
         """Load a piece behind what a slot holds; idle texts make room for it."""
         while not self._contents.load(link, blob, target):
             if not self.spill_idle():
                 return False
         return True
 
-    def _links(self, match: Match, start: int) -> list[Link]:
+    def _links(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
         return self._archive.links(match, start) if self._archive is not None else []
 
-    def _use(self, links: list[Link]) -> None:
+    def _use(self, links: list[SegmentLink]) -> None:
         """Count the use of pieces that are loaded: once for each request, in however many parts they come."""
         if self.store is not None:
             self.store.used(links)

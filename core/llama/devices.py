@@ -23,7 +23,7 @@ _memory = declare(
 )
 
 
-class DeviceKind(StrEnum):
+class BackendDeviceType(StrEnum):
     """``ggml_backend_dev_type``."""
 
     CPU = "cpu"
@@ -33,7 +33,13 @@ class DeviceKind(StrEnum):
     META = "meta"
 
 
-_KINDS = {0: DeviceKind.CPU, 1: DeviceKind.GPU, 2: DeviceKind.IGPU, 3: DeviceKind.ACCELERATOR, 4: DeviceKind.META}
+_KINDS = {
+    0: BackendDeviceType.CPU,
+    1: BackendDeviceType.GPU,
+    2: BackendDeviceType.IGPU,
+    3: BackendDeviceType.ACCELERATOR,
+    4: BackendDeviceType.META,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +48,14 @@ class Device:
 
     name: str
     description: str
-    kind: DeviceKind
+    kind: BackendDeviceType
     free: int
     total: int
 
     @property
     def is_gpu(self) -> bool:
         """True for discrete and integrated GPUs."""
-        return self.kind in (DeviceKind.GPU, DeviceKind.IGPU)
+        return self.kind in (BackendDeviceType.GPU, BackendDeviceType.IGPU)
 
 
 def list_devices() -> tuple[Device, ...]:
@@ -74,7 +80,7 @@ def _describe(handle: int) -> Device:
     return Device(
         name=_name(handle).decode("utf-8", "replace"),
         description=_description(handle).decode("utf-8", "replace"),
-        kind=_KINDS.get(_type(handle), DeviceKind.ACCELERATOR),
+        kind=_KINDS.get(_type(handle), BackendDeviceType.ACCELERATOR),
         free=free.value,
         total=total.value,
     )

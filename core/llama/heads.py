@@ -21,7 +21,7 @@ from core.llama.model import Model
 
 _FLOAT_P = ctypes.POINTER(ctypes.c_float)
 _INT32_P = ctypes.POINTER(ctypes.c_int32)
-Rows = npt.NDArray[np.float32]
+StateRows = npt.NDArray[np.float32]
 
 
 class HeadKind(StrEnum):
@@ -133,7 +133,7 @@ def export_hidden(context: Context, *, of_outputs_only: bool) -> None:
     _set_hidden(context.c, True, of_outputs_only)
 
 
-def hidden(context: Context, n_rows: int, width: int) -> Rows:
+def hidden(context: Context, n_rows: int, width: int) -> StateRows:
     """Return the last batch's hidden states, shape (n_rows, width), valid until the next decode.
 
     Call ``synchronize`` first: waiting here would keep other threads from running.
@@ -148,13 +148,13 @@ def export_layer_input(context: Context, layer: int) -> None:
     _set_layer_input(context.c, layer, True)
 
 
-def layer_input(context: Context, layer: int, n_rows: int, width: int) -> Rows:
+def layer_input(context: Context, layer: int, n_rows: int, width: int) -> StateRows:
     """Return what went into a layer in the last batch, shape (n_rows, width), valid until the next decode."""
     assert _get_layer_input is not None
     return _rows(_get_layer_input(context.c, layer), n_rows, width)
 
 
-def _rows(address: int | None, n_rows: int, width: int) -> Rows:
+def _rows(address: int | None, n_rows: int, width: int) -> StateRows:
     assert address, "the context hands out no hidden states"
     buffer = (ctypes.c_float * (n_rows * width)).from_address(address)
     return np.ndarray((n_rows, width), np.float32, buffer=memoryview(buffer))
@@ -184,7 +184,7 @@ class LayerInputs:
         for layer in self._layers:
             export_layer_input(target, layer)
 
-    def rows(self, n_rows: int) -> tuple[Rows, ...]:
+    def rows(self, n_rows: int) -> tuple[StateRows, ...]:
         """Return the features of the target's last batch, as parts that lie side by side."""
         return tuple(layer_input(self._target, layer, n_rows, self._target_width) for layer in self._layers)
 
@@ -197,7 +197,7 @@ class FeatureBatch(StateBatch):
         super().__init__(capacity, width)
         self._c.token = None
 
-    def fill(self, states: Rows, position: int) -> None:
+    def fill(self, states: StateRows, position: int) -> None:
         """Take ``states`` of shape (n, width). The encoder ignores positions, but they must follow the cache's."""
         self.clear()
         for row in range(len(states)):
@@ -217,7 +217,7 @@ class TargetBatch(FeatureBatch):
         if n_axes > 1:
             self._c.pos = self._axes.ctypes.data_as(_INT32_P)
 
-    def add_states(self, states: Rows, position: int, sequence: int) -> None:
+    def add_states(self, states: StateRows, position: int, sequence: int) -> None:
         """Add the states of consecutive positions from ``position`` on."""
         row, count = self.n_tokens, len(states)
         self.add_run(self._tokens[:count], position, sequence, want_last=False)

@@ -13,7 +13,7 @@ from core.llama.library import L, start_backend
 from core.values.errors import BadOption, LoadFailed
 from models.formatting.program import PROGRAM
 
-Progress = Callable[[float], bool]
+LoadProgress = Callable[[float], bool]
 """Called with 0 to 1 while loading; returning False stops the load."""
 
 _LOAD_MODE_NONE, _LOAD_MODE_MMAP, _LOAD_MODE_MLOCK, _LOAD_MODE_MMAP_MLOCK = 0, 1, 2, 3
@@ -33,7 +33,7 @@ class Model:
         devices: tuple[str, ...] = (),
         load_mtp: bool = False,
         no_alloc: bool = False,
-        progress: Progress | None = None,
+        progress: LoadProgress | None = None,
     ) -> None:
         """Load ``path``; -1 GPU layers means all. Raises LoadFailed, or BadOption for an unknown device.
 

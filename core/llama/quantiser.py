@@ -12,7 +12,7 @@ from core.llama import log
 from core.llama.library import L, start_backend
 from core.values.errors import SlipstreamError
 
-Progress = Callable[[str], None]
+TensorCallback = Callable[[str], None]
 """Called with the name of a tensor when its turn has come: those before it are written."""
 
 # llama.cpp's own bound on the rows in memory at once is 8 GiB.
@@ -29,7 +29,7 @@ class QuantiserRefused(SlipstreamError):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class QuantiseOutcome:
     """Bytes of all tensors (to a hundredth of a MiB), how many there are, and how many got a larger type."""
 
     n_bytes: int
@@ -45,8 +45,8 @@ def quantise(
     n_threads: int,
     may_requantise: bool,
     is_dry: bool = False,
-    progress: Progress = lambda name: None,
-) -> Outcome:
+    progress: TensorCallback = lambda name: None,
+) -> QuantiseOutcome:
     """Write ``source`` (the first part of a split model) to ``target`` as ``file_type`` (``llama_ftype``).
 
     ``is_dry`` writes nothing and tells the size. Raises QuantiserRefused; what was written until then stays.
@@ -57,7 +57,7 @@ def quantise(
     params.nthread, params.ftype = n_threads, file_type
     params.allow_requantize, params.dry_run = may_requantise, is_dry
     params.max_buf_size = _MOST_BUFFERED
-    listener = _Listener(progress)
+    listener = _LogReader(progress)
     # The function says what it does in the log only. It is called on this thread, so that Python may listen.
     callback = L.llama_log_callback(listener.hear)
     L.llama_log_set(callback, ctypes.c_void_p(0))
@@ -67,13 +67,13 @@ def quantise(
         log.to_stderr()
     if code:
         raise QuantiserRefused(listener.reason or "llama.cpp gives no reason")
-    return Outcome(round(listener.mib * _MIB), listener.n_tensors, listener.n_fallback)
+    return QuantiseOutcome(round(listener.mib * _MIB), listener.n_tensors, listener.n_fallback)
 
 
-class _Listener:
+class _LogReader:
     """Picks what matters out of the log of ``llama_model_quantize_impl``."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: TensorCallback) -> None:
         self._progress = progress
         self.n_tensors = self.n_fallback = 0
         self.mib = 0.0

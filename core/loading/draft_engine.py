@@ -13,20 +13,20 @@ from core.kv_cache.slot_table import SlotTable
 from core.llama.context import Context
 from core.llama.vocab import Vocab
 from core.loading.load_heads import head_kind
-from core.speculation.proposers.draft_model import DraftModel
+from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.engine_options import DEFAULT_UBATCH, EngineOptions
 from core.values.errors import LoadFailed
-from core.values.loaded_model import LoadedModel, SparkModel
+from core.values.loaded_model import LoadedModel, SmallModel
 
 # Its cache is of modest size: so many cells for all its requests, or those of one where that needs more.
 _CELLS = 8_192
 
 
-def spark_model(draft: DraftModel, options: EngineOptions, n_ctx: int) -> SparkModel:
+def spark_model(draft: DraftModelProposer, options: EngineOptions, n_ctx: int) -> SmallModel:
     """Return what is known of the draft model of a model with ``n_ctx`` tokens for each request."""
     assert options.draft_path is not None
     model, vocab = draft.model, Vocab(draft.model)
-    return SparkModel(
+    return SmallModel(
         name=Path(options.draft_path).stem,
         description=model.description,
         n_bytes=model.n_bytes,

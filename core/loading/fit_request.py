@@ -9,19 +9,19 @@ from core.kv_cache.context_shape import MOST_SHADOWED, n_branches, n_outputs, n_
 from core.llama.cache_lines import whole_lines
 from core.values.engine_options import EngineOptions, KvType
 from models.estimate.fit.memory import EngineShape
-from models.estimate.fit.plan import Setting
-from models.estimate.fit.search import KV_TYPES, Wanted, usual_ctx
+from models.estimate.fit.plan import LoadSetting
+from models.estimate.fit.search import KV_TYPES, FitRequest, usual_ctx
 from models.facts.model_facts import ModelFacts
 
 
-def wanted_of(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, *, uses_heads: bool) -> Wanted:
+def wanted_of(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, *, uses_heads: bool) -> FitRequest:
     """Return what is looked for: options that are set as they are, and the others to be chosen.
 
     ``draft`` is the model that drafts; ``uses_heads`` says whether the prediction heads in the model's file do.
     """
     # Cells that are asked for are all that there is for the requests together.
     n_ctx = options.n_cells or options.n_ctx
-    return Wanted(
+    return FitRequest(
         n_ctx=n_ctx or usual_ctx(facts),
         kv_types=(options.kv_type,) if options.kv_type is not None else KV_TYPES,
         draft=draft,
@@ -33,7 +33,7 @@ def wanted_of(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | Non
     )
 
 
-def planned(options: EngineOptions, setting: Setting) -> EngineOptions:
+def planned(options: EngineOptions, setting: LoadSetting) -> EngineOptions:
     """Return the options with the setting of a plan that was found for them."""
     return replace(
         options,

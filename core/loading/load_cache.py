@@ -9,12 +9,12 @@ from pathlib import Path
 from core.cost.cost_model import CostModel
 from core.kv_cache.context_shape import ContextShape
 from core.kv_cache.prefix_cache.cache_key import model_key
-from core.kv_cache.prefix_cache.disk_folder import FOLDER, CacheFolder
+from core.kv_cache.prefix_cache.disk_folder import FOLDER, SegmentFolder
 from core.kv_cache.prefix_cache.disk_tier import DiskTier
-from core.kv_cache.prefix_cache.kv_offload import Archive
-from core.kv_cache.prefix_cache.kv_transfer import Mover
-from core.kv_cache.prefix_cache.prefix_tree import RadixTree
-from core.kv_cache.prefix_cache.segment_store import HostStore
+from core.kv_cache.prefix_cache.kv_offload import KvOffload
+from core.kv_cache.prefix_cache.kv_transfer import KvTransfer
+from core.kv_cache.prefix_cache.prefix_tree import PrefixTree
+from core.kv_cache.prefix_cache.segment_store import SegmentStore
 from core.kv_cache.slot_table import SlotTable
 from core.llama.checks.system import llama_version
 from core.llama.context import Context
@@ -47,9 +47,9 @@ def make_slots(
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _PIECE_BYTES // per_token))
     archive = None
     if ram_limit or disk is not None:
-        tree = RadixTree()
-        store = HostStore(tree, ram_limit=ram_limit, disk=disk)
-        archive = Archive(tree, store, Mover(context, shape.spare), piece_size=size, is_whole=not shape.can_cut)
+        tree = PrefixTree()
+        store = SegmentStore(tree, ram_limit=ram_limit, disk=disk)
+        archive = KvOffload(tree, store, KvTransfer(context, shape.spare), piece_size=size, is_whole=not shape.can_cut)
     n_wide = min(options.n_ubatch, context.n_batch)
     return SlotTable(
         context,
@@ -72,7 +72,7 @@ def _disk(options: EngineOptions, window: int, n_gpu_layers: int, cache_folder: 
         _log.warning("Texts are not kept on disk: %s cannot be read again: %s", options.model_path, error)
         return None
     limit = _disk_limit(cache_folder) if options.cache_disk is None else options.cache_disk
-    return DiskTier(CacheFolder(cache_folder / FOLDER, key, limit))
+    return DiskTier(SegmentFolder(cache_folder / FOLDER, key, limit))
 
 
 def _disk_limit(cache_folder: Path) -> int:

@@ -28,7 +28,7 @@ from core.loading.context_size import ContextSize
 from core.loading.draft_engine import spark_model, why_none
 from core.loading.dry_run import compute_bytes
 from core.loading.load_cache import make_slots
-from core.loading.load_heads import Target, file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
+from core.loading.load_heads import LoadedTarget, file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
 from core.loading.memory_fit import fit, layers_on_gpu, machine_with, usable_gpus
 from core.loading.model_file import read_facts
 from core.loading.open_context import open_context
@@ -36,9 +36,9 @@ from core.machine.bandwidth import remembered
 from core.machine.host import last_level_cache, this_machine
 from core.machine.measurements import MEASURED_FILE, Measurements, physical_cores
 from core.speculation.policy.speculator import Speculator
-from core.speculation.proposer import PaidDrafter
-from core.speculation.proposers.draft_model import DraftModel
-from core.speculation.proposers.ngram import Lookup
+from core.speculation.proposer import CostlyProposer
+from core.speculation.proposers.draft_model import DraftModelProposer
+from core.speculation.proposers.ngram import NgramProposer
 from core.values.engine_options import EngineOptions
 from core.values.errors import DraftRefused, LoadFailed
 from core.values.loaded_model import LoadedModel
@@ -178,7 +178,7 @@ def _build(
             context, options.n_ubatch, measured, key, reads, skips_masked=skips_masked, assumed=assumed
         )
         rollback = choose_rollback(context, cost, is_recurrent=model.is_recurrent, window=shape.window)
-        target = Target(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured)
+        target = LoadedTarget(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured)
         speculator = _speculator(target, cost, rollback)
     except BaseException:
         context.close()
@@ -200,12 +200,12 @@ def _build(
     return engine, threads
 
 
-def _speculator(target: Target, cost: CostModel, rollback: Rollback) -> Speculator | None:
+def _speculator(target: LoadedTarget, cost: CostModel, rollback: Rollback) -> Speculator | None:
     """Return the drafters that the options ask for; a draft that does not fit the model is refused."""
     options = target.options
     if options.speculation == "off":
         return None
-    paid: list[PaidDrafter] = []
+    paid: list[CostlyProposer] = []
     try:
         if options.draft_path is not None:
             paid += _named_draft(target, options.draft_path)
@@ -215,7 +215,7 @@ def _speculator(target: Target, cost: CostModel, rollback: Rollback) -> Speculat
         for drafter in paid:
             drafter.close()
         raise
-    lookup = Lookup() if options.speculation != "draft" else None
+    lookup = NgramProposer() if options.speculation != "draft" else None
     return Speculator(
         cost,
         n_ctx=target.size.n_ctx,
@@ -228,7 +228,7 @@ def _speculator(target: Target, cost: CostModel, rollback: Rollback) -> Speculat
     )
 
 
-def _named_draft(target: Target, path: str) -> list[PaidDrafter]:
+def _named_draft(target: LoadedTarget, path: str) -> list[CostlyProposer]:
     """Return the drafter in the file ``path``, none where this build of llama.cpp cannot run it."""
     try:
         kind = head_kind(path)
@@ -239,7 +239,7 @@ def _named_draft(target: Target, path: str) -> list[PaidDrafter]:
         raise DraftRefused(error.message) from error
 
 
-def _load_draft(target: Target, path: str) -> DraftModel:
+def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
     options, threads, n_gpu_layers = target.options, target.threads, target.n_gpu_layers
     facts = read_facts(path)
     if facts.weight_bytes > target.facts.weight_bytes:
@@ -274,7 +274,7 @@ def _load_draft(target: Target, path: str) -> DraftModel:
     reads = ReadCost.of(facts, "f16")
     assumed = assumed_for(options, reads, n_gpu_layers)
     cost = cost_model_of(context, options.n_ubatch, target.measured, key, reads, assumed=assumed)
-    return DraftModel(
+    return DraftModelProposer(
         model,
         context,
         cost,

@@ -23,9 +23,9 @@ from core.llama.vocab import Vocab
 from core.loading.context_size import ContextSize
 from core.machine.measurements import Measurements
 from core.speculation.proposers.autoregressive_head import MOST_OUTPUTS
-from core.speculation.proposers.dflash import DFlashHead
-from core.speculation.proposers.eagle3 import Eagle3Head
-from core.speculation.proposers.mtp import MtpHead
+from core.speculation.proposers.dflash import DFlashProposer
+from core.speculation.proposers.eagle3 import Eagle3Proposer
+from core.speculation.proposers.mtp import MtpProposer
 from core.values.engine_options import MAX_DRAFT_DEPTH, EngineOptions
 from core.values.errors import LoadFailed
 from models.facts.model_facts import ModelFacts, read_model
@@ -38,7 +38,7 @@ _KV_TYPE = "f16"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LoadedTarget:
     """A loaded model, and how it was loaded."""
 
     model: Model
@@ -81,7 +81,7 @@ def why_left_out(facts: ModelFacts, options: EngineOptions) -> tuple[str, ...]:
     return tuple(left_out)
 
 
-def mtp_head(target: Target) -> MtpHead:
+def mtp_head(target: LoadedTarget) -> MtpProposer:
     """Return the drafter of a model that was loaded with its prediction heads."""
     width = heads.hidden_width(target.model)
     reads = ReadCost.of_mtp_head(target.facts, _KV_TYPE)
@@ -89,7 +89,7 @@ def mtp_head(target: Target) -> MtpHead:
     context = _context(target, target.model, is_mtp=True)
     path = target.options.model_path
     with _measured(target, context, make_batch, path, target.model, HeadKind.MTP, reads) as (cost, threads):
-        head = MtpHead(
+        head = MtpProposer(
             context,
             target.context,
             cost,
@@ -118,7 +118,7 @@ def runs_here(kind: HeadKind | None) -> bool:
     return kind is None or heads.why_unavailable(kind) is None
 
 
-def file_head(target: Target, path: str, kind: HeadKind) -> Eagle3Head | DFlashHead:
+def file_head(target: LoadedTarget, path: str, kind: HeadKind) -> Eagle3Proposer | DFlashProposer:
     """Return the drafter in the file ``path``; raises LoadFailed where it does not belong to the target.
 
     This build of llama.cpp must be able to run it (``why_unavailable``).
@@ -144,12 +144,12 @@ def file_head(target: Target, path: str, kind: HeadKind) -> Eagle3Head | DFlashH
         raise
 
 
-def _eagle_head(target: Target, path: str, model: Model) -> Eagle3Head:
+def _eagle_head(target: LoadedTarget, path: str, model: Model) -> Eagle3Proposer:
     reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
     make_batch = partial(StateBatch, width=heads.embedding_width(model))
     context = _context(target, model, borrows=True)
     with _measured(target, context, make_batch, path, model, HeadKind.EAGLE3, reads) as (cost, threads):
-        head = Eagle3Head(
+        head = Eagle3Proposer(
             model,
             context,
             target.context,
@@ -162,14 +162,14 @@ def _eagle_head(target: Target, path: str, model: Model) -> Eagle3Head:
     return head
 
 
-def _dflash_head(target: Target, path: str, model: Model, header: GgufHeader) -> DFlashHead:
+def _dflash_head(target: LoadedTarget, path: str, model: Model, header: GgufHeader) -> DFlashProposer:
     reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
     # The last token, and no more masks than tokens are ever drafted.
     n_block = min(rules.block_size(header), MAX_DRAFT_DEPTH + 1)
     context = _context(target, model, borrows=True, n_block=n_block)
     heads.set_causal(context, rules.is_causal(header))
     with _measured(target, context, Batch, path, model, HeadKind.DFLASH, reads) as (cost, threads):
-        head = DFlashHead(
+        head = DFlashProposer(
             model,
             context,
             target.context,
@@ -183,11 +183,13 @@ def _dflash_head(target: Target, path: str, model: Model, header: GgufHeader) ->
     return head
 
 
-def _refusal(target: Target, path: str, reason: str) -> LoadFailed:
+def _refusal(target: LoadedTarget, path: str, reason: str) -> LoadFailed:
     return LoadFailed(f"{path} cannot draft for {target.options.model_path}. {reason}")
 
 
-def _context(target: Target, model: Model, *, is_mtp: bool = False, borrows: bool = False, n_block: int = 0) -> Context:
+def _context(
+    target: LoadedTarget, model: Model, *, is_mtp: bool = False, borrows: bool = False, n_block: int = 0
+) -> Context:
     """Return a context with room beside the texts for ``n_block`` rows of each slot."""
     options, threads = target.options, target.threads
     n_outputs = max(options.n_slots, MOST_OUTPUTS)
@@ -209,7 +211,7 @@ def _context(target: Target, model: Model, *, is_mtp: bool = False, borrows: boo
 
 @contextmanager
 def _measured(
-    target: Target,
+    target: LoadedTarget,
     context: Context,
     make_batch: Callable[[int], Batch],
     path: str,

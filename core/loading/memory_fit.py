@@ -15,8 +15,17 @@ from core.machine.known_machine import known_machine, known_runs
 from core.values.engine_options import EngineOptions
 from core.values.errors import ModelDoesNotFit
 from models.estimate.fit.memory import USABLE_SHARE, MemoryNeed, free_memory
-from models.estimate.fit.plan import Plan, plan_of
-from models.estimate.fit.search import KV_TYPES, Wanted, best_plan, fits, is_close, least_plan, most_possible, usual_ctx
+from models.estimate.fit.plan import PlacementPlan, plan_of
+from models.estimate.fit.search import (
+    KV_TYPES,
+    FitRequest,
+    best_plan,
+    fits,
+    is_close,
+    least_plan,
+    most_possible,
+    usual_ctx,
+)
 from models.estimate.speed.machine import Machine
 from models.estimate.speed.work import Placement
 from models.facts.model_facts import ModelFacts, read_model
@@ -24,12 +33,12 @@ from models.formatting.figures import size
 from models.gguf.errors import GgufError
 
 ALL_LAYERS = -1
-Compute = Callable[[EngineOptions], int | None]
+ComputeBytes = Callable[[EngineOptions], int | None]
 """Gives the bytes of compute buffers with these options by a dry run; None where it cannot."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class LoadPlan:
     """How a model is loaded: ``options`` with all that was left to be chosen, and without a draft that has no room.
 
     ``n_gpu_layers`` -1 is all of them, ``placement`` says what lies where. ``notices`` are sentences about what was
@@ -56,7 +65,7 @@ def machine_with(gpus: tuple[Device, ...], cache_folder: Path | None) -> Machine
     return known_machine(gpus, free_memory(), cache_folder, known_runs(cache_folder))
 
 
-def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: Compute) -> Fit:
+def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: ComputeBytes) -> LoadPlan:
     """Return how to load a model; raises ModelDoesNotFit with both numbers, and with what would fit."""
     draft = _draft(options)
     wanted = wanted_of(facts, options, draft, uses_heads=wants_mtp(facts, options))
@@ -75,7 +84,7 @@ def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: Co
         notices = (f"{name} does not draft: with it there is too little memory. {why}", *notices)
         found = replace(found, draft_path=None)
     n_gpu_layers = ALL_LAYERS if plan.setting.n_gpu_layers > facts.n_layers else plan.setting.n_gpu_layers
-    return Fit(found, n_gpu_layers, _size(facts, options, machine, wanted, plan), plan.placement, notices)
+    return LoadPlan(found, n_gpu_layers, _size(facts, options, machine, wanted, plan), plan.placement, notices)
 
 
 def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = None) -> ContextSize:
@@ -103,7 +112,9 @@ def _draft(options: EngineOptions) -> ModelFacts | None:
         return None
 
 
-def _size(facts: ModelFacts, options: EngineOptions, machine: Machine, wanted: Wanted, plan: Plan) -> ContextSize:
+def _size(
+    facts: ModelFacts, options: EngineOptions, machine: Machine, wanted: FitRequest, plan: PlacementPlan
+) -> ContextSize:
     """Return the sizes of a plan: cells for several requests at once only where there is much room for them."""
     setting = plan.setting
     if options.n_cells is not None:
@@ -122,7 +133,7 @@ def _size(facts: ModelFacts, options: EngineOptions, machine: Machine, wanted: W
     return ContextSize(setting.n_ctx, -(-n_cells // CELLS_STEP) * CELLS_STEP)
 
 
-def _notices(facts: ModelFacts, machine: Machine, wanted: Wanted, plan: Plan) -> tuple[str, ...]:
+def _notices(facts: ModelFacts, machine: Machine, wanted: FitRequest, plan: PlacementPlan) -> tuple[str, ...]:
     """Say what was chosen where that is not what most loads have."""
     setting, everything = plan.setting, facts.n_layers + 1
     chosen = []
@@ -137,7 +148,7 @@ def _notices(facts: ModelFacts, machine: Machine, wanted: Wanted, plan: Plan) ->
     return (f"Because this fits the free memory and is fastest, it is loaded with {_and(chosen)}.",) if chosen else ()
 
 
-def _does_not_fit(plan: Plan, advice: str) -> ModelDoesNotFit:
+def _does_not_fit(plan: PlacementPlan, advice: str) -> ModelDoesNotFit:
     """Say what a plan lacks."""
     setting, (device, needed, free) = plan.setting, plan.fullest
     weights, kv_cache = sum(need.weights for need in plan.needs), sum(need.kv_cache for need in plan.needs)
@@ -149,7 +160,7 @@ def _does_not_fit(plan: Plan, advice: str) -> ModelDoesNotFit:
     return ModelDoesNotFit(needed, int(free * USABLE_SHARE), detail, device if len(plan.needs) > 1 else "")
 
 
-def _way_out(facts: ModelFacts, machine: Machine, wanted: Wanted) -> str:
+def _way_out(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> str:
     """Say which of the things that were asked for to leave open, so that it fits; else what helps always."""
     opened = list(_openings(facts, wanted))
     for names, changes in [*(([name], change) for name, change in opened), _together(opened)]:
@@ -159,7 +170,7 @@ def _way_out(facts: ModelFacts, machine: Machine, wanted: Wanted) -> str:
     return "Choose a smaller quantisation or a smaller context, or close other programs."
 
 
-def _openings(facts: ModelFacts, wanted: Wanted) -> Iterator[tuple[str, dict[str, Any]]]:
+def _openings(facts: ModelFacts, wanted: FitRequest) -> Iterator[tuple[str, dict[str, Any]]]:
     """What was asked for, and how it is left open."""
     if len(wanted.kv_types) == 1:
         yield f"a KV cache of type {wanted.kv_types[0]}", {"kv_types": KV_TYPES}

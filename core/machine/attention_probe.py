@@ -17,7 +17,7 @@ _MASK_ROWS = 64
 _SCALE = 0.1
 
 
-class Heads(NamedTuple):
+class AttentionHeads(NamedTuple):
     """The heads of a layer: how many ask, how many have keys and values, and how long these are."""
 
     n_heads: int
@@ -26,7 +26,7 @@ class Heads(NamedTuple):
     value_length: int
 
 
-def by_flash(heads: Heads, n_rows: int, n_cells: int, n_layers: int, kind: int = F16) -> Nodes:
+def by_flash(heads: AttentionHeads, n_rows: int, n_cells: int, n_layers: int, kind: int = F16) -> Nodes:
     """Return what makes ``n_layers`` of flash attention to cells of a ``ggml_type``."""
 
     def cells(scratch: Scratch, length: int) -> Any:
@@ -42,7 +42,7 @@ def by_flash(heads: Heads, n_rows: int, n_cells: int, n_layers: int, kind: int =
     return nodes
 
 
-def by_products(heads: Heads, n_rows: int, n_cells: int, n_layers: int) -> Nodes:
+def by_products(heads: AttentionHeads, n_rows: int, n_cells: int, n_layers: int) -> Nodes:
     """Return what makes ``n_layers`` of attention to cells of F16 without flash attention."""
 
     def layer(scratch: Scratch, query: Any, mask: Any) -> Any:

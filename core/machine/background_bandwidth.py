@@ -12,7 +12,7 @@ from typing import Protocol
 from core.machine.bandwidth import Bandwidth, measure, remember
 from core.machine.host import this_machine
 from core.machine.measurements import are_disturbing
-from core.machine.other_programs import Rivals, busy_seconds
+from core.machine.other_programs import OtherPrograms, busy_seconds
 from core.values.errors import SlipstreamError
 from models.estimate.fit.memory import free_memory
 
@@ -21,7 +21,7 @@ _QUIET_SECONDS = 3.0
 _MEASURE_SECONDS = 0.5
 
 
-class Watched(Protocol):
+class ActivitySource(Protocol):
     """What is asked of the engines of this process."""
 
     @property
@@ -33,12 +33,12 @@ class Watched(Protocol):
         """A count that grows whenever they do something."""
 
 
-class PeakFinder:
+class BackgroundBandwidth:
     """Waits until the engines and the cores have nothing to do, measures once, and remembers the result."""
 
     def __init__(
         self,
-        engines: Watched,
+        engines: ActivitySource,
         folder: Path,
         found: Callable[[float], None],
         *,
@@ -51,9 +51,9 @@ class PeakFinder:
         self._found = found
         self._quiet = quiet
         self._take = take
-        self._rivals = Rivals()
+        self._rivals = OtherPrograms()
         # This process counts too before it measures: a text may be on its way to the disk, a grammar is compiled.
-        self._everybody = Rivals(others_seconds=busy_seconds)
+        self._everybody = OtherPrograms(others_seconds=busy_seconds)
 
     def start(self) -> None:
         """Begin to wait."""

@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.machine.host import Machine
+from core.machine.host import Host
 from core.values.errors import SlipstreamError
 from models.files.atomic_write import write_whole
 from models.formatting.figures import size
@@ -47,13 +47,13 @@ class Bandwidth:
     cpu: str
     ram: int
 
-    def is_of(self, machine: Machine) -> bool:
+    def is_of(self, machine: Host) -> bool:
         """Whether this was measured on ``machine``."""
         return (self.cpu, self.ram) == (machine.cpu, machine.ram)
 
 
 def measure(
-    machine: Machine, free: int, *, seconds: float = 1.5, clock: Callable[[], float] = time.perf_counter
+    machine: Host, free: int, *, seconds: float = 1.5, clock: Callable[[], float] = time.perf_counter
 ) -> Bandwidth:
     """Measure for about ``seconds`` (and some more to fill the memory); ``free`` is free memory in bytes.
 
@@ -93,7 +93,7 @@ def read_pass(words: Words, n_threads: int, pool: ThreadPoolExecutor) -> int:
     return sum(part.nbytes for part in slices)
 
 
-def remembered(folder: Path, machine: Machine) -> Bandwidth | None:
+def remembered(folder: Path, machine: Host) -> Bandwidth | None:
     """Return what was measured on this machine before, or None."""
     try:
         fields = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))

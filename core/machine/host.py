@@ -19,7 +19,7 @@ _NAME_KEYS = ("model name", "Model", "Hardware", "cpu model", "uarch")
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class Host:
     """``cpu`` is the processor's name, ``n_cores`` physical cores, ``n_threads`` what this process may run on.
 
     ``ram`` is the memory of the machine in bytes.
@@ -31,10 +31,10 @@ class Machine:
     ram: int
 
 
-def this_machine() -> Machine:
+def this_machine() -> Host:
     """Ask the system."""
     n_threads = _usable_threads()
-    return Machine(
+    return Host(
         cpu=cpu_name(),
         n_cores=min(psutil.cpu_count(logical=False) or n_threads, n_threads),
         n_threads=n_threads,

@@ -17,14 +17,14 @@ from core.machine.probe import CPU, MachineProbe
 from models.catalog.catalog import STARTER_FOLDER
 from models.estimate.speed.efficiency import Observation
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
-from models.estimate.speed.runs import Run, observations, read_runs
+from models.estimate.speed.runs import ModelRun, observations, read_runs
 from models.estimate.speed.work import Placement, work
 from models.facts.model_facts import read_model
 
 PAIR = ("ember-q8_0.gguf", "ember-draft-q8_0.gguf")
 
 
-class Device(Protocol):
+class DeviceLike(Protocol):
     """A device that llama.cpp can use; ``free`` and ``total`` are bytes."""
 
     @property
@@ -51,13 +51,13 @@ def identity() -> str:
     return ", ".join((*parts, f"llama-cpp-python {version('llama-cpp-python')}"))
 
 
-def known_runs(folder: Path) -> tuple[Run, ...]:
+def known_runs(folder: Path) -> tuple[ModelRun, ...]:
     """Return what models did on this machine, as it is kept in ``folder``."""
     return read_runs(folder, identity())
 
 
 def known_machine(
-    devices: Iterable[Device], free: int, folder: Path | None = None, runs: Iterable[Run] = ()
+    devices: Iterable[DeviceLike], free: int, folder: Path | None = None, runs: Iterable[ModelRun] = ()
 ) -> Machine:
     """Return the machine with those of ``devices`` that are GPUs, and ``free`` bytes of host memory.
 
@@ -72,7 +72,7 @@ def known_machine(
 
 
 def _devices(
-    devices: Iterable[Device], free: int, folder: Path | None, probe: MachineProbe | None
+    devices: Iterable[DeviceLike], free: int, folder: Path | None, probe: MachineProbe | None
 ) -> Iterator[MachineDevice]:
     """The processor, and the GPUs that llama.cpp can use; those of kinds that are not known are left out."""
     machine = this_machine()

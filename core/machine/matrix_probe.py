@@ -14,7 +14,7 @@ from typing import Any
 
 from core.llama.devices import Device
 from core.llama.library import declare, ggml
-from core.machine.attention_probe import Heads, by_flash, by_products
+from core.machine.attention_probe import AttentionHeads, by_flash, by_products
 from core.machine.op_timer import F16, F32, OpTimer, P, Scratch, find_device, matrices, mul_mat
 from models.estimate.speed.probe import Probe
 from models.gguf.tensor_types import BY_NAME, GgmlType
@@ -25,7 +25,7 @@ PROBED = (
 )  # fmt: skip
 PROBED_CACHES = ("F16", "Q8_0", "Q4_0")
 _WIDTH = 2048
-_HEADS, _N_CELLS = Heads(8, 4, 128, 128), 1024
+_HEADS, _N_CELLS = AttentionHeads(8, 4, 128, 128), 1024
 _NODES, _FEW_ROWS = 512, 5
 # Where a cache ends is looked for with matrices of 4 MB: in steps of half a power of two, up to half a gigabyte. It
 # matters where few bytes are read so many times as fast as many.

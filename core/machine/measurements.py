@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 
 from core.machine.host import cpu_name
-from core.machine.other_programs import Rivals
+from core.machine.other_programs import OtherPrograms
 from models.files.atomic_write import write_whole
 
 _log = logging.getLogger(__name__)
@@ -32,11 +32,11 @@ class Measurements:
     """
 
     def __init__(
-        self, path: Path | None, told: Mapping[str, dict[str, Any]] | None = None, rivals: Rivals | None = None
+        self, path: Path | None, told: Mapping[str, dict[str, Any]] | None = None, rivals: OtherPrograms | None = None
     ) -> None:
         """``path`` need not exist; None keeps nothing. ``told`` counts where the file has nothing."""
         self._path = path
-        self._rivals = rivals or Rivals()
+        self._rivals = rivals or OtherPrograms()
         self.entries = dict(told or {})
 
     def recall(self, key: str) -> dict[str, Any] | None:
@@ -76,7 +76,7 @@ def physical_cores() -> int:
     return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
 
 
-def are_disturbing(rivals: Rivals) -> bool:
+def are_disturbing(rivals: OtherPrograms) -> bool:
     """Return True where others have used so much of the cores since they were asked last that no measurement holds.
 
     The system's load average would say it too late: it still counts this program's own start, half a minute ago.

@@ -19,7 +19,7 @@ def _others_seconds() -> float:
     return busy_seconds() - time.process_time()
 
 
-class Rivals:
+class OtherPrograms:
     """Asks the system now and then, since it counts in hundredths of a second."""
 
     def __init__(

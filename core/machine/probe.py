@@ -14,7 +14,7 @@ from typing import Any
 
 from core.ipc.openmp import WAITING
 from core.ipc.side_process import run_aside
-from core.machine.host import Machine
+from core.machine.host import Host
 from models.estimate.speed.probe import Probe, probe_of
 from models.files.atomic_write import write_whole
 
@@ -45,7 +45,7 @@ class MachineProbe:
     devices: dict[str, Probe]
     timed: tuple[TimedModel, ...]
 
-    def is_of(self, machine: Machine) -> bool:
+    def is_of(self, machine: Host) -> bool:
         """Whether this was measured on ``machine``."""
         return (self.cpu, self.ram) == (machine.cpu, machine.ram)
 
@@ -59,7 +59,7 @@ def measure(models: tuple[Path, ...]) -> MachineProbe | None:
     return _parse(child.stdout) if child.returncode == 0 else None
 
 
-def remembered(folder: Path, machine: Machine) -> MachineProbe | None:
+def remembered(folder: Path, machine: Host) -> MachineProbe | None:
     """Return what was measured on this machine before by this version of the program, or None."""
     try:
         with open(folder / FILE_NAME, encoding="utf-8") as file:

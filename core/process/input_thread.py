@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from core.scheduler.input_processor import Prepared
+from core.scheduler.input_processor import PreparedRequest
 from core.values.errors import BadRequest, LoadFailed, PromptTooLong
 from core.values.events import Ended, Failure, FailureKind, FinishReason
 from core.values.request import Request
@@ -18,23 +18,25 @@ _log = logging.getLogger(__name__)
 # Grammars are compiled by recursion, and not every system gives threads so much of their own accord.
 STACK_BYTES = 16 << 20
 
-Admitted = tuple[Prepared, float]
+ArrivedRequest = tuple[PreparedRequest, float]
 
 
 class Preparer(Protocol):
     """What prepares requests: an engine, or several."""
 
-    def prepare(self, request: Request) -> Prepared:
+    def prepare(self, request: Request) -> PreparedRequest:
         """Return a request that can be submitted. Called on the door's thread."""
 
 
-class Door:
+class InputThread:
     """Prepares on a thread of its own, so that a huge prompt delays neither the running requests nor a cancel.
 
     Every request put in comes out once: as admitted, or through ``refuse`` with its end.
     """
 
-    def __init__(self, engine: Preparer, admit: Callable[[Admitted], None], refuse: Callable[[Ended], None]) -> None:
+    def __init__(
+        self, engine: Preparer, admit: Callable[[ArrivedRequest], None], refuse: Callable[[Ended], None]
+    ) -> None:
         """``admit`` and ``refuse`` are called on the door's thread."""
         self._engine = engine
         self._admit = admit
@@ -85,7 +87,7 @@ class Door:
             if isinstance(outcome, Ended):
                 self._refuse(outcome)
 
-    def _examine(self, request: Request, submitted_at: float) -> Admitted | Ended:
+    def _examine(self, request: Request, submitted_at: float) -> ArrivedRequest | Ended:
         try:
             return self._engine.prepare(request), submitted_at
         except PromptTooLong as error:

@@ -12,18 +12,18 @@ from typing import Any
 
 from core.ipc.pipe import PipeClosed
 from core.process.engine_process import EngineProcess
-from core.values.commands import Cancel, Load, Submit
+from core.values.commands import Cancel, LoadModel, Submit
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable, LoadFailed
 from core.values.events import (
     Ended,
+    EnginePhase,
     EngineState,
     Event,
     Failure,
     FailureKind,
     FinishReason,
-    Measured,
-    Phase,
+    MeasurementsTaken,
     Started,
     Token,
 )
@@ -33,7 +33,7 @@ from core.values.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
 
-Listener = Callable[[tuple[Event, ...]], None]
+EventListener = Callable[[tuple[Event, ...]], None]
 """Called once per message of the engine with its events in order, on a thread of the supervisor's or the caller's.
 
 It is called under the supervisor's lock, which keeps the order: it must hand the events on and return.
@@ -58,7 +58,7 @@ class Supervisor:
     that dies again and again is never given up: it is started again after a while, without what may be the cause.
     """
 
-    def __init__(self, listener: Listener, *, log_folder: Path, cache_folder: Path) -> None:
+    def __init__(self, listener: EventListener, *, log_folder: Path, cache_folder: Path) -> None:
         """Start nothing yet."""
         self._listener = listener
         self._log_folder = log_folder
@@ -67,7 +67,7 @@ class Supervisor:
         self._change = threading.Lock()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        self._state = EngineState(Phase.EMPTY)
+        self._state = EngineState(EnginePhase.EMPTY)
         self._options: EngineOptions | None = None
         self._process: EngineProcess | None = None
         # One that waits to be told what to load.
@@ -106,7 +106,7 @@ class Supervisor:
                 if not again:
                     self._measured = {}
                     self._trust()
-                self._publish(EngineState(Phase.LOADING))
+                self._publish(EngineState(EnginePhase.LOADING))
             # Not under the lock, which requests and cancels want: a large model takes its time to give memory back.
             if before is not None:
                 before.kill()
@@ -136,14 +136,14 @@ class Supervisor:
         """Wait until the model is loaded. Raises LoadFailed, or EngineUnavailable after ``timeout`` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._changed:
-            while self._state.phase in (Phase.LOADING, Phase.RESTARTING):
+            while self._state.phase in (EnginePhase.LOADING, EnginePhase.RESTARTING):
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise EngineUnavailable(f"The model was not loaded after {timeout:.0f} s.")
                 self._changed.wait(left)
-            if self._state.phase is Phase.READY and self._state.model is not None:
+            if self._state.phase is EnginePhase.READY and self._state.model is not None:
                 return self._state.model
-            if self._state.phase is Phase.FAILED:
+            if self._state.phase is EnginePhase.FAILED:
                 raise LoadFailed(self._state.problem or "The model could not be loaded.")
             raise EngineUnavailable("No model is loaded.")
 
@@ -155,13 +155,13 @@ class Supervisor:
             if request.id in self._live or request.id in self._queued:
                 raise ValueError(f"request id {request.id} is in use")
             self._check_suspicion(request)
-            if self._state.phase is Phase.READY and self._process is not None:
+            if self._state.phase is EnginePhase.READY and self._process is not None:
                 self._live[request.id] = request
                 self._process.send(Submit(request))
-            elif self._state.phase in (Phase.LOADING, Phase.RESTARTING):
+            elif self._state.phase in (EnginePhase.LOADING, EnginePhase.RESTARTING):
                 self._queued[request.id] = request
             else:
-                left = self._state.retry_at - time.monotonic() if self._state.phase is Phase.FAILED else None
+                left = self._state.retry_at - time.monotonic() if self._state.phase is EnginePhase.FAILED else None
                 raise EngineUnavailable(self._state.problem or "No model is loaded.", left)
 
     def cancel(self, request_id: str) -> None:
@@ -201,7 +201,7 @@ class Supervisor:
             self._fail(f"The engine process could not be started: {error}", self._next_wait())
             return
         self._process = process
-        process.send(Load(self._safer(self._options), self._cache_folder, self._measured))
+        process.send(LoadModel(self._safer(self._options), self._cache_folder, self._measured))
         arguments = (self._process, self._generation)
         threading.Thread(target=self._follow, args=arguments, name="engine-follower", daemon=True).start()
 
@@ -224,7 +224,7 @@ class Supervisor:
                 before = self._stop(reason)
                 spare, self._spare = self._spare, None
                 self._options = None
-                self._publish(EngineState(Phase.EMPTY))
+                self._publish(EngineState(EnginePhase.EMPTY))
             if before is not None:
                 before.kill()
             if spare is not None:
@@ -277,7 +277,7 @@ class Supervisor:
                     case Ended(request_id):
                         if self._live.pop(request_id, None) is not None:
                             passed_on.append(event)
-                    case Measured(entries):
+                    case MeasurementsTaken(entries):
                         self._measured = entries
                     case Snapshot():
                         passed_on.append(event)
@@ -288,13 +288,13 @@ class Supervisor:
                 self._tell(tuple(passed_on))
 
     def _hear_state(self, state: EngineState) -> None:
-        if state.phase is Phase.FAILED:
+        if state.phase is EnginePhase.FAILED:
             self._fail(state.problem or "The model could not be loaded.", self._next_wait())
             return
-        if state.phase is Phase.LOADING and self._state.phase is Phase.RESTARTING:
-            state = replace(state, phase=Phase.RESTARTING, problem=self._state.problem)
+        if state.phase is EnginePhase.LOADING and self._state.phase is EnginePhase.RESTARTING:
+            state = replace(state, phase=EnginePhase.RESTARTING, problem=self._state.problem)
         self._publish(state)
-        if state.phase is Phase.READY and self._process is not None:
+        if state.phase is EnginePhase.READY and self._process is not None:
             assert self._options is not None
             # It has worked: from now on a draft that is gone must not cost the model.
             self._options = replace(self._options, must_draft=False)
@@ -313,7 +313,7 @@ class Supervisor:
         """Run no engine for ``wait`` seconds, and tell those who wait for one."""
         self._process = None
         self._generation += 1
-        self._publish(EngineState(Phase.FAILED, problem=problem, retry_at=time.monotonic() + wait))
+        self._publish(EngineState(EnginePhase.FAILED, problem=problem, retry_at=time.monotonic() + wait))
         self._end_all(FailureKind.ENGINE_DIED, problem)
 
     def _bury(self, process: EngineProcess, code: int) -> None:
@@ -336,7 +336,7 @@ class Supervisor:
         self._process = None
         message = f"The engine {cause} while it was answering. It is being restarted: please send the request again."
         self._end_all(FailureKind.ENGINE_DIED, message, queued_too=False)
-        self._publish(EngineState(Phase.RESTARTING, problem=f"The engine {cause} and is being restarted."))
+        self._publish(EngineState(EnginePhase.RESTARTING, problem=f"The engine {cause} and is being restarted."))
         self._generation += 1
         timer = threading.Timer(wait, self._restart, args=(self._generation,))
         timer.daemon = True

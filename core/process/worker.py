@@ -14,21 +14,21 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from core.engine.engine_pair import Engines
+from core.engine.engine_pair import EnginePair
 from core.ipc.child_process import die_with_parent, leave_signals_to_the_parent, own_streams
 from core.ipc.pipe import Pipe, PipeClosed
-from core.process.input_thread import Admitted, Door
-from core.values.commands import Cancel, Command, Load, Submit
+from core.process.input_thread import ArrivedRequest, InputThread
+from core.values.commands import Cancel, Command, LoadModel, Submit
 from core.values.errors import SlipstreamError
 from core.values.events import (
     Ended,
+    EnginePhase,
     EngineState,
     Event,
     Failure,
     FailureKind,
     FinishReason,
-    Measured,
-    Phase,
+    MeasurementsTaken,
     Started,
     Token,
 )
@@ -42,7 +42,7 @@ _TOGETHER_SECONDS = 0.025
 _EXIT_NOT_LOADED, _EXIT_BROKEN = 69, 70
 
 
-class Outbox:
+class EventSender:
     """Sends events from a thread of its own, so that a slow reader never holds up a step.
 
     Each message wakes the server, which takes a core from the step that runs. So tokens wait for one another, until
@@ -117,12 +117,12 @@ class Outbox:
 class Worker:
     """Moves commands into the engine and events out of it."""
 
-    def __init__(self, engines: Engines, pipe: Pipe, outbox: Outbox) -> None:
+    def __init__(self, engines: EnginePair, pipe: Pipe, outbox: EventSender) -> None:
         self._engines = engines
         self._pipe = pipe
         self._outbox = outbox
-        self._inbox: queue.SimpleQueue[Admitted | Cancel] = queue.SimpleQueue()
-        self._door = Door(engines, self._inbox.put, lambda ended: outbox.put((ended,)))
+        self._inbox: queue.SimpleQueue[ArrivedRequest | Cancel] = queue.SimpleQueue()
+        self._door = InputThread(engines, self._inbox.put, lambda ended: outbox.put((ended,)))
         threading.Thread(target=self._read, name="reader", daemon=True).start()
 
     def run(self) -> None:
@@ -152,7 +152,7 @@ class Worker:
             else:
                 self._submit(command)
 
-    def _submit(self, admitted: Admitted) -> None:
+    def _submit(self, admitted: ArrivedRequest) -> None:
         prepared, submitted_at = admitted
         try:
             self._engines.submit(prepared, submitted_at)
@@ -192,9 +192,9 @@ def main() -> int:
         command = pipe.receive()
     except PipeClosed:
         return 0
-    if not isinstance(command, Load):
+    if not isinstance(command, LoadModel):
         raise TypeError(f"the first command must be Load, not {command!r}")
-    outbox = Outbox(pipe)
+    outbox = EventSender(pipe)
     engines = _load(command, outbox)
     if engines is None:
         outbox.close()
@@ -227,13 +227,13 @@ def _import_ahead() -> None:
         pass
 
 
-def _load(command: Load, outbox: Outbox) -> Engines | None:
+def _load(command: LoadModel, outbox: EventSender) -> EnginePair | None:
     """Load the model, or say why not."""
     try:
         from core.llama import log
         from core.loading.draft_engine import open_spark
         from core.loading.load_engine import load_engine
-        from core.machine.background_bandwidth import PeakFinder
+        from core.machine.background_bandwidth import BackgroundBandwidth
         from core.machine.measurements import MEASURED_FILE, Measurements
 
         log.to_stderr()
@@ -242,21 +242,21 @@ def _load(command: Load, outbox: Outbox) -> Engines | None:
             command.options,
             cache_folder=command.cache_folder,
             measured=measured,
-            progress=_in_steps(lambda share: outbox.put((EngineState(Phase.LOADING, progress=share),))),
+            progress=_in_steps(lambda share: outbox.put((EngineState(EnginePhase.LOADING, progress=share),))),
         )
         log.silence()
-        engines = Engines(engine, partial(open_spark, engine, model) if model.spark is not None else None)
+        engines = EnginePair(engine, partial(open_spark, engine, model) if model.spark is not None else None)
         if engine.meter.peak is None and not model.n_gpu_layers:
             # The weights are in this machine's memory, whose speed nobody has measured yet.
-            PeakFinder(engines, command.cache_folder, partial(setattr, engine.meter, "peak")).start()
+            BackgroundBandwidth(engines, command.cache_folder, partial(setattr, engine.meter, "peak")).start()
     except SlipstreamError as error:
-        outbox.put((EngineState(Phase.FAILED, problem=error.message),))
+        outbox.put((EngineState(EnginePhase.FAILED, problem=error.message),))
         return None
     except Exception as error:
         _log.exception("Loading failed")
-        outbox.put((EngineState(Phase.FAILED, problem=f"The model could not be loaded: {error}"),))
+        outbox.put((EngineState(EnginePhase.FAILED, problem=f"The model could not be loaded: {error}"),))
         return None
-    outbox.put((Measured(measured.entries), EngineState(Phase.READY, model, progress=1.0)))
+    outbox.put((MeasurementsTaken(measured.entries), EngineState(EnginePhase.READY, model, progress=1.0)))
     return engines
 
 

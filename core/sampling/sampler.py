@@ -12,7 +12,7 @@ from core.llama.candidates import Candidates
 from core.llama.model import Model
 from core.llama.sampler_chain import SamplerChain
 from core.llama.vocab import Vocab
-from core.sampling.grammar.grammar_matcher import GrammarLost, Guide
+from core.sampling.grammar.grammar_matcher import GrammarLost, GrammarMatcher
 from core.sampling.keyed_noise import gumbel, uniform
 from core.values.errors import BrokenLogits
 from core.values.events import Logprob, TokenLogprob
@@ -44,7 +44,13 @@ class Sampler:
     """
 
     def __init__(
-        self, model: Model, vocab: Vocab, params: SamplingParams, seed: int, n_ctx: int, guide: Guide | None = None
+        self,
+        model: Model,
+        vocab: Vocab,
+        params: SamplingParams,
+        seed: int,
+        n_ctx: int,
+        guide: GrammarMatcher | None = None,
     ) -> None:
         """Build the chain; ``seed`` is the one to use (``params.seed`` may be None).
 
@@ -117,7 +123,7 @@ class Sampler:
             pass  # there are no more
         return tokens
 
-    def _choose(self, logits: Logits, position: int, candidates: Candidates, guide: Guide | None) -> int:
+    def _choose(self, logits: Logits, position: int, candidates: Candidates, guide: GrammarMatcher | None) -> int:
         for token, value in self._few_biases:
             logits[token] += value
         if self._bias is not None:
@@ -139,7 +145,7 @@ class Sampler:
             return token
         return self._choose_allowed(guide, logits, position, candidates)
 
-    def _choose_allowed(self, guide: Guide, logits: Logits, position: int, candidates: Candidates) -> int:
+    def _choose_allowed(self, guide: GrammarMatcher, logits: Logits, position: int, candidates: Candidates) -> int:
         # Arithmetic over the whole vocabulary: whatever picks out or branches takes up to ten times as long.
         masked = np.logical_not(guide.allowed()).astype(np.float32)
         masked *= _EXCLUDED

@@ -5,8 +5,8 @@ from __future__ import annotations
 from core.kv_cache.branches import Branches
 from core.kv_cache.divergence import Divergence
 from core.llama.vocab import Vocab
-from core.scheduler.fast_lane import Pacer
-from core.scheduler.scheduler import Roster
+from core.scheduler.fast_lane import PiggybackScheduler
+from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.values.cache_miss import CacheMiss
 from core.values.events import RequestEvent, Started
@@ -15,7 +15,7 @@ from core.values.events import RequestEvent, Started
 class Admission:
     """Gives slots to waiting requests."""
 
-    def __init__(self, roster: Roster, branches: Branches, pacer: Pacer, vocab: Vocab) -> None:
+    def __init__(self, roster: Scheduler, branches: Branches, pacer: PiggybackScheduler, vocab: Vocab) -> None:
         """Move requests of ``roster``; who loses a slot leaves ``branches``. ``pacer`` counts rides from now on."""
         self._roster = roster
         self._branches = branches

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from core.cost.cost_model import CostModel
-from core.scheduler.interference_budget import RideLedger
+from core.scheduler.interference_budget import InterferenceBudget
 from core.scheduler.piggyback import board, in_turn, least_price
-from core.scheduler.planner import Plan, Share
+from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import Sequence
 from core.values.lane import Lane
 
 
-class Pacer:
+class PiggybackScheduler:
     """Decides in each step that the fast lane leads who rides along, and learns from the clock what that cost.
 
     ``n_rides`` counts the shares that have ridden along.
@@ -18,13 +18,13 @@ class Pacer:
 
     def __init__(self, cost: CostModel) -> None:
         """``cost`` is that of the context whose steps are paced."""
-        self.ledger = RideLedger()
+        self.ledger = InterferenceBudget()
         self.n_rides = 0
         self._cost = cost
         self._ended_at: float | None = None
         self._lone = 0.0
 
-    def board(self, leading: Plan, riders: list[Sequence], room: int) -> Plan:
+    def board(self, leading: StepPlan, riders: list[Sequence], room: int) -> StepPlan:
         """Return the shares of ``riders`` in a step of ``leading`` ones, at most ``room`` rows.
 
         There are none where riders must wait.
@@ -47,7 +47,7 @@ class Pacer:
             share.sequence.rode_at = self.n_rides
         return shares
 
-    def book(self, done: Plan, began: float, ended: float, drafting: float) -> None:
+    def book(self, done: StepPlan, began: float, ended: float, drafting: float) -> None:
         """Record a step that the fast lane has led, with the seconds spent on drafting for it."""
         since = began if self._ended_at is None else self._ended_at
         self._ended_at = ended
@@ -76,7 +76,7 @@ class Pacer:
             self.ledger.book_pause(seconds, self._lone)
 
 
-def _rows_and_kv(shares: Plan | list[Share]) -> tuple[int, int]:
+def _rows_and_kv(shares: StepPlan | list[Share]) -> tuple[int, int]:
     """Return the rows of shares, and the tokens that they attend to altogether."""
     rows = kv = 0
     for sequence, own, draft, _ in shares:

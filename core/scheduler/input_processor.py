@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.sampling.grammar.grammar_compiler import Grammars
+from core.sampling.grammar.grammar_compiler import GrammarCompiler
 from core.sampling.keyed_noise import draw_seed
 from core.sampling.sampler import Sampler
 from core.values.errors import BadRequest, PromptTooLong
@@ -20,7 +20,7 @@ _BEGINNING = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedRequest:
     """A request that can be submitted. ``tokens`` has shape (n_prompt,); ``sampler`` has seen them.
 
     Whoever submits it gives it away; whoever does not closes it.
@@ -35,7 +35,7 @@ class Prepared:
         self.sampler.close()
 
 
-class Intake:
+class InputProcessor:
     """Prepares requests for one model. Every method may be called from any thread."""
 
     def __init__(self, model: Model, vocab: Vocab, n_ctx: int) -> None:
@@ -43,9 +43,9 @@ class Intake:
         self._model = model
         self._vocab = vocab
         self._n_ctx = n_ctx
-        self._grammars = Grammars(vocab)
+        self._grammars = GrammarCompiler(vocab)
 
-    def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> Prepared:
+    def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> PreparedRequest:
         """Tokenise, unless ``tokens`` are the prompt's, and check. Raises PromptTooLong and BadRequest."""
         if tokens is None:
             tokens = self.tokenize(request)
@@ -56,7 +56,7 @@ class Intake:
         sampler = Sampler(self._model, self._vocab, params, seed, self._n_ctx, guide)
         for token in tokens[len(tokens) - min(len(tokens), sampler.memory_length) :]:
             sampler.remember(int(token))
-        return Prepared(request, tokens, sampler)
+        return PreparedRequest(request, tokens, sampler)
 
     def tokenize(self, request: Request) -> npt.NDArray[np.int32]:
         """Return the prompt's tokens. Raises PromptTooLong and BadRequest."""

@@ -23,7 +23,7 @@ _OUTLIER = 2.0
 _HICCUP = 20.0
 
 
-class RideLedger:
+class InterferenceBudget:
     """Lets riders join steps of the fast lane as far as these stay as fast as alone.
 
     Steps earn a share of what they take alone, riders pay what they have added: by the clock, whatever was predicted.

@@ -12,7 +12,7 @@ from core.values.lane import Lane
 # A batch request gets its turn once others have ridden so many times since its last: it goes last, but it goes.
 _BATCH_BEHIND = 256
 
-Price = Callable[[int, int], float]
+RowCost = Callable[[int, int], float]
 """Seconds that ``rows`` more rows, which attend to ``kv`` tokens altogether, add to the step."""
 
 
@@ -21,13 +21,13 @@ def in_turn(riders: list[Sequence]) -> list[Sequence]:
     return sorted(riders, key=lambda s: (s.rode_at + _BATCH_BEHIND * (s.lane is Lane.BATCH), s.lane.rank, s.order))
 
 
-def least_price(rider: Sequence, price: Price) -> float:
+def least_price(rider: Sequence, price: RowCost) -> float:
     """Return what the smallest share of a rider adds."""
     n_rows = _decode_rows(rider) or 1
     return price(n_rows, _kv(rider, n_rows))
 
 
-def board(riders: Series[Sequence], price: Price, allowance: float, room: int) -> tuple[Share, ...]:
+def board(riders: Series[Sequence], price: RowCost, allowance: float, room: int) -> tuple[Share, ...]:
     """Return the shares of riders that join, in the order of ``riders``, for at most ``allowance`` and ``room`` rows.
 
     Whoever decodes takes its row, whoever has a prompt to read as many rows as there is still time for. The first who
@@ -61,7 +61,7 @@ def _kv(rider: Sequence, n_rows: int) -> int:
     return n_rows * rider.n_past + n_rows * (n_rows + 1) // 2
 
 
-def _most(least: int, most: int, rider: Sequence, n_rows: int, kv: int, price: Price, allowance: float) -> int:
+def _most(least: int, most: int, rider: Sequence, n_rows: int, kv: int, price: RowCost, allowance: float) -> int:
     """Return the most rows from ``least`` to ``most`` that can be paid, 0 where ``least`` cannot."""
 
     def is_paid(count: int) -> bool:

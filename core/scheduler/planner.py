@@ -43,11 +43,11 @@ class Share(NamedTuple):
         return 1 + len(self.draft) if self.wants_output else 0
 
 
-Plan = tuple[Share, ...]
+StepPlan = tuple[Share, ...]
 NO_DRAFTS: Mapping[str, Draft] = MappingProxyType({})
 
 
-def plan(running: list[Sequence], n_batch: int, chunk: int, drafts: Mapping[str, Draft] = NO_DRAFTS) -> Plan:
+def plan(running: list[Sequence], n_batch: int, chunk: int, drafts: Mapping[str, Draft] = NO_DRAFTS) -> StepPlan:
     """Return the next step: a row (and its ``drafts``) for every sequence that decodes, then prefill in fair order.
 
     A sequence that lost rows with a rejected draft has them replayed before its own.
@@ -102,7 +102,7 @@ def _prefill(prefilling: list[Sequence], room: int) -> Iterable[Share]:
     return shares
 
 
-def stop_at_stops(shares: Plan) -> Plan:
+def stop_at_stops(shares: StepPlan) -> StepPlan:
     """Return the plan without the prefill rows beyond the next stop of each sequence (see ``Slot.stops``)."""
     stopped = []
     for share in shares:
@@ -115,17 +115,17 @@ def stop_at_stops(shares: Plan) -> Plan:
     return tuple(stopped)
 
 
-def drop_drafts(shares: Plan) -> Plan:
+def drop_drafts(shares: StepPlan) -> StepPlan:
     """Return the plan without drafted tokens."""
     return tuple(share._replace(draft=(), shape=None) for share in shares)
 
 
-def has_drafts(shares: Plan) -> bool:
+def has_drafts(shares: StepPlan) -> bool:
     """True where a plan holds drafted tokens."""
     return any(share.draft for share in shares)
 
 
-def halve_prefill(shares: Plan) -> Plan:
+def halve_prefill(shares: StepPlan) -> StepPlan:
     """Return the plan with half the prefill rows (decode rows are kept); one row becomes none."""
     halved = []
     for share in shares:
@@ -136,7 +136,7 @@ def halve_prefill(shares: Plan) -> Plan:
     return tuple(halved)
 
 
-def has_prefill(shares: Plan) -> bool:
+def has_prefill(shares: StepPlan) -> bool:
     """True where a plan holds prefill rows."""
     return any(share.sequence.is_prefilling for share in shares)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.kv_cache.slot_table import SlotTable
 from core.scheduler.sequence import Sequence
-from core.scheduler.waiting_queue import ABOVE_BATCH, WaitingLine
+from core.scheduler.waiting_queue import ABOVE_BATCH, WaitingQueue
 from core.values.lane import Lane
 from core.values.snapshot import LaneCount
 
@@ -16,7 +16,7 @@ _FIRST_TERM = 2.0
 _LOOK_PAST = 16
 
 
-class Roster:
+class Scheduler:
     """Waiting requests by lane, and running ones, each with a slot. Ids are unique.
 
     While memory is short nobody new joins: it would push others out. That ends when a running request does.
@@ -25,7 +25,7 @@ class Roster:
     def __init__(self, slots: SlotTable) -> None:
         """Begin with nobody."""
         self.slots = slots
-        self.waiting = WaitingLine()
+        self.waiting = WaitingQueue()
         self.running: list[Sequence] = []
         self._by_id: dict[str, Sequence] = {}
         self._is_short_of_memory = False

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.cost.request_cost import Account
+from core.cost.request_cost import RequestCost
 from core.kv_cache.token_buffer import TokenBuffer
 from core.sampling.text_stream import TextStream
 from core.values.receipt import Receipt
 
 if TYPE_CHECKING:
     from core.kv_cache.divergence import Divergence
-    from core.kv_cache.placement_wait import Hold
+    from core.kv_cache.placement_wait import PlacementWait
     from core.kv_cache.slot import Slot
-    from core.scheduler.input_processor import Prepared
+    from core.scheduler.input_processor import PreparedRequest
     from core.values.cache_miss import CacheMiss
 
 
@@ -27,7 +27,7 @@ class Sequence:
     counted in the rides of all requests.
     """
 
-    def __init__(self, prepared: Prepared, *, order: int, submitted_at: float) -> None:
+    def __init__(self, prepared: PreparedRequest, *, order: int, submitted_at: float) -> None:
         """``order`` is the place in the order of arrival."""
         request = prepared.request
         self.request = request
@@ -44,11 +44,11 @@ class Sequence:
         self.n_accepted = 0
         self.n_judged = 0
         self.n_right = 0
-        self.account = Account()
+        self.account = RequestCost()
         self.sampler = prepared.sampler
         self.text = TextStream(request.stop)
         self.slot: Slot | None = None
-        self.hold: Hold | None = None
+        self.hold: PlacementWait | None = None
         self.divergence: Divergence | None = None
         self.cache_miss: CacheMiss | None = None
         self.was_started = False

@@ -16,7 +16,7 @@ PATIENCE = {Lane.FAST: 0.0, Lane.STANDARD: 5.0, Lane.BATCH: 30.0}
 ABOVE_BATCH = (Lane.FAST, Lane.STANDARD)
 
 
-class WaitingLine:
+class WaitingQueue:
     """The ``size`` waiting requests. Every method takes time in proportion to the lanes, however many wait."""
 
     def __init__(self) -> None:

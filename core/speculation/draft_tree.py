@@ -11,13 +11,13 @@ from core.scheduler.draft import PENDING, Draft
 from core.scheduler.sequence import Sequence
 from core.scheduler.tree_shape import TreeShape
 from core.speculation.acceptance import SequenceAcceptance
-from core.speculation.proposer import Chain, Guess, PaidDrafter
+from core.speculation.proposer import CostlyProposer, DraftChain, ProposedToken
 
 _SMALLEST_CHANCE = 1e-4
 
 
 @dataclass(slots=True)
-class Tree(Chain):
+class DraftTree(DraftChain):
     """Tokens drafted for one sequence in one step, each behind the token ``parents`` names or the pending one.
 
     ``tips`` can grow; ``n_places`` have grown: siblings that lead nowhere need not be verified. ``kept_nodes`` are to
@@ -64,7 +64,9 @@ class Tree(Chain):
             node = self.parents[node]
         return path[::-1]
 
-    def grow(self, node: int, guesses: Series[Guess], least_reach: float, end_tokens: Collection[int] = ()) -> None:
+    def grow(
+        self, node: int, guesses: Series[ProposedToken], least_reach: float, end_tokens: Collection[int] = ()
+    ) -> None:
         """Put what was proposed behind a node, but for ``end_tokens``.
 
         What has less than ``least_reach`` of a chance grows no further.
@@ -119,20 +121,20 @@ class Tree(Chain):
         return self.siblings if rank else self.acceptance
 
 
-class Tip(NamedTuple):
+class GrowthPoint(NamedTuple):
     """Where to draft on: behind a node of a chain, -1 being the pending token."""
 
-    chain: Chain
+    chain: DraftChain
     node: int
 
 
 @runtime_checkable
-class Forker(PaidDrafter, Protocol):
+class TreeProposer(CostlyProposer, Protocol):
     """A drafter that can propose several next tokens for one place and go on behind each of them."""
 
     most_tips: int
 
-    def grow(self, tips: Series[Tip], width: int) -> list[tuple[Guess, ...]]:
+    def grow(self, tips: Series[GrowthPoint], width: int) -> list[tuple[ProposedToken, ...]]:
         """Return the ``width`` best next tokens for each tip; at most ``most_tips``. May raise DraftFailed."""
 
     def settle(self, sequence: Sequence) -> None:

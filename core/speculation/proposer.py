@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from core.scheduler.draft import PENDING, Draft
-from core.scheduler.planner import Plan
+from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable, SequenceAcceptance
 
 
-class Guess(NamedTuple):
+class ProposedToken(NamedTuple):
     """A proposed next token and the bin of evidence it falls into (see ``AcceptanceTable``)."""
 
     token: int
     evidence: int
 
 
-class Observation(NamedTuple):
+class AcceptanceSample(NamedTuple):
     """What a drafter would have proposed at a position where the target's token is known by now."""
 
     sequence_id: str
@@ -35,7 +35,7 @@ class DraftFailed(Exception):
         self.sequences = tuple(sequences)
 
 
-class Drafter(Protocol):
+class Proposer(Protocol):
     """Proposes tokens one at a time, for any number of sequences at once."""
 
     name: str
@@ -50,14 +50,14 @@ class Drafter(Protocol):
     def clear(self) -> None:
         """Drop what is kept of texts that have ended."""
 
-    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         """Return the next token of each chain, None where there is none to propose. May raise DraftFailed."""
 
-    def take_observations(self) -> list[Observation]:
+    def take_observations(self) -> list[AcceptanceSample]:
         """Return what was learnt in passing, once."""
 
 
-class PaidDrafter(Drafter, Protocol):
+class CostlyProposer(Proposer, Protocol):
     """A drafter that takes time, which must be worth it."""
 
     def n_behind(self, sequence: Sequence) -> int:
@@ -95,14 +95,14 @@ class PaidDrafter(Drafter, Protocol):
 
 
 @runtime_checkable
-class Watcher(Protocol):
+class TargetObserver(Protocol):
     """A drafter that feeds on what the target computes."""
 
-    def evaluated(self, shares: Plan) -> None:
+    def evaluated(self, shares: StepPlan) -> None:
         """The target has evaluated ``shares``, whose rows came in this order; nothing is committed yet."""
 
 
-class Promise(NamedTuple):
+class ExpectedGain(NamedTuple):
     """What a draft is expected to be ``worth``, in tokens, by what its ``source`` knows before it is made."""
 
     source: str
@@ -110,7 +110,7 @@ class Promise(NamedTuple):
 
 
 @dataclass(slots=True)
-class Chain:
+class DraftChain:
     """Tokens drafted for one sequence in one step.
 
     ``probability`` is the chance that all of them are accepted, by the tables; ``reach`` holds that chance after each.
@@ -120,16 +120,16 @@ class Chain:
     """
 
     sequence: Sequence
-    drafter: Drafter
+    drafter: Proposer
     acceptance: SequenceAcceptance
     tokens: list[int] = field(default_factory=list)
     evidence: list[int] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
     reach: list[float] = field(default_factory=list)
     is_done: bool = False
-    next: Guess | None = None
+    next: ProposedToken | None = None
     caution: float = 1.0
-    promise: Promise | None = None
+    promise: ExpectedGain | None = None
 
     @property
     def probability(self) -> float:
@@ -170,7 +170,7 @@ class Chain:
             self.drafter.table.learn(self.evidence[depth], was_accepted)
             self.acceptance.learn(self.evidence[depth], self.rates[depth], was_accepted)
 
-    def add(self, guess: Guess) -> None:
+    def add(self, guess: ProposedToken) -> None:
         """Lengthen the chain by a token."""
         rate = self.drafter.table.rate(guess.evidence)
         self.tokens.append(guess.token)
@@ -178,7 +178,7 @@ class Chain:
         self.rates.append(rate)
         self.reach.append(self.probability * self.acceptance.expect(guess.evidence, rate))
 
-    def stop(self, guess: Guess | None) -> None:
+    def stop(self, guess: ProposedToken | None) -> None:
         """Grow no further: nothing is proposed, or a ``guess`` that need not be verified."""
         self.next = guess
         self.is_done = True
@@ -187,5 +187,5 @@ class Chain:
         """Keep the first ``size`` tokens."""
         if size >= len(self.tokens):
             return
-        self.next = Guess(self.tokens[size], self.evidence[size])
+        self.next = ProposedToken(self.tokens[size], self.evidence[size])
         del self.tokens[size:], self.evidence[size:], self.rates[size:], self.reach[size:]

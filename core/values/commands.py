@@ -15,7 +15,7 @@ from core.values.request import Request
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadModel:
     """The first command: load a model. ``cache_folder`` keeps measurements.
 
     ``measured`` is what an engine with these options has measured before, by the keys of ``Measurements``.
@@ -40,4 +40,4 @@ class Cancel:
     request_id: str
 
 
-Command = Load | Submit | Cancel
+Command = LoadModel | Submit | Cancel

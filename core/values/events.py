@@ -94,7 +94,7 @@ class Ended:
     receipt: Receipt = field(default_factory=Receipt)
 
 
-class Phase(StrEnum):
+class EnginePhase(StrEnum):
     """Where an engine stands."""
 
     EMPTY = "empty"  # no model was asked for
@@ -113,7 +113,7 @@ class EngineState:
     sentences about what it does without since then.
     """
 
-    phase: Phase
+    phase: EnginePhase
     model: LoadedModel | None = None
     progress: float = 0.0
     problem: str | None = None
@@ -124,11 +124,11 @@ class EngineState:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasurementsTaken:
     """What the engine has measured of its model, as ``Load`` takes it; for the supervisor alone."""
 
     entries: Mapping[str, dict[str, Any]]
 
 
 RequestEvent = Started | Token | Ended
-Event = Started | Token | Ended | EngineState | Measured | Snapshot
+Event = Started | Token | Ended | EngineState | MeasurementsTaken | Snapshot

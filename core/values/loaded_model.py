@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class SparkModel:
+class SmallModel:
     """Facts about the paired small model that can answer alone; fields as in ``LoadedModel``."""
 
     name: str
@@ -51,7 +51,7 @@ class LoadedModel:
     fim: tuple[str, str, str] | None
     load_seconds: float
     notices: tuple[str, ...] = ()
-    spark: SparkModel | None = None
+    spark: SmallModel | None = None
     why_no_spark: str = ""
     n_cpu_moe: int = 0
     draft_path: str = ""

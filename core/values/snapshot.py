@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Bound(StrEnum):
+class Bottleneck(StrEnum):
     """What sets the speed of the steps."""
 
     BANDWIDTH = "bandwidth"  # reading weights and KV: more rows are nearly free
@@ -46,7 +46,7 @@ class Snapshot:
     peak: float | None = None
     peak_share: float | None = None
     is_in_cache: bool = False
-    bound: Bound = Bound.UNKNOWN
+    bound: Bottleneck = Bottleneck.UNKNOWN
     n_active: int = 0
     n_waiting: int = 0
     lanes: tuple[LaneCount, ...] = ()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from models.catalog.imported_folders import ImportedFolder, Kind, named_models
+from models.catalog.imported_folders import FolderKind, ImportedFolder, named_models
 from models.facts.facts_cache import FactsFile, Stamp
 from models.facts.model_facts import ModelFacts, read_model
 from models.facts.split_files import is_listed, model_name, parts
@@ -186,13 +186,13 @@ class _Scan:
 
     def imported_files(self, imported: ImportedFolder) -> Iterator[tuple[Path, str]]:
         """Model files of another program's folder with the names it gives them, or "" for those of the files."""
-        if imported.kind is Kind.OLLAMA:
+        if imported.kind is FolderKind.OLLAMA:
             yield from ((path, name) for name, path in named_models(imported) if self._is_new(path))
             return
         n_outside = 0
         for path in self.model_files(imported.path):
             if imported.contains(path):
-                yield path, path.parent.name if imported.kind is Kind.JAN else ""
+                yield path, path.parent.name if imported.kind is FolderKind.JAN else ""
             else:
                 n_outside += 1
         if n_outside:

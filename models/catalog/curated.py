@@ -18,7 +18,7 @@ from typing import Any
 from models.facts.layer_weights import LOOKED_UP
 from models.facts.model_facts import ModelFacts, facts_from
 from models.facts.resized import resized
-from models.gguf.header import GgufHeader, StoredArray, TensorInfo, Value
+from models.gguf.header import GgufHeader, MetadataValue, StoredArray, TensorInfo
 from models.gguf.tensor_types import BY_NAME
 
 _FILE = Path(__file__).resolve().parents[1] / "curated.json"
@@ -120,7 +120,7 @@ def header_of(item: dict[str, Any]) -> GgufHeader:
     """Return the header that an entry's ``header`` and ``weights`` make."""
     keys = dict(item["header"])
     architecture, n_tokens = keys.pop("architecture"), keys.pop("vocabulary")
-    metadata: dict[str, Value] = {
+    metadata: dict[str, MetadataValue] = {
         "general.architecture": architecture,
         "general.name": item["title"],
         "general.license": item["licence"],

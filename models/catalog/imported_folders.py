@@ -18,7 +18,7 @@ _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _OLLAMA_MODEL = "application/vnd.ollama.image.model"
 
 
-class Kind(StrEnum):
+class FolderKind(StrEnum):
     """Whose folder it is."""
 
     FOLDER = "folder"
@@ -43,11 +43,11 @@ class ImportedFolder:
     """A folder and whose it is. Links in it that lead out of it are not followed."""
 
     path: Path
-    kind: Kind
+    kind: FolderKind
 
     def names_itself(self) -> bool:
         """Whether the models' names are not those of their files."""
-        return self.kind in (Kind.OLLAMA, Kind.JAN)
+        return self.kind in (FolderKind.OLLAMA, FolderKind.JAN)
 
     def contains(self, path: Path) -> bool:
         """Whether ``path``, links followed, is inside."""
@@ -70,9 +70,9 @@ def recognise(folder: Path) -> ImportedFolder:
     for below in ("", "models", "hub", "llamacpp/models"):
         place = folder / below
         kind = _kind(place)
-        if kind is not Kind.FOLDER:
+        if kind is not FolderKind.FOLDER:
             return ImportedFolder(place, kind)
-    return ImportedFolder(folder, Kind.FOLDER)
+    return ImportedFolder(folder, FolderKind.FOLDER)
 
 
 def known_places() -> tuple[ImportedFolder, ...]:
@@ -103,7 +103,7 @@ def known_places() -> tuple[ImportedFolder, ...]:
 
 def named_models(folder: ImportedFolder) -> Iterator[tuple[str, Path]]:
     """Names and files of a folder whose files do not bear the models' names; nothing outside of it."""
-    if folder.kind is Kind.OLLAMA:
+    if folder.kind is FolderKind.OLLAMA:
         yield from _ollama_models(folder)
 
 
@@ -111,7 +111,7 @@ def read_folders(file: Path) -> tuple[ImportedFolder, ...]:
     """The folders that were imported, also those that are away for now; none if the list cannot be read."""
     try:
         saved = json.loads(file.read_bytes())
-        return tuple(ImportedFolder(Path(item["path"]), Kind(item["kind"])) for item in saved)
+        return tuple(ImportedFolder(Path(item["path"]), FolderKind(item["kind"])) for item in saved)
     except (OSError, ValueError, TypeError, KeyError):
         return ()
 
@@ -122,19 +122,19 @@ def write_folders(file: Path, folders: tuple[ImportedFolder, ...]) -> None:
     write_whole(file, json.dumps(listed, indent=1))
 
 
-def _kind(folder: Path) -> Kind:
+def _kind(folder: Path) -> FolderKind:
     parts = [part.lower() for part in folder.parts]
     if (folder / "manifests").is_dir() and (folder / "blobs").is_dir():
-        return Kind.OLLAMA
+        return FolderKind.OLLAMA
     if folder.is_dir() and any(path.name.startswith("models--") for path in _folders(folder)):
-        return Kind.HUB_CACHE
+        return FolderKind.HUB_CACHE
     if parts[-2:] in ([".lmstudio", "models"], ["lm-studio", "models"]) and folder.is_dir():
-        return Kind.LM_STUDIO
+        return FolderKind.LM_STUDIO
     if parts[-2:] == ["nomic.ai", "gpt4all"] and folder.is_dir():
-        return Kind.GPT4ALL
+        return FolderKind.GPT4ALL
     if folder.is_dir() and any((path / "model.yml").is_file() for path in _folders(folder)):
-        return Kind.JAN
-    return Kind.FOLDER
+        return FolderKind.JAN
+    return FolderKind.FOLDER
 
 
 def _folders(folder: Path) -> list[Path]:

@@ -8,11 +8,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from models.download.journal import Journal, Subject, check_records, read_records
+from models.download.journal import Journal, JournalSubject, check_records, read_records
 from models.download.options import DownloadOptions
 from models.download.pieces import PieceMap, piece_bytes_for
-from models.download.progress import Phase
-from models.download.ranges import Ranges
+from models.download.progress import DownloadPhase
+from models.download.ranges import RangeRequests
 from models.download.repair import repair
 from models.download.reuse import take_over
 from models.download.transfer import Transfer
@@ -23,7 +23,7 @@ from models.hub.client import Hub
 from models.hub.repository import RemoteFile
 
 # Called with what it is doing and how many bytes are there.
-Report = Callable[[Phase, int], None]
+PhaseCallback = Callable[[DownloadPhase, int], None]
 
 
 class FileDownload:
@@ -39,7 +39,7 @@ class FileDownload:
         self._kept = pieces_of(folder, self._place)
         self._hub, self._repo_id, self._commit, self._options = hub, repo_id, commit, options
         piece_bytes = options.piece_bytes or piece_bytes_for(file.n_bytes)
-        self._subject = Subject(file.content, file.n_bytes, piece_bytes)
+        self._subject = JournalSubject(file.content, file.n_bytes, piece_bytes)
 
     @property
     def n_received(self) -> int:
@@ -48,17 +48,17 @@ class FileDownload:
             return 0
         return sum(record.n_bytes for record in read_records(self._journal_path, self._subject).values())
 
-    def run(self, stop: threading.Event, report: Report) -> None:
+    def run(self, stop: threading.Event, report: PhaseCallback) -> None:
         """Fetch and verify; afterwards ``part`` is the file. Raises HubError and DownloadError."""
         try:
             journal, pieces = self._begin(stop, report)
         except OSError as error:
             raise told(error, self.part.parent, self.file.n_bytes - self.n_received) from error
-        ranges = Ranges(self._hub, self._repo_id, self._commit, self.file, self._options.n_connections)
+        ranges = RangeRequests(self._hub, self._repo_id, self._commit, self.file, self._options.n_connections)
         transfer = Transfer(self.file, ranges, self.part, journal, pieces, self._options, stop)
         try:
-            transfer.run(lambda n_bytes: report(Phase.DOWNLOADING, n_bytes))
-            report(Phase.VERIFYING, self.file.n_bytes)
+            transfer.run(lambda n_bytes: report(DownloadPhase.DOWNLOADING, n_bytes))
+            report(DownloadPhase.VERIFYING, self.file.n_bytes)
             if not transfer.is_right():
                 self._repair(transfer, stop, report)
         finally:
@@ -81,13 +81,13 @@ class FileDownload:
             os.replace(self._journal_path, self._kept)
         return self._place
 
-    def _begin(self, stop: threading.Event, report: Report) -> tuple[Journal, PieceMap]:
+    def _begin(self, stop: threading.Event, report: PhaseCallback) -> tuple[Journal, PieceMap]:
         """Open the partial file and its journal, and see what of it is good."""
         self.part.parent.mkdir(parents=True, exist_ok=True)
         pieces = PieceMap(self._subject.n_bytes, self._subject.piece_bytes)
         journal = Journal.open(self._journal_path, self._subject)
         if journal.records:
-            report(Phase.CHECKING, self.n_received)
+            report(DownloadPhase.CHECKING, self.n_received)
         if self.part.is_symlink():
             self.part.unlink()
         with open(self.part, "ab") as file:
@@ -95,17 +95,17 @@ class FileDownload:
             file.truncate(self.file.n_bytes)
         try:
             parts = (self._place, self._kept, self.part)
-            take_over(*parts, journal, pieces, stop, lambda n_bytes: report(Phase.CHECKING, n_bytes))
+            take_over(*parts, journal, pieces, stop, lambda n_bytes: report(DownloadPhase.CHECKING, n_bytes))
         except BaseException:
             journal.close()
             raise
         check_records(self.part, journal, pieces)
         return journal, pieces
 
-    def _repair(self, transfer: Transfer, stop: threading.Event, report: Report) -> None:
-        report(Phase.REPAIRING, 0)
+    def _repair(self, transfer: Transfer, stop: threading.Event, report: PhaseCallback) -> None:
+        report(DownloadPhase.REPAIRING, 0)
         try:
-            repair(transfer, stop, lambda index: report(Phase.REPAIRING, transfer.pieces.start(index)))
+            repair(transfer, stop, lambda index: report(DownloadPhase.REPAIRING, transfer.pieces.start(index)))
         except WrongContent:
             self.discard()
             raise

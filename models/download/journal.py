@@ -22,7 +22,7 @@ _READ_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class JournalSubject:
     """Which content a journal is about: another subject means starting over."""
 
     content: str
@@ -32,7 +32,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class JournalEntry:
     """``n_bytes`` of a piece are there, with this SHA-256."""
 
     n_bytes: int
@@ -42,13 +42,13 @@ class Record:
 class Journal:
     """Open for appending. Each record is one write, so that it is there whole or torn, never mixed."""
 
-    def __init__(self, path: Path, subject: Subject) -> None:
+    def __init__(self, path: Path, subject: JournalSubject) -> None:
         self.path, self.subject = path, subject
-        self.records: dict[int, Record] = {}
+        self.records: dict[int, JournalEntry] = {}
         self._file = -1
 
     @classmethod
-    def open(cls, path: Path, subject: Subject) -> Journal:
+    def open(cls, path: Path, subject: JournalSubject) -> Journal:
         """Go on with the journal at ``path`` if it is about ``subject``, else begin one; raises OSError."""
         journal = cls(path, subject)
         journal.records = read_records(path, subject)
@@ -63,7 +63,7 @@ class Journal:
 
     def write(self, piece: int, n_bytes: int, sha256: str) -> None:
         """Record what is there of a piece; raises OSError."""
-        self.records[piece] = Record(n_bytes, sha256)
+        self.records[piece] = JournalEntry(n_bytes, sha256)
         os.write(self._file, _line(piece, self.records[piece]))
 
     def forget(self, piece: int) -> None:
@@ -79,7 +79,7 @@ class Journal:
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND)
 
 
-def read_records(path: Path, subject: Subject) -> dict[int, Record]:
+def read_records(path: Path, subject: JournalSubject) -> dict[int, JournalEntry]:
     """The records at ``path``; empty if there are none or they are about something else."""
     try:
         head, *lines = path.read_bytes().split(b"\n")
@@ -93,7 +93,7 @@ def read_records(path: Path, subject: Subject) -> dict[int, Record]:
     for match in filter(None, map(_RECORD.fullmatch, lines[:-1])):
         piece, n_bytes = int(match[1]), int(match[2])
         if piece < pieces.n_pieces and n_bytes <= pieces.length(piece):
-            records[piece] = Record(n_bytes, match[3].decode())
+            records[piece] = JournalEntry(n_bytes, match[3].decode())
     return records
 
 
@@ -124,5 +124,5 @@ def digest_of_file(file: object, n_bytes: int) -> str:
     return digest.hexdigest()
 
 
-def _line(piece: int, record: Record) -> bytes:
+def _line(piece: int, record: JournalEntry) -> bytes:
     return b"%d %d %s\n" % (piece, record.n_bytes, record.sha256.encode())

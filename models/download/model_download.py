@@ -11,26 +11,26 @@ from pathlib import Path
 
 from models.download.file_download import FileDownload
 from models.download.options import DownloadOptions
-from models.download.progress import Phase, Progress, Speed
+from models.download.progress import DownloadPhase, DownloadProgress, TransferRate
 from models.files.disk_space import check_space
 from models.files.errors import ChangedOnHub, NothingToChoose, Stopped, told
 from models.files.folder_lock import only_one
-from models.files.integrity import Standing, verify
-from models.files.provenance import Record, is_verified, read_record, write_record
+from models.files.integrity import IntegrityState, verify
+from models.files.provenance import FileOrigin, is_verified, read_record, write_record
 from models.files.safe_path import partial, target
 from models.formatting.figures import size
 from models.formatting.program import PROGRAM, advice, command
 from models.hub.client import Hub
 from models.hub.errors import FileNotFound, RevisionNotFound
 from models.hub.grouping import choose
-from models.hub.repository import RemoteModel, Repository, Role
+from models.hub.repository import FileRole, RemoteModel, Repository
 
 RESTARTS = 3
 _REPORT_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class DownloadRequest:
     """What to download: ``wanted`` is a quantisation or a file name; empty means the repository's only model.
 
     ``or_newest`` takes the newest version where the Hub no longer has the ``revision``.
@@ -54,7 +54,7 @@ class Downloaded:
 
 def choose_one(repository: Repository, wanted: str) -> RemoteModel:
     """The one item that is meant; raises NothingToChoose with what there is."""
-    models = repository.with_role(Role.MODEL)
+    models = repository.with_role(FileRole.MODEL)
     found = choose(repository.models, wanted) if wanted else models
     if len(found) == 1:
         if found[0].missing:
@@ -78,11 +78,11 @@ def choose_one(repository: Repository, wanted: str) -> RemoteModel:
 class ModelDownload:
     """One wish. ``run`` blocks; ``stop`` may be called from any thread, and what has arrived is kept."""
 
-    def __init__(self, hub: Hub, wish: Wish, folder: Path, options: DownloadOptions | None = None) -> None:
+    def __init__(self, hub: Hub, wish: DownloadRequest, folder: Path, options: DownloadOptions | None = None) -> None:
         self.wish, self._hub, self._folder = wish, hub, folder
         self._options = options or DownloadOptions()
         self._stop = threading.Event()
-        self._speed = Speed()
+        self._speed = TransferRate()
         # Below the folder, once the Hub has said which they are.
         self.files: tuple[str, ...] = ()
 
@@ -90,7 +90,7 @@ class ModelDownload:
         """End ``run`` with Stopped as soon as may be."""
         self._stop.set()
 
-    def run(self, report: Callable[[Progress], None] = lambda progress: None) -> Downloaded:
+    def run(self, report: Callable[[DownloadProgress], None] = lambda progress: None) -> Downloaded:
         """Download, verify and install; ``report`` is called some times a second, in this thread.
 
         Raises HubError and DownloadError.
@@ -103,7 +103,7 @@ class ModelDownload:
                 return self._one(repository, model, report)
             except (ChangedOnHub, FileNotFound):
                 # What is there of it belongs to another content now: its journal says so, and it begins anew.
-                self._speed = Speed()
+                self._speed = TransferRate()
         raise ChangedOnHub(model.name)
 
     def _repository(self) -> Repository:
@@ -115,14 +115,18 @@ class ModelDownload:
                 raise
             return self._hub.repository(wish.repo_id)
 
-    def _one(self, repository: Repository, model: RemoteModel, report: Callable[[Progress], None]) -> Downloaded:
+    def _one(
+        self, repository: Repository, model: RemoteModel, report: Callable[[DownloadProgress], None]
+    ) -> Downloaded:
         targets = [target(self._folder, repository.repo_id, file.path) for file in model.files]
         commit, repo_id = repository.commit, repository.repo_id
         files = [FileDownload(self._hub, repo_id, commit, file, self._folder, self._options) for file in model.files]
         lock = partial(self._folder, repository.repo_id, model.files[0].path, ".lock")
 
         def waiting() -> None:
-            report(Progress(Phase.OTHER_INSTANCE, sum(file.n_received for file in files), model.n_bytes))
+            report(
+                DownloadProgress(DownloadPhase.OTHER_INSTANCE, sum(file.n_received for file in files), model.n_bytes)
+            )
 
         with only_one(lock, self._stop, waiting):
             pairs = zip(files, targets, strict=True)
@@ -132,21 +136,23 @@ class ModelDownload:
                 self._check_space(missing)
                 self._fetch(missing, n_there, model.n_bytes, report)
                 self._install(repository, missing)
-        report(Progress(Phase.DONE, model.n_bytes, model.n_bytes))
+        report(DownloadProgress(DownloadPhase.DONE, model.n_bytes, model.n_bytes))
         return Downloaded(repository, model, tuple(targets), was_there=not missing)
 
-    def _is_there(self, file: FileDownload, place: Path, n_total: int, report: Callable[[Progress], None]) -> bool:
+    def _is_there(
+        self, file: FileDownload, place: Path, n_total: int, report: Callable[[DownloadProgress], None]
+    ) -> bool:
         record = read_record(self._folder, place)
         if record is None or record.content != file.file.content:
             return False
         if is_verified(self._folder, place):
             return True
         # Touched, or written anew with the same content: reading is quicker than fetching.
-        report(Progress(Phase.CHECKING, 0, n_total))
+        report(DownloadProgress(DownloadPhase.CHECKING, 0, n_total))
         try:
             if place.stat().st_size != file.file.n_bytes:
                 return False
-            return verify(self._folder, place, lambda n_read, n_bytes: None, self._stop) is Standing.VERIFIED
+            return verify(self._folder, place, lambda n_read, n_bytes: None, self._stop) is IntegrityState.VERIFIED
         except OSError:
             return False  # fetching it says what is wrong
 
@@ -154,7 +160,9 @@ class ModelDownload:
         n_missing = sum(file.file.n_bytes - file.n_received for file in files)
         check_space(self._folder, n_missing, self._options.reserve_bytes)
 
-    def _fetch(self, files: list[FileDownload], n_there: int, n_total: int, report: Callable[[Progress], None]) -> None:
+    def _fetch(
+        self, files: list[FileDownload], n_there: int, n_total: int, report: Callable[[DownloadProgress], None]
+    ) -> None:
         """Fetch several files at a time; the first that fails ends the others."""
         state = _State(len(files))
         halt, ended = threading.Event(), threading.Event()
@@ -189,7 +197,7 @@ class ModelDownload:
                 write_record(
                     self._folder,
                     place,
-                    Record(
+                    FileOrigin(
                         repository.repo_id,
                         repository.commit,
                         remote.path,
@@ -206,7 +214,7 @@ class _State:
     """What the files of a model are doing."""
 
     def __init__(self, n_files: int) -> None:
-        self._phases = [Phase.DOWNLOADING] * n_files
+        self._phases = [DownloadPhase.DOWNLOADING] * n_files
         self._n_done = [0] * n_files
 
     @property
@@ -214,10 +222,10 @@ class _State:
         return sum(self._n_done)
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> DownloadPhase:
         return max(set(self._phases), key=self._phases.count)
 
-    def note(self, index: int, phase: Phase, n_bytes: int) -> None:
+    def note(self, index: int, phase: DownloadPhase, n_bytes: int) -> None:
         self._phases[index] = phase
         self._n_done[index] = n_bytes
 

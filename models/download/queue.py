@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from models.download.model_download import ModelDownload, Wish
+from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.options import DownloadOptions
-from models.download.progress import Phase, Progress
+from models.download.progress import DownloadPhase, DownloadProgress
 from models.files.atomic_write import write_whole
 from models.files.errors import DownloadError, Stopped
 from models.files.provenance import remove_empty
@@ -19,24 +19,24 @@ from models.files.safe_path import PARTIAL_FOLDER, partial
 from models.hub.client import Hub
 from models.hub.errors import HubError
 
-_NOTHING = Progress(Phase.QUEUED, 0, 0)
+_NOTHING = DownloadProgress(DownloadPhase.QUEUED, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class QueuedDownload:
     """One download of the queue. ``problem`` says why it failed; a failed one may be resumed.
 
     ``files`` are its files below the models' folder, once the Hub has said which they are.
     """
 
     number: int
-    wish: Wish
+    wish: DownloadRequest
     files: tuple[str, ...] = ()
-    progress: Progress = _NOTHING
+    progress: DownloadProgress = _NOTHING
     problem: str | None = None
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> DownloadPhase:
         """What it is doing."""
         return self.progress.phase
 
@@ -55,7 +55,7 @@ class DownloadQueue:
         options: DownloadOptions | None = None,
         *,
         n_running: int = 1,
-        changed: Callable[[Job], None] = lambda job: None,
+        changed: Callable[[QueuedDownload], None] = lambda job: None,
     ) -> None:
         self._hub, self._folder, self._options = hub, folder, options
         self._n_running, self._on_change = n_running, changed
@@ -64,27 +64,27 @@ class DownloadQueue:
         self._numbers = count(1)
         self._running: dict[int, ModelDownload] = {}
         # The phase that a running job is asked to end in.
-        self._asked: dict[int, Phase] = {}
+        self._asked: dict[int, DownloadPhase] = {}
         self._is_closing = False
         saved = self._saved()
-        paused = replace(_NOTHING, phase=Phase.PAUSED)
-        self._jobs = [Job(next(self._numbers), wish, files, paused) for wish, files, _ in saved]
+        paused = replace(_NOTHING, phase=DownloadPhase.PAUSED)
+        self._jobs = [QueuedDownload(next(self._numbers), wish, files, paused) for wish, files, _ in saved]
         self.interrupted = tuple(
             job.number for job, (*_, was_paused) in zip(self._jobs, saved, strict=True) if not was_paused
         )
 
     @property
-    def jobs(self) -> tuple[Job, ...]:
+    def jobs(self) -> tuple[QueuedDownload, ...]:
         """All jobs in their order, those that are done included; cancelled ones are gone."""
         with self._lock:
             return tuple(self._jobs)
 
-    def add(self, wish: Wish) -> Job:
+    def add(self, wish: DownloadRequest) -> QueuedDownload:
         """Put a wish at the end; one that is there already is resumed instead."""
         with self._lock:
-            known = next((job for job in self._jobs if job.wish == wish and job.phase is not Phase.DONE), None)
+            known = next((job for job in self._jobs if job.wish == wish and job.phase is not DownloadPhase.DONE), None)
             if known is None:
-                known = Job(next(self._numbers), wish)
+                known = QueuedDownload(next(self._numbers), wish)
                 self._jobs.append(known)
                 self._save()
         self.resume(known.number)
@@ -92,19 +92,19 @@ class DownloadQueue:
 
     def pause(self, number: int) -> None:
         """Stop a job; what has arrived is kept."""
-        self._end(number, Phase.PAUSED)
+        self._end(number, DownloadPhase.PAUSED)
 
     def resume(self, number: int) -> None:
         """Let a paused or failed job go on when it is its turn."""
         with self._lock:
-            if self._job(number).phase in (Phase.PAUSED, Phase.FAILED):
-                self._set(number, phase=Phase.QUEUED)
+            if self._job(number).phase in (DownloadPhase.PAUSED, DownloadPhase.FAILED):
+                self._set(number, phase=DownloadPhase.QUEUED)
                 self._save()
             self._start()
 
     def cancel(self, number: int) -> None:
         """End a job and remove what has arrived."""
-        self._end(number, Phase.CANCELLED)
+        self._end(number, DownloadPhase.CANCELLED)
 
     def move(self, number: int, position: int) -> None:
         """Put a job at a position, 0 being first; what runs already goes on."""
@@ -117,12 +117,12 @@ class DownloadQueue:
     def clear_ended(self) -> None:
         """Take the jobs off the list that are done."""
         with self._lock:
-            self._jobs = [job for job in self._jobs if job.phase is not Phase.DONE]
+            self._jobs = [job for job in self._jobs if job.phase is not DownloadPhase.DONE]
 
     def clear_removed(self) -> None:
         """Take the jobs off the list that are done, but whose files are there no longer."""
         with self._lock:
-            self._jobs = [job for job in self._jobs if job.phase is not Phase.DONE or self._is_there(job)]
+            self._jobs = [job for job in self._jobs if job.phase is not DownloadPhase.DONE or self._is_there(job)]
 
     def use(self, hub: Hub) -> None:
         """Ask another hub from the next start of a job on: settings or the token have changed."""
@@ -143,7 +143,7 @@ class DownloadQueue:
         with self._lock:
             return self._lock.wait_for(lambda: not self._running, timeout)
 
-    def _end(self, number: int, phase: Phase) -> None:
+    def _end(self, number: int, phase: DownloadPhase) -> None:
         with self._lock:
             running = self._running.get(number)
             if running is not None:
@@ -151,10 +151,10 @@ class DownloadQueue:
                 running.stop()
                 return
             job = self._job(number)
-            if job.phase is Phase.DONE:
+            if job.phase is DownloadPhase.DONE:
                 return
             self._set(number, phase=phase)
-            if phase is Phase.CANCELLED:
+            if phase is DownloadPhase.CANCELLED:
                 self._discard(job)
             self._save()
 
@@ -163,34 +163,34 @@ class DownloadQueue:
         for job in list(self._jobs):
             if len(self._running) >= self._n_running:
                 return
-            if job.phase is Phase.QUEUED and job.number not in self._running:
+            if job.phase is DownloadPhase.QUEUED and job.number not in self._running:
                 self._running[job.number] = ModelDownload(self._hub, job.wish, self._folder, self._options)
                 threading.Thread(target=self._run, args=(job.number,), daemon=True).start()
 
     def _run(self, number: int) -> None:
-        problem, phase = None, Phase.DONE
+        problem, phase = None, DownloadPhase.DONE
         try:
             self._running[number].run(lambda progress: self._note(number, progress))
         except Stopped:
-            phase = self._asked.get(number, Phase.PAUSED)
+            phase = self._asked.get(number, DownloadPhase.PAUSED)
         except (HubError, DownloadError) as error:
-            phase, problem = Phase.FAILED, error.message
+            phase, problem = DownloadPhase.FAILED, error.message
         except Exception as error:
             # The thread's end is the job's end: whatever it was must be seen, and the queue must go on.
-            phase, problem = Phase.FAILED, f"The download failed: {error}. Try again, or report it."
+            phase, problem = DownloadPhase.FAILED, f"The download failed: {error}. Try again, or report it."
         with self._lock:
             self._know_files(number)
             del self._running[number]
             self._asked.pop(number, None)
             self._set(number, phase=phase, problem=problem)
-            if phase is Phase.CANCELLED:
+            if phase is DownloadPhase.CANCELLED:
                 self._discard(self._job(number))
             self._save()
             self._start()
             self._lock.notify_all()
 
-    def _note(self, number: int, progress: Progress) -> None:
-        if progress.phase is not Phase.DONE:
+    def _note(self, number: int, progress: DownloadProgress) -> None:
+        if progress.phase is not DownloadPhase.DONE:
             with self._lock:
                 self._know_files(number)
                 self._replace(replace(self._job(number), progress=progress, problem=None))
@@ -203,7 +203,7 @@ class DownloadQueue:
             # Whoever cancels it later may be offline then.
             self._save()
 
-    def _discard(self, job: Job) -> None:
+    def _discard(self, job: QueuedDownload) -> None:
         """Take a job off the list and remove its partial files; the lock must be held."""
         self._jobs = [other for other in self._jobs if other.number != job.number]
         for name in job.files:
@@ -215,37 +215,40 @@ class DownloadQueue:
             except (DownloadError, OSError):
                 continue
 
-    def _is_there(self, job: Job) -> bool:
+    def _is_there(self, job: QueuedDownload) -> bool:
         return all((self._folder / name).exists() for name in job.files)
 
-    def _job(self, number: int) -> Job:
+    def _job(self, number: int) -> QueuedDownload:
         return next(job for job in self._jobs if job.number == number)
 
-    def _set(self, number: int, *, phase: Phase, problem: str | None = None) -> None:
+    def _set(self, number: int, *, phase: DownloadPhase, problem: str | None = None) -> None:
         job = self._job(number)
         progress = replace(job.progress, phase=phase, bytes_per_second=0.0, eta=None)
         self._replace(replace(job, progress=progress, problem=problem))
 
-    def _replace(self, job: Job) -> None:
+    def _replace(self, job: QueuedDownload) -> None:
         self._jobs = [job if other.number == job.number else other for other in self._jobs]
         self._on_change(job)
 
     def _save(self) -> None:
         if self._is_closing:  # what is stopped now was not paused by anybody
             return
-        left = [job for job in self._jobs if job.phase is not Phase.DONE]
-        wishes = [asdict(job.wish) | {"is_paused": job.phase is Phase.PAUSED, "files": list(job.files)} for job in left]
+        left = [job for job in self._jobs if job.phase is not DownloadPhase.DONE]
+        wishes = [
+            asdict(job.wish) | {"is_paused": job.phase is DownloadPhase.PAUSED, "files": list(job.files)}
+            for job in left
+        ]
         try:
             write_whole(self._file, json.dumps(wishes))
         except OSError:
             # The download itself tells that the folder cannot be written.
             return
 
-    def _saved(self) -> list[tuple[Wish, tuple[str, ...], bool]]:
+    def _saved(self) -> list[tuple[DownloadRequest, tuple[str, ...], bool]]:
         """The wishes, each with its files and whether the user had paused it."""
         try:
             found = json.loads(self._file.read_bytes())
-            return [(Wish(**{k: v for k, v in one.items() if k not in ("is_paused", "files")}),
+            return [(DownloadRequest(**{k: v for k, v in one.items() if k not in ("is_paused", "files")}),
                      tuple(map(str, one.get("files", ()))), bool(one.get("is_paused", True)))
                     for one in found]  # fmt: skip
         except (OSError, ValueError, TypeError, AttributeError):

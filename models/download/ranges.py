@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
 
 
-class TryAgain(Exception):
+class TransientFailure(Exception):
     """A failure that passes; ``seconds`` is how long to wait where the server says so."""
 
     def __init__(self, why: str, seconds: float | None = None) -> None:
@@ -28,7 +28,7 @@ class TryAgain(Exception):
         self.seconds = seconds
 
 
-class Ranges:
+class RangeRequests:
     """One file at one commit. Signed addresses expire, so each request begins at the Hub. Thread-safe."""
 
     def __init__(self, hub: Hub, repo_id: str, commit: str, file: RemoteFile, n_connections: int) -> None:
@@ -67,16 +67,16 @@ class Ranges:
                 skip = start if response.status_code == 200 else 0
                 yield _slice(response.iter_raw(), skip, end - start)
         except httpx.TimeoutException as error:
-            raise TryAgain("the server fell silent") from error
+            raise TransientFailure("the server fell silent") from error
         except httpx.TransportError as error:
-            raise TryAgain(reason(error)) from error
+            raise TransientFailure(reason(error)) from error
 
     def _check(self, response: httpx.Response, start: int) -> None:
         status = response.status_code
         if status == 429:
-            raise TryAgain("too many requests", retry_after(response.headers) or 5.0)
+            raise TransientFailure("too many requests", retry_after(response.headers) or 5.0)
         if status >= 500 or status == 408:
-            raise TryAgain(f"HTTP status {status}", retry_after(response.headers))
+            raise TransientFailure(f"HTTP status {status}", retry_after(response.headers))
         if status >= 400:
             raise self._refused(response)
         self._check_content(response, start)
@@ -87,7 +87,7 @@ class Ranges:
             return ChangedOnHub(self._file.path)
         if (response.url.host, response.url.port) != (self._host.host, self._host.port):
             # The file host: its signed address has expired, or it lacks the file for now.
-            return TryAgain(f"HTTP status {status} from {response.url.host}")
+            return TransientFailure(f"HTTP status {status} from {response.url.host}")
         settings, code = self._hub.settings, response.headers.get("X-Error-Code")
         error = refusal(settings, status, code, self._repo_id, self._commit, self._file.path)
         # A commit that was there a moment ago and is not any more: its branch was rewritten.
@@ -111,7 +111,7 @@ class Ranges:
     def _check_range(self, text: str, start: int) -> None:
         match = _CONTENT_RANGE.fullmatch(text)
         if match is None or int(match[1]) != start:
-            raise TryAgain("it sent another range than was asked for")
+            raise TransientFailure("it sent another range than was asked for")
         if match[3] != "*" and int(match[3]) != self._file.n_bytes:
             raise ChangedOnHub(self._file.path)
 

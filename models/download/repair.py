@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 from models.download.journal import check_records
-from models.download.ranges import TryAgain
+from models.download.ranges import TransientFailure
 from models.download.transfer import Transfer
 from models.files.errors import ConnectionLost, Stopped, WrongContent
 
@@ -83,7 +83,7 @@ def _fetch(transfer: Transfer, index: int, stop: threading.Event) -> bytes:
             with transfer.ranges.open(start + n_before, end) as chunks:
                 for chunk in chunks:
                     content += chunk
-        except TryAgain as again:
+        except TransientFailure as again:
             failures += 1
             wait = again.seconds or options.retry * 2 ** min(failures - 1, 8)
             stop.wait(min(wait, options.longest_wait))

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from models.download.journal import Journal
 from models.download.options import DownloadOptions
 from models.download.pieces import Claim, PieceMap
-from models.download.ranges import Ranges, TryAgain
+from models.download.ranges import RangeRequests, TransientFailure
 from models.files.content_hash import Hasher, digest_of, hasher
 from models.files.errors import ConnectionLost, DownloadError, Stopped, told
 from models.hub.errors import HubError, RateLimited
@@ -29,7 +29,7 @@ class Transfer:
     def __init__(
         self,
         file: RemoteFile,
-        ranges: Ranges,
+        ranges: RangeRequests,
         part: Path,
         journal: Journal,
         pieces: PieceMap,
@@ -138,11 +138,11 @@ class Transfer:
             if again is not None:
                 self._wait(again, failures)
 
-    def _try(self, claim: Claim, number: int) -> TryAgain | None:
+    def _try(self, claim: Claim, number: int) -> TransientFailure | None:
         """Fetch a claim; what else than TryAgain goes wrong ends the transfer."""
         try:
             self._stream(claim, number)
-        except TryAgain as again:
+        except TransientFailure as again:
             return again
         except OSError as error:
             self._fail(told(error, self.part.parent, self.pieces.n_bytes - self.pieces.n_received))
@@ -194,7 +194,7 @@ class Transfer:
                             return
             finally:
                 arriving.record()
-        raise TryAgain("the connection was closed early")
+        raise TransientFailure("the connection was closed early")
 
     def write(self, file: BinaryIO, index: int, at: int, content: memoryview) -> None:
         """Write what arrived of a piece; raises Stopped once the transfer is over."""
@@ -217,7 +217,7 @@ class Transfer:
                 self._changed.notify_all()
             return claim.at < claim.end
 
-    def _wait(self, again: TryAgain, failures: int) -> None:
+    def _wait(self, again: TransientFailure, failures: int) -> None:
         self._why = str(again)
         seconds = again.seconds
         if seconds is None:

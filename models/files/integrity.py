@@ -13,7 +13,7 @@ from models.files.content_hash import digest_of, hasher
 from models.files.errors import Stopped
 from models.files.provenance import (
     RECORDS_FOLDER,
-    Record,
+    FileOrigin,
     is_verified,
     move_record,
     read_record,
@@ -25,11 +25,11 @@ from models.formatting.program import advice, command
 _CHUNK = 1 << 20
 _NEVER = -1
 
-Report = Callable[[int, int], None]
+HashCallback = Callable[[int, int], None]
 """Called with the bytes that were read and their total."""
 
 
-class Standing(StrEnum):
+class IntegrityState(StrEnum):
     """What is known of a model's files."""
 
     VERIFIED = "verified"
@@ -38,10 +38,10 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedFile:
     """A downloaded file that is found in another place of the models' folder."""
 
-    record: Record
+    record: FileOrigin
     before: Path
     now: Path
 
@@ -52,10 +52,10 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class GoneFile:
     """A downloaded file that is no longer there."""
 
-    record: Record
+    record: FileOrigin
     path: Path
 
     @property
@@ -70,13 +70,15 @@ class Gone:
         )
 
 
-def standing(folder: Path, files: Iterable[Path]) -> Standing:
+def standing(folder: Path, files: Iterable[Path]) -> IntegrityState:
     """What is known of a model of these files: the least that is known of any of them."""
     found = {_standing_of(folder, file) for file in files}
-    return next((one for one in (Standing.CHANGED, Standing.UNKNOWN) if one in found), Standing.VERIFIED)
+    return next(
+        (one for one in (IntegrityState.CHANGED, IntegrityState.UNKNOWN) if one in found), IntegrityState.VERIFIED
+    )
 
 
-def look_for_changes(folder: Path) -> tuple[Moved | Gone, ...]:
+def look_for_changes(folder: Path) -> tuple[MovedFile | GoneFile, ...]:
     """What happened to downloaded files behind our back, besides changes of their content.
 
     A moved file is known by its size and time of change, which moving keeps; nothing is read. Files that were moved
@@ -90,30 +92,30 @@ def look_for_changes(folder: Path) -> tuple[Moved | Gone, ...]:
         for path in _models(folder)
         if read_record(folder, path) is None and (status := _status(path)) is not None
     }
-    changes: list[Moved | Gone] = []
+    changes: list[MovedFile | GoneFile] = []
     for path, record in missing:
         now = strangers.get((record.n_bytes, record.mtime_ns))
-        changes.append(Gone(record, path) if now is None else Moved(record, path, now))
+        changes.append(GoneFile(record, path) if now is None else MovedFile(record, path, now))
     return tuple(changes)
 
 
-def settle(folder: Path, changes: Iterable[Moved | Gone]) -> None:
+def settle(folder: Path, changes: Iterable[MovedFile | GoneFile]) -> None:
     """Let the records follow: moved files keep theirs, and what is gone is forgotten. Raises OSError."""
     for change in changes:
-        if isinstance(change, Moved):
+        if isinstance(change, MovedFile):
             move_record(folder, change.before, change.now, change.record)
         else:
             remove_record(folder, change.path)
 
 
-def verify(folder: Path, file: Path, report: Report, stop: threading.Event | None = None) -> Standing:
+def verify(folder: Path, file: Path, report: HashCallback, stop: threading.Event | None = None) -> IntegrityState:
     """Read ``file`` and compare its hash with the record, which then says what was found.
 
     Raises OSError, and Stopped where ``stop`` is set meanwhile.
     """
     record = read_record(folder, file)
     if record is None:
-        return Standing.UNKNOWN
+        return IntegrityState.UNKNOWN
     status = file.stat()
     hashed = hasher(record.content, status.st_size)
     n_read = 0
@@ -129,16 +131,16 @@ def verify(folder: Path, file: Path, report: Report, stop: threading.Event | Non
     known = replace(record, n_bytes=status.st_size, mtime_ns=status.st_mtime_ns if is_same else _NEVER)
     if known != record:
         write_record(folder, file, known)
-    return Standing.VERIFIED if is_same else Standing.CHANGED
+    return IntegrityState.VERIFIED if is_same else IntegrityState.CHANGED
 
 
-def _standing_of(folder: Path, file: Path) -> Standing:
+def _standing_of(folder: Path, file: Path) -> IntegrityState:
     if is_verified(folder, file):
-        return Standing.VERIFIED
-    return Standing.UNKNOWN if read_record(folder, file) is None else Standing.CHANGED
+        return IntegrityState.VERIFIED
+    return IntegrityState.UNKNOWN if read_record(folder, file) is None else IntegrityState.CHANGED
 
 
-def _records(folder: Path) -> Iterator[tuple[Path, Record]]:
+def _records(folder: Path) -> Iterator[tuple[Path, FileOrigin]]:
     """Files that have a record, there or not."""
     root = folder / RECORDS_FOLDER
     for path in sorted(root.rglob("*.gguf.json")):

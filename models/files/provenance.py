@@ -15,7 +15,7 @@ RECORDS_FOLDER = ".verified"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class FileOrigin:
     """A file's origin and the hash it had; ``n_bytes`` and ``mtime_ns`` tell whether it is still that file.
 
     ``made_from`` names the model that it was quantised from here; it then comes from no repository.
@@ -30,15 +30,15 @@ class Record:
     made_from: str = ""
 
 
-def write_record(folder: Path, file: Path, record: Record) -> None:
+def write_record(folder: Path, file: Path, record: FileOrigin) -> None:
     """Remember where ``file`` below ``folder`` came from; raises OSError."""
     write_whole(_place(folder, file), json.dumps(asdict(record)))
 
 
-def read_record(folder: Path, file: Path) -> Record | None:
+def read_record(folder: Path, file: Path) -> FileOrigin | None:
     """What is known of ``file``, or None."""
     try:
-        return Record(**json.loads(_place(folder, file).read_bytes()))
+        return FileOrigin(**json.loads(_place(folder, file).read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -61,7 +61,7 @@ def remove_record(folder: Path, file: Path) -> None:
     remove_empty(place.parent, folder)
 
 
-def move_record(folder: Path, before: Path, now: Path, record: Record) -> None:
+def move_record(folder: Path, before: Path, now: Path, record: FileOrigin) -> None:
     """Let what is known of a file follow it to another place; raises OSError."""
     write_record(folder, now, record)
     with contextlib.suppress(FileNotFoundError):

@@ -22,6 +22,7 @@ __all__ = [
     "BadGguf",
     "GgufError",
     "GgufHeader",
+    "MetadataValue",
     "NotGguf",
     "Scalar",
     "StoredArray",
@@ -29,7 +30,6 @@ __all__ = [
     "TensorInfo",
     "TruncatedGguf",
     "UnreadableFile",
-    "Value",
     "read_header",
     "read_header_from",
 ]
@@ -85,7 +85,7 @@ class StoredText:
     n_bytes: int
 
 
-Value = Scalar | tuple[Scalar, ...] | StoredArray | StoredText
+MetadataValue = Scalar | tuple[Scalar, ...] | StoredArray | StoredText
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class GgufHeader:
     """A checked header. Values too long to keep are read again from ``source`` when asked for."""
 
     version: int
-    metadata: Mapping[str, Value]
+    metadata: Mapping[str, MetadataValue]
     tensors: tuple[TensorInfo, ...]
     data_offset: int
     file_bytes: int
@@ -320,8 +320,8 @@ class _Reader:
             raise self.cursor.bad(f"it announces {count:,} {what}, and no model has more than {limit:,}")
         return count
 
-    def _metadata(self, count: int) -> dict[str, Value]:
-        metadata: dict[str, Value] = {}
+    def _metadata(self, count: int) -> dict[str, MetadataValue]:
+        metadata: dict[str, MetadataValue] = {}
         for _ in range(count):
             key = self._name("metadata key", MAX_KEY_BYTES)
             if not key:
@@ -343,7 +343,7 @@ class _Reader:
         except UnicodeDecodeError as error:
             raise self.cursor.bad(f"a {what} is not valid UTF-8") from error
 
-    def _value(self, key: str) -> Value:
+    def _value(self, key: str) -> MetadataValue:
         kind = self.cursor.u32()
         if kind == _STRING:
             return self._text(key)
@@ -366,7 +366,7 @@ class _Reader:
             return stored
         return self.cursor.take(n_bytes).decode("utf-8", "replace")
 
-    def _array(self, key: str) -> Value:
+    def _array(self, key: str) -> MetadataValue:
         cursor = self.cursor
         kind, count = cursor.u32(), cursor.u64()
         if kind == _ARRAY:
@@ -386,7 +386,7 @@ class _Reader:
         cursor.skip(n_bytes)
         return stored
 
-    def _string_array(self, key: str, count: int) -> Value:
+    def _string_array(self, key: str, count: int) -> MetadataValue:
         cursor = self.cursor
         self._n_strings += count
         if self._n_strings > MAX_STRINGS:
@@ -407,7 +407,7 @@ class _Reader:
         self._n_kept += n_bytes
         return True
 
-    def _alignment(self, metadata: Mapping[str, Value]) -> int:
+    def _alignment(self, metadata: Mapping[str, MetadataValue]) -> int:
         alignment = metadata.get("general.alignment", DEFAULT_ALIGNMENT)
         if not isinstance(alignment, int) or alignment <= 0 or alignment & (alignment - 1):
             raise self.cursor.bad(f"its alignment is {str(alignment)[:40]!r} and must be a power of two")

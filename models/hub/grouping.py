@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from models.facts.split_files import model_name, parts
 from models.hub.quantisation import is_same, quantisation_of
-from models.hub.repository import RemoteFile, RemoteModel, Role
+from models.hub.repository import FileRole, RemoteFile, RemoteModel
 
 _PROJECTOR = re.compile(r"(^|[-._/])mmproj([-._]|$)", re.IGNORECASE)
 _DRAFT = re.compile(r"(^|[-._/])(draft|eagle-?3?|dflash|medusa)([-._/]|$)", re.IGNORECASE)
@@ -26,7 +26,7 @@ def group(files: Iterable[RemoteFile]) -> tuple[RemoteModel, ...]:
         expected = [str(part) for part in parts(PurePosixPath(path))]
         found = tuple(by_path.pop(part) for part in expected if part in by_path)
         items.append(_item(path, found, len(expected) - len(found)))
-    order = list(Role)
+    order = list(FileRole)
     return tuple(sorted(items, key=lambda item: (order.index(item.role), item.n_bytes, item.name.lower())))
 
 
@@ -37,8 +37,8 @@ def choose(models: Iterable[RemoteModel], wanted: str) -> tuple[RemoteModel, ...
     for fits in (
         lambda item: any(name in (file.path.casefold(), file.name.casefold()) for file in item.files),
         lambda item: name == item.name.casefold(),
-        lambda item: item.role is Role.MODEL and item.quantisation.casefold() == name,
-        lambda item: item.role is Role.MODEL and is_same(item.quantisation, wanted),
+        lambda item: item.role is FileRole.MODEL and item.quantisation.casefold() == name,
+        lambda item: item.role is FileRole.MODEL and is_same(item.quantisation, wanted),
         lambda item: item.name.casefold().endswith(name),
     ):
         chosen = tuple(item for item in models if fits(item))
@@ -47,19 +47,19 @@ def choose(models: Iterable[RemoteModel], wanted: str) -> tuple[RemoteModel, ...
     return ()
 
 
-def role_of(path: str) -> Role:
+def role_of(path: str) -> FileRole:
     """What a file is for, by its name: a whole name in parts (``draft``, ``mmproj``) decides."""
     for pattern, role in _ROLES:
         if pattern.search(path.removesuffix(".gguf")):
             return role
-    return Role.MODEL
+    return FileRole.MODEL
 
 
 _ROLES = (
-    (_PROJECTOR, Role.PROJECTOR),
-    (_OTHER, Role.OTHER),
-    (_DRAFT, Role.DRAFT),
-    (_HEADS_ALONE, Role.DRAFT),
+    (_PROJECTOR, FileRole.PROJECTOR),
+    (_OTHER, FileRole.OTHER),
+    (_DRAFT, FileRole.DRAFT),
+    (_HEADS_ALONE, FileRole.DRAFT),
 )
 
 

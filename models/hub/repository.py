@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 
-class Role(StrEnum):
+class FileRole(StrEnum):
     """What a file is for."""
 
     MODEL = "model"
@@ -46,7 +46,7 @@ class RemoteModel:
     """
 
     name: str
-    role: Role
+    role: FileRole
     quantisation: str
     files: tuple[RemoteFile, ...]
     missing: int = 0
@@ -97,6 +97,6 @@ class Repository:
         """Whether the Hub led from the name asked for to another one."""
         return self.repo_id.casefold() != self.asked_as.casefold()
 
-    def with_role(self, role: Role) -> tuple[RemoteModel, ...]:
+    def with_role(self, role: FileRole) -> tuple[RemoteModel, ...]:
         """The items with this role."""
         return tuple(model for model in self.models if model.role is role)

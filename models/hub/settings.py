@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 
 from models.files.atomic_write import write_whole
 from models.hub.errors import BadHubSetting
-from models.hub.token import HUGGING_FACE, Token, find_token
+from models.hub.token import HUGGING_FACE, AccessToken, find_token
 
 DEFAULT_ADDRESS = HUGGING_FACE
 _TRUE = frozenset({"1", "on", "yes", "true"})
 
 
-def _no_token() -> Token | None:
+def _no_token() -> AccessToken | None:
     return None
 
 
@@ -32,7 +32,7 @@ class HubSettings:
 
     address: str = DEFAULT_ADDRESS
     proxy: str | None = None
-    look_up_token: Callable[[], Token | None] = field(default=_no_token, repr=False, compare=False)
+    look_up_token: Callable[[], AccessToken | None] = field(default=_no_token, repr=False, compare=False)
     is_offline: bool = False
     timeout: float = 15.0
 
@@ -42,7 +42,7 @@ class HubSettings:
             object.__setattr__(self, "proxy", _checked("proxy", self.proxy))
 
     @cached_property
-    def token(self) -> Token | None:
+    def token(self) -> AccessToken | None:
         """The access token, where there is one."""
         return self.look_up_token()
 

@@ -12,24 +12,24 @@ HUGGING_FACE = "https://huggingface.co"
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AccessToken:
     """A secret and where it came from. Its text stays out of every repr, and so of logs and tracebacks."""
 
     secret: str = field(repr=False)
     origin: str
 
 
-def find_token(address: str) -> Token | None:
+def find_token(address: str) -> AccessToken | None:
     """The token for the Hub at ``address``: HF_TOKEN, else the keyring's, else the one Hugging Face's tools saved.
 
     Theirs is for Hugging Face, or for the mirror that HF_ENDPOINT names to them too: no other address is told it.
     """
     named = os.environ.get("HF_TOKEN", "").strip()
     if named:
-        return Token(named, "HF_TOKEN")
+        return AccessToken(named, "HF_TOKEN")
     kept = _from_keyring(address)
     if kept:
-        return Token(kept, "the system keyring")
+        return AccessToken(kept, "the system keyring")
     theirs = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or HUGGING_FACE
     return _from_file() if address in (HUGGING_FACE, theirs) else None
 
@@ -72,7 +72,7 @@ def _from_keyring(address: str) -> str | None:
         return None
 
 
-def _from_file() -> Token | None:
+def _from_file() -> AccessToken | None:
     from huggingface_hub import constants
 
     if constants.HF_HUB_DISABLE_IMPLICIT_TOKEN:
@@ -82,4 +82,4 @@ def _from_file() -> Token | None:
             secret = file.read(4096).strip()
     except (OSError, UnicodeDecodeError):
         return None
-    return Token(secret, "Hugging Face's token file") if secret else None
+    return AccessToken(secret, "Hugging Face's token file") if secret else None

@@ -14,19 +14,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from models.formatting.json_values import plain, value_of
-from models.library.requests import KINDS, Request
-from models.library.values import Download, Quantising, RowJudgement, Trouble
+from models.library.requests import KINDS, LibraryRequest
+from models.library.values import Download, Quantising, RowReport, Trouble
 
 MAX_LINE_BYTES = 8 << 20
 DOWNLOADS, MODELS, QUANTISINGS, JUDGED = "downloads", "models", "quantisings", "judged"
 
 
-class BadLine(ValueError):
+class BadMessageLine(ValueError):
     """A line that is no message."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class LibraryAnswer:
     """A part of what answers a request, as JSON gave it, or the trouble."""
 
     id: int
@@ -36,16 +36,16 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class LibraryNews:
     """What happened without being asked for; ``downloads``, ``quantisings`` or ``judged`` are set for news of these."""
 
     name: str
     downloads: tuple[Download, ...] = ()
     quantisings: tuple[Quantising, ...] = ()
-    judged: tuple[RowJudgement, ...] = ()
+    judged: tuple[RowReport, ...] = ()
 
 
-def request_line(number: int, request: Request) -> bytes:
+def request_line(number: int, request: LibraryRequest) -> bytes:
     """Return a request as a line."""
     return _line({"id": number, "ask": type(request).__name__, "with": asdict(request)})
 
@@ -65,19 +65,19 @@ def news_line(name: str, value: Any = None) -> bytes:
     return _line({"news": name, "value": plain(value)})
 
 
-def read_request(line: bytes) -> tuple[int, Request]:
+def read_request(line: bytes) -> tuple[int, LibraryRequest]:
     """Read a line to the library; raises BadLine."""
     found = _object(line)
     number, kind = found.get("id"), KINDS.get(str(found.get("ask")))
     if type(number) is not int or kind is None:
-        raise BadLine("no request")
+        raise BadMessageLine("no request")
     try:
         return number, value_of(kind, found.get("with"))
     except (TypeError, ValueError, KeyError) as error:
-        raise BadLine(str(error)) from error
+        raise BadMessageLine(str(error)) from error
 
 
-def read_message(line: bytes) -> Answer | News:
+def read_message(line: bytes) -> LibraryAnswer | LibraryNews:
     """Read a line from the library; raises BadLine."""
     found = _object(line)
     try:
@@ -85,28 +85,28 @@ def read_message(line: bytes) -> Answer | News:
             return _news(str(found["news"]), found.get("value"))
         trouble = found.get("trouble")
         told = value_of(Trouble, trouble) if trouble is not None else None
-        return Answer(int(found["id"]), found.get("value"), told, bool(found.get("more")))
+        return LibraryAnswer(int(found["id"]), found.get("value"), told, bool(found.get("more")))
     except (TypeError, ValueError, KeyError) as error:
-        raise BadLine(str(error)) from error
+        raise BadMessageLine(str(error)) from error
 
 
-def _news(name: str, value: Any) -> News:
+def _news(name: str, value: Any) -> LibraryNews:
     if name == DOWNLOADS:
-        return News(name, downloads=value_of(tuple[Download, ...], value))
+        return LibraryNews(name, downloads=value_of(tuple[Download, ...], value))
     if name == QUANTISINGS:
-        return News(name, quantisings=value_of(tuple[Quantising, ...], value))
+        return LibraryNews(name, quantisings=value_of(tuple[Quantising, ...], value))
     if name == JUDGED:
-        return News(name, judged=value_of(tuple[RowJudgement, ...], value))
-    return News(name)
+        return LibraryNews(name, judged=value_of(tuple[RowReport, ...], value))
+    return LibraryNews(name)
 
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BadLine("no JSON") from error
+        raise BadMessageLine("no JSON") from error
     if not isinstance(found, dict):
-        raise BadLine("no object")
+        raise BadMessageLine("no object")
     return found
 
 

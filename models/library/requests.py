@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from models.hub.repository import FoundRepository, Repository
 from models.library.values import (
     DraftOffer,
+    DraftOffers,
+    FolderPlace,
     HubFacts,
-    Judgement,
     ModelDetails,
-    ModelJudgement,
+    ModelFitReport,
     ModelRows,
-    Offers,
     PairStep,
     Partners,
-    Place,
     QuantiseOffer,
     Quantising,
     Recommended,
+    RemoteFitReport,
     SettingsSheet,
     SettingText,
     Suggested,
@@ -38,7 +38,7 @@ class ShowModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class GetSettings:
     """What is set for one model, and what is recommended."""
 
     name: str
@@ -97,7 +97,7 @@ class ShowRepository:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class GetRemoteFit:
     """What one model of a repository would be here; reads its header over the network."""
 
     repo_id: str
@@ -105,7 +105,7 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
-class Pull:
+class StartDownload:
     """Download a model; one that is in the queue goes on."""
 
     repo_id: str
@@ -113,35 +113,35 @@ class Pull:
 
 
 @dataclass(frozen=True, slots=True)
-class Mend:
+class RepairModel:
     """Download again what differs in the files of a model that were changed after their download."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class PauseDownload:
     """Stop a download and keep what has arrived."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class ResumeDownload:
     """Let a paused or failed download go on."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Cancel:
+class CancelDownload:
     """End a download and remove what has arrived."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class MoveDownload:
     """Put a download at a place of the queue, 0 being first."""
 
     number: int
@@ -154,21 +154,21 @@ class ClearEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Remove:
+class RemoveModel:
     """Move a downloaded model to the trash."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
+class ImportFolder:
     """Use the models of a folder where they are."""
 
     folder: str
 
 
 @dataclass(frozen=True, slots=True)
-class Forget:
+class ForgetFolder:
     """No longer look through an imported folder."""
 
     folder: str
@@ -209,7 +209,7 @@ class LogOut:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeModel:
+class GetModelFit:
     """What a model of this machine would be here: does it fit, how fast is it."""
 
     name: str
@@ -283,30 +283,31 @@ class MeasureMachine:
 
 
 @dataclass(frozen=True, slots=True)
-class Dismiss:
+class DismissNotice:
     """No longer say what happened to a file."""
 
     path: str
 
 
-Request = (
-    ListModels | ShowModel | Settings | ChangeSettings | OfferQuantise | Quantise | CancelQuantise | ListCurated
-    | SearchHub | ShowRepository | Judge | Pull | Mend | Pause | Resume | Cancel | Move | ClearEnded | Remove | Import
-    | Forget | JudgeModel | ShowPartners | FindOffers | FindDraft | ChoosePartner | TestPair | BeginPairTest
-    | StopPairTest | Recommend | MeasureMachine | Dismiss | ListPlaces | ShowHub | ChangeHub | LogIn | LogOut
+LibraryRequest = (
+    ListModels | ShowModel | GetSettings | ChangeSettings | OfferQuantise | Quantise | CancelQuantise | ListCurated
+    | SearchHub | ShowRepository | GetRemoteFit | StartDownload | RepairModel | PauseDownload | ResumeDownload
+    | CancelDownload | MoveDownload | ClearEnded | RemoveModel | ImportFolder
+    | ForgetFolder | GetModelFit | ShowPartners | FindOffers | FindDraft | ChoosePartner | TestPair | BeginPairTest
+    | StopPairTest | Recommend | MeasureMachine | DismissNotice | ListPlaces | ShowHub | ChangeHub | LogIn | LogOut
 )  # fmt: skip
 
 # Requests that are answered with nothing more than that it was done are not listed.
 ANSWERS: dict[type, object] = {
     ListModels: ModelRows,
     ShowModel: ModelDetails,
-    Settings: SettingsSheet,
+    GetSettings: SettingsSheet,
     ChangeSettings: SettingsSheet,
     OfferQuantise: QuantiseOffer,
     Quantise: Quantising,
-    JudgeModel: ModelJudgement,
+    GetModelFit: ModelFitReport,
     ShowPartners: Partners,
-    FindOffers: Offers,
+    FindOffers: DraftOffers,
     FindDraft: DraftOffer,
     ChoosePartner: Partners,
     TestPair: PairStep,
@@ -314,11 +315,11 @@ ANSWERS: dict[type, object] = {
     ListCurated: Suggested,
     SearchHub: tuple[FoundRepository, ...],
     ShowRepository: Repository,
-    Judge: Judgement,
-    ListPlaces: tuple[Place, ...],
+    GetRemoteFit: RemoteFitReport,
+    ListPlaces: tuple[FolderPlace, ...],
     ShowHub: HubFacts,
     ChangeHub: HubFacts,
     LogIn: HubFacts,
     LogOut: HubFacts,
 }
-KINDS: dict[str, type] = {kind.__name__: kind for kind in Request.__args__}
+KINDS: dict[str, type] = {kind.__name__: kind for kind in LibraryRequest.__args__}

@@ -24,7 +24,7 @@ class ModelRow:
     ``mending`` is then a sentence about what to do, and ``repo_id`` and ``wanted`` are what is downloaded for it, empty
     where that is not possible.
     ``last_used`` is seconds since 1970; speeds are tokens per second. ``partners`` and ``predicted_rate`` are judged
-    after the list is there: a RowJudgement brings them.
+    after the list is there: a RowReport brings them.
     """
 
     name: str
@@ -54,7 +54,7 @@ class ModelRow:
 
 
 @dataclass(frozen=True, slots=True)
-class RowJudgement:
+class RowReport:
     """What was found of a row after it was listed: who could draft, best first, and tokens per second."""
 
     name: str
@@ -107,7 +107,7 @@ class ModelDetails:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class RemoteFitReport:
     """What a model on the Hub would be on this machine, from its header. ``advice`` is a sentence.
 
     Tokens per second: ``predicted_rate`` at no context, ``full_rate`` behind ``n_ctx`` tokens.
@@ -137,7 +137,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelJudgement:
+class ModelFitReport:
     """What a model of this machine is here; rates in tokens per second.
 
     ``empty_rate`` and ``full_rate`` are expected at no context and behind ``n_ctx`` tokens, and ``why_no_rate`` says
@@ -220,7 +220,7 @@ class OfferRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Offers:
+class DraftOffers:
     """What could be downloaded to draft for a model, and sentences about what else there is."""
 
     name: str
@@ -293,7 +293,7 @@ class Suggested:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FolderPlace:
     """A folder that models are used from, or could be: whose it is, and whether it is imported."""
 
     path: str
@@ -317,7 +317,7 @@ class Download:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SettingValue:
     """One setting of a model. ``text`` is as a user types it, None where it is not set; ``problem`` says what is wrong.
 
     ``counts_at_once`` is false for what a loaded model takes when it is loaded next.
@@ -335,7 +335,7 @@ class SettingsSheet:
     """All settings of one model, in the order in which they are shown, and the models that can draft for it."""
 
     model: str
-    settings: tuple[Setting, ...]
+    settings: tuple[SettingValue, ...]
     drafts: tuple[str, ...] = ()
 
     @property

@@ -40,7 +40,7 @@ _PRIOR_TOKENS = 16.0
 _TRUST = 2
 
 
-class Kind(StrEnum):
+class ProposerKind(StrEnum):
     """What drafts: a small model, prediction heads in the model's file, or a head in a file of its own."""
 
     MODEL = "model"
@@ -50,18 +50,18 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class AcceptanceCounts:
     """Drafted tokens of one pair that the model has judged on this machine, and how many of them it accepted."""
 
     n_tokens: int
     n_accepted: int
 
 
-NOTHING_JUDGED = Judged(0, 0)
+NOTHING_JUDGED = AcceptanceCounts(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class GainPrediction:
     """``gain`` is the expected speed over plain decoding, 1.0 where drafting does not pay; ``depth`` drafts for it.
 
     ``is_measured`` says that ``acceptance`` is what this pair reached here.
@@ -73,7 +73,7 @@ class Prediction:
     is_measured: bool = False
 
 
-def expected_acceptance(kind: Kind, n_params: int, n_target_params: int) -> float:
+def expected_acceptance(kind: ProposerKind, n_params: int, n_target_params: int) -> float:
     """The chance that a drafted token is accepted if those before it were, by the active parameters of both."""
     if kind in _OF_HEADS:
         return _OF_HEADS[kind]
@@ -81,25 +81,25 @@ def expected_acceptance(kind: Kind, n_params: int, n_target_params: int) -> floa
     return min(_AT_EQUAL_SIZE, max(_LEAST_ACCEPTANCE, _AT_EQUAL_SIZE + _PER_DECADE * math.log10(ratio)))
 
 
-def learnt(expected: float, judged: Judged) -> float:
+def learnt(expected: float, judged: AcceptanceCounts) -> float:
     """The acceptance that was expected, replaced by what was measured here as far as that is enough to go by."""
     return (judged.n_accepted + _PRIOR_TOKENS * expected) / (judged.n_tokens + _PRIOR_TOKENS)
 
 
 def predict(
     target: WeightBytes, share: float, acceptance: float, row_cost: float, *, is_block: bool = False
-) -> Prediction:
+) -> GainPrediction:
     """The best depth and its gain; a drafted token costs ``share`` of a token of the model (``price.cost_share``).
 
     Where a draft ``is_block``, that is what all of its tokens cost together.
     """
     one = max(target.read_by(1), 1)
-    best = Prediction(acceptance, 0, 1.0)
+    best = GainPrediction(acceptance, 0, 1.0)
     for depth in range(1, MAX_DEPTH + 1):
         n_tokens = sum(acceptance**accepted for accepted in range(depth + 1))
         seconds = target.read_by(depth + 1) / one + row_cost * depth + share * (1 if is_block else depth)
         if n_tokens / seconds > best.gain:
-            best = Prediction(acceptance, depth, n_tokens / seconds)
+            best = GainPrediction(acceptance, depth, n_tokens / seconds)
     return best
 
 

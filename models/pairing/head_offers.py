@@ -11,12 +11,12 @@ from models.hub.client import Hub, Search
 from models.hub.errors import HubError
 from models.hub.quantisation import without_quantisation
 from models.hub.remote_source import RemoteSource
-from models.hub.repository import Access, FoundRepository, RemoteModel, Repository, Role
+from models.hub.repository import Access, FileRole, FoundRepository, RemoteModel, Repository
 from models.pairing import heads
 from models.pairing.family import family, n_params_in
 from models.pairing.forecast import kind_of
-from models.pairing.gain import Kind
-from models.pairing.offers import MOST_FOUND, SIMILAR, HubAnswer, Offer, best, has_room, preferred, priced
+from models.pairing.gain import ProposerKind
+from models.pairing.offers import MOST_FOUND, SIMILAR, DownloadOffer, HubAnswer, best, has_room, preferred, priced
 from models.pairing.price import CPU_ROW
 from models.pairing.vocabulary import FileVocabulary, why_not
 
@@ -31,7 +31,7 @@ def hub_heads(
     *,
     row_cost: float = CPU_ROW,
     room: int | None = None,
-    why_no_head: Callable[[Kind], str | None] = lambda kind: None,
+    why_no_head: Callable[[ProposerKind], str | None] = lambda kind: None,
     vocabulary: FileVocabulary | None = None,
 ) -> HubAnswer:
     """EAGLE-3 heads for the model, and what else drafts in ``repo_id``, which it comes from.
@@ -40,9 +40,9 @@ def hub_heads(
     is named with the reason. ``vocabulary`` is the model's where there are no ``facts.files`` to read it from. Reads a
     few MB; raises HubError and GgufError.
     """
-    offers: list[Offer] = []
+    offers: list[DownloadOffer] = []
     notes: list[str] = []
-    no_head = heads.why_no_file(facts) or why_no_head(Kind.EAGLE3)
+    no_head = heads.why_no_file(facts) or why_no_head(ProposerKind.EAGLE3)
     if no_head is not None:
         notes.append(f"No EAGLE-3 head was looked for. {no_head}")
     vocabulary = vocabulary or FileVocabulary(read_header(facts.files[0]))
@@ -65,7 +65,7 @@ def _candidates(
     if repo_id is not None:
         own = _repository(hub, repo_id)
         if own is not None:
-            yield own, _each_once(own.with_role(Role.DRAFT))
+            yield own, _each_once(own.with_role(FileRole.DRAFT))
     words = next((name for name in map(family, names) if name), "")
     if not words or not searches:
         return
@@ -77,7 +77,7 @@ def _candidates(
     for row in rows[:_MOST_REPOSITORIES]:
         repository = _repository(hub, row.repo_id)
         if repository is not None:
-            items = repository.with_role(Role.DRAFT) or repository.with_role(Role.MODEL)
+            items = repository.with_role(FileRole.DRAFT) or repository.with_role(FileRole.MODEL)
             yield repository, _each_once(items)
 
 
@@ -105,21 +105,21 @@ def _each_once(items: Iterable[RemoteModel]) -> list[RemoteModel]:
 
 def _look(
     hub: Hub, repository: Repository, item: RemoteModel, facts: ModelFacts, vocabulary: FileVocabulary, row_cost: float
-) -> Offer | str | None:
+) -> DownloadOffer | str | None:
     """An offer, or why there is none; None for a model that nothing says is made to draft."""
     file = item.files[0]
     try:
         with RemoteSource(hub, repository.repo_id, repository.commit, file) as source:
             header = read_header_from(source)
             draft = facts_from([header])
-            if draft.problem is None and item.role is not Role.DRAFT:
+            if draft.problem is None and item.role is not FileRole.DRAFT:
                 return None
             reason = _why_not(header, draft, facts, vocabulary)
     except (HubError, GgufError) as error:
         return error.message
     if reason is not None:
         return reason
-    found = Offer(repository.repo_id, file.path, file.n_bytes, 1.0, True, kind_of(draft), draft)
+    found = DownloadOffer(repository.repo_id, file.path, file.n_bytes, 1.0, True, kind_of(draft), draft)
     return priced(found, facts, row_cost)
 
 

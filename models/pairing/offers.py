@@ -14,17 +14,17 @@ from models.gguf.header import read_header, read_header_from
 from models.hub.client import Hub, Search
 from models.hub.errors import HubError
 from models.hub.remote_source import RemoteSource
-from models.hub.repository import Access, FoundRepository, RemoteModel, Role
+from models.hub.repository import Access, FileRole, FoundRepository, RemoteModel
 from models.pairing.family import family
 from models.pairing.forecast import forecast
-from models.pairing.gain import NOTHING_JUDGED, WORTH, Kind, expected_acceptance, predict
+from models.pairing.gain import NOTHING_JUDGED, WORTH, ProposerKind, expected_acceptance, predict
 from models.pairing.price import CPU_ROW
 from models.pairing.vocabulary import FileVocabulary, why_not
 
 # Siblings larger than this share of the model gain little.
 _LARGEST_SHARE = 0.4
 MOST_FOUND = 50
-_HEADS = {Kind.EAGLE3: "an EAGLE-3 head", Kind.DFLASH: "a DFlash head"}
+_HEADS = {ProposerKind.EAGLE3: "an EAGLE-3 head", ProposerKind.DFLASH: "a DFlash head"}
 _MOST_LOOKED_AT, _MOST_OFFERS = 3, 3
 # Small models lose more by coarse weights, and are small anyway.
 _PREFERRED = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0", "F16", "BF16")
@@ -33,7 +33,7 @@ SIMILAR = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class DownloadOffer:
     """A model or head to download: ``wanted`` is its quantisation or file in the repository.
 
     ``n_bytes`` is its size; ``is_checked`` says that its header was read and its tokens fit: ``draft`` is then what it
@@ -45,7 +45,7 @@ class Offer:
     n_bytes: int
     gain: float
     is_checked: bool
-    kind: Kind = Kind.MODEL
+    kind: ProposerKind = ProposerKind.MODEL
     draft: ModelFacts | None = field(default=None, repr=False)
 
     @property
@@ -67,13 +67,13 @@ class Offer:
 class HubAnswer:
     """What the Hub has, best first, and sentences about what it has and does not fit."""
 
-    offers: tuple[Offer, ...]
+    offers: tuple[DownloadOffer, ...]
     notes: tuple[str, ...]
 
 
 def curated_offers(
     facts: ModelFacts, names: Iterable[str], *, row_cost: float = CPU_ROW, room: int | None = None
-) -> tuple[Offer, ...]:
+) -> tuple[DownloadOffer, ...]:
     """Offers of this project's list for the model with these names (title, file, repository); no network."""
     known, mine = curated().models, {name for name in map(family, names) if name}
     named = [model for model in known if family(model.title) in mine or family(model.repo_id) in mine]
@@ -105,7 +105,7 @@ def hub_offers(
     siblings = [row for row in found if _is_sibling(row, facts, largest)]
     siblings.sort(key=lambda row: -_of_params(facts, row.n_params, row.n_params * 8.5 / 8, row_cost))
     vocabulary = vocabulary or FileVocabulary(read_header(facts.files[0]))
-    offers: list[Offer] = []
+    offers: list[DownloadOffer] = []
     notes: list[str] = []
     for row in siblings[:_MOST_LOOKED_AT]:
         found_here = _look(hub, row.repo_id, facts, vocabulary, row_cost)
@@ -120,9 +120,9 @@ def hub_offers(
     return HubAnswer(best(offers), tuple(notes))
 
 
-def best(offers: Iterable[Offer]) -> tuple[Offer, ...]:
+def best(offers: Iterable[DownloadOffer]) -> tuple[DownloadOffer, ...]:
     """Those that are worth it, each repository once, the best first."""
-    by_repository: dict[str, Offer] = {}
+    by_repository: dict[str, DownloadOffer] = {}
     for offer in sorted(offers, key=lambda offer: (-offer.gain, offer.n_bytes)):
         if offer.gain >= WORTH:
             by_repository.setdefault(offer.repo_id, offer)
@@ -131,14 +131,14 @@ def best(offers: Iterable[Offer]) -> tuple[Offer, ...]:
 
 def _of_list(
     repo_id: str, quantisation: str, known: Iterable[CuratedModel], facts: ModelFacts, row_cost: float
-) -> Offer | None:
+) -> DownloadOffer | None:
     """An offer of a listed model, by its figures in the list."""
     listed = next(model for model in known if model.repo_id == repo_id)
     file = next(file for file in listed.files if file.quantisation == quantisation)
     if listed.n_params > facts.n_params * _LARGEST_SHARE:
         return None
     gain = _gain(facts, listed.facts_of(file), row_cost)
-    return Offer(repo_id, quantisation, file.n_bytes, gain, is_checked=False)
+    return DownloadOffer(repo_id, quantisation, file.n_bytes, gain, is_checked=False)
 
 
 def _is_sibling(row: FoundRepository, facts: ModelFacts, largest: int) -> bool:
@@ -146,11 +146,13 @@ def _is_sibling(row: FoundRepository, facts: ModelFacts, largest: int) -> bool:
     return is_known and row.access is Access.OPEN and row.n_models > 0 and 0 < row.n_params <= largest
 
 
-def _look(hub: Hub, repo_id: str, facts: ModelFacts, vocabulary: FileVocabulary, row_cost: float) -> Offer | str:
+def _look(
+    hub: Hub, repo_id: str, facts: ModelFacts, vocabulary: FileVocabulary, row_cost: float
+) -> DownloadOffer | str:
     """An offer of what is in a repository, or why it is none."""
     try:
         repository = hub.repository(repo_id)
-        model = preferred(model for model in repository.with_role(Role.MODEL) if len(model.files) == 1)
+        model = preferred(model for model in repository.with_role(FileRole.MODEL) if len(model.files) == 1)
         if model is None:
             return "It has no whole file to download."
         with RemoteSource(hub, repository.repo_id, repository.commit, model.files[0]) as source:
@@ -163,11 +165,11 @@ def _look(hub: Hub, repo_id: str, facts: ModelFacts, vocabulary: FileVocabulary,
         return error.message
     if draft.problem is not None:
         return draft.problem
-    found = Offer(repository.repo_id, model.quantisation or model.name, model.n_bytes, 1.0, True, draft=draft)
+    found = DownloadOffer(repository.repo_id, model.quantisation or model.name, model.n_bytes, 1.0, True, draft=draft)
     return priced(found, facts, row_cost)
 
 
-def priced(offer: Offer, facts: ModelFacts, row_cost: float) -> Offer:
+def priced(offer: DownloadOffer, facts: ModelFacts, row_cost: float) -> DownloadOffer:
     """An offer with what it would gain for another file of its model; one whose header was not read as it is."""
     draft = offer.draft
     return replace(offer, gain=_gain(facts, draft, row_cost)) if draft is not None else offer
@@ -185,11 +187,11 @@ def preferred(models: Iterable[RemoteModel]) -> RemoteModel | None:
 
 
 def _of_params(facts: ModelFacts, n_params: int, n_bytes: float, row_cost: float) -> float:
-    acceptance = expected_acceptance(Kind.MODEL, n_params, facts.n_active_params)
+    acceptance = expected_acceptance(ProposerKind.MODEL, n_params, facts.n_active_params)
     return predict(facts.active_weights, n_bytes / max(facts.active_bytes_per_token, 1), acceptance, row_cost).gain
 
 
-def has_room(offer: Offer, room: int | None) -> bool:
+def has_room(offer: DownloadOffer, room: int | None) -> bool:
     """Whether there is memory for it beside the model; ``room`` None is unknown."""
     return room is None or offer.n_bytes <= room
 

@@ -16,9 +16,9 @@ from models.gguf.header import read_header
 from models.pairing import heads
 from models.pairing.file_id import file_id
 from models.pairing.forecast import MTP, draft_key, forecast, kind_of
-from models.pairing.gain import NOTHING_JUDGED, WORTH, Judged, Kind, Prediction, corrected
-from models.pairing.price import CPU_ROW, Pace, draft_bytes
-from models.pairing.store import Gain, PairStore
+from models.pairing.gain import NOTHING_JUDGED, WORTH, AcceptanceCounts, GainPrediction, ProposerKind, corrected
+from models.pairing.price import CPU_ROW, DraftingMachine, draft_bytes
+from models.pairing.store import MeasuredGain, PairStore
 from models.pairing.vocabulary import why_not_files
 
 OtherWords = Callable[[Path], str | None]
@@ -26,7 +26,7 @@ OtherWords = Callable[[Path], str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
+class PairingConditions:
     """Where a pair would run: ``n_cells`` KV cells for ``n_slots`` requests, ``room`` bytes of memory beside the model.
 
     ``room`` None is unknown. ``row_cost`` is what a further row of a step costs as a share of it, ``pace`` the machine
@@ -39,10 +39,10 @@ class Conditions:
     n_slots: int
     room: int | None = None
     row_cost: float = CPU_ROW
-    pace: Pace | None = None
+    pace: DraftingMachine | None = None
     machine: str = ""
-    why_no_head: Callable[[Kind], str | None] = lambda kind: None
-    judged: Callable[[str], Judged] = lambda name: NOTHING_JUDGED
+    why_no_head: Callable[[ProposerKind], str | None] = lambda kind: None
+    judged: Callable[[str], AcceptanceCounts] = lambda name: NOTHING_JUDGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class Partner:
 
     name: str
     path: Path | None
-    kind: Kind
+    kind: ProposerKind
     n_params: int = 0
     n_bytes: int = 0
     memory: int | None = None
-    prediction: Prediction | None = None
-    measured: Gain | None = None
+    prediction: GainPrediction | None = None
+    measured: MeasuredGain | None = None
     gain: float = 1.0
     problem: str | None = None
     has_vocabulary: bool = False
@@ -103,7 +103,7 @@ def partners(
     target: ModelEntry,
     models: Iterable[ModelEntry],
     store: PairStore,
-    conditions: Conditions,
+    conditions: PairingConditions,
     other_words: OtherWords | None = None,
 ) -> tuple[Partner, ...]:
     """All that could draft for ``target``, the best first, then those that cannot, with their reasons.
@@ -131,10 +131,10 @@ def _rank(partner: Partner) -> tuple[int, float, int, str]:
     return (1 if partner.has_vocabulary else 2), 0.0, partner.n_bytes, partner.name
 
 
-def _judge(facts: ModelFacts, entry: ModelEntry, conditions: Conditions, other_words: OtherWords) -> Partner:
+def _judge(facts: ModelFacts, entry: ModelEntry, conditions: PairingConditions, other_words: OtherWords) -> Partner:
     draft = entry.facts
     if draft is None:
-        return Partner(entry.name, entry.path, Kind.MODEL, 0, entry.n_bytes, problem=entry.problem)
+        return Partner(entry.name, entry.path, ProposerKind.MODEL, 0, entry.n_bytes, problem=entry.problem)
     partner = Partner(entry.name, entry.path, kind_of(draft), draft.n_params, draft.n_bytes)
     try:
         if draft.is_head:
@@ -148,7 +148,9 @@ def _judge(facts: ModelFacts, entry: ModelEntry, conditions: Conditions, other_w
     return _priced(replace(partner, has_vocabulary=True), facts, draft, conditions)
 
 
-def _why_not_head(facts: ModelFacts, entry: ModelEntry, conditions: Conditions, other_words: OtherWords) -> str | None:
+def _why_not_head(
+    facts: ModelFacts, entry: ModelEntry, conditions: PairingConditions, other_words: OtherWords
+) -> str | None:
     assert entry.facts is not None
     return (
         heads.why_not_kind(entry.facts.architecture)
@@ -173,7 +175,7 @@ def _why_not(facts: ModelFacts, entry: ModelEntry, other_words: OtherWords) -> s
     return other_words(entry.path)
 
 
-def _priced(partner: Partner, facts: ModelFacts, draft: ModelFacts, conditions: Conditions) -> Partner:
+def _priced(partner: Partner, facts: ModelFacts, draft: ModelFacts, conditions: PairingConditions) -> Partner:
     """What it would gain and take; the same tokens alone do not make a good partner."""
     prediction = _predicted(facts, draft, conditions)
     memory = estimate(draft, conditions.n_cells, n_slots=conditions.n_slots).total
@@ -190,15 +192,15 @@ def _priced(partner: Partner, facts: ModelFacts, draft: ModelFacts, conditions: 
     return priced
 
 
-def _predicted(facts: ModelFacts, draft: ModelFacts | None, conditions: Conditions) -> Prediction:
+def _predicted(facts: ModelFacts, draft: ModelFacts | None, conditions: PairingConditions) -> GainPrediction:
     judged = conditions.judged(draft_key(draft))
     return forecast(facts, draft, conditions.pace, conditions.row_cost, judged)
 
 
-def _own_heads(facts: ModelFacts, conditions: Conditions) -> Partner:
+def _own_heads(facts: ModelFacts, conditions: PairingConditions) -> Partner:
     """The prediction heads in the model's own file."""
-    partner = Partner(MTP, None, Kind.MTP, has_vocabulary=True, id=MTP)
-    reason = heads.why_no_mtp(facts) or conditions.why_no_head(Kind.MTP)
+    partner = Partner(MTP, None, ProposerKind.MTP, has_vocabulary=True, id=MTP)
+    reason = heads.why_no_mtp(facts) or conditions.why_no_head(ProposerKind.MTP)
     if reason:
         return replace(partner, problem=reason, has_vocabulary=False)
     prediction = _predicted(facts, None, conditions)
@@ -206,7 +208,7 @@ def _own_heads(facts: ModelFacts, conditions: Conditions) -> Partner:
 
 
 def _measured(
-    partner: Partner, target_id: str, store: PairStore, conditions: Conditions, known: list[tuple[float, float]]
+    partner: Partner, target_id: str, store: PairStore, conditions: PairingConditions, known: list[tuple[float, float]]
 ) -> Partner:
     """The partner with what was measured of it; without that, with what others of this machine teach."""
     if partner.prediction is None:

@@ -21,7 +21,7 @@ CPU_ROW, GPU_ROW = 0.28, 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class DraftingMachine:
     """A machine that was measured, the number of the device that drafts there, and the model's seconds for a token."""
 
     machine: Machine
@@ -29,11 +29,11 @@ class Pace:
     seconds: float
 
 
-def pace_of(target: ModelFacts, machine: Machine, device: int = 0) -> Pace | None:
+def pace_of(target: ModelFacts, machine: Machine, device: int = 0) -> DraftingMachine | None:
     """The pace of a model that is on one device; None where the machine is not known well enough."""
     amounts = work(target, Placement.all_on(device, target.n_layers), machine.traits, n_past=0)
     seconds = machine.efficiency.seconds(amounts)
-    return Pace(machine, device, seconds) if seconds else None
+    return DraftingMachine(machine, device, seconds) if seconds else None
 
 
 def row_cost(machine: Machine, device: int = 0) -> float:
@@ -50,7 +50,7 @@ def draft_bytes(target: ModelFacts, draft: ModelFacts | None) -> int:
     return model.used_of(reads).read_by(1) if reads is not None else model.active_bytes_per_token
 
 
-def cost_share(target: ModelFacts, draft: ModelFacts | None, pace: Pace | None) -> float:
+def cost_share(target: ModelFacts, draft: ModelFacts | None, pace: DraftingMachine | None) -> float:
     """What a drafted token costs as a share of one of the model; ``draft`` None is the head in the model's file."""
     seconds = pace.machine.efficiency.seconds(_amounts(target, draft, pace)) if pace is not None else None
     if pace is None or seconds is None:
@@ -58,7 +58,7 @@ def cost_share(target: ModelFacts, draft: ModelFacts | None, pace: Pace | None) 
     return seconds / pace.seconds
 
 
-def _amounts(target: ModelFacts, draft: ModelFacts | None, pace: Pace) -> Amounts:
+def _amounts(target: ModelFacts, draft: ModelFacts | None, pace: DraftingMachine) -> Amounts:
     traits = pace.machine.traits
     model, reads = _head(target, draft)
     if reads is not None:

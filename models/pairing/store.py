@@ -17,7 +17,7 @@ By = Literal["user", "test"]
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class MeasuredGain:
     """Speed with a draft over plain decoding, measured on the machine ``machine``; rates in tokens per second.
 
     ``forecast`` is what had been predicted, and ``date`` when it was measured (YYYY-MM-DD).
@@ -45,7 +45,7 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PartnerChoice:
     """The partner that a user or a test has chosen for ``target``; ``draft`` None is none, and then the rest is empty.
 
     A test's choice holds for the machine it was made on.
@@ -71,8 +71,8 @@ class PairStore:
     def __init__(self, path: Path) -> None:
         """``path`` need not exist."""
         self._store = JsonStore(path, what="what was measured and chosen of pairs")
-        self._gains: dict[tuple[str, str, str], Gain] = {}
-        self._choices: dict[str, Choice] = {}
+        self._gains: dict[tuple[str, str, str], MeasuredGain] = {}
+        self._choices: dict[str, PartnerChoice] = {}
         self._take(self._store.read())
         self.problem = self._store.problem
 
@@ -81,30 +81,30 @@ class PairStore:
         """Whether nothing is kept."""
         return not (self._gains or self._choices)
 
-    def gain(self, target: str, draft: str, machine: str) -> Gain | None:
+    def gain(self, target: str, draft: str, machine: str) -> MeasuredGain | None:
         """What a pair gained on a machine, or None."""
         return self._gains.get((target, draft, machine))
 
-    def gains(self, machine: str) -> tuple[Gain, ...]:
+    def gains(self, machine: str) -> tuple[MeasuredGain, ...]:
         """All that was measured on a machine."""
         return tuple(gain for gain in self._gains.values() if gain.machine == machine)
 
-    def choice(self, target: str, machine: str) -> Choice | None:
+    def choice(self, target: str, machine: str) -> PartnerChoice | None:
         """What was chosen for a model, or None."""
         choice = self._choices.get(target)
         return None if choice is None or (choice.by == "test" and choice.machine != machine) else choice
 
-    def keep(self, gain: Gain) -> None:
+    def keep(self, gain: MeasuredGain) -> None:
         """Remember a measurement in place of an earlier one of the pair; raises StoreRefused."""
         self._update(lambda: self._gains.update({(gain.target, gain.draft, gain.machine): gain}))
 
-    def choose(self, choice: Choice) -> None:
+    def choose(self, choice: PartnerChoice) -> None:
         """Remember a choice in place of an earlier one for the model; raises StoreRefused."""
         self._update(lambda: self._choices.update({choice.target: choice}))
 
     def forget_choice(self, target: str) -> bool:
         """Forget what was chosen for a model; says whether there was something. Raises StoreRefused."""
-        forgotten: list[Choice | None] = []
+        forgotten: list[PartnerChoice | None] = []
         self._update(lambda: forgotten.append(self._choices.pop(target, None)))
         return forgotten != [None]
 
@@ -132,17 +132,17 @@ def _items(kept: dict[str, Any], name: str) -> list[Any]:
     return items if isinstance(items, list) else []
 
 
-def _gain(item: Any) -> Gain | None:
+def _gain(item: Any) -> MeasuredGain | None:
     try:
-        gain = Gain(**item)
+        gain = MeasuredGain(**item)
     except TypeError:
         return None
     return gain if gain._is_sane else None
 
 
-def _choice(item: Any) -> Choice | None:
+def _choice(item: Any) -> PartnerChoice | None:
     try:
-        choice = Choice(**item)
+        choice = PartnerChoice(**item)
     except TypeError:
         return None
     return choice if choice._is_sane else None

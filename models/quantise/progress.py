@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 
-class Phase(StrEnum):
+class QuantisePhase(StrEnum):
     """What is being done."""
 
     WAITING = "waiting for another Slipstream that makes it"
@@ -21,7 +21,7 @@ class Phase(StrEnum):
 class QuantiseProgress:
     """``n_done`` of the source's ``n_total`` bytes of weights are converted; ``eta`` in seconds, None if unknown."""
 
-    phase: Phase
+    phase: QuantisePhase
     n_done: int
     n_total: int
     eta: float | None = None

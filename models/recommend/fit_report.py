@@ -9,17 +9,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from models.estimate.fit.plan import Plan, shortage
-from models.estimate.fit.search import Wanted, best_plan, least_plan, longest_plan, seconds_of, usual_ctx
+from models.estimate.fit.plan import PlacementPlan, shortage
+from models.estimate.fit.search import FitRequest, best_plan, least_plan, longest_plan, seconds_of, usual_ctx
 from models.estimate.speed.machine import Machine
-from models.estimate.speed.runs import Measured
+from models.estimate.speed.runs import MeasuredSpeed
 from models.facts.model_facts import ModelFacts
 from models.formatting.figures import size
 from models.formatting.program import PROGRAM, advice
 from models.pairing import heads
 from models.pairing.forecast import forecast, kind_of
-from models.pairing.gain import NOTHING_JUDGED, Judged, Kind
-from models.pairing.price import Pace, row_cost
+from models.pairing.gain import NOTHING_JUDGED, AcceptanceCounts, ProposerKind
+from models.pairing.price import DraftingMachine, row_cost
 
 LONGEST_CTX = 1 << 31
 # Of its free memory, the fullest device must have so much left for a model to fit well.
@@ -31,7 +31,7 @@ def unknown_speed() -> str:
     return f"not known yet: {advice(f'{PROGRAM} doctor measures it', '“Measure this machine” finds it out')}"
 
 
-class Verdict(StrEnum):
+class FitVerdict(StrEnum):
     """Does it fit."""
 
     GREEN = "green"
@@ -41,7 +41,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
+class SpeedPrediction:
     """Tokens per second of one request without drafts at an empty context and at one of ``n_ctx`` tokens."""
 
     empty: float
@@ -64,7 +64,7 @@ class DraftSpeed:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class FitReport:
     """What to say of a model before it is loaded.
 
     ``sentence`` gives the verdict with its numbers, ``notes`` what else to know. ``plan`` is the best way to load it
@@ -74,20 +74,20 @@ class Judgement:
     for does not.
     """
 
-    verdict: Verdict
+    verdict: FitVerdict
     sentence: str
-    plan: Plan | None = None
-    speed: Prediction | None = None
+    plan: PlacementPlan | None = None
+    speed: SpeedPrediction | None = None
     why_no_speed: str | None = None
     with_draft: DraftSpeed | None = None
-    measured: Measured | None = None
+    measured: MeasuredSpeed | None = None
     notes: tuple[str, ...] = ()
-    fitting: Plan | None = None
+    fitting: PlacementPlan | None = None
 
     @property
     def fits(self) -> bool:
         """Whether it can be loaded."""
-        return self.verdict in (Verdict.GREEN, Verdict.TIGHT)
+        return self.verdict in (FitVerdict.GREEN, FitVerdict.TIGHT)
 
 
 def judge(
@@ -95,11 +95,11 @@ def judge(
     machine: Machine,
     *,
     n_ctx: int | None = None,
-    wanted: Wanted | None = None,
-    judged: Judged = NOTHING_JUDGED,
-    measured: Measured | None = None,
-    why_no_head: Callable[[Kind], str | None] = lambda kind: None,
-) -> Judgement:
+    wanted: FitRequest | None = None,
+    judged: AcceptanceCounts = NOTHING_JUDGED,
+    measured: MeasuredSpeed | None = None,
+    why_no_head: Callable[[ProposerKind], str | None] = lambda kind: None,
+) -> FitReport:
     """Judge a model; ``n_ctx`` None takes that of ``wanted``, and another one fits or does not: it is not shortened.
 
     ``wanted`` is what a load would ask for (None: the usual context, and all else as is best). ``judged`` says what
@@ -108,8 +108,8 @@ def judge(
     """
     problem = _problem(facts, n_ctx)
     if problem is not None:
-        return Judgement(Verdict.UNUSABLE, problem)
-    wanted = wanted or Wanted(usual_ctx(facts))
+        return FitReport(FitVerdict.UNUSABLE, problem)
+    wanted = wanted or FitRequest(usual_ctx(facts))
     if n_ctx is not None:
         wanted = replace(wanted, n_ctx=min(n_ctx, facts.n_ctx_train or n_ctx), may_shorten=False)
     plan = best_plan(facts, machine, wanted)
@@ -118,11 +118,11 @@ def judge(
         least = least_plan(facts, machine, wanted)
         fitting = None if wanted.may_shorten else longest_plan(facts, machine, wanted)
         sentence = _too_large(least) if wanted.may_shorten else _too_long(least, fitting)
-        return Judgement(Verdict.NO, sentence, least, measured=measured, notes=notes, fitting=fitting)
+        return FitReport(FitVerdict.NO, sentence, least, measured=measured, notes=notes, fitting=fitting)
     verdict = _verdict(plan, wanted)
     empty, full = (seconds_of(facts, machine, plan, n_past) for n_past in (0, plan.setting.n_ctx))
-    speed = Prediction(1.0 / empty, 1.0 / full, plan.setting.n_ctx) if empty and full else None
-    return Judgement(
+    speed = SpeedPrediction(1.0 / empty, 1.0 / full, plan.setting.n_ctx) if empty and full else None
+    return FitReport(
         verdict,
         _told(verdict, plan, wanted),
         plan,
@@ -144,7 +144,7 @@ def _problem(facts: ModelFacts, n_ctx: int | None) -> str | None:
     return None
 
 
-def _notes(facts: ModelFacts, n_ctx: int | None, wanted: Wanted, plan: Plan | None) -> tuple[str, ...]:
+def _notes(facts: ModelFacts, n_ctx: int | None, wanted: FitRequest, plan: PlacementPlan | None) -> tuple[str, ...]:
     notes = []
     if n_ctx is not None and n_ctx > wanted.n_ctx:
         notes.append(f"It was trained for {wanted.n_ctx:,} tokens, and is judged with these instead of {n_ctx:,}.")
@@ -155,10 +155,12 @@ def _notes(facts: ModelFacts, n_ctx: int | None, wanted: Wanted, plan: Plan | No
     return tuple(notes)
 
 
-def _head_notes(facts: ModelFacts, wanted: Wanted, why_no_head: Callable[[Kind], str | None]) -> tuple[str, ...]:
+def _head_notes(
+    facts: ModelFacts, wanted: FitRequest, why_no_head: Callable[[ProposerKind], str | None]
+) -> tuple[str, ...]:
     """Why heads that are there cannot draft: by the file, or by the build of llama.cpp."""
     notes = []
-    if facts.n_mtp_layers and (reason := heads.why_no_mtp(facts) or why_no_head(Kind.MTP)):
+    if facts.n_mtp_layers and (reason := heads.why_no_mtp(facts) or why_no_head(ProposerKind.MTP)):
         notes.append(f"Its prediction heads cannot draft here. {reason}")
     if wanted.draft is not None and wanted.draft.is_head:
         kind = kind_of(wanted.draft)
@@ -167,23 +169,23 @@ def _head_notes(facts: ModelFacts, wanted: Wanted, why_no_head: Callable[[Kind],
     return tuple(notes)
 
 
-def _verdict(plan: Plan, wanted: Wanted) -> Verdict:
+def _verdict(plan: PlacementPlan, wanted: FitRequest) -> FitVerdict:
     is_as_wanted = plan.setting.n_ctx == wanted.n_ctx and plan.setting.kv_type == wanted.kv_types[0]
     use = plan.host_use if plan.is_split else plan.use()
-    return Verdict.GREEN if is_as_wanted and use <= _TIGHT else Verdict.TIGHT
+    return FitVerdict.GREEN if is_as_wanted and use <= _TIGHT else FitVerdict.TIGHT
 
 
-def _told(verdict: Verdict, plan: Plan, wanted: Wanted) -> str:
+def _told(verdict: FitVerdict, plan: PlacementPlan, wanted: FitRequest) -> str:
     numbers = ", ".join(f"{size(need.total)} of {size(need.free)} free on {need.device}" for need in plan.needs)
     context = f"with {plan.setting.n_ctx:,} tokens of context"
-    if verdict is Verdict.GREEN:
+    if verdict is FitVerdict.GREEN:
         return f"It fits {context}: it takes {numbers}."
     if plan.setting.n_ctx == wanted.n_ctx and plan.setting.kv_type == wanted.kv_types[0]:
         return f"It just fits {context}: it takes {numbers}. Close other programs before loading it."
     return f"It fits only {context} and a {plan.setting.kv_type} cache: it takes {numbers}."
 
 
-def _too_large(least: Plan) -> str:
+def _too_large(least: PlacementPlan) -> str:
     lacking = shortage(least) or [max(least.needs, key=lambda need: need.total / max(need.free, 1))]
     need = lacking[0]
     return (
@@ -192,7 +194,7 @@ def _too_large(least: Plan) -> str:
     )
 
 
-def _too_long(least: Plan, fitting: Plan | None) -> str:
+def _too_long(least: PlacementPlan, fitting: PlacementPlan | None) -> str:
     """Say that a context that was asked for has no room, and which would have."""
     need = (shortage(least) or [max(least.needs, key=lambda need: need.total / max(need.free, 1))])[0]
     setting = least.setting
@@ -207,11 +209,11 @@ def _too_long(least: Plan, fitting: Plan | None) -> str:
 def _drafted(
     facts: ModelFacts,
     machine: Machine,
-    plan: Plan,
+    plan: PlacementPlan,
     seconds: float | None,
-    wanted: Wanted,
-    judged: Judged,
-    why_no_head: Callable[[Kind], str | None],
+    wanted: FitRequest,
+    judged: AcceptanceCounts,
+    why_no_head: Callable[[ProposerKind], str | None],
 ) -> DraftSpeed | None:
     """The speed with the draft model or head that is given, else with the heads in the file, where they draft."""
     draft = wanted.draft if plan.has_draft else None
@@ -219,8 +221,8 @@ def _drafted(
     if not seconds or (draft is None and not uses_heads) or (draft is not None and not draft.n_layers):
         return None
     kind = kind_of(draft)
-    if kind is not Kind.MODEL and why_no_head(kind) is not None:
+    if kind is not ProposerKind.MODEL and why_no_head(kind) is not None:
         return None
     device = plan.placement.layers[-1]
-    found = forecast(facts, draft, Pace(machine, device, seconds), row_cost(machine, device), judged)
+    found = forecast(facts, draft, DraftingMachine(machine, device, seconds), row_cost(machine, device), judged)
     return DraftSpeed(found.gain / seconds, found.depth, found.acceptance, found.is_measured)

@@ -7,36 +7,36 @@ from dataclasses import dataclass
 
 from models.facts.quantisation_rank import is_needless, rank
 from models.formatting.figures import rate
-from models.recommend.fit_report import Judgement, Verdict
+from models.recommend.fit_report import FitReport, FitVerdict
 
 # About twice as fast as most people read.
 ENOUGH = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class QuantisationOption:
     """One quantisation of a model, judged."""
 
     name: str
     quantisation: str
     n_bytes: int
-    judgement: Judgement
+    judgement: FitReport
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
     """The candidate to take (None: no one fits), and why."""
 
-    candidate: Candidate | None
+    candidate: QuantisationOption | None
     sentence: str
 
 
-def recommend(candidates: Sequence[Candidate], enough: float = ENOUGH) -> Recommendation:
+def recommend(candidates: Sequence[QuantisationOption], enough: float = ENOUGH) -> Recommendation:
     """The best quality that fits well and gives ``enough`` tokens per second, else the fastest that fits.
 
     What is larger than Q8_0 is left out where there is something else: it is not better by any measure.
     """
-    usable = [one for one in candidates if one.judgement.verdict is not Verdict.UNUSABLE]
+    usable = [one for one in candidates if one.judgement.verdict is not FitVerdict.UNUSABLE]
     usable = [one for one in usable if not is_needless(one.quantisation)] or usable
     if not usable:
         return Recommendation(None, "There is no model here that can be used.")
@@ -44,7 +44,7 @@ def recommend(candidates: Sequence[Candidate], enough: float = ENOUGH) -> Recomm
     if not fitting:
         smallest = min(usable, key=lambda one: one.n_bytes)
         return Recommendation(None, f"None fits this machine. The smallest: {smallest.judgement.sentence}")
-    green = [one for one in fitting if one.judgement.verdict is Verdict.GREEN]
+    green = [one for one in fitting if one.judgement.verdict is FitVerdict.GREEN]
     quick = [one for one in green if _rate(one) >= enough]
     if quick:
         best = min(quick, key=_quality)
@@ -66,13 +66,13 @@ def recommend(candidates: Sequence[Candidate], enough: float = ENOUGH) -> Recomm
     )
 
 
-def _rate(one: Candidate) -> float:
+def _rate(one: QuantisationOption) -> float:
     """Tokens per second in the middle between an empty and a full context; 0 where that is not known."""
     speed = one.judgement.speed
     return 2.0 / (1.0 / speed.empty + 1.0 / speed.full) if speed is not None else 0.0
 
 
-def _pace(one: Candidate) -> str:
+def _pace(one: QuantisationOption) -> str:
     """The speed in the figures that a judgement of the same file shows."""
     speed = one.judgement.speed
     if speed is None:
@@ -82,7 +82,7 @@ def _pace(one: Candidate) -> str:
     return f"{empty} tokens/s here{behind}"
 
 
-def _quality(one: Candidate) -> tuple[float, int]:
+def _quality(one: QuantisationOption) -> tuple[float, int]:
     """Better ones first; among names that are in no list, larger files."""
     place = rank(one.quantisation)
     return (float("inf") if place is None else place), -one.n_bytes

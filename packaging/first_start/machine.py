@@ -42,7 +42,7 @@ class Compiler:
 
 
 @dataclass(frozen=True)
-class Machine:
+class BuildMachine:
     """What llama.cpp will run on, and what there is to build it with."""
 
     system: str
@@ -128,12 +128,12 @@ def find_nvidia_gpus() -> tuple[str, ...]:
     return ()
 
 
-def look(environment: Mapping[str, str]) -> Machine:
+def look(environment: Mapping[str, str]) -> BuildMachine:
     """Look at this machine."""
     cpuinfo = Path("/proc/cpuinfo")
     nvidia_gpus = find_nvidia_gpus()
     nvcc = find_nvcc(environment) if nvidia_gpus else None
-    return Machine(
+    return BuildMachine(
         system=platform.system(),
         architecture=platform.machine(),
         libc=" ".join(platform.libc_ver()).strip() or platform.mac_ver()[0],

@@ -29,7 +29,7 @@ def spell_rest(elapsed: float, done: int, total: int) -> str:
     return f", about {max(1, round(rest / 60))} min left" if rest >= 45 else ", less than a minute left"
 
 
-class Progress:
+class SetupProgress:
     """Steps with their time. ``tick`` keeps the clock moving between two lines of output."""
 
     def __init__(self, stream: TextIO, n_steps: int, clock: Callable[[], float] = time.monotonic) -> None:

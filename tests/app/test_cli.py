@@ -323,20 +323,20 @@ def test_a_deep_reply_says_how_it_came_about(fake: FakeServer, capsys: pytest.Ca
 
 
 def test_progress_of_a_deep_reply_is_a_line_that_goes_away() -> None:
-    from app.cli.chat.reply import Reply
+    from app.cli.chat.reply import CollectedReply
     from app.cli.terminal.loading_line import LoadingLine
-    from app.client.http_client import Finished, Progress, TextDelta
+    from app.client.http_client import Finished, ReplyProgress, TextDelta
 
     terminal = Terminal()
     deep = {"drafts": 4, "drafts_done": 1, "tokens": 85, "seconds": 1.26}
     events = [
-        Progress({"stage": "drafting", **deep}),
-        Progress({"stage": "refining", **deep}),
-        Progress({"stage": "plain", "reason": "no slot is free"}),
+        ReplyProgress({"stage": "drafting", **deep}),
+        ReplyProgress({"stage": "refining", **deep}),
+        ReplyProgress({"stage": "plain", "reason": "no slot is free"}),
         TextDelta("Hi"),
         Finished("stop", TIMINGS | {"deep": {"drafts": 4}}),
     ]
-    reply = Reply()
+    reply = CollectedReply()
     reply.collect(events, lambda _: None, LoadingLine(terminal, 0).note)
     shown = terminal.getvalue()
     assert "Drafting (1 of 4 drafts): 85 tokens in 1.3 s" in shown
@@ -349,9 +349,9 @@ def test_progress_of_a_deep_reply_is_a_line_that_goes_away() -> None:
 
 
 def test_a_receipt_names_a_cache_that_is_not_the_usual_one():
-    from app.cli.chat.reply import Reply
+    from app.cli.chat.reply import CollectedReply
 
-    reply = Reply()
+    reply = CollectedReply()
     reply.timings = {"decode_tokens": 3, "kv_type": "f16"}
     assert "cache" not in reply.receipt()
     reply.timings["kv_type"] = "q8_0"

@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
-from app.cli.chat.reply import Reply
+from app.cli.chat.reply import CollectedReply
 from app.client.http_client import (
+    AnsweringModel,
     Client,
     Finished,
-    Named,
     ServerRefused,
     ServerUnreachable,
     StreamBroken,
@@ -26,7 +26,7 @@ BODY = {"messages": [{"role": "user", "content": "hi"}]}
 def test_a_stream_is_typed_events_in_order(fake: FakeServer) -> None:
     events = list(Client(fake.url).stream_chat(BODY))
     assert events == [
-        Named("ember-q8_0"),
+        AnsweringModel("ember-q8_0"),
         TextDelta("Hello"),
         TextDelta(" there"),
         TextDelta("."),
@@ -41,7 +41,7 @@ def test_usage_comes_in_a_chunk_without_choices() -> None:
 
 def test_text_outside_of_ascii_arrives_whole(fake: FakeServer) -> None:
     fake.pieces = ["Grüße ", "🦊", " 狐"]
-    reply = Reply()
+    reply = CollectedReply()
     reply.collect(Client(fake.url).stream_chat(BODY), lambda _: None)
     assert reply.text == "Grüße 🦊 狐"
 
@@ -86,7 +86,7 @@ def test_a_refusal_has_the_exit_code_of_its_cause(status: int, code: str, exit_c
 
 def test_an_error_inside_the_stream_is_raised_after_the_text(fake: FakeServer) -> None:
     fake.error_in_stream = "The engine died."
-    reply = Reply()
+    reply = CollectedReply()
     with pytest.raises(ServerRefused, match="The engine died"):
         reply.collect(Client(fake.url).stream_chat(BODY), lambda _: None)
     assert reply.text == "Hello there."

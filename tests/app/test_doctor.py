@@ -9,10 +9,10 @@ import pytest
 
 from app.cli import main as cli
 from app.client.discovery import RunningServer
-from app.client.http_client import ServerState
+from app.client.http_client import ServerStatus
 from app.doctor import checks
 from app.doctor.advice import advice, faults
-from app.doctor.report import BandwidthFacts, FolderFacts, LlamaFacts, Report, ServerFacts, SystemFacts
+from app.doctor.report import BandwidthFacts, DoctorReport, FolderFacts, LlamaFacts, ServerFacts, SystemFacts
 from app.doctor.text import render
 from app.environment.exit_codes import ExitCode
 from core.machine import bandwidth
@@ -29,7 +29,7 @@ LLAMA = {
     "devices": [{"name": "CPU", "description": "A chip", "kind": "cpu", "free": 5, "total": 8}],
     "heads": {"mtp": None, "eagle3": "This build of llama.cpp lacks a function."},
 }
-GOOD = Report(
+GOOD = DoctorReport(
     system=SystemFacts(
         slipstream="0.1.0",
         os="An OS",
@@ -138,7 +138,7 @@ def test_a_running_server_says_how_its_model_was_loaded(monkeypatch: pytest.Monk
     monkeypatch.setattr(checks, "running_servers", lambda: (server,))
     for told, expected in ((fields, "ready, 20 layers on GPUs, experts of 12 layers on the processor, q8_0"), ({}, "")):
         monkeypatch.setattr(
-            "app.client.http_client.Client.state", lambda self, told=told: ServerState("ready", fields=told)
+            "app.client.http_client.Client.state", lambda self, told=told: ServerStatus("ready", fields=told)
         )
         (found,) = checks.check_servers()
         assert expected in render(dataclasses.replace(GOOD, servers=(found,)))

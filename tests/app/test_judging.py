@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from app.doctor.report import DeviceFacts, LlamaFacts
 from app.environment.paths import model_settings_file
-from app.fit_reports.fit_reports import Here, judge_file, machine_now
+from app.fit_reports.fit_reports import CurrentMachine, judge_file, machine_now
 from app.settings.model_settings_store import ModelSettingsStore
 from app.settings.server_settings import ServerSettings
-from core.loading.memory_fit import Fit, fit
+from core.loading.memory_fit import LoadPlan, fit
 from core.values.engine_options import EngineOptions
 from core.values.errors import ModelDoesNotFit
 from core.values.model_settings import ModelSettings
@@ -55,7 +55,9 @@ def machines(draw: st.DrawFn) -> Machine:
     return machine_of(devices)
 
 
-def loaded(facts: ModelFacts, machine: Machine, own: ModelSettings, draft: str | None, must_draft: bool) -> Fit | None:
+def loaded(
+    facts: ModelFacts, machine: Machine, own: ModelSettings, draft: str | None, must_draft: bool
+) -> LoadPlan | None:
     """How a server would load the model; None where it would not."""
     options = ServerSettings().engine_options(str(EMBER), draft, must_draft=must_draft, own=own)
     try:
@@ -84,7 +86,7 @@ def test_a_model_is_loaded_as_it_was_judged(
         patch.setattr("app.settings.model_settings_store.settings_of", lambda path: own)
         must = bool(must_draft)
         draft = DRAFT if must_draft is not None else None
-        judgement = judge_file(facts, EMBER, Here(machine, ()), draft=draft, must_draft=must)
+        judgement = judge_file(facts, EMBER, CurrentMachine(machine, ()), draft=draft, must_draft=must)
         found = loaded(facts, machine, own, str(EMBER_DRAFT) if draft is not None else None, must)
     plan = judgement.plan
     assert plan is not None
@@ -102,7 +104,7 @@ def test_a_model_is_loaded_as_it_was_judged(
 
 def test_what_is_set_for_a_model_counts_in_its_judgement() -> None:
     facts = read_model(EMBER)
-    here = Here(machine_of([MachineDevice("CPU", DeviceKind.CPU, 20 * GB, 20 * GB)]), ())
+    here = CurrentMachine(machine_of([MachineDevice("CPU", DeviceKind.CPU, 20 * GB, 20 * GB)]), ())
     before = judge_file(facts, EMBER, here).plan
     ModelSettingsStore(model_settings_file()).change(EMBER, "ember", lambda old: ModelSettings(ctx=512, kv_type="q8_0"))
     after = judge_file(facts, EMBER, here).plan

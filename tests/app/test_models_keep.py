@@ -22,7 +22,7 @@ from app.pairing.model_list import MOST_PAIRED
 from app.settings.model_settings_store import UsageStore
 from core.machine.known_machine import identity
 from models.catalog import catalog
-from models.estimate.speed.runs import Run, add_runs
+from models.estimate.speed.runs import ModelRun, add_runs
 from models.facts.model_facts import read_model
 from models.formatting.figures import rate
 from tests.support.quantised import ember_f16
@@ -200,7 +200,7 @@ def test_the_list_says_how_fast_each_model_is_here(models, home):
     remember_probe(home / "cache")
     facts = read_model(EMBER_DRAFT)
     layers = {"CPU: layer": 1.0}
-    run = Run("ember-draft-q8_0", facts.weight_bytes, "", "", layers, 0.01, 98.7, 9, 64, 0, 0, 1.0)
+    run = ModelRun("ember-draft-q8_0", facts.weight_bytes, "", "", layers, 0.01, 98.7, 9, 64, 0, 0, 1.0)
     add_runs(home / "cache", identity(), [run])
     large, small = json.loads(models("list", "--json")[1])
     assert large["predicted_tokens_per_s"] > 0

@@ -7,20 +7,20 @@ from itertools import groupby
 
 import pytest
 
-from app.fit_reports.fit_reports import Here
+from app.fit_reports.fit_reports import CurrentMachine
 from app.fit_reports.suggestions import suggestions
 from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
-from models.recommend.fit_report import Verdict
+from models.recommend.fit_report import FitVerdict
 from models.recommend.recommend import ENOUGH
 
 GB = 10**9
 
 
-def machine(ram: float, *, rate: float | None = 40e9, vram: float = 0.0) -> Here:
+def machine(ram: float, *, rate: float | None = 40e9, vram: float = 0.0) -> CurrentMachine:
     devices = [MachineDevice("CPU", DeviceKind.CPU, int(ram * GB), int(ram * GB), rate)]
     if vram:
         devices.append(MachineDevice("GPU0", DeviceKind.GPU, int(vram * GB), int(vram * GB), 900e9))
-    return Here(machine_of(devices), ())
+    return CurrentMachine(machine_of(devices), ())
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def test_every_entry_has_a_verdict_and_what_fits_a_speed(here):
     found = suggestions(here)
     assert len(found) > 20
     for one in found:
-        assert one.judgement.verdict is not Verdict.UNUSABLE
+        assert one.judgement.verdict is not FitVerdict.UNUSABLE
         assert (one.rate is not None) == one.judgement.fits
         assert one.file in one.model.files
 
@@ -52,7 +52,7 @@ def test_more_memory_never_fits_less():
 def test_what_fits_best_comes_first_within_its_use(here):
     for _, models in groupby(suggestions(here), key=lambda one: one.model.use):
         listed = list(models)
-        quick = [one.judgement.verdict is Verdict.GREEN and (one.rate or 0.0) >= ENOUGH for one in listed]
+        quick = [one.judgement.verdict is FitVerdict.GREEN and (one.rate or 0.0) >= ENOUGH for one in listed]
         fits = [one.judgement.fits for one in listed]
         assert quick == sorted(quick, reverse=True)
         assert fits == sorted(fits, reverse=True)
@@ -68,7 +68,7 @@ def test_a_machine_nobody_measured_has_no_speeds_and_the_least_work_first():
 
 
 def test_a_finer_quantisation_is_taken_where_there_is_room_and_time():
-    def taken(here: Here) -> str:
+    def taken(here: CurrentMachine) -> str:
         return next(one.file.quantisation for one in suggestions(here) if one.model.title == "Qwen3.5 4B")
 
     assert (taken(machine(6)), taken(machine(64, rate=400e9))) == ("Q4_K_M", "Q8_0")

@@ -8,22 +8,25 @@ from typing import Any
 
 import pytest
 
-from benchmarks.concurrency import Sample, rows_of, summarise
-from benchmarks.contenders import AUTO, PLAIN, Outcome, Run
+from benchmarks.concurrency import ConcurrencySample, rows_of, summarise
+from benchmarks.contenders import AUTO, PLAIN, ContenderRun, ReplyOutcome
 from benchmarks.report import percentile
 from core.values.receipt import Receipt
 
 PNG = b"\x89PNG\r\n"
 
 
-def run(seconds: float, *gaps: float) -> Run:
+def run(seconds: float, *gaps: float) -> ContenderRun:
     receipt = Receipt(n_generated=11, n_drafted=20, n_accepted=5, ttft=0.5, decode=1.0)
-    return Run((Outcome("a", receipt, list(gaps)), Outcome("b", receipt, list(gaps))), seconds)
+    return ContenderRun((ReplyOutcome("a", receipt, list(gaps)), ReplyOutcome("b", receipt, list(gaps))), seconds)
 
 
 def test_a_row_holds_medians_of_its_runs() -> None:
-    samples = [Sample("random", AUTO, 2, run(seconds, 0.1, 0.1, 0.9), ratio) for seconds, ratio in ((1, 1.0), (2, 0.9))]
-    samples.append(Sample("random", PLAIN, 2, run(1, 0.1), 1.0))
+    samples = [
+        ConcurrencySample("random", AUTO, 2, run(seconds, 0.1, 0.1, 0.9), ratio)
+        for seconds, ratio in ((1, 1.0), (2, 0.9))
+    ]
+    samples.append(ConcurrencySample("random", PLAIN, 2, run(1, 0.1), 1.0))
     row, plain = rows_of(samples)
     assert (row["tokens_per_s"], row["vs_plain"], row["ttft_ms_p50"]) == (16.5, 0.95, 500.0)
     assert (row["itl_ms_p50"], row["itl_ms_p95"], row["ms_per_token_p50"]) == (100.0, 900.0, 100.0)

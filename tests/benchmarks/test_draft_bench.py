@@ -11,9 +11,9 @@ import pytest
 
 from app.settings.server_settings import ServerSettings
 from benchmarks import prompts
-from benchmarks.contenders import ADAPTIVE, AUTO, CONTROL, PLAIN, Stage, fixed
+from benchmarks.contenders import ADAPTIVE, AUTO, CONTROL, PLAIN, DecodingStage, fixed
 from benchmarks.draft import (
-    Sample,
+    DraftSample,
     against_best_fixed,
     draft_path,
     ratios_to_plain,
@@ -65,7 +65,7 @@ def test_a_machine_that_slows_down_bends_no_ratio() -> None:
 
 def test_rows_are_medians_and_acceptance_is_over_all_prompts() -> None:
     samples = [
-        Sample("perfect", "story", ADAPTIVE, rate, ratio, drafted, accepted)
+        DraftSample("perfect", "story", ADAPTIVE, rate, ratio, drafted, accepted)
         for rate, ratio, drafted, accepted in ((10, 1.0, 10, 9), (30, 1.5, 30, 21), (20, 1.2, 0, 0))
     ]
     (only,) = rows_of(samples)
@@ -111,13 +111,13 @@ def test_the_summary_takes_what_its_names_say() -> None:
 def test_the_best_depth_is_chosen_on_other_prompts_than_it_is_compared_on() -> None:
     speeds = {ADAPTIVE: (1.5, 1.5, 1.5, 1.5), fixed(2): (2.0, 1.0, 2.0, 1.0), fixed(4): (1.0, 2.0, 1.0, 2.0)}
     samples = [
-        Sample("perfect", "copy", way, 10, ratio, round=round_)
+        DraftSample("perfect", "copy", way, 10, ratio, round=round_)
         for way, ratios in speeds.items()
         for round_, ratio in enumerate(ratios)
     ]
     assert against_best_fixed(samples, "perfect", "copy", ADAPTIVE) == 1.5
     assert against_best_fixed(samples[::4], "perfect", "copy", ADAPTIVE) == 0.75, "one prompt: the best in hindsight"
-    samples += [Sample("perfect", "copy", PLAIN, 10, 1.8, round=round_) for round_ in range(4)]
+    samples += [DraftSample("perfect", "copy", PLAIN, 10, 1.8, round=round_) for round_ in range(4)]
     assert against_best_fixed(samples, "perfect", "copy", ADAPTIVE) == 1.5
     assert against_best_fixed(samples, "random", "copy", ADAPTIVE) is None
 
@@ -136,7 +136,7 @@ def test_shuffled_weights_are_as_large_as_the_draft_and_always_wrong() -> None:
     path = draft_path("random")
     assert path is not None
     assert path.stat().st_size == EMBER_DRAFT.stat().st_size
-    stage = Stage(EMBER, path, n_slots=1, n_ctx=256, n_threads=1)
+    stage = DecodingStage(EMBER, path, n_slots=1, n_ctx=256, n_threads=1)
     receipt = stage.contender(fixed(3)).run([prompts.of_kind("story")[0].text], 40).outcomes[0].receipt
     stage.close()
     assert receipt.n_drafted >= 100
@@ -144,7 +144,7 @@ def test_shuffled_weights_are_as_large_as_the_draft_and_always_wrong() -> None:
 
 
 def test_contenders_that_share_a_model_say_the_same_and_do_not_see_each_others_cache() -> None:
-    stage = Stage(EMBER, EMBER_DRAFT, n_slots=2, n_ctx=256, n_threads=1)
+    stage = DecodingStage(EMBER, EMBER_DRAFT, n_slots=2, n_ctx=256, n_threads=1)
     contenders = [stage.contender(way) for way in (PLAIN, ADAPTIVE, AUTO, fixed(4))]
     runs = [contender.run(prompts.mixed(2), 24) for contender in contenders for _ in range(2)]
     stage.close()

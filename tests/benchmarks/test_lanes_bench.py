@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.lanes import Pace, summarise
+from benchmarks.lanes import LanePace, summarise
 
 
 def test_two_runs_are_one() -> None:
-    joined = Pace(0.01, (0.01, 0.02), 5, 1.0).joined(Pace(0.03, (0.03,), 1, 2.0))
-    assert joined == Pace(0.02, (0.01, 0.02, 0.03), 6, 3.0)
+    joined = LanePace(0.01, (0.01, 0.02), 5, 1.0).joined(LanePace(0.03, (0.03,), 1, 2.0))
+    assert joined == LanePace(0.02, (0.01, 0.02, 0.03), 6, 3.0)
 
 
 def test_the_summary_is_of_the_way_that_keeps_the_promise_least() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from benchmarks import beside
-from benchmarks.http_load import Load, Reply, _count
+from benchmarks.http_load import LoadRun, StreamedReply, _count
 from benchmarks.peer_server import BUILDER, PeerFailed, PeerOptions, PeerServer, find_peer
-from benchmarks.peers import CONTROL, OURS, PEER, PEER_PLAIN, Case, HttpSide, Turn, rows_of, summarise
+from benchmarks.peers import CONTROL, OURS, PEER, PEER_PLAIN, Case, HttpSide, PeerTurn, rows_of, summarise
 from benchmarks.prompts import N_WORDS, long_texts
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 
@@ -41,14 +41,14 @@ def peer(request: pytest.FixtureRequest) -> str | None:
     return PEERS[request.param]
 
 
-def load(seconds: float, ttft: float) -> Load:
-    return Load((Reply(ttft, ttft + 1.0, 11), Reply(ttft, ttft + 1.0, 11)), seconds)
+def load(seconds: float, ttft: float) -> LoadRun:
+    return LoadRun((StreamedReply(ttft, ttft + 1.0, 11), StreamedReply(ttft, ttft + 1.0, 11)), seconds)
 
 
 def test_a_row_holds_medians_and_ratios_to_the_peer() -> None:
     case = Case("plain", 2, 64)
     turns = [
-        Turn(case, {OURS: load(1.0, 0.1 * ratio), PEER: load(ratio, 0.2), CONTROL: load(2.0 * ratio, 0.1)})
+        PeerTurn(case, {OURS: load(1.0, 0.1 * ratio), PEER: load(ratio, 0.2), CONTROL: load(2.0 * ratio, 0.1)})
         for ratio in (1.1, 1.3, 1.2)
     ]
     ours, theirs, control = rows_of(turns)
@@ -63,7 +63,7 @@ def test_a_row_holds_medians_and_ratios_to_the_peer() -> None:
 @pytest.mark.parametrize(("plain", "best", "ratio"), [(1.0, PEER_PLAIN, 0.5), (4.0, PEER, 1.0)])
 def test_drafting_is_compared_with_the_better_of_the_peers_two_ways(plain: float, best: str, ratio: float) -> None:
     loads = {OURS: load(2.0, 0.1), PEER: load(2.0, 0.1), PEER_PLAIN: load(plain, 0.05)}
-    ours = rows_of([Turn(Case("drafted", 2, 64), loads)])[0]
+    ours = rows_of([PeerTurn(Case("drafted", 2, 64), loads)])[0]
     assert (ours["vs_peer"], ours["best"], ours["vs_best"]) == (1.0, best, ratio)
     assert ours["ttft_vs_best"] == (2.0 if best == PEER_PLAIN else 1.0)
 

@@ -41,13 +41,15 @@ def _learnt(machine: Machine | None) -> Machine:
 def test_a_prediction_has_not_seen_its_model_nor_one_of_its_size() -> None:
     members = [predict.Member("dense", "Q8_0", n) for n in (4, 8, 16)]
     samples = [
-        predict.Sample(member, "empty", 10, seconds, 1, predict.Observation({"CPU: layer": member.n_layers}, seconds))
+        predict.PredictSample(
+            member, "empty", 10, seconds, 1, predict.Observation({"CPU: layer": member.n_layers}, seconds)
+        )
         for member, seconds in zip(members, (1e-3, 2e-3, 4e-3), strict=True)
     ]
     usual = predict.predictors(30e9, PROBE, samples)["learnt"]
     wrong = [
         *samples[:2],
-        predict.Sample(members[2], "empty", 10, 9.0, 1, predict.Observation({"CPU: layer": 16}, 9.0)),
+        predict.PredictSample(members[2], "empty", 10, 9.0, 1, predict.Observation({"CPU: layer": 16}, 9.0)),
     ]
     changed = predict.predictors(30e9, PROBE, wrong)["learnt"]
     assert _learnt(usual(samples[2])) == _learnt(changed(samples[2]))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.jobs.verify.verification import Mode, Reply
-from benchmarks.engine_client import Answer, EngineClient, Question
-from benchmarks.same import KINDS, MODELS, OWN_KINDS, Bench, Found, model_file, questions, row_of, summarise
+from app.jobs.verify.verification import DecodedReply, Mode
+from benchmarks.engine_client import AskedReply, EngineClient, Question
+from benchmarks.same import KINDS, MODELS, OWN_KINDS, Bench, SameFinding, model_file, questions, row_of, summarise
 from benchmarks.same_cost import Switch, measure_costs
 from core.values.engine_options import EngineOptions
 from core.values.receipt import Receipt
@@ -20,8 +20,10 @@ from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 GREEDY, SEEDED = Mode(), Mode(7)
 
 
-def found(mode: Mode, gap: float | None = None, **receipt: Any) -> Found:
-    return Found(Question(FOX, mode), gap is None, gap, Answer(Reply((1, 2), False), Receipt(**receipt)))
+def found(mode: Mode, gap: float | None = None, **receipt: Any) -> SameFinding:
+    return SameFinding(
+        Question(FOX, mode), gap is None, gap, AskedReply(DecodedReply((1, 2), False), Receipt(**receipt))
+    )
 
 
 def test_prompts_of_each_kind_are_asked_greedily_and_with_seeds() -> None:
@@ -112,7 +114,7 @@ def test_those_who_wait_begin_when_others_end() -> None:
     asked = [Question(f"{FOX} {place}", Mode(place)) for place in range(5)]
     answers = client.ask_together(asked)
     alone = client.ask(asked[2])
-    difference = client.compare(asked[2], answers[2].reply, Reply((*alone.reply.tokens[:3], 5), False))
+    difference = client.compare(asked[2], answers[2].reply, DecodedReply((*alone.reply.tokens[:3], 5), False))
     client.close()
     assert [len(answer.reply.tokens) for answer in answers] == [6] * 5
     assert max(most) == 2

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from benchmarks.truth import Sample, StoppedClock, summarise
+from benchmarks.truth import StoppedClock, TruthSample, summarise
 from core.values.receipt import Receipt
 
 
 def test_a_sample_says_how_far_its_receipt_is_from_the_truth() -> None:
     receipt = Receipt(n_generated=61, n_drafted=50, n_accepted=40, decode=0.5, speedup=2.2)
-    sample = Sample(receipt, 125.0, 62.5)
+    sample = TruthSample(receipt, 125.0, 62.5)
     assert sample.truth == 2.0
     assert sample.speedup_error == pytest.approx(0.1)
     assert sample.rate_error == pytest.approx(0.04)
     assert sample.over_bound == pytest.approx(2.2 / (61 / 20))
-    assert Sample(Receipt(n_generated=61, n_drafted=50, speedup=None), 125.0, 62.5).speedup_error is None
+    assert TruthSample(Receipt(n_generated=61, n_drafted=50, speedup=None), 125.0, 62.5).speedup_error is None
 
 
 def test_the_summary_is_over_all_replies() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from core.machine import bandwidth
 from core.machine.bandwidth import Bandwidth, TooLittleMemory, measure, read_pass, remember, remembered, thread_counts
-from core.machine.host import Machine, name_in
+from core.machine.host import Host, name_in
 
-MACHINE = Machine(cpu="A chip", n_cores=2, n_threads=3, ram=8 << 30)
+MACHINE = Host(cpu="A chip", n_cores=2, n_threads=3, ram=8 << 30)
 
 
 @pytest.mark.parametrize("n_words", [1, 7, 1000])
@@ -46,7 +46,7 @@ def test_a_measurement_is_remembered_for_this_machine_only(tmp_path: Path) -> No
     assert remembered(tmp_path / "cache", MACHINE) is None
     remember(tmp_path / "cache", measured)
     assert remembered(tmp_path / "cache", MACHINE) == measured
-    assert remembered(tmp_path / "cache", Machine("Another chip", 2, 2, MACHINE.ram)) is None
+    assert remembered(tmp_path / "cache", Host("Another chip", 2, 2, MACHINE.ram)) is None
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [bandwidth.FILE_NAME]
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from core.engine.engine import Engine
-from core.engine.model_runner import Runner
-from core.kv_cache.rollback import Checkpoints
-from core.speculation.proposers.autoregressive_head import Head
-from core.speculation.proposers.draft_model import DraftModel
+from core.engine.model_runner import ModelRunner
+from core.kv_cache.rollback import CheckpointRollback
+from core.speculation.proposers.autoregressive_head import AutoregressiveHead
+from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.sampling_params import SamplingParams
 from tests.support.drafters import price
 from tests.support.engines import (
@@ -51,17 +51,17 @@ class JumpyClock:
 
 def use_clock(engine: Engine, clock: Callable[[], float]) -> None:
     runner = engine._runner
-    assert isinstance(runner, Runner)
+    assert isinstance(runner, ModelRunner)
     engine._clock = runner._clock = engine._drafting._clock = engine._slots._clock = engine._branches._clock = clock
     speculator, rollback = engine._speculator, engine._rollback
     assert speculator is not None
     speculator._clock = speculator._growth.clock = clock
     for drafter in speculator._paid:
-        assert isinstance(drafter, DraftModel | Head)
+        assert isinstance(drafter, DraftModelProposer | AutoregressiveHead)
         drafter._clock = clock
-        if isinstance(drafter, DraftModel):
+        if isinstance(drafter, DraftModelProposer):
             drafter._branches._clock = clock
-    if isinstance(rollback, Checkpoints):
+    if isinstance(rollback, CheckpointRollback):
         rollback._clock = clock
 
 
@@ -131,7 +131,7 @@ def test_a_machine_that_slept_while_a_state_was_saved_still_drafts() -> None:
     with open_engine(with_state(), n_slots=1, n_ctx=512) as engine:
         speculator = price(engine, {1: 0.010, 2: 0.012, 4: 0.016, 16: 0.040}, 0.001)
         rollback = engine._rollback
-        assert isinstance(rollback, Checkpoints)
+        assert isinstance(rollback, CheckpointRollback)
         rollback._clock, rollback._cost = Leap(), speculator._cost
         _, ended, _ = complete(engine, max_tokens=120, sampling=SamplingParams(temperature=0, ignore_eos=True))
     assert ended.receipt.n_accepted > 40, "of 120 tokens"

@@ -10,7 +10,7 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.speculation.policy.draft_length import best_cut
-from core.speculation.policy.step_cost import Prices
+from core.speculation.policy.step_cost import StepCost
 
 GPU = Calibration({1: 0.0100, 2: 0.0100, 4: 0.0101, 8: 0.0102, 16: 0.0104, 32: 0.0110, 64: 0.0130, 512: 0.0600}, 1e-9)
 CPU = Calibration({1: 0.0108, 2: 0.0177, 3: 0.0235, 4: 0.0262, 8: 0.0473, 16: 0.0978, 64: 0.36, 512: 2.9}, 2e-8)
@@ -77,7 +77,7 @@ def test_a_machine_that_slows_down_is_followed_at_every_width() -> None:
 def rows_that_pay(model: CostModel, chance: float, n_sequences: int = 1) -> int:
     """Return how many of eight drafted rows for each sequence are worth it, each accepted with ``chance``."""
     gains = sorted([chance**depth for depth in range(1, 9)] * n_sequences, reverse=True)
-    return best_cut(gains, Prices(n_sequences, n_sequences / model.time(n_sequences), model.time, len(gains)))
+    return best_cut(gains, StepCost(n_sequences, n_sequences / model.time(n_sequences), model.time, len(gains)))
 
 
 @pytest.mark.parametrize("curve", [GPU, CPU, CLIFF])

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from core.process.input_thread import Admitted, Door
-from core.scheduler.input_processor import Prepared
+from core.process.input_thread import ArrivedRequest, InputThread
+from core.scheduler.input_processor import PreparedRequest
 from core.values.errors import BadRequest, LoadFailed, PromptTooLong
 from core.values.events import Ended, FailureKind, FinishReason
 from core.values.request import Request
@@ -35,7 +35,7 @@ class SlowIntake:
         self.may_go_on = threading.Event()
         self.may_go_on.set()
 
-    def prepare(self, request: Request) -> Prepared:
+    def prepare(self, request: Request) -> PreparedRequest:
         assert self.may_go_on.wait(60)
         if request.prompt == "long":
             raise PromptTooLong(9, 8)
@@ -46,7 +46,7 @@ class SlowIntake:
         if request.prompt == "bug":
             raise ZeroDivisionError
         sampler = self.samplers[request.id] = NoSampler()
-        return Prepared(request, np.array([1, 2], np.int32), sampler)  # type: ignore[arg-type]
+        return PreparedRequest(request, np.array([1, 2], np.int32), sampler)  # type: ignore[arg-type]
 
 
 class Hall:
@@ -54,10 +54,10 @@ class Hall:
 
     def __init__(self) -> None:
         self.intake = SlowIntake()
-        self.out: queue.SimpleQueue[Admitted | Ended] = queue.SimpleQueue()
-        self.door = Door(self.intake, self.out.put, self.out.put)  # type: ignore[arg-type]
+        self.out: queue.SimpleQueue[ArrivedRequest | Ended] = queue.SimpleQueue()
+        self.door = InputThread(self.intake, self.out.put, self.out.put)  # type: ignore[arg-type]
 
-    def take(self) -> Admitted | Ended:
+    def take(self) -> ArrivedRequest | Ended:
         return self.out.get(timeout=60)
 
 

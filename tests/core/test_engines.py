@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.engine.engine_pair import Engines
+from core.engine.engine_pair import EnginePair
 from core.llama import log
 from core.loading.draft_engine import open_spark
 from core.values.engine_options import EngineOptions
@@ -25,22 +25,22 @@ ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 
 
 @pytest.fixture
-def engines() -> Iterator[Engines]:
+def engines() -> Iterator[EnginePair]:
     log.silence()
     options = EngineOptions(str(EMBER), n_slots=2, n_ctx=512, n_threads=1, draft_path=str(EMBER_DRAFT))
     main, loaded = load(options)
-    made = Engines(main, lambda: open_spark(main, loaded))
+    made = EnginePair(main, lambda: open_spark(main, loaded))
     yield made
     made.close()
 
 
-def submit(engines: Engines, name: str, n_tokens: int = 30, **fields: object) -> None:
+def submit(engines: EnginePair, name: str, n_tokens: int = 30, **fields: object) -> None:
     fields.setdefault("sampling", GREEDY)
     request = Request(name, PROMPT, n_tokens, **fields)  # type: ignore[arg-type]
     engines.submit(engines.prepare(request))
 
 
-def run(engines: Engines, ledger: Ledger) -> Ledger:
+def run(engines: EnginePair, ledger: Ledger) -> Ledger:
     for _ in range(20_000):
         if engines.is_idle:
             return ledger
@@ -48,7 +48,7 @@ def run(engines: Engines, ledger: Ledger) -> Ledger:
     raise AssertionError("not idle")
 
 
-def test_the_small_model_says_what_it_says_when_it_is_loaded_alone(engines: Engines) -> None:
+def test_the_small_model_says_what_it_says_when_it_is_loaded_alone(engines: EnginePair) -> None:
     with open_engine(EMBER_DRAFT, n_slots=2, n_ctx=512) as alone:
         expected, _, _ = complete(alone, PROMPT, max_tokens=30)
     with open_engine(EMBER, n_slots=2, n_ctx=512, speculation="off") as alone:
@@ -61,7 +61,7 @@ def test_the_small_model_says_what_it_says_when_it_is_loaded_alone(engines: Engi
     assert expected != other
 
 
-def test_requests_of_both_can_be_cancelled_and_end_once(engines: Engines) -> None:
+def test_requests_of_both_can_be_cancelled_and_end_once(engines: EnginePair) -> None:
     ledger = Ledger()
     for name in ("a", "b", "c"):
         submit(engines, f"spark {name}", 200, by_draft=True, sampling=ENDLESS)
@@ -76,7 +76,7 @@ def test_requests_of_both_can_be_cancelled_and_end_once(engines: Engines) -> Non
     assert len(ledger.ended) == 6
 
 
-def test_beside_a_fast_request_the_small_model_moves_on_too(engines: Engines) -> None:
+def test_beside_a_fast_request_the_small_model_moves_on_too(engines: EnginePair) -> None:
     ledger = Ledger()
     submit(engines, "fast", 300, lane=Lane.FAST, sampling=ENDLESS)
     submit(engines, "spark", 400, by_draft=True, sampling=ENDLESS)
@@ -87,7 +87,7 @@ def test_beside_a_fast_request_the_small_model_moves_on_too(engines: Engines) ->
     assert ledger.n_tokens["spark"] == 400
 
 
-def test_the_snapshot_counts_both(engines: Engines) -> None:
+def test_the_snapshot_counts_both(engines: EnginePair) -> None:
     submit(engines, "spark", by_draft=True)
     submit(engines, "standard")
     engines.step()
@@ -104,11 +104,11 @@ def test_without_a_small_model_the_request_is_refused() -> None:
     with open_engine(n_slots=1, n_ctx=128) as main:
         assert main.draft_model is None
         with pytest.raises(BadRequest, match="small model"):
-            Engines(main).prepare(Request("spark", FOX, 4, by_draft=True))
+            EnginePair(main).prepare(Request("spark", FOX, 4, by_draft=True))
 
 
 def test_a_small_model_without_memory_for_its_cache_is_told_and_may_be_asked_again(
-    engines: Engines, monkeypatch: pytest.MonkeyPatch
+    engines: EnginePair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_memory(*arguments: object, **fields: object) -> None:
         raise LoadFailed("llama.cpp could not make a context.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from core.cost.thread_tuner import Governor, counts_below
+from core.cost.thread_tuner import ThreadTuner, counts_below
 
 # Steps of Ember on two cores beside one busy process, as recorded: seconds with two threads.
 RECORDED = (0.378, 0.046, 0.0011, 0.0009, 0.053, 0.0009, 0.42, 0.0011, 0.0012, 0.12, 0.0009, 0.0010, 0.38, 0.18, 0.0010)
@@ -74,7 +74,7 @@ class Run:
         return len(self.seconds) / sum(self.seconds)
 
 
-def follow(governor: Governor, machine: Machine, seconds: float) -> Run:
+def follow(governor: ThreadTuner, machine: Machine, seconds: float) -> Run:
     """Let the governor choose for ``seconds``."""
     run, quiet = Run(), machine.quiet(machine.n_cores)
     until = machine.now + seconds
@@ -112,7 +112,7 @@ def test_the_counts_lie_close_together_near_the_most() -> None:
 @pytest.mark.parametrize("n_cores", [2, 16])
 def test_a_quiet_machine_keeps_all_threads(noise: float, n_cores: int) -> None:
     machine = Machine(never, n_cores, noise=noise)
-    run = follow(Governor(counts_below(n_cores)), machine, 20.0)
+    run = follow(ThreadTuner(counts_below(n_cores)), machine, 20.0)
     assert set(run.counts) == {n_cores}
     assert len(run.learnt) > 0.98 * len(run.counts)
 
@@ -120,7 +120,7 @@ def test_a_quiet_machine_keeps_all_threads(noise: float, n_cores: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_load_is_escaped_within_a_few_steps_and_stays_so(seed: int) -> None:
     machine = Machine(lambda now: int(now > 1.0), noise=0.1, rng=random.Random(seed))
-    governor = Governor((1, 2))
+    governor = ThreadTuner((1, 2))
     assert set(follow(governor, machine, 1.0).counts) == {2}
     first = follow(governor, machine, 3.0)
     assert first.counts.index(1) < 12
@@ -131,7 +131,7 @@ def test_load_is_escaped_within_a_few_steps_and_stays_so(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_what_was_recorded_is_escaped(seed: int) -> None:
-    governor, rng, now = Governor((1, 2)), random.Random(seed), 0.0
+    governor, rng, now = ThreadTuner((1, 2)), random.Random(seed), 0.0
     n_slow, start = 0, rng.randrange(len(RECORDED))
     for _ in range(20_000):
         seconds = RECORDED[(start + n_slow) % len(RECORDED)] if governor.count == 2 else 0.0013
@@ -143,7 +143,7 @@ def test_what_was_recorded_is_escaped(seed: int) -> None:
 
 def test_nothing_is_learnt_of_the_machine_while_it_is_loaded() -> None:
     machine = Machine(always, noise=0.1)
-    governor = Governor((1, 2))
+    governor = ThreadTuner((1, 2))
     run = follow(governor, machine, 30.0)
     assert all(ratio < 3.0 for ratio in run.learnt)
     assert len(run.learnt) < 20
@@ -151,7 +151,7 @@ def test_nothing_is_learnt_of_the_machine_while_it_is_loaded() -> None:
 
 def test_when_the_load_goes_all_threads_are_back_soon() -> None:
     machine = Machine(lambda now: int(now < 20.0), noise=0.1)
-    governor = Governor((1, 2))
+    governor = ThreadTuner((1, 2))
     follow(governor, machine, 20.0)
     assert governor.count == 1
     assert governor.slowdown == pytest.approx(machine.quiet(1) / machine.quiet(2), rel=0.2)
@@ -165,7 +165,7 @@ def test_when_the_load_goes_all_threads_are_back_soon() -> None:
 
 def test_load_that_comes_and_goes_costs_little_more_than_the_best_for_each_moment() -> None:
     machine = Machine(lambda now: int(now % 20.0 < 10.0), noise=0.1, wait=0.02)
-    run = follow(Governor((1, 2)), machine, 200.0)
+    run = follow(ThreadTuner((1, 2)), machine, 200.0)
     ideal = (1.0 / machine.quiet(1) + 1.0 / machine.quiet(2)) / 2
     assert run.rate > 0.85 * ideal
 
@@ -173,12 +173,12 @@ def test_load_that_comes_and_goes_costs_little_more_than_the_best_for_each_momen
 @pytest.mark.parametrize("seed", range(3))
 def test_hiccups_now_and_then_change_little(seed: int) -> None:
     machine = Machine(never, noise=0.1, hiccups=0.005, rng=random.Random(seed))
-    run = follow(Governor((1, 2)), machine, 30.0)
+    run = follow(ThreadTuner((1, 2)), machine, 30.0)
     assert run.counts.count(2) > 0.93 * len(run.counts)
 
 
 def test_a_single_slow_step_changes_nothing() -> None:
-    governor = Governor((1, 2))
+    governor = ThreadTuner((1, 2))
     for turn in range(200):
         ratio = 500.0 if turn % 100 == 50 else 1.0
         governor.book(ratio, ratio * 1e-3, turn * 1e-3)
@@ -190,7 +190,7 @@ def test_a_single_slow_step_changes_nothing() -> None:
 def test_of_16_cores_those_that_are_free_are_used(n_busy: int) -> None:
     machine = Machine(lambda now: n_busy * (now > 0.5), 16, noise=0.1, serial=0.0005, parallel=0.02)
     counts = counts_below(16)
-    governor = Governor(counts)
+    governor = ThreadTuner(counts)
     follow(governor, machine, 10.0)
     run = follow(governor, machine, 100.0)
     free = max(count for count in counts if count <= 16 - n_busy)
@@ -200,7 +200,7 @@ def test_of_16_cores_those_that_are_free_are_used(n_busy: int) -> None:
 
 def test_where_some_of_the_load_goes_some_threads_come_back() -> None:
     machine = Machine(lambda now: 8 if now < 20.0 else 3, 16, noise=0.1, serial=0.0005, parallel=0.02)
-    governor = Governor(counts_below(16))
+    governor = ThreadTuner(counts_below(16))
     follow(governor, machine, 20.0)
     assert governor.count <= 8
     follow(governor, machine, 120.0)
@@ -209,7 +209,7 @@ def test_where_some_of_the_load_goes_some_threads_come_back() -> None:
 
 def test_where_more_load_comes_more_threads_go() -> None:
     machine = Machine(lambda now: 2 if now < 10.0 else 10, 16, noise=0.1, serial=0.0005, parallel=0.02)
-    governor = Governor(counts_below(16))
+    governor = ThreadTuner(counts_below(16))
     follow(governor, machine, 10.0)
     assert governor.count == 14
     follow(governor, machine, 20.0)
@@ -217,7 +217,7 @@ def test_where_more_load_comes_more_threads_go() -> None:
 
 
 def test_a_machine_that_is_slower_with_any_number_of_threads_is_learnt_anew() -> None:
-    governor, now, normal = Governor((1, 2)), 0.0, 1.0
+    governor, now, normal = ThreadTuner((1, 2)), 0.0, 1.0
     learnt = 0
     for _ in range(600):
         took = 4.0 if governor.count == 2 else 7.0
@@ -232,7 +232,7 @@ def test_a_machine_that_is_slower_with_any_number_of_threads_is_learnt_anew() ->
 
 
 def test_another_kinds_finding_is_tried_at_once_and_so_is_its_recovery() -> None:
-    governor = Governor((1, 2))
+    governor = ThreadTuner((1, 2))
     governor.alert(1, 0.0)
     assert governor.count == 1
     for turn in range(4):
@@ -248,7 +248,7 @@ def test_another_kinds_finding_is_tried_at_once_and_so_is_its_recovery() -> None
 
 
 def test_an_alert_that_names_more_threads_than_there_are_is_nothing_new() -> None:
-    governor = Governor((1, 2))
+    governor = ThreadTuner((1, 2))
     governor.alert(2, 0.0)
     assert governor.has_all
     assert governor.count == 2

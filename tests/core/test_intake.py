@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.llama import log
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.scheduler.input_processor import Intake
+from core.scheduler.input_processor import InputProcessor
 from core.values.errors import PromptTooLong
 from core.values.request import Request
 from tests.support.engines import EMBER
@@ -49,7 +49,7 @@ def test_of_a_text_that_is_far_too_long_only_the_beginning_is_read(
     n_ctx, vocab.n_read = 5_000, 0
     prompt = text * (n_ctx * vocab.longest_piece // len(text) - 1)
     with pytest.raises(PromptTooLong, match=r"at least \d+ tokens, but the context holds 5000"):
-        Intake(model, vocab, n_ctx).tokenize(Request("a", prompt))
+        InputProcessor(model, vocab, n_ctx).tokenize(Request("a", prompt))
     assert 0 < vocab.n_read < len(prompt) // 2
 
 
@@ -63,7 +63,7 @@ def test_a_text_is_refused_just_where_its_tokens_do_not_fit(
 ) -> None:
     prompt = "".join(parts) * n_times
     tokens = vocab.tokenize(prompt)
-    intake = Intake(model, vocab, n_ctx)
+    intake = InputProcessor(model, vocab, n_ctx)
     if len(tokens) >= n_ctx:
         with pytest.raises(PromptTooLong) as refused:
             intake.tokenize(Request("a", prompt))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
-from core.scheduler.interference_budget import RideLedger
+from core.scheduler.interference_budget import InterferenceBudget
 from core.values.events import FinishReason
 from core.values.lane import Lane
 from core.values.sampling_params import SamplingParams
@@ -42,7 +42,7 @@ def engine() -> Iterator[Engine]:
 def rides_are_free(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Riders add next to nothing to steps that take less than expected, whatever else uses the cores."""
     monkeypatch.setattr(engine._pacer, "_cost", CostModel(Calibration({1: 1.0, 64: 1.001})))
-    monkeypatch.setattr(engine._pacer, "ledger", RideLedger())
+    monkeypatch.setattr(engine._pacer, "ledger", InterferenceBudget())
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from core.loading.memory_fit import context_size, need_of
 from core.machine.measurements import Measurements, measurement_key, physical_cores
 from core.values.engine_options import EngineOptions, KvType
 from core.values.errors import BadOption, DraftRefused, LoadFailed, ModelDoesNotFit
-from core.values.events import EngineState, Phase
+from core.values.events import EnginePhase, EngineState
 from core.values.request import Request
 from models.estimate.fit.memory import USABLE_SHARE
 from models.facts.model_facts import read_model
@@ -84,7 +84,7 @@ def test_progress_goes_from_0_to_1_and_the_facts_are_right(tmp_path: Path) -> No
     assert (model.bos, model.eos) == ("<|endoftext|>", "<|im_end|>")
     assert model.fim == ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
     assert 1 <= model.n_threads <= physical_cores()
-    assert EngineState(Phase.READY, model).model == model
+    assert EngineState(EnginePhase.READY, model).model == model
 
 
 @pytest.mark.parametrize("kv_type", ["f32", "f16", "bf16", "q8_0", "q4_0"])

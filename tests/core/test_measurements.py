@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.machine.measurements import Measurements, are_disturbing, measurement_key, physical_cores
-from core.machine.other_programs import Rivals
+from core.machine.other_programs import OtherPrograms
 
 
 @pytest.fixture(autouse=True)
@@ -21,8 +21,8 @@ class Clock:
     def __init__(self) -> None:
         self.now = self.seconds = 0.0
 
-    def rivals(self) -> Rivals:
-        return Rivals(lambda: self.now, lambda: self.seconds)
+    def rivals(self) -> OtherPrograms:
+        return OtherPrograms(lambda: self.now, lambda: self.seconds)
 
 
 def test_entries_are_kept_and_a_broken_file_is_no_harm(tmp_path: Path) -> None:

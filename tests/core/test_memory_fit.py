@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from core.loading.memory_fit import ALL_LAYERS, Fit, fit
+from core.loading.memory_fit import ALL_LAYERS, LoadPlan, fit
 from core.values.engine_options import EngineOptions
 from core.values.errors import ModelDoesNotFit
 from models.estimate.fit.memory import USABLE_SHARE
-from models.estimate.fit.plan import Setting, plan_of
+from models.estimate.fit.plan import LoadSetting, plan_of
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.facts.model_facts import ModelFacts, read_model
 from tests.support.made_up_machines import larger
@@ -27,7 +27,7 @@ def machine(*gpus: int, host: int = 20 * GB) -> Machine:
     return machine_of([cpu, *(MachineDevice(f"GPU{at}", DeviceKind.GPU, n, n) for at, n in enumerate(gpus))])
 
 
-def fitted(facts: ModelFacts, here: Machine, **options: Any) -> Fit:
+def fitted(facts: ModelFacts, here: Machine, **options: Any) -> LoadPlan:
     return fit(facts, EngineOptions(str(EMBER), **options), here, lambda options: None)
 
 
@@ -36,7 +36,7 @@ def room(facts: ModelFacts, kv_type: str, n_ctx: int) -> Machine:
     options = EngineOptions(str(EMBER), n_ctx=n_ctx, n_slots=1, kv_type=kv_type)  # type: ignore[arg-type]
     roomy = fit(facts, options, machine(), lambda options: None)
     assert roomy.size.n_ctx == n_ctx
-    alone = plan_of(facts, machine(), Setting(0, 0, kv_type, n_ctx)).total
+    alone = plan_of(facts, machine(), LoadSetting(0, 0, kv_type, n_ctx)).total
     return machine(host=int((alone + 2_000_000) / USABLE_SHARE))
 
 
@@ -127,5 +127,5 @@ def test_cells_for_several_requests_never_cost_the_fit():
         assert found.size.n_ctx == 8192
         assert found.size.n_cells >= 8192
         kv_type = found.options.kv_type or ""
-        setting = Setting(0, 0, kv_type, found.size.n_cells)
+        setting = LoadSetting(0, 0, kv_type, found.size.n_cells)
         assert plan_of(DENSE, here, setting, read_model(EMBER_DRAFT)).use() <= USABLE_SHARE

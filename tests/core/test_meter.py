@@ -12,10 +12,10 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.cost.read_cost import ReadCost
-from core.cost.request_cost import Account
-from core.engine.meter import Meter, Occupancy, Reading
-from core.scheduler.planner import Plan, Share
-from core.values.snapshot import Bound, Snapshot
+from core.cost.request_cost import RequestCost
+from core.engine.meter import Meter, Occupancy, StepReading
+from core.scheduler.planner import Share, StepPlan
+from core.values.snapshot import Bottleneck, Snapshot
 from models.facts.model_facts import WeightBytes, read_model
 from models.gguf.header import read_header
 from tests.support.engines import EMBER, EMBER_DRAFT, complete, open_engine, run, submit
@@ -37,14 +37,14 @@ class Cached:
     n_past: int
     n_pending: int = 1
     n_replay: int = 0
-    account: Account = field(default_factory=Account)
+    account: RequestCost = field(default_factory=RequestCost)
 
     @property
     def is_prefilling(self) -> bool:
         return self.n_pending > 1 + self.n_replay
 
 
-def plan(*shares: tuple[int, int, int]) -> Plan:
+def plan(*shares: tuple[int, int, int]) -> StepPlan:
     """Return a plan of (cached tokens, rows, drafted tokens) of each sequence."""
     made: list[Any] = [(Cached(past, rows), rows, (7,) * drafted) for past, rows, drafted in shares]
     return tuple(Share(sequence, rows, draft) for sequence, rows, draft in made)
@@ -60,7 +60,7 @@ def tensor_bytes(path: Path, share_of_experts: float = 1.0) -> float:
     return sum(t.n_bytes * (share_of_experts if "_exps" in t.name else 1.0) for t in tensors)
 
 
-def work(gauge: Meter, seconds: float, n_steps: int, shares: Plan, n_tokens: int = 1, **drafts: int) -> float:
+def work(gauge: Meter, seconds: float, n_steps: int, shares: StepPlan, n_tokens: int = 1, **drafts: int) -> float:
     """Record steps of ``seconds`` one after the other; return when the last one ended."""
     now = 0.0
     for _ in range(n_steps):
@@ -148,7 +148,9 @@ class TestBytes:
             seen: list[int] = []
             read = engine.meter.read
 
-            def spy(shares: Plan, decode: float, draft: float, draft_bytes: int = 0, seconds: float = 0.0) -> Reading:
+            def spy(
+                shares: StepPlan, decode: float, draft: float, draft_bytes: int = 0, seconds: float = 0.0
+            ) -> StepReading:
                 seen.append(draft_bytes)
                 return read(shares, decode, draft, draft_bytes, seconds)
 
@@ -180,7 +182,7 @@ class TestSnapshot:
         found = gauge.snapshot(now, False, NOBODY)
         assert found.prefill_rate == pytest.approx(500)
         assert found.decode_rate == 0
-        assert found.bound is Bound.COMPUTE
+        assert found.bound is Bottleneck.COMPUTE
 
     def test_what_is_faster_than_the_peak_raises_it(self) -> None:
         gauge = meter(peak=5e9)
@@ -197,15 +199,15 @@ class TestSnapshot:
     @pytest.mark.parametrize(
         ("cost", "peak", "bound"),
         [
-            (FLAT, 12e9, Bound.BANDWIDTH),
-            (FLAT, 100e9, Bound.OVERHEAD),
-            (FLAT, None, Bound.UNKNOWN),
-            (LINEAR, 12e9, Bound.COMPUTE),
-            (LINEAR, None, Bound.COMPUTE),
+            (FLAT, 12e9, Bottleneck.BANDWIDTH),
+            (FLAT, 100e9, Bottleneck.OVERHEAD),
+            (FLAT, None, Bottleneck.UNKNOWN),
+            (LINEAR, 12e9, Bottleneck.COMPUTE),
+            (LINEAR, None, Bottleneck.COMPUTE),
         ],
     )
     def test_what_bounds_the_step_follows_from_the_curve(
-        self, cost: CostModel, peak: float | None, bound: Bound
+        self, cost: CostModel, peak: float | None, bound: Bottleneck
     ) -> None:
         gauge = meter(cost, peak=peak)
         now = work(gauge, cost.time(4), 50, plan(*[(0, 1, 0)] * 4), n_tokens=4)

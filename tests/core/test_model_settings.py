@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.server.openai.speed import Speed
+from app.server.openai.speed import ReplySpeed
 from core.values.model_settings import (
     NAMES,
     SPEEDS,
@@ -92,4 +92,4 @@ def test_every_setting_has_a_recommended_value_in_words():
 
 
 def test_speeds_are_those_of_requests():
-    assert set(SPEEDS) == {speed.value for speed in Speed}
+    assert set(SPEEDS) == {speed.value for speed in ReplySpeed}

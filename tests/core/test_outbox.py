@@ -6,16 +6,16 @@ from collections.abc import Iterator
 import pytest
 
 from core.ipc.pipe import Pipe
-from core.process.worker import Outbox
+from core.process.worker import EventSender
 from core.values.events import Ended, Event, FinishReason, Started, Token
 
 
 @pytest.fixture
-def ends() -> Iterator[tuple[Outbox, Pipe]]:
+def ends() -> Iterator[tuple[EventSender, Pipe]]:
     read_fd, write_fd = os.pipe()
     unused_read_fd, unused_write_fd = os.pipe()
     near, far = Pipe(unused_read_fd, write_fd), Pipe(read_fd, unused_write_fd)
-    yield Outbox(near), far
+    yield EventSender(near), far
     near.close()
     far.close()
 
@@ -24,7 +24,7 @@ def _token(text: str, request_id: str = "a") -> Token:
     return Token(request_id, text, 1, ())
 
 
-def test_all_arrives_once_and_in_order(ends: tuple[Outbox, Pipe]) -> None:
+def test_all_arrives_once_and_in_order(ends: tuple[EventSender, Pipe]) -> None:
     outbox, far = ends
     sent: list[Event] = [Started("a", 3, 0), *(_token(str(i)) for i in range(50)), Ended("a", FinishReason.STOP)]
     for event in sent:
@@ -35,7 +35,7 @@ def test_all_arrives_once_and_in_order(ends: tuple[Outbox, Pipe]) -> None:
     assert received == sent
 
 
-def test_tokens_of_fast_steps_share_a_message(ends: tuple[Outbox, Pipe]) -> None:
+def test_tokens_of_fast_steps_share_a_message(ends: tuple[EventSender, Pipe]) -> None:
     outbox, far = ends
     outbox.put((Started("a", 3, 0), _token("first")))
     far.receive()
@@ -49,7 +49,7 @@ def test_tokens_of_fast_steps_share_a_message(ends: tuple[Outbox, Pipe]) -> None
     assert len(messages) < 50
 
 
-def test_tokens_are_not_held_until_another_event_comes(ends: tuple[Outbox, Pipe]) -> None:
+def test_tokens_are_not_held_until_another_event_comes(ends: tuple[EventSender, Pipe]) -> None:
     outbox, far = ends
     outbox.put((Started("a", 3, 0), _token("first")))
     far.receive()
@@ -57,7 +57,7 @@ def test_tokens_are_not_held_until_another_event_comes(ends: tuple[Outbox, Pipe]
     assert far.receive() == (_token("second"),)
 
 
-def test_the_first_token_of_a_text_waits_for_none_of_another(ends: tuple[Outbox, Pipe]) -> None:
+def test_the_first_token_of_a_text_waits_for_none_of_another(ends: tuple[EventSender, Pipe]) -> None:
     outbox, far = ends
     outbox.put((Started("a", 3, 0), _token("first")))
     outbox.put((Started("b", 3, 0),))
@@ -70,7 +70,7 @@ def test_the_first_token_of_a_text_waits_for_none_of_another(ends: tuple[Outbox,
     assert received[-1] == (_token("second", "b"),)  # alone: what was put before had gone
 
 
-def test_what_is_left_is_sent_before_the_end(ends: tuple[Outbox, Pipe]) -> None:
+def test_what_is_left_is_sent_before_the_end(ends: tuple[EventSender, Pipe]) -> None:
     outbox, far = ends
     outbox.put((Started("a", 3, 0), _token("first")))
     far.receive()

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from core.cost.cost_model import Calibration, CostModel
-from core.scheduler.fast_lane import Pacer
-from core.scheduler.interference_budget import RIDE_INTERVAL, RIDE_SHARE, RideLedger
-from core.scheduler.planner import Plan, Share
+from core.scheduler.fast_lane import PiggybackScheduler
+from core.scheduler.interference_budget import RIDE_INTERVAL, RIDE_SHARE, InterferenceBudget
+from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import Sequence
 from core.values.lane import Lane
 from tests.support.sequences import sequence
@@ -37,7 +37,7 @@ class Machine:
     ) -> None:
         """``true(rows, riding)`` is what a step really takes."""
         self.cost = CostModel(Calibration(believed))
-        self.pacer = Pacer(self.cost)
+        self.pacer = PiggybackScheduler(self.cost)
         self.fast = [sequence(100 + index, 1, 50, Lane.FAST) for index in range(n_fast)]
         self.riders = riders
         self.true = true
@@ -47,7 +47,7 @@ class Machine:
         self.n_riding: list[int] = []
 
     def step(self) -> None:
-        leading: Plan = tuple(Share(fast, 1) for fast in self.fast)
+        leading: StepPlan = tuple(Share(fast, 1) for fast in self.fast)
         riding = self.pacer.board(leading, self.riders, 256) if self.riders else ()
         rows = len(leading) + sum(share.n_rows for share in riding)
         n_riding = rows - len(leading)
@@ -188,7 +188,7 @@ def test_what_else_the_fast_lane_waits_for_comes_out_of_the_same_purse() -> None
 
 
 def test_a_ledger_saves_no_more_than_a_short_ride() -> None:
-    ledger = RideLedger()
+    ledger = InterferenceBudget()
     for _ in range(10_000):
         ledger.allowance(0.01, 0.015)
         ledger.book(0.01, 0.01)

@@ -9,20 +9,20 @@ from typing import cast
 
 import pytest
 
-from core.engine.engine_pair import Engines
-from core.machine.background_bandwidth import PeakFinder
+from core.engine.engine_pair import EnginePair
+from core.machine.background_bandwidth import BackgroundBandwidth
 from core.machine.bandwidth import Bandwidth, TooLittleMemory, remembered
-from core.machine.host import Machine
+from core.machine.host import Host
 from core.machine.measurements import are_disturbing
-from core.process.worker import Outbox, _load
-from core.values.commands import Load
+from core.process.worker import EventSender, _load
+from core.values.commands import LoadModel
 from core.values.engine_options import EngineOptions
 from core.values.events import Event
 from core.values.request import Request
 from tests.support import measured
 from tests.support.engines import EMBER, EMBER_DRAFT, FOX
 
-MACHINE = Machine("A processor", 2, 2, 8 << 30)
+MACHINE = Host("A processor", 2, 2, 8 << 30)
 MEASURED = Bandwidth(12e9, 2, 1 << 30, MACHINE.cpu, MACHINE.ram)
 
 
@@ -38,7 +38,7 @@ def quiet_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_quiet_engine_is_measured_once_and_the_result_is_kept(tmp_path: Path) -> None:
     found: list[float] = []
-    PeakFinder(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED)._work()
+    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED)._work()
     assert found == [12e9]
     assert remembered(tmp_path, MACHINE) == MEASURED
 
@@ -52,26 +52,26 @@ def test_a_measurement_that_was_disturbed_is_made_again(tmp_path: Path) -> None:
         engine.n_deeds += n_taken < 3
         return MEASURED
 
-    PeakFinder(engine, tmp_path, found.append, quiet=0.0, take=take)._work()
+    BackgroundBandwidth(engine, tmp_path, found.append, quiet=0.0, take=take)._work()
     assert (n_taken, found) == (3, [12e9])
 
 
 def test_what_a_load_waits_for_is_the_rest_of_both_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    watched: list[Engines] = []
+    watched: list[EnginePair] = []
 
     class NotedFinder:
-        def __init__(self, engines: Engines, *rest: object) -> None:
+        def __init__(self, engines: EnginePair, *rest: object) -> None:
             watched.append(engines)
 
         def start(self) -> None:
             pass
 
-    monkeypatch.setattr("core.machine.background_bandwidth.PeakFinder", NotedFinder)
+    monkeypatch.setattr("core.machine.background_bandwidth.BackgroundBandwidth", NotedFinder)
     measured.give(tmp_path)
     sent: list[Event] = []
     outbox = SimpleNamespace(put=sent.extend)
     options = EngineOptions(str(EMBER), n_slots=1, n_ctx=128, n_threads=1, draft_path=str(EMBER_DRAFT))
-    engines = _load(Load(options, tmp_path), cast("Outbox", outbox))
+    engines = _load(LoadModel(options, tmp_path), cast("EventSender", outbox))
     assert engines is not None
     (seen,) = watched
     request = Request("spark", FOX, 4, by_draft=True)
@@ -90,7 +90,7 @@ def test_what_a_load_waits_for_is_the_rest_of_both_models(tmp_path: Path, monkey
 def test_nothing_is_measured_while_the_engine_works(tmp_path: Path) -> None:
     engine, found = Engine(), threading.Event()
     engine.is_idle = False
-    PeakFinder(engine, tmp_path, lambda rate: found.set(), quiet=0.01, take=lambda: MEASURED).start()
+    BackgroundBandwidth(engine, tmp_path, lambda rate: found.set(), quiet=0.01, take=lambda: MEASURED).start()
     assert not found.wait(0.1)
     engine.is_idle = True
     assert found.wait(60)
@@ -101,7 +101,7 @@ def test_what_others_disturbed_is_made_again(tmp_path: Path, monkeypatch: pytest
     answers = [when == "before", when == "meanwhile", False, False]
     monkeypatch.setattr("core.machine.background_bandwidth.are_disturbing", lambda rivals: answers.pop(0))
     found: list[float] = []
-    PeakFinder(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED)._work()
+    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED)._work()
     assert (found, len(answers)) == ([12e9], 1 if when == "before" else 0)
 
 
@@ -121,7 +121,7 @@ def test_this_process_must_be_at_rest_before_it_measures(tmp_path: Path, monkeyp
     busy = threading.Thread(target=work)
     busy.start()
     try:
-        finder = PeakFinder(Engine(), tmp_path, lambda rate: None, quiet=0.3, take=take)
+        finder = BackgroundBandwidth(Engine(), tmp_path, lambda rate: None, quiet=0.3, take=take)
         assert finder._try() is None
     finally:
         is_over.set()
@@ -134,5 +134,5 @@ def test_too_little_memory_only_leaves_the_peak_unknown(tmp_path: Path) -> None:
         raise TooLittleMemory("Only 1 MB is free.")
 
     found: list[float] = []
-    PeakFinder(Engine(), tmp_path, found.append, quiet=0.0, take=take)._work()
+    BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=take)._work()
     assert found == []

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from core.cost.cost_model import Calibration, CostModel
 from core.cost.plain_steps import PlainSteps
 from core.cost.read_cost import ReadCost
-from core.cost.request_cost import Account
+from core.cost.request_cost import RequestCost
 from core.engine.meter import Meter
 from core.llama import log
 from core.machine.measurements import Measurements
-from core.scheduler.planner import Plan, Share
+from core.scheduler.planner import Share, StepPlan
 from core.values.engine_options import EngineOptions
 from models.facts.model_facts import WeightBytes
 from tests.core.test_meter import Cached
@@ -116,17 +116,17 @@ class Stage:
     def __init__(self, cost: CostModel) -> None:
         self.cost = cost
         self.meter = Meter(cost, ReadCost(WeightBytes(1_000, 0, 1, 0), cell=0))
-        self.accounts: list[Account] = []
+        self.accounts: list[RequestCost] = []
         self.n_steps = self.n_tokens = self.n_drafted = 0
         self.plain_seconds = self.seconds = 0.0
 
     def step(self, step: Step) -> None:
         """Take a step as the engine does."""
         if len(self.accounts) != len(step.drafts):
-            self.accounts = [Account() for _ in step.drafts]
+            self.accounts = [RequestCost() for _ in step.drafts]
             self.n_steps = self.n_tokens = self.n_drafted = 0
             self.plain_seconds = self.seconds = 0.0
-        shares: Plan = tuple(Share(Cached(100), 1, (7,) * drafted) for drafted, _ in step.drafts)  # type: ignore[arg-type]
+        shares: StepPlan = tuple(Share(Cached(100), 1, (7,) * drafted) for drafted, _ in step.drafts)  # type: ignore[arg-type]
         n_rows = len(shares) + sum(drafted for drafted, _ in step.drafts)
         decode = TRUE.time(n_rows) * step.pace + step.hiccup
         draft = DRAFTING * step.pace if n_rows > len(shares) else 0.0

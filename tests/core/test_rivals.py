@@ -8,12 +8,12 @@ import time
 
 import pytest
 
-from core.machine.other_programs import Rivals
+from core.machine.other_programs import OtherPrograms
 
 
 def test_it_is_the_average_since_it_was_asked_last() -> None:
     now, seconds = 100.0, 5_000.0
-    rivals = Rivals(lambda: now, lambda: seconds)
+    rivals = OtherPrograms(lambda: now, lambda: seconds)
     now, seconds = 102.0, 5_003.0
     assert rivals.busy_cores() == pytest.approx(1.5)
     now = 104.0
@@ -22,7 +22,7 @@ def test_it_is_the_average_since_it_was_asked_last() -> None:
 
 def test_clocks_that_stand_or_go_back_say_nobody() -> None:
     now, seconds = 100.0, 5_000.0
-    rivals = Rivals(lambda: now, lambda: seconds)
+    rivals = OtherPrograms(lambda: now, lambda: seconds)
     seconds = 5_001.0
     assert rivals.busy_cores() == 0.0
     now, seconds = 101.0, 4_000.0
@@ -34,7 +34,7 @@ def test_a_busy_process_is_seen_and_ones_own_work_is_not() -> None:
     try:
         assert child.stdout is not None
         child.stdout.readline()
-        rivals = Rivals()
+        rivals = OtherPrograms()
         deadline = time.monotonic() + 60
         while rivals.busy_cores() <= 0.2:
             assert time.monotonic() < deadline
@@ -42,5 +42,5 @@ def test_a_busy_process_is_seen_and_ones_own_work_is_not() -> None:
     finally:
         child.kill()
         child.communicate()
-    rivals = Rivals(others_seconds=lambda: 0.0)
+    rivals = OtherPrograms(others_seconds=lambda: 0.0)
     assert rivals.busy_cores() == 0.0

@@ -13,7 +13,7 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
-from core.kv_cache.rollback import MOST_REPLAYED, Checkpoints, Cut, choose_rollback
+from core.kv_cache.rollback import MOST_REPLAYED, CheckpointRollback, TrimRollback, choose_rollback
 from core.kv_cache.state_snapshots import n_snapshots
 from core.llama.context import Context, DecodeStatus
 from core.values.engine_options import MAX_DRAFT_DEPTH
@@ -80,7 +80,9 @@ class Clock:
         return self.now
 
 
-@pytest.mark.parametrize(("is_recurrent", "n", "kind"), [(False, 0, Cut), (True, 4, Cut), (True, 0, Checkpoints)])
+@pytest.mark.parametrize(
+    ("is_recurrent", "n", "kind"), [(False, 0, TrimRollback), (True, 4, TrimRollback), (True, 0, CheckpointRollback)]
+)
 def test_snapshots_are_used_where_they_are_offered(is_recurrent: bool, n: int, kind: type) -> None:
     rollback = choose_rollback(Memory(n), COST, is_recurrent=is_recurrent)
     assert type(rollback) is kind
@@ -90,7 +92,7 @@ def test_snapshots_are_used_where_they_are_offered(is_recurrent: bool, n: int, k
 def test_what_snapshots_reach_is_cut_off_and_what_they_do_not_is_lost_and_said_so() -> None:
     memory = Memory(3)
     memory.held[0] = 20
-    rollback = Cut(memory, 3)
+    rollback = TrimRollback(memory, 3)
     assert (rollback.keep(0, 17), memory.held[0]) == (17, 17)
     memory.held[0] = 20
     assert (rollback.keep(0, 16), memory.held[0]) == (0, 0)
@@ -99,7 +101,7 @@ def test_what_snapshots_reach_is_cut_off_and_what_they_do_not_is_lost_and_said_s
 def test_a_checkpoint_leads_back_to_where_it_was_made_again_and_again() -> None:
     memory = Memory()
     memory.held[1] = 10
-    rollback = Checkpoints(memory, COST)
+    rollback = CheckpointRollback(memory, COST)
     rollback.mark(1, 10)
     for held, size in ((15, 12), (19, 14)):
         memory.held[1] = held
@@ -110,17 +112,17 @@ def test_a_checkpoint_leads_back_to_where_it_was_made_again_and_again() -> None:
 def test_without_a_state_to_go_back_to_all_is_lost(failing: str) -> None:
     memory = Memory(**{failing: False})  # type: ignore[arg-type]
     memory.held[0] = 10
-    rollback = Checkpoints(memory, COST)
+    rollback = CheckpointRollback(memory, COST)
     rollback.mark(0, 10)
     memory.held[0] = 14
     assert (rollback.keep(0, 12), memory.held[0]) == (0, 0)
-    assert Checkpoints(memory, COST).keep(0, 12) == 0, "never marked"
+    assert CheckpointRollback(memory, COST).keep(0, 12) == 0, "never marked"
 
 
 def test_a_rejection_is_charged_with_the_way_back_and_the_rows_again() -> None:
     memory = Memory()
     memory.held[0] = 10
-    rollback = Checkpoints(memory, COST, Clock())
+    rollback = CheckpointRollback(memory, COST, Clock())
     rollback.mark(0, 10)
     rollback.keep(0, 10)
     assert rollback.mark_seconds == pytest.approx(0.001)
@@ -398,7 +400,7 @@ def test_drafting_pays_for_replayed_rows(files: dict[str, Path], monkeypatch: py
 
 def test_ember_is_cut_as_ever() -> None:
     with open_engine(EMBER, n_slots=2, n_ctx=256) as engine:
-        assert type(engine._rollback) is Cut
+        assert type(engine._rollback) is TrimRollback
         assert engine._context.n_snapshots == 0
         use_drafter(engine, RandomDrafter(4096), 4)
         submit(engine, "only", max_tokens=20)

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from core.kv_cache.slot_table import SlotTable
-from core.scheduler.scheduler import Roster
+from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.scheduler.waiting_queue import PATIENCE
 from core.values.lane import Lane
@@ -26,7 +26,7 @@ class Office:
     """A roster on a clock."""
 
     def __init__(self, n_slots: int = 2) -> None:
-        self.roster = Roster(SlotTable(NoMemory(), n_slots))
+        self.roster = Scheduler(SlotTable(NoMemory(), n_slots))
         self.now = 0.0
         self._orders = count()
 

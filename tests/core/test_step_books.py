@@ -7,13 +7,13 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.cost.read_cost import ReadCost
-from core.engine.meter import Meter, Occupancy, Reading
-from core.engine.step_feedback import StepBooks
-from core.engine.step_stats import Yield
+from core.engine.meter import Meter, Occupancy, StepReading
+from core.engine.step_feedback import StepFeedback
+from core.engine.step_stats import StepYield
 from core.kv_cache.slot_table import SlotTable
 from core.kv_cache.token_buffer import TokenBuffer
 from core.speculation.policy.speculator import Speculator
-from core.speculation.policy.step_outcome import Effort
+from core.speculation.policy.step_outcome import DraftingOutcome
 from models.facts.model_facts import WeightBytes
 from tests.support.engines import FOX, open_engine, run, submit
 
@@ -42,14 +42,14 @@ class Desk:
         self.meter = Meter(self.cost, ReadCost(WeightBytes(1_000, 0, 1, 0), cell=0))
         self.slots = SlotTable(Cells(), 2, prefill_seconds=lambda n_tokens: 1.0)
         self.seen: list[tuple[int, int, float]] = []
-        self.books = StepBooks(self.cost, lambda *step: self.seen.append(step), self.meter, self.slots)
+        self.books = StepFeedback(self.cost, lambda *step: self.seen.append(step), self.meter, self.slots)
         self.now, self.step = 0.0, seconds
 
     def enter(self, n_rows: int = 1, n_prefill: int = 0, n_sequences: int = 1, *, speculates: bool = False) -> None:
-        reading = Reading(
+        reading = StepReading(
             n_rows, n_prefill, n_sequences, n_rows * (1 + len(self.seen)), 1_000, self.step, self.step, self.step
         )
-        self.books.enter(reading, Yield(1, 1, 0, 0), self.now, self.now + self.step, speculates=speculates)
+        self.books.enter(reading, StepYield(1, 1, 0, 0), self.now, self.now + self.step, speculates=speculates)
         self.now += self.step
 
 
@@ -70,7 +70,7 @@ def test_plain_steps_are_learnt_from_together() -> None:
 def test_what_drafting_took_is_booked_with_its_own_step_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk()
     speculator = desk.books.speculator = Speculator(desk.cost, n_ctx=64)
-    efforts: list[Effort] = []
+    efforts: list[DraftingOutcome] = []
     monkeypatch.setattr(speculator, "step_done", lambda *step: efforts.append(step[-1]))
     speculator.branched(0.001)
     for _ in range(4):

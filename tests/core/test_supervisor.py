@@ -20,7 +20,7 @@ import pytest
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable, LoadFailed
-from core.values.events import EngineState, Event, FailureKind, FinishReason, Phase
+from core.values.events import EnginePhase, EngineState, Event, FailureKind, FinishReason
 from core.values.request import Request
 from core.values.sampling_params import SamplingParams
 from core.values.snapshot import Snapshot
@@ -56,8 +56,8 @@ class Office:
         self.wait(lambda: set(ids) <= set(self.ledger.ended))
 
     @property
-    def phases(self) -> list[Phase]:
-        phases: list[Phase] = []
+    def phases(self) -> list[EnginePhase]:
+        phases: list[EnginePhase] = []
         for state in self.states:
             if not phases or phases[-1] is not state.phase:
                 phases.append(state.phase)
@@ -80,7 +80,7 @@ def test_a_request_runs_in_another_process(office: Office) -> None:
     office.supervisor.submit(Request("a", SURE, 20, sampling=SamplingParams(temperature=0)))
     office.wait_ended("a")
     assert office.ledger.text["a"].startswith("A small draft model")
-    assert office.phases == [Phase.LOADING, Phase.READY]
+    assert office.phases == [EnginePhase.LOADING, EnginePhase.READY]
     assert office.supervisor.engine_pid not in (None, os.getpid())
     model = office.supervisor.wait_ready()
     assert (model.architecture, model.n_vocab, model.n_slots) == ("llama", 4096, 4)
@@ -105,7 +105,7 @@ def test_a_process_that_was_started_ahead_and_is_gone_is_replaced(office: Office
     office.supervisor._spare.kill()
     office.supervisor.load(options())
     office.supervisor.wait_ready(60)
-    assert office.phases == [Phase.LOADING, Phase.READY]
+    assert office.phases == [EnginePhase.LOADING, EnginePhase.READY]
 
 
 def test_a_process_that_was_started_ahead_leaves_with_the_supervisor(office: Office) -> None:
@@ -160,7 +160,7 @@ def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(
     office.supervisor.submit(Request("next", FOX, 3))
     office.wait_ended("next")
     assert office.ledger.ended["next"].reason is FinishReason.LENGTH
-    assert Phase.RESTARTING in office.phases
+    assert EnginePhase.RESTARTING in office.phases
     assert delays == [0.0], "after a first death it comes back at once"
 
 
@@ -181,7 +181,7 @@ def test_an_engine_that_starts_again_does_not_measure_what_the_dead_one_had_meas
     pid = office.supervisor.engine_pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    office.wait(lambda: Phase.RESTARTING in office.phases)
+    office.wait(lambda: EnginePhase.RESTARTING in office.phases)
     assert office.supervisor.wait_ready(60).n_threads == first.n_threads
     assert n_measured() == 3
     office.supervisor.load(EngineOptions(str(EMBER), n_ctx=512))
@@ -224,7 +224,7 @@ def test_an_engine_that_keeps_dying_is_tried_again_for_ever_without_what_may_kil
         kill(office)
         office.wait_ended(f"new {i}")
         if i >= 2:
-            office.wait(lambda: supervisor.state.phase is Phase.FAILED)
+            office.wait(lambda: supervisor.state.phase is EnginePhase.FAILED)
             assert f"{i + 1} times in a row" in (supervisor.state.problem or "")
             with pytest.raises(EngineUnavailable, match="times in a row") as told:
                 supervisor.submit(Request("late", "late"))
@@ -245,7 +245,7 @@ def test_an_engine_that_worked_for_long_is_trusted_again(office: Office, monkeyp
         office.supervisor.wait_ready(60)
         kill(office)
     office.supervisor.wait_ready(60)
-    assert Phase.FAILED not in office.phases
+    assert EnginePhase.FAILED not in office.phases
     assert office.supervisor.state.left_out == ()
 
 
@@ -258,13 +258,13 @@ def test_the_time_that_loading_takes_does_not_make_a_dying_engine_healthy(
     office.supervisor.wait_ready(60)
     deadline = time.monotonic() + 60
     killed: int | None = None
-    while office.supervisor.state.phase is not Phase.FAILED and time.monotonic() < deadline:
+    while office.supervisor.state.phase is not EnginePhase.FAILED and time.monotonic() < deadline:
         pid = office.supervisor.engine_pid
         if pid is not None and pid != killed:
             killed = pid
             os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
-    assert office.supervisor.state.phase is Phase.FAILED
+    assert office.supervisor.state.phase is EnginePhase.FAILED
 
 
 def test_a_load_that_failed_is_tried_again_when_it_is_asked_for(office: Office, tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_an_engine_outlives_the_thread_that_loaded_it(office: Office) -> None:
     office.supervisor.submit(Request("a", FOX, 3))
     office.wait_ended("a")
     assert office.ledger.ended["a"].reason is FinishReason.LENGTH
-    assert Phase.RESTARTING not in office.phases
+    assert EnginePhase.RESTARTING not in office.phases
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the closed pipe tells it")
@@ -445,7 +445,7 @@ def test_nothing_is_left_running_after_close(office: Office) -> None:
 def test_a_closed_supervisor_can_load_again(office: Office) -> None:
     office.supervisor.load(options())
     office.supervisor.unload()
-    assert office.supervisor.state.phase is Phase.EMPTY
+    assert office.supervisor.state.phase is EnginePhase.EMPTY
     office.supervisor.load(options())
     office.supervisor.wait_ready(60)
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.jobs.verify import verification
 from app.jobs.verify.near_tie import FAR, NEAR_TIE
-from app.jobs.verify.verification import Comparison, Judge, Mode, Reply, Tokens, Verification, Verifier
+from app.jobs.verify.verification import Comparison, DecodedReply, Mode, ReplyComparer, TokenIds, Verification, Verifier
 from core.engine.committer import Committer
 from core.engine.engine import Engine
 from core.values.errors import SlipstreamError
@@ -41,8 +41,8 @@ def _decode_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verification, "TIMED_SECONDS", 0.0)
 
 
-def reply(*tokens: int, has_ended: bool = False, **fields: Any) -> Reply:
-    return Reply(tokens, has_ended, **fields)
+def reply(*tokens: int, has_ended: bool = False, **fields: Any) -> DecodedReply:
+    return DecodedReply(tokens, has_ended, **fields)
 
 
 def run(engine: Engine, *texts: str, modes: tuple[Mode, ...] = (GREEDY, SAMPLED), n_tokens: int = 40) -> Verification:
@@ -68,7 +68,7 @@ def run(engine: Engine, *texts: str, modes: tuple[Mode, ...] = (GREEDY, SAMPLED)
         (reply(has_ended=True), reply(4), 0),
     ],
 )
-def test_the_first_difference(plain: Reply, drafted: Reply, position: int | None) -> None:
+def test_the_first_difference(plain: DecodedReply, drafted: DecodedReply, position: int | None) -> None:
     assert plain.first_difference(drafted) == position
     assert drafted.first_difference(plain) == position
 
@@ -87,8 +87,8 @@ def test_drafting_that_costs_time_is_called_slower_where_enough_was_timed(
     assert Verification(tuple(map(compared, speedups))).is_slower is is_slower
 
 
-def judge(logits: dict[int, float], seen: list[list[int]] | None = None) -> Judge:
-    def next_logits(tokens: Tokens) -> Any:
+def judge(logits: dict[int, float], seen: list[list[int]] | None = None) -> ReplyComparer:
+    def next_logits(tokens: TokenIds) -> Any:
         if seen is not None:
             seen.append(tokens.tolist())
         row = np.full(10, -20.0, np.float32)
@@ -96,7 +96,7 @@ def judge(logits: dict[int, float], seen: list[list[int]] | None = None) -> Judg
             row[token] = value
         return row
 
-    return Judge(next_logits, {END})
+    return ReplyComparer(next_logits, {END})
 
 
 def test_a_wrong_text_is_caught_and_a_near_tie_is_not_called_wrong() -> None:

@@ -7,21 +7,21 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.scheduler.waiting_queue import PATIENCE, WaitingLine
+from core.scheduler.waiting_queue import PATIENCE, WaitingQueue
 from core.values.lane import Lane
 from tests.support.sequences import sequence
 
 LANES = tuple(Lane)
 
 
-def line_of(*arrivals: tuple[Lane, float]) -> WaitingLine:
-    line = WaitingLine()
+def line_of(*arrivals: tuple[Lane, float]) -> WaitingQueue:
+    line = WaitingQueue()
     for order, (lane, at) in enumerate(arrivals):
         line.append(sequence(order, 5, lane=lane, at=at))
     return line
 
 
-def served(line: WaitingLine, now: float = 10.0) -> list[int]:
+def served(line: WaitingQueue, now: float = 10.0) -> list[int]:
     """Serve everybody at one moment; return the order."""
     orders = []
     while len(line):

@@ -9,7 +9,7 @@ import pytest
 
 from models.hub.client import Hub
 from models.hub.settings import HubSettings
-from models.hub.token import Token
+from models.hub.token import AccessToken
 from tools.stand_ins.hub_server import HubServer
 
 
@@ -37,7 +37,7 @@ def hub_with(server: HubServer):
     """A hub whose settings are changed: a token, an address, a timeout."""
 
     def make(token: str | None = None, address: str | None = None, **settings) -> Hub:
-        known = Token(token, "the test") if token else None
+        known = AccessToken(token, "the test") if token else None
         return Hub(HubSettings(address or server.address, look_up_token=lambda: known, **{"timeout": 60, **settings}))
 
     return make

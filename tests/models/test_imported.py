@@ -10,9 +10,9 @@ import pytest
 
 from models.catalog.catalog import Catalog
 from models.catalog.imported_folders import (
+    FolderKind,
     ImportedFolder,
     ImportRefused,
-    Kind,
     known_places,
     read_folders,
     recognise,
@@ -47,7 +47,7 @@ def test_a_hugging_face_cache_is_used_through_its_links(tmp_path):
     (repo / "snapshots" / "c0ffee" / "fox-Q8_0.gguf").symlink_to(Path("../../blobs") / blob.name)
     put(repo / "blobs" / ("b" * 64 + ".incomplete"))
     put(tmp_path / "hub" / ".locks" / "x.gguf")
-    assert recognise(tmp_path).kind is Kind.HUB_CACHE
+    assert recognise(tmp_path).kind is FolderKind.HUB_CACHE
     assert listed(tmp_path / "hub") == {"fox-Q8_0": ("Hugging Face cache", None)}
 
 
@@ -57,7 +57,7 @@ def test_ollama_names_come_from_its_manifests(tmp_path):
     ollama(root, "registry.ollama.ai/library/llama3.2/3b", digest)
     put(root / "blobs" / ("sha256-" + "b" * 64))
     ollama(root, "hf.co/acme/fox/q8", "sha256:" + "b" * 64)
-    assert recognise(tmp_path) == ImportedFolder(root, Kind.OLLAMA)
+    assert recognise(tmp_path) == ImportedFolder(root, FolderKind.OLLAMA)
     assert listed(tmp_path) == {"hf.co/acme/fox:q8": ("Ollama", None), "llama3.2:3b": ("Ollama", None)}
     catalog = Catalog([], starter=None, imported=[recognise(root)])
     found = catalog.find("llama3.2:3b")
@@ -106,10 +106,10 @@ def test_jan_names_come_from_its_folders(tmp_path):
 @pytest.mark.parametrize(
     ("place", "kind"),
     [
-        (".lmstudio/models", Kind.LM_STUDIO),
-        (".cache/lm-studio/models", Kind.LM_STUDIO),
-        ("nomic.ai/GPT4All", Kind.GPT4ALL),
-        ("things", Kind.FOLDER),
+        (".lmstudio/models", FolderKind.LM_STUDIO),
+        (".cache/lm-studio/models", FolderKind.LM_STUDIO),
+        ("nomic.ai/GPT4All", FolderKind.GPT4ALL),
+        ("things", FolderKind.FOLDER),
     ],
 )
 def test_other_folders_by_their_place(place, kind, tmp_path):
@@ -149,7 +149,10 @@ def test_what_is_no_folder_is_refused(name, tmp_path):
 def test_the_list_of_folders_is_kept(tmp_path):
     file = tmp_path / "config" / "folders.json"
     assert read_folders(file) == ()
-    folders = (ImportedFolder(tmp_path / "gone", Kind.OLLAMA), ImportedFolder(tmp_path / "ü 模", Kind.FOLDER))
+    folders = (
+        ImportedFolder(tmp_path / "gone", FolderKind.OLLAMA),
+        ImportedFolder(tmp_path / "ü 模", FolderKind.FOLDER),
+    )
     write_folders(file, folders)
     assert read_folders(file) == folders
     catalog = Catalog([], starter=None, imported=folders)
@@ -169,7 +172,7 @@ def test_folders_of_other_programs_are_found_where_they_usually_are(tmp_path, mo
     (tmp_path / "big" / "ollama" / "manifests").mkdir(parents=True)
     (tmp_path / "big" / "ollama" / "blobs").mkdir()
     kinds = {place.kind for place in known_places()}
-    assert {Kind.HUB_CACHE, Kind.LM_STUDIO, Kind.OLLAMA} <= kinds
+    assert {FolderKind.HUB_CACHE, FolderKind.LM_STUDIO, FolderKind.OLLAMA} <= kinds
 
 
 def test_five_thousand_files_are_listed_and_remembered(tmp_path):

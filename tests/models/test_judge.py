@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from models.estimate.fit.memory import EngineShape, estimate
-from models.estimate.fit.plan import Setting, place, plan_of
-from models.estimate.fit.search import Wanted, best_plan, fits, seconds_of
+from models.estimate.fit.plan import LoadSetting, place, plan_of
+from models.estimate.fit.search import FitRequest, best_plan, fits, seconds_of
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.estimate.speed.probe import Probe
 from models.estimate.speed.work import DeviceTraits, Placement, work
 from models.facts.model_facts import read_model
-from models.pairing.gain import Judged
-from models.recommend.fit_report import Verdict, judge, unknown_speed
+from models.pairing.gain import AcceptanceCounts
+from models.recommend.fit_report import FitVerdict, judge, unknown_speed
 from tests.support.made_up_machines import larger
 from tools.model_factory import head_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
@@ -44,8 +44,8 @@ def test_the_map_of_weights_adds_up():
 
 def test_a_processor_alone_gets_the_whole_model():
     judgement = judge(FACTS, machine())
-    assert judgement.verdict is Verdict.GREEN
-    assert judgement.plan.setting == Setting(0, 0, "f16", 1024)
+    assert judgement.verdict is FitVerdict.GREEN
+    assert judgement.plan.setting == LoadSetting(0, 0, "f16", 1024)
     assert "1,024 tokens" in judgement.sentence
     assert "20.0 GB free on CPU" in judgement.sentence
     assert judgement.speed.empty > judgement.speed.full > 0
@@ -55,14 +55,14 @@ def test_a_coarser_cache_is_for_where_the_finer_one_has_no_room():
     attention = Probe({"Q8_0": 25e9}, {"F16": 1e9, "Q8_0": 20e9, "Q4_0": 20e9})
     cpu = MachineDevice("CPU", DeviceKind.CPU, 20 * GB, 20 * GB, 25e9, attention)
     roomy = judge(FACTS, machine_of([cpu]))
-    assert (roomy.verdict, roomy.plan.setting.kv_type) == (Verdict.GREEN, "f16")
+    assert (roomy.verdict, roomy.plan.setting.kv_type) == (FitVerdict.GREEN, "f16")
     need = roomy.plan.needs[0].total
     tight = judge(FACTS, machine_of([replace(cpu, total=need, free=need)]))
-    assert (tight.verdict, tight.plan.setting.kv_type) == (Verdict.TIGHT, "q8_0")
+    assert (tight.verdict, tight.plan.setting.kv_type) == (FitVerdict.TIGHT, "q8_0")
 
 
 def test_memory_on_one_device_is_the_estimate():
-    (need,) = plan_of(FACTS, machine(), Setting(0, 0, "q8_0", 1024)).needs
+    (need,) = plan_of(FACTS, machine(), LoadSetting(0, 0, "q8_0", 1024)).needs
     known = estimate(FACTS, 1024, kv_type="q8_0")
     assert (need.weights, need.kv_cache, need.compute) == (known.weights, known.kv_cache, known.compute)
 
@@ -98,23 +98,25 @@ def test_experts_stay_on_the_processor_where_a_gpu_has_no_room_for_them():
 
 
 def test_two_gpus_share_layers_by_free_memory():
-    placed = place(6, machine(3 * GB, 4 * GB), Setting(7, 0, "f16", 1024))
+    placed = place(6, machine(3 * GB, 4 * GB), LoadSetting(7, 0, "f16", 1024))
     assert placed.layers == (1, 1, 1, 2, 2, 2)
     assert placed.output == 2
 
 
 def test_the_best_plan_is_as_fast_as_any():
     facts, here = larger(MOE, 200), machine(3 * GB)
-    best = best_plan(facts, here, Wanted(1024, ("f16",)))
-    every = [plan_of(facts, here, Setting(n_layers, n_moe, "f16", 1024)) for n_layers in range(8) for n_moe in range(7)]
+    best = best_plan(facts, here, FitRequest(1024, ("f16",)))
+    every = [
+        plan_of(facts, here, LoadSetting(n_layers, n_moe, "f16", 1024)) for n_layers in range(8) for n_moe in range(7)
+    ]
     fastest = min(seconds_of(facts, here, plan, 1024) for plan in every if fits(plan))
     assert seconds_of(facts, here, best, 1024) <= 1.05 * fastest
 
 
 def test_little_memory_shortens_the_context_and_says_so():
     long = replace(FACTS, n_ctx_train=1 << 20)
-    judgement = judge(long, machine(host=300_000_000), wanted=Wanted(1 << 18))
-    assert judgement.verdict is Verdict.TIGHT
+    judgement = judge(long, machine(host=300_000_000), wanted=FitRequest(1 << 18))
+    assert judgement.verdict is FitVerdict.TIGHT
     assert judgement.plan.setting.n_ctx < 1 << 18
     assert "There is no room for 262,144 tokens" in judgement.notes[0]
 
@@ -122,7 +124,7 @@ def test_little_memory_shortens_the_context_and_says_so():
 def test_a_context_that_is_asked_for_and_has_no_room_does_not_fit():
     long, here = replace(FACTS, n_ctx_train=1 << 20), machine(host=300_000_000)
     judgement = judge(long, here, n_ctx=1 << 18)
-    assert (judgement.verdict, judgement.fits, judgement.speed) == (Verdict.NO, False, None)
+    assert (judgement.verdict, judgement.fits, judgement.speed) == (FitVerdict.NO, False, None)
     fitting = judgement.fitting
     assert fitting is not None
     assert "It does not fit with 262,144 tokens of context: it needs" in judgement.sentence
@@ -131,18 +133,18 @@ def test_a_context_that_is_asked_for_and_has_no_room_does_not_fit():
     longest = fitting.setting.n_ctx
     assert judge(long, here, n_ctx=longest).fits
     assert not judge(long, here, n_ctx=longest + 256).fits
-    assert judge(long, here, wanted=Wanted(1 << 18, may_shorten=False)).fitting == fitting
+    assert judge(long, here, wanted=FitRequest(1 << 18, may_shorten=False)).fitting == fitting
 
 
 def test_where_no_context_fits_none_is_offered():
     judgement = judge(FACTS, machine(host=8_000_000), n_ctx=1024)
-    assert (judgement.verdict, judgement.fitting) == (Verdict.NO, None)
+    assert (judgement.verdict, judgement.fitting) == (FitVerdict.NO, None)
     assert "nor with fewer" in judgement.sentence
 
 
 def test_no_memory_is_said_with_both_numbers():
     judgement = judge(FACTS, machine(host=8_000_000))
-    assert (judgement.verdict, judgement.speed) == (Verdict.NO, None)
+    assert (judgement.verdict, judgement.speed) == (FitVerdict.NO, None)
     assert "8.0 MB is free" in judgement.sentence
     assert "It needs 24 MB on CPU" in judgement.sentence
 
@@ -150,26 +152,26 @@ def test_no_memory_is_said_with_both_numbers():
 def test_a_draft_takes_memory_and_may_bring_speed():
     draft, deep = read_model(EMBER_DRAFT), larger(FACTS, 50)
     quiet = machine_of([MachineDevice("CPU", DeviceKind.CPU, GB, GB, 25e9)])
-    with_draft = Wanted(1024, draft=draft)
-    alone, drafted = judge(deep, quiet), judge(deep, quiet, wanted=with_draft, judged=Judged(1_000, 900))
+    with_draft = FitRequest(1024, draft=draft)
+    alone, drafted = judge(deep, quiet), judge(deep, quiet, wanted=with_draft, judged=AcceptanceCounts(1_000, 900))
     assert drafted.plan.total > alone.plan.total + draft.weight_bytes
     assert drafted.with_draft.rate > alone.speed.empty
     assert drafted.with_draft.is_acceptance_measured
-    assert judge(deep, quiet, wanted=with_draft, judged=Judged(1_000, 0)).with_draft.depth == 0
+    assert judge(deep, quiet, wanted=with_draft, judged=AcceptanceCounts(1_000, 0)).with_draft.depth == 0
 
 
 def test_heads_are_judged_like_small_models_and_only_where_the_library_runs_them(tmp_path):
     facts = read_model(head_factory.mtp_counter(tmp_path / "counter.gguf", 16))
-    wanted = Wanted(1024, shape=EngineShape(uses_heads=True))
-    found = judge(facts, machine(), wanted=wanted, judged=Judged(1_000, 950))
+    wanted = FitRequest(1024, shape=EngineShape(uses_heads=True))
+    found = judge(facts, machine(), wanted=wanted, judged=AcceptanceCounts(1_000, 950))
     assert found.with_draft.rate > 1.1 * found.speed.empty
     assert found.with_draft.is_acceptance_measured
-    assert judge(facts, machine(), wanted=Wanted(1024)).with_draft is None
+    assert judge(facts, machine(), wanted=FitRequest(1024)).with_draft is None
     lacking = judge(facts, machine(), wanted=wanted, why_no_head=lambda kind: f"It lacks what {kind} needs.")
     assert lacking.with_draft is None
     assert "Its prediction heads cannot draft here. It lacks what mtp needs." in lacking.notes
     eagle = read_model(head_factory.eagle_head(tmp_path / "head.gguf"))
-    beside = Wanted(1024, draft=eagle)
+    beside = FitRequest(1024, draft=eagle)
     assert judge(larger(FACTS, 50), machine(), wanted=beside).with_draft.depth > 0
     lacking = judge(FACTS, machine(), wanted=beside, why_no_head=lambda kind: f"It lacks what {kind} needs.")
     assert (lacking.with_draft, lacking.notes[-1]) == (
@@ -177,15 +179,15 @@ def test_heads_are_judged_like_small_models_and_only_where_the_library_runs_them
         "Its EAGLE-3 head cannot draft here. It lacks what eagle3 needs.",
     )
     block = read_model(head_factory.dflash_head(tmp_path / "block.gguf"))
-    lacking = judge(FACTS, machine(), wanted=Wanted(1024, draft=block), why_no_head=lambda kind: f"No {kind}.")
+    lacking = judge(FACTS, machine(), wanted=FitRequest(1024, draft=block), why_no_head=lambda kind: f"No {kind}.")
     assert lacking.notes[-1] == "Its DFlash head cannot draft here. No dflash."
 
 
 def test_a_draft_that_need_not_be_costs_neither_context_nor_precision():
     draft = read_model(EMBER_DRAFT)
-    may, must = (Wanted(1024, draft=draft, must_draft=must) for must in (False, True))
-    alone = plan_of(FACTS, machine(), Setting(0, 0, "f16", 1024)).total
-    coarse = plan_of(FACTS, machine(), Setting(0, 0, "q4_0", 1024), draft).total
+    may, must = (FitRequest(1024, draft=draft, must_draft=must) for must in (False, True))
+    alone = plan_of(FACTS, machine(), LoadSetting(0, 0, "f16", 1024)).total
+    coarse = plan_of(FACTS, machine(), LoadSetting(0, 0, "q4_0", 1024), draft).total
     tight = machine(host=int(max(alone, coarse) / 0.95) + 1)
     left_out, kept = judge(FACTS, tight, wanted=may), judge(FACTS, tight, wanted=must)
     assert (left_out.plan.setting.kv_type, left_out.plan.has_draft, left_out.with_draft) == ("f16", False, None)
@@ -196,29 +198,29 @@ def test_a_draft_that_need_not_be_costs_neither_context_nor_precision():
 
 def test_what_was_asked_for_is_kept():
     facts, here = larger(MOE, 200), machine(3 * GB)
-    chosen = best_plan(facts, here, Wanted(1024)).setting
+    chosen = best_plan(facts, here, FitRequest(1024)).setting
     assert chosen.n_cpu_moe > 0
-    more = Wanted(1024, n_cpu_moe=6, n_gpu_layers=5, kv_types=("q8_0",))
-    assert best_plan(facts, here, more).setting == Setting(5, 6, "q8_0", 1024)
-    assert best_plan(facts, here, Wanted(1024, n_gpu_layers=7)).setting.n_cpu_moe > 0
-    assert best_plan(facts, here, Wanted(1024, n_gpu_layers=7, n_cpu_moe=0)) is None
-    assert best_plan(facts, here, Wanted(1024, n_gpu_layers=0)).setting == Setting(0, 0, "f16", 1024)
-    assert best_plan(facts, machine(), Wanted(1024, n_gpu_layers=7, n_cpu_moe=9)).setting.n_cpu_moe == 6
-    assert best_plan(FACTS, machine(host=40_000_000), Wanted(1 << 20, may_shorten=False)) is None
+    more = FitRequest(1024, n_cpu_moe=6, n_gpu_layers=5, kv_types=("q8_0",))
+    assert best_plan(facts, here, more).setting == LoadSetting(5, 6, "q8_0", 1024)
+    assert best_plan(facts, here, FitRequest(1024, n_gpu_layers=7)).setting.n_cpu_moe > 0
+    assert best_plan(facts, here, FitRequest(1024, n_gpu_layers=7, n_cpu_moe=0)) is None
+    assert best_plan(facts, here, FitRequest(1024, n_gpu_layers=0)).setting == LoadSetting(0, 0, "f16", 1024)
+    assert best_plan(facts, machine(), FitRequest(1024, n_gpu_layers=7, n_cpu_moe=9)).setting.n_cpu_moe == 6
+    assert best_plan(FACTS, machine(host=40_000_000), FitRequest(1 << 20, may_shorten=False)) is None
 
 
 @pytest.mark.parametrize("changes", [{"key_length": 80}, {"architecture": "grok"}])
 def test_a_coarser_cache_is_only_for_models_that_llama_cpp_gives_one(changes):
-    tight = machine(host=plan_of(FACTS, machine(), Setting(0, 0, "f16", 1024)).total)
-    assert best_plan(FACTS, tight, Wanted(1024)).setting.kv_type == "q8_0"
+    tight = machine(host=plan_of(FACTS, machine(), LoadSetting(0, 0, "f16", 1024)).total)
+    assert best_plan(FACTS, tight, FitRequest(1024)).setting.kv_type == "q8_0"
     facts = replace(FACTS, **changes)
-    assert best_plan(facts, tight, Wanted(1024)) is None
-    assert best_plan(facts, tight, Wanted(1024, ("q8_0",))).setting.kv_type == "q8_0"
+    assert best_plan(facts, tight, FitRequest(1024)) is None
+    assert best_plan(facts, tight, FitRequest(1024, ("q8_0",))).setting.kv_type == "q8_0"
 
 
 def test_a_machine_nobody_measured_has_no_speed_but_a_fit():
     judgement = judge(FACTS, machine(8 * GB, bandwidth=None, gpu_bandwidth=None))
-    assert judgement.verdict is Verdict.GREEN
+    assert judgement.verdict is FitVerdict.GREEN
     assert (judgement.speed, judgement.why_no_speed) == (None, unknown_speed())
     assert judgement.plan.setting.n_gpu_layers == 7
 
@@ -226,7 +228,7 @@ def test_a_machine_nobody_measured_has_no_speed_but_a_fit():
 @pytest.mark.parametrize("n_ctx", [0, -5, 1 << 31, 1 << 60])
 def test_a_context_that_cannot_be_is_refused(n_ctx):
     judgement = judge(FACTS, machine(), n_ctx=n_ctx)
-    assert (judgement.verdict, judgement.plan) == (Verdict.UNUSABLE, None)
+    assert (judgement.verdict, judgement.plan) == (FitVerdict.UNUSABLE, None)
     assert f"{n_ctx:,} tokens is not possible" in judgement.sentence
 
 

@@ -9,17 +9,19 @@ from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
 from models.facts.model_facts import read_model
 from models.facts.quantisation_rank import is_needless, main_type, rank
 from models.facts.resized import resized
-from models.recommend.fit_report import Judgement, Prediction, Verdict, judge
-from models.recommend.recommend import Candidate, recommend
+from models.recommend.fit_report import FitReport, FitVerdict, SpeedPrediction, judge
+from models.recommend.recommend import QuantisationOption, recommend
 from tools.model_factory.gguf_factory import Recipe, cached
 
 
-def one(quantisation: str, gigabytes: float, rate: float | None, verdict: Verdict = Verdict.GREEN) -> Candidate:
-    speed = Prediction(rate, rate, 8192) if rate is not None else None
-    judged = Judgement(
+def one(
+    quantisation: str, gigabytes: float, rate: float | None, verdict: FitVerdict = FitVerdict.GREEN
+) -> QuantisationOption:
+    speed = SpeedPrediction(rate, rate, 8192) if rate is not None else None
+    judged = FitReport(
         verdict, f"It needs {gigabytes} GB.", speed=speed, why_no_speed=None if speed else "not known yet"
     )
-    return Candidate(quantisation, quantisation, int(gigabytes * 1e9), judged)
+    return QuantisationOption(quantisation, quantisation, int(gigabytes * 1e9), judged)
 
 
 def test_the_best_quality_that_is_quick_enough():
@@ -29,8 +31,8 @@ def test_the_best_quality_that_is_quick_enough():
 
 
 def test_the_reason_has_both_speeds_of_the_judgement():
-    judged = Judgement(Verdict.GREEN, "It fits.", speed=Prediction(18.4, 9.96, 8192))
-    found = recommend([Candidate("Q8_0", "Q8_0", 9, judged)])
+    judged = FitReport(FitVerdict.GREEN, "It fits.", speed=SpeedPrediction(18.4, 9.96, 8192))
+    found = recommend([QuantisationOption("Q8_0", "Q8_0", 9, judged)])
     assert found.sentence.endswith("18 tokens/s here, 10.0 behind 8,192 tokens.")
 
 
@@ -47,13 +49,13 @@ def test_the_fastest_where_none_is_quick_enough():
 
 
 def test_tight_ones_only_where_no_other_fits():
-    tight = one("Q6_K", 7, 20, Verdict.TIGHT)
+    tight = one("Q6_K", 7, 20, FitVerdict.TIGHT)
     assert recommend([tight, one("Q4_K_M", 5, 20)]).candidate.quantisation == "Q4_K_M"
-    assert recommend([tight, one("Q8_0", 9, None, Verdict.NO)]).candidate.quantisation == "Q6_K"
+    assert recommend([tight, one("Q8_0", 9, None, FitVerdict.NO)]).candidate.quantisation == "Q6_K"
 
 
 def test_none_that_fits_is_said_with_the_smallest():
-    found = recommend([one("Q8_0", 9, None, Verdict.NO), one("Q4_0", 5, None, Verdict.NO)])
+    found = recommend([one("Q8_0", 9, None, FitVerdict.NO), one("Q4_0", 5, None, FitVerdict.NO)])
     assert (found.candidate, found.sentence) == (None, "None fits this machine. The smallest: It needs 5 GB.")
     assert recommend([]).candidate is None
 

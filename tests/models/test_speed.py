@@ -13,7 +13,7 @@ from models.estimate.speed.efficiency import Observation, prior
 from models.estimate.speed.learning import learn
 from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
 from models.estimate.speed.probe import Probe, probe_of
-from models.estimate.speed.runs import FILE_NAME, Run, add_runs, judged, measured, observations, read_runs
+from models.estimate.speed.runs import FILE_NAME, ModelRun, add_runs, judged, measured, observations, read_runs
 from models.estimate.speed.work import DeviceTraits, Placement, work
 from models.facts.model_facts import read_model
 from tools.model_factory.gguf_factory import EMBER, Recipe, cached
@@ -100,7 +100,7 @@ def test_two_memories_add_their_times():
     assert given["CPU: layer"] == given["GPU: layer"] == 3
 
 
-RUN = Run("model", 100, "f16 cache", "", {"CPU: layer": 6.0}, 0.01, 100.0, 50, 64, 0, 0, 1_000.0)
+RUN = ModelRun("model", 100, "f16 cache", "", {"CPU: layer": 6.0}, 0.01, 100.0, 50, 64, 0, 0, 1_000.0)
 
 
 def test_runs_are_kept_and_read_again(tmp_path):

@@ -11,7 +11,7 @@ from core.engine.engine import Engine
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
 from core.speculation.policy.speculator import Speculator
-from core.speculation.proposer import Chain, Guess, Observation
+from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
 from core.speculation.proposers.draft_model import Tip
 
 
@@ -36,11 +36,13 @@ class RandomDrafter:
     def clear(self) -> None:
         pass
 
-    def extend(self, chains: list[Chain]) -> list[Guess | None]:
-        return [Guess(self._random.randrange(self._n_vocab), 0) for _ in chains]
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
+        return [ProposedToken(self._random.randrange(self._n_vocab), 0) for _ in chains]
 
-    def grow(self, tips: list[Tip], width: int) -> list[tuple[Guess, ...]]:
-        return [tuple(Guess(token, 0) for token in self._random.sample(range(self._n_vocab), width)) for _ in tips]
+    def grow(self, tips: list[Tip], width: int) -> list[tuple[ProposedToken, ...]]:
+        return [
+            tuple(ProposedToken(token, 0) for token in self._random.sample(range(self._n_vocab), width)) for _ in tips
+        ]
 
     def settle(self, sequence: Sequence) -> None:
         pass
@@ -66,7 +68,7 @@ class RandomDrafter:
     def shadow(self, sequence: Sequence) -> None:
         pass
 
-    def take_observations(self) -> list[Observation]:
+    def take_observations(self) -> list[AcceptanceSample]:
         return []
 
     def take_bytes_read(self) -> float:
@@ -84,15 +86,15 @@ class OracleDrafter(RandomDrafter):
         self._text = text
         self._wrong_every = wrong_every
 
-    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         return [self._next(chain) for chain in chains]
 
-    def _next(self, chain: Chain) -> Guess | None:
+    def _next(self, chain: DraftChain) -> ProposedToken | None:
         place = chain.position
         if place >= len(self._text):
             return None
         token = self._text[place]
-        return Guess((token + 1) % self._n_vocab if place % self._wrong_every == 0 else token, 0)
+        return ProposedToken((token + 1) % self._n_vocab if place % self._wrong_every == 0 else token, 0)
 
 
 def use_drafter(engine: Engine, drafter: Any, depth: int | None = None, width: int | None = None) -> Speculator:

@@ -11,9 +11,9 @@ from core.engine.engine import Engine
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
 from core.llama.heads import StateBatch, TargetBatch
-from core.speculation.proposer import Chain, Guess
-from core.speculation.proposers.autoregressive_head import Head
-from core.speculation.proposers.dflash import DFlashHead
+from core.speculation.proposer import DraftChain, ProposedToken
+from core.speculation.proposers.autoregressive_head import AutoregressiveHead
+from core.speculation.proposers.dflash import DFlashProposer
 
 
 def following(texts: list[list[int]], distance: int) -> dict[int, int]:
@@ -25,23 +25,23 @@ def following(texts: list[list[int]], distance: int) -> dict[int, int]:
     return {token: found.most_common(1)[0][0] for token, found in counts.items()}
 
 
-def head_of(engine: Engine) -> Head | DFlashHead:
+def head_of(engine: Engine) -> AutoregressiveHead | DFlashProposer:
     speculator = engine._speculator
     assert speculator is not None
     (head,) = speculator._paid
-    assert isinstance(head, Head | DFlashHead)
+    assert isinstance(head, AutoregressiveHead | DFlashProposer)
     return head
 
 
 class Recorder:
     """Writes down what a head proposes first, with the text before it."""
 
-    def __init__(self, head: Head | DFlashHead) -> None:
+    def __init__(self, head: AutoregressiveHead | DFlashProposer) -> None:
         self.seen: list[tuple[list[int], int]] = []
-        self._extend: Callable[[list[Chain]], list[Guess | None]] = head.extend
+        self._extend: Callable[[list[DraftChain]], list[ProposedToken | None]] = head.extend
         head.extend = self.extend  # type: ignore[method-assign]
 
-    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         guesses = self._extend(chains)
         for chain, guess in zip(chains, guesses, strict=True):
             if guess is not None and not chain.tokens:
@@ -58,9 +58,9 @@ def says_at_once(engine: Engine, text: list[int]) -> int:
     batch.add_run(tokens[:-1], 0, 0, want_last=True)
     assert target.decode(batch) is DecodeStatus.OK
     target.synchronize()
-    if isinstance(head, DFlashHead):
+    if isinstance(head, DFlashProposer):
         return _fills_in_at_once(engine, head, text)
-    assert isinstance(head, Head)
+    assert isinstance(head, AutoregressiveHead)
     states = head._states(np.concatenate(head._features(len(text) - 1), axis=1))
     pairs = StateBatch(len(text), head._state_width)
     pairs.add_run(tokens[1:-1], 1 + head._shift, 0, want_last=False)
@@ -74,7 +74,7 @@ def says_at_once(engine: Engine, text: list[int]) -> int:
     return _likeliest(engine, head._context.logits(1)[0])
 
 
-def _fills_in_at_once(engine: Engine, head: DFlashHead, text: list[int]) -> int:
+def _fills_in_at_once(engine: Engine, head: DFlashProposer, text: list[int]) -> int:
     features = np.concatenate(head._features(len(text) - 1), axis=1)
     states = TargetBatch(len(text), features.shape[1])
     states.add_states(features, 0, 0)

@@ -12,8 +12,8 @@ from typing import Any
 
 from app.client.library_process import library_command, library_environment, library_folder
 from models.formatting.json_values import value_of
-from models.library.lines import Answer, News, read_message, request_line
-from models.library.requests import ANSWERS, Request
+from models.library.lines import LibraryAnswer, LibraryNews, read_message, request_line
+from models.library.requests import ANSWERS, LibraryRequest
 from models.library.values import Download, Quantising, Trouble
 from tests.support.fork_server import CAN_FORK, ForkedLibrary
 
@@ -28,14 +28,14 @@ class LibraryPipe:
         # The environment is the test's, in which no setting of the user is left.
         merged = {**library_environment(), **environment}
         self.process = _forked(merged) if is_forked else _started(merged)
-        self.news: list[News] = []
-        self._answers: dict[int, queue.Queue[Answer]] = {}
+        self.news: list[LibraryNews] = []
+        self._answers: dict[int, queue.Queue[LibraryAnswer]] = {}
         self._changed = threading.Condition()
         self._number = 0
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def ask(self, request: Request) -> Any:
+    def ask(self, request: LibraryRequest) -> Any:
         """Return what answers: a value, several parts as a list, or a Trouble."""
         kind, parts = ANSWERS.get(type(request)), []
         with self.asking(request) as answers:
@@ -49,14 +49,14 @@ class LibraryPipe:
                     return parts[0] if len(parts) == 1 else parts or None
 
     @contextlib.contextmanager
-    def asking(self, request: Request) -> Iterator[queue.Queue[Answer]]:
+    def asking(self, request: LibraryRequest) -> Iterator[queue.Queue[LibraryAnswer]]:
         """Ask, and give the answers as they come."""
         self._number += 1
         answers = self._answers[self._number] = queue.Queue()
         self.write(request_line(self._number, request))
         yield answers
 
-    def get(self, request: Request) -> Any:
+    def get(self, request: LibraryRequest) -> Any:
         """Return what answers; trouble fails the test."""
         answer = self.ask(request)
         assert not isinstance(answer, Trouble), answer
@@ -101,7 +101,7 @@ class LibraryPipe:
         for line in self.process.stdout:
             message = read_message(line)
             with self._changed:
-                if isinstance(message, News):
+                if isinstance(message, LibraryNews):
                     self.news.append(message)
                 else:
                     self._answers[message.id].put(message)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from core.scheduler.input_processor import Prepared
+from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.sequence import Sequence
 from core.values.lane import Lane
 from core.values.request import Request
@@ -17,6 +17,6 @@ def sequence(order: int, n_pending: int, n_past: int = 0, lane: Lane = Lane.STAN
     """Return the request ``str(order)`` with so many tokens in the cache and to evaluate; it came at ``at``."""
     sampler = cast(Any, SimpleNamespace(seed=1))
     prompt = np.zeros(n_past + n_pending, np.int32)
-    made = Sequence(Prepared(Request(str(order), "x", lane=lane), prompt, sampler), order=order, submitted_at=at)
+    made = Sequence(PreparedRequest(Request(str(order), "x", lane=lane), prompt, sampler), order=order, submitted_at=at)
     made.n_past = n_past
     return made

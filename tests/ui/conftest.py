@@ -19,7 +19,7 @@ from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.library_child import library_child
 from ui.client.api import Api
 from ui.platform.child_process import ChildProcess
-from ui.theme.appearance import Appearance, Choice
+from ui.theme.appearance import Appearance, ThemeChoice
 from ui.window.main_window import MainWindow
 
 HERE = Path(__file__).resolve().parent
@@ -78,7 +78,7 @@ def library(request: pytest.FixtureRequest):
 @pytest.fixture
 def window(qtbot, qapp, api: Api, library: ChildProcess, tmp_path: Path):
     """The whole window on an empty data folder."""
-    appearance = Appearance(qapp, Choice.LIGHT)
+    appearance = Appearance(qapp, ThemeChoice.LIGHT)
     made = MainWindow(api, appearance, tmp_path / "chats.db", tmp_path / "window.ini", library)
     qtbot.addWidget(made)
     made.show()

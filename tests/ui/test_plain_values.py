@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.chat.rate import Rate
+from ui.chat.rate import TokenRate
 from ui.chat.storage.ids import Ids
 from ui.client.sse import SseParser
 from ui.theme.text_size import PERCENTS, USUAL, read_percent, step
@@ -30,7 +30,7 @@ def test_data_over_several_lines_is_one_event() -> None:
 
 
 def test_the_rate_is_that_of_the_last_second() -> None:
-    rate = Rate()
+    rate = TokenRate()
     assert rate.per_second(0.0) == 0.0
     for number in range(300):
         rate.add(1, number * 0.01)

@@ -11,26 +11,26 @@ from PySide6.QtCore import QPoint, QRect
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QWidget
 
-from core.values.snapshot import Bound, Snapshot
+from core.values.snapshot import Bottleneck, Snapshot
 from tools.stand_ins.fake_openai import FakeServer
 from ui.client.api import ServerState
 from ui.client.server_watch import CALM_MS, LIVE_MS
 from ui.client.snapshot import snapshot_from
 from ui.gauges import faces
 from ui.gauges.speed_bar import LAST_REPLY, NOW, SpeedBar
-from ui.theme.appearance import Choice
+from ui.theme.appearance import ThemeChoice
 from ui.theme.tokens import DARK, Space
 from ui.window.main_window import MainWindow
 from ui.window.rail import PAGES
 
 WORKING = Snapshot(
-    is_idle=False, decode_rate=38.4, bytes_per_second=12.9e9, peak=15.3e9, peak_share=0.84, bound=Bound.BANDWIDTH,
+    is_idle=False, decode_rate=38.4, bytes_per_second=12.9e9, peak=15.3e9, peak_share=0.84, bound=Bottleneck.BANDWIDTH,
     n_active=3, n_waiting=2, n_cells_used=1_730, n_cells=4_096, n_drafted=80, n_accepted=62, speedup=1.71,
     drafted_at=(40, 30, 10), accepted_at=(34, 22, 6),
 )  # fmt: skip
 
 
-def words(face: faces.Face) -> str:
+def words(face: faces.GaugeFace) -> str:
     return f"{face.value} {face.unit}"
 
 
@@ -73,7 +73,7 @@ class TestFaces:
         assert words(faces.bandwidth(replace(WORKING, is_in_cache=True))) == "12.9 GB/s in cache"
 
     def test_without_a_measured_peak_there_is_no_share(self) -> None:
-        unknown = replace(WORKING, peak=None, peak_share=None, bound=Bound.UNKNOWN)
+        unknown = replace(WORKING, peak=None, peak_share=None, bound=Bottleneck.UNKNOWN)
         assert words(faces.bandwidth(unknown)) == "12.9 GB/s"
         assert words(faces.bound(unknown)) == "– bound"
 
@@ -216,7 +216,7 @@ class TestWindow:
         window.show_page("library")
         bar = window.speed_bar
         low = bar.height()
-        window._choose_theme(Choice.DARK)
+        window._choose_theme(ThemeChoice.DARK)
         window._resize_text(150)
         assert bar.grab().toImage().pixelColor(2, bar.height() // 2).name() == DARK.panel
         assert bar.speed._palette is DARK

@@ -37,7 +37,7 @@ from ui.client.api import Api
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status
 from ui.gauges.gauge import Gauge
 from ui.platform.child_process import ChildProcess
-from ui.theme.appearance import Appearance, Choice
+from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.tokens import DARK, LIGHT, TAB_WIDTH, contrast
 from ui.widgets.growing_edit import LONGEST_LINE
 from ui.widgets.row_list import ROW_HEIGHT
@@ -683,7 +683,7 @@ def test_a_narrow_window_shows_the_chat_and_one_side_at_a_time(qtbot, window: Ma
 
 def test_the_theme_can_be_chosen_and_is_remembered(qtbot, window: MainWindow, tmp_path: Path) -> None:
     ask(qtbot, window, "Hi")
-    window._choose_theme(Choice.DARK)
+    window._choose_theme(ThemeChoice.DARK)
     assert window._appearance.palette is DARK
     assert DARK.text in reply_view(window).view.document().toHtml()
     window._settings.sync()
@@ -720,7 +720,7 @@ def test_the_size_of_text_of_the_last_time_is_back(qtbot, qapp, lonely_api: Api,
     settings = QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat)
     settings.setValue("textSize", 125)
     settings.sync()
-    appearance = Appearance(qapp, Choice.LIGHT)
+    appearance = Appearance(qapp, ThemeChoice.LIGHT)
     window = MainWindow(lonely_api, appearance, tmp_path / "chats.db", tmp_path / "window.ini", forked_library_child())
     qtbot.addWidget(window)
     assert appearance.percent == 125
@@ -761,7 +761,7 @@ def test_settings_and_gauges_have_room_for_text_of_any_size(qtbot, window: MainW
 
 
 def test_the_line_beside_the_settings_goes_down_to_the_gauges(window: MainWindow) -> None:
-    window._choose_theme(Choice.LIGHT)
+    window._choose_theme(ThemeChoice.LIGHT)
     window.toggle_panel()
     edge = window.tuning.grab(QRect(0, 0, 1, window.tuning.height())).toImage()
     assert {edge.pixelColor(0, y).name() for y in range(edge.height())} == {LIGHT.border}
@@ -775,7 +775,7 @@ def test_a_long_chat_is_made_bit_by_bit(qtbot, qapp, server: FakeServer, tmp_pat
         store.save_message(Message(n, 1, n - 1 if n > 101 else None, role, f"message {n}\n\n" * 5, n))
     store.close()
     window = MainWindow(
-        Api(), Appearance(qapp, Choice.LIGHT), tmp_path / "chats.db", tmp_path / "w.ini", library_child()
+        Api(), Appearance(qapp, ThemeChoice.LIGHT), tmp_path / "chats.db", tmp_path / "w.ini", library_child()
     )
     qtbot.addWidget(window)
     window.show()
@@ -802,7 +802,7 @@ def test_an_unwritable_data_folder_is_told_and_chats_still_work(
     api = Api()
     api.connect_to(server.url, None)
     window = MainWindow(
-        api, Appearance(qapp, Choice.LIGHT), tmp_path / "file" / "chats.db", tmp_path / "w.ini", library_child()
+        api, Appearance(qapp, ThemeChoice.LIGHT), tmp_path / "file" / "chats.db", tmp_path / "w.ini", library_child()
     )
     qtbot.addWidget(window)
     window.show()
@@ -860,14 +860,14 @@ def test_tab_brings_what_gets_the_keyboard_into_view(qtbot, window: MainWindow, 
     assert not window.focusWidget().visibleRegion().isEmpty()
 
 
-@pytest.mark.parametrize("choice", [Choice.LIGHT, Choice.DARK])
-def test_what_a_field_asks_for_can_be_read_before_it_is_filled(window: MainWindow, choice: Choice) -> None:
+@pytest.mark.parametrize("choice", [ThemeChoice.LIGHT, ThemeChoice.DARK])
+def test_what_a_field_asks_for_can_be_read_before_it_is_filled(window: MainWindow, choice: ThemeChoice) -> None:
     window._choose_theme(choice)
     window.toggle_panel()
     for field in (window.page.composer.field, window.history.search, window.tuning.prompt):
         asked = field.palette().color(QPalette.ColorRole.PlaceholderText)
         assert asked.alpha() == 255
-        assert contrast(asked.name(), (DARK if choice is Choice.DARK else LIGHT).raised) >= 4.5
+        assert contrast(asked.name(), (DARK if choice is ThemeChoice.DARK else LIGHT).raised) >= 4.5
 
 
 def test_the_handles_of_sliders_are_round_and_not_cut(window: MainWindow) -> None:

@@ -19,10 +19,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from ui.chat.chat_sessions import ChatDesk
+from ui.chat.chat_sessions import ChatSessions
 from ui.chat.composer import Composer
 from ui.chat.context_use import larger_context, later_start, sent_of, tokens_in
-from ui.chat.conversation import Conversation
+from ui.chat.conversation import ChatSession
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.messages.assistant_message import FIT
 from ui.chat.messages.transcript import Transcript
@@ -53,7 +53,7 @@ class ChatPage(QWidget):
     settings_shown = Signal(object)  # ChatSettings
     context_wanted = Signal(str, object, object)  # a model, its context in tokens (None: as usual), what to do then
 
-    def __init__(self, desk: ChatDesk, watch: ServerWatch, tools: TextTools, parent: QWidget | None = None) -> None:
+    def __init__(self, desk: ChatSessions, watch: ServerWatch, tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("canvas")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -164,7 +164,7 @@ class ChatPage(QWidget):
 
     # The chat that is shown.
 
-    def _show_conversation(self, conversation: Conversation) -> None:
+    def _show_conversation(self, conversation: ChatSession) -> None:
         self.keep_draft()
         self._conversation = conversation
         self.composer.set_text(self._drafts.get(self._draft_key, ""))

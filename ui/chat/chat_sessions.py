@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, QTimer, Signal, SignalInstance
 
-from ui.chat.conversation import Conversation, new_chat
-from ui.chat.storage.chat_archive import Archive
+from ui.chat.conversation import ChatSession, new_chat
+from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids, now_ms
 from ui.chat.storage.message_tree import MessageTree
 from ui.client.api import Api
@@ -19,7 +19,7 @@ LIST_PAUSE_MS = 50
 LIST_PAGE = 300  # chats that are listed at first, and more each time the end of the list comes near
 
 
-class ChatDesk(QObject):
+class ChatSessions(QObject):
     """Opens, lists, renames and deletes chats. A chat that is left goes on with its reply."""
 
     current_changed = Signal(object)  # Conversation
@@ -31,13 +31,13 @@ class ChatDesk(QObject):
     running_changed = Signal(object)  # frozenset of chat ids
     deleted = Signal(str)  # the title of a chat that can be restored
 
-    def __init__(self, api: Api, archive: Archive, ids: Ids, parent: QObject | None = None) -> None:
+    def __init__(self, api: Api, archive: ChatArchive, ids: Ids, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._api, self._archive, self._ids = api, archive, ids
         self._words = ""
         self._limit = LIST_PAGE
-        self._deleted: tuple[int, Conversation | None] | None = None
-        self._at_work: dict[int, Conversation] = {}
+        self._deleted: tuple[int, ChatSession | None] | None = None
+        self._at_work: dict[int, ChatSession] = {}
         self._wanted: int | None = None
         self._list_timer = QTimer(self, singleShot=True, interval=LIST_PAUSE_MS)
         self._list_timer.timeout.connect(self._ask_for_list)
@@ -152,8 +152,8 @@ class ChatDesk(QObject):
         for conversation in [self.current, *self._at_work.values()]:
             conversation.stop()
 
-    def _conversation(self, chat: Chat, tree: MessageTree) -> Conversation:
-        conversation = Conversation(chat, tree, self._api, self._archive, self._ids, parent=self)
+    def _conversation(self, chat: Chat, tree: MessageTree) -> ChatSession:
+        conversation = ChatSession(chat, tree, self._api, self._archive, self._ids, parent=self)
         conversation.saved.connect(lambda chat: self.list_soon())
         conversation.running_changed.connect(lambda is_running: self._on_running(conversation))
         forwards = (
@@ -166,14 +166,14 @@ class ChatDesk(QObject):
             inner.connect(self._forward(conversation, outer))
         return conversation
 
-    def _forward(self, conversation: Conversation, outer: SignalInstance) -> Callable[..., None]:
+    def _forward(self, conversation: ChatSession, outer: SignalInstance) -> Callable[..., None]:
         def forward(*values: object) -> None:
             if conversation is self.current:
                 outer.emit(*values)
 
         return forward
 
-    def _show(self, conversation: Conversation) -> None:
+    def _show(self, conversation: ChatSession) -> None:
         left, self.current = self.current, conversation
         self._at_work.pop(conversation.chat.id, None)
         if left.is_running:
@@ -190,7 +190,7 @@ class ChatDesk(QObject):
             tree = MessageTree(messages, chat.leaf_id)
             self._show(self._conversation(replace(chat, leaf_id=tree.leaf_id), tree))
 
-    def _on_running(self, conversation: Conversation) -> None:
+    def _on_running(self, conversation: ChatSession) -> None:
         if not conversation.is_running and conversation is not self.current:
             self._at_work.pop(conversation.chat.id, None)
             conversation.deleteLater()

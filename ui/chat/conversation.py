@@ -10,8 +10,8 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from ui.chat.context_use import sent_of
-from ui.chat.rate import Rate
-from ui.chat.storage.chat_archive import Archive
+from ui.chat.rate import TokenRate
+from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids, now_ms
 from ui.chat.storage.message_tree import MessageTree
 from ui.client.api import Api, ReplyEnd, ReplyStream
@@ -21,7 +21,7 @@ from ui.client.speeds import DeepProgress, Speed
 SAVE_MS = 500
 
 
-class Conversation(QObject):
+class ChatSession(QObject):
     """A chat and the reply that may be running in it. Signals tell what has happened."""
 
     path_changed = Signal()  # other messages are shown now
@@ -35,7 +35,7 @@ class Conversation(QObject):
         chat: Chat,
         tree: MessageTree,
         api: Api,
-        archive: Archive,
+        archive: ChatArchive,
         ids: Ids,
         clock: Callable[[], float] = time.monotonic,
         parent: QObject | None = None,
@@ -220,7 +220,7 @@ class _Running:
 
     def __init__(self, message: Message, stream: ReplyStream, began: float) -> None:
         self.message, self.stream, self.began = message, stream, began
-        self.rate = Rate()
+        self.rate = TokenRate()
         self.ttft: float | None = None
         self._first_tokens = self._n_tokens = 0
         self._last_at = began

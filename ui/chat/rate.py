@@ -7,7 +7,7 @@ from collections import deque
 WINDOW = 1.0
 
 
-class Rate:
+class TokenRate:
     """Counts over a sliding window; times in seconds on any clock that does not go back."""
 
     def __init__(self) -> None:

@@ -21,7 +21,7 @@ from ui.client.chat_records import ChatSettings
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LINE, PANEL, TOP_BAR, Palette, Space
 from ui.widgets.icon_button import IconButton
-from ui.widgets.number_field import CalmSlider, DecimalField, WholeField
+from ui.widgets.number_field import DecimalField, NoWheelSlider, WholeField
 
 MAX_INT = 2_147_483_647
 TYPING_MS = 300
@@ -220,7 +220,7 @@ class _DialRow(QWidget):
         self.field.setSingleStep(dial.step)
         self.field.setFixedWidth(DIAL_WIDTH)
         self.field.setAccessibleDescription(help)
-        self.slider = CalmSlider(f"{dial.label} slider")
+        self.slider = NoWheelSlider(f"{dial.label} slider")
         self.slider.setRange(0, round((dial.high - dial.low) / dial.step))
         self.field.valueChanged.connect(lambda value: self._on_field())
         self.slider.valueChanged.connect(self._on_slider)

@@ -14,13 +14,13 @@ from models.library.lines import (
     JUDGED,
     MODELS,
     QUANTISINGS,
-    Answer,
-    BadLine,
-    News,
+    BadMessageLine,
+    LibraryAnswer,
+    LibraryNews,
     read_message,
     request_line,
 )
-from models.library.requests import ANSWERS, Request
+from models.library.requests import ANSWERS, LibraryRequest
 from models.library.values import Download, Quantising, Trouble
 from ui.platform.child_process import ChildProcess, last_line
 
@@ -45,7 +45,7 @@ class LibraryLink(QObject):
     """
 
     models_changed = Signal()
-    judged = Signal(object)  # tuple[RowJudgement, ...]
+    judged = Signal(object)  # tuple[RowReport, ...]
     downloads_changed = Signal(object)  # tuple[Download, ...]
     quantisings_changed = Signal(object)  # tuple[Quantising, ...]
     lost = Signal()  # it stopped and is starting again
@@ -87,7 +87,7 @@ class LibraryLink(QObject):
 
     def ask(
         self,
-        request: Request,
+        request: LibraryRequest,
         done: Callable[[Any], object] = lambda answer: None,
         failed: Callable[[Trouble], object] = lambda trouble: None,
         part: Callable[[Any], object] | None = None,
@@ -124,14 +124,14 @@ class LibraryLink(QObject):
     def _on_line(self, line: bytes) -> None:
         try:
             message = read_message(line)
-        except BadLine:
+        except BadMessageLine:
             return  # of another version, or something that a library printed
-        if isinstance(message, News):
+        if isinstance(message, LibraryNews):
             self._take_news(message)
         else:
             self._take_answer(message)
 
-    def _take_news(self, news: News) -> None:
+    def _take_news(self, news: LibraryNews) -> None:
         if news.name == MODELS:
             self.models_changed.emit()
         elif news.name == JUDGED:
@@ -147,7 +147,7 @@ class LibraryLink(QObject):
             self.quantisings = quantisings
             self.quantisings_changed.emit(quantisings)
 
-    def _take_answer(self, answer: Answer) -> None:
+    def _take_answer(self, answer: LibraryAnswer) -> None:
         asked = self._asked.get(answer.id)
         if asked is None:
             return

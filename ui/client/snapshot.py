@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from core.values.snapshot import Bound, Snapshot
+from core.values.snapshot import Bottleneck, Snapshot
 
 _NAMES = frozenset(field.name for field in fields(Snapshot))
 
@@ -20,7 +20,7 @@ def snapshot_from(found: object) -> Snapshot | None:
 
 def _fitting(name: str, value: object) -> Any:
     if name == "bound":
-        return next((bound for bound in Bound if bound.value == value), None)
+        return next((bound for bound in Bottleneck if bound.value == value), None)
     if name.endswith("_at"):
         return tuple(int(count) for count in value) if isinstance(value, list) else None
     if name.startswith("is_"):

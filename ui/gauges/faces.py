@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.values.snapshot import Bound, Snapshot
+from core.values.snapshot import Bottleneck, Snapshot
 from models.formatting import figures
 
 NOTHING = "–"
-_BOUNDS = {Bound.BANDWIDTH: "Memory", Bound.COMPUTE: "Compute", Bound.OVERHEAD: "Overhead"}
+_BOUNDS = {Bottleneck.BANDWIDTH: "Memory", Bottleneck.COMPUTE: "Compute", Bottleneck.OVERHEAD: "Overhead"}
 _WHY = {
-    Bound.BANDWIDTH: "Reading the weights takes most of each step: drafts and more requests at once are nearly free.",
-    Bound.COMPUTE: "Arithmetic takes most of each step: more rows take longer in proportion.",
-    Bound.OVERHEAD: "Neither memory nor arithmetic is at its limit: starting work takes most of each step.",
-    Bound.UNKNOWN: "Not known: this machine's memory bandwidth has not been measured yet.",
+    Bottleneck.BANDWIDTH: "Reading the weights takes most of each step: drafts and more requests are nearly free.",
+    Bottleneck.COMPUTE: "Arithmetic takes most of each step: more rows take longer in proportion.",
+    Bottleneck.OVERHEAD: "Neither memory nor arithmetic is at its limit: starting work takes most of each step.",
+    Bottleneck.UNKNOWN: "Not known: this machine's memory bandwidth has not been measured yet.",
 }
 _MOST_SEGMENTS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class GaugeFace:
     """A gauge's ``value`` in strong and ``unit`` in quiet letters, and the line below.
 
     The line is filled to ``share`` (0 to 1; None draws it empty), or has ``n_segments`` of which those in ``lit``
@@ -34,7 +34,7 @@ class Face:
     hint: str = ""
 
 
-def speed(snapshot: Snapshot, fastest: float, is_last: bool = False) -> Face:
+def speed(snapshot: Snapshot, fastest: float, is_last: bool = False) -> GaugeFace:
     """Tokens per second, against the ``fastest`` seen. ``is_last``: the snapshot is of the last reply."""
     what = "of the last reply" if is_last else "over the last second, of all requests"
     hint = f"Tokens per second {what}. The line is full at the fastest seen."
@@ -42,10 +42,10 @@ def speed(snapshot: Snapshot, fastest: float, is_last: bool = False) -> Face:
     rate = snapshot.prefill_rate if reads_prompt else snapshot.decode_rate
     unit = "tok/s prompt" if reads_prompt else "tok/s"
     share = rate / fastest if fastest > 0 and not reads_prompt else None
-    return Face(_number(rate), unit, share, hint=hint)
+    return GaugeFace(_number(rate), unit, share, hint=hint)
 
 
-def bandwidth(snapshot: Snapshot) -> Face:
+def bandwidth(snapshot: Snapshot) -> GaugeFace:
     """Bytes per second against the measured peak."""
     hint = (
         "Computed: the weights and cached tokens that each step reads, over its time.\n"
@@ -57,19 +57,19 @@ def bandwidth(snapshot: Snapshot) -> Face:
         hint += "\nThis model is so small that the processor's cache holds it, so memory hardly matters."
     elif not snapshot.peak:
         hint += "\nThe peak has not been measured yet."
-    return Face(_giga(snapshot.bytes_per_second), unit, snapshot.peak_share, hint=hint)
+    return GaugeFace(_giga(snapshot.bytes_per_second), unit, snapshot.peak_share, hint=hint)
 
 
-def bound(snapshot: Snapshot) -> Face:
+def bound(snapshot: Snapshot) -> GaugeFace:
     """What sets the speed."""
     order = list(_BOUNDS)
     lit = (order.index(snapshot.bound),) if snapshot.bound in order and not snapshot.is_idle else ()
     value = _BOUNDS.get(snapshot.bound, NOTHING) if not snapshot.is_idle else NOTHING
     hint = "What sets the speed: memory, compute or overhead.\n" + _WHY[snapshot.bound]
-    return Face(value, "bound", n_segments=len(order), lit=lit, hint=hint)
+    return GaugeFace(value, "bound", n_segments=len(order), lit=lit, hint=hint)
 
 
-def drafts(snapshot: Snapshot, is_last: bool = False) -> Face:
+def drafts(snapshot: Snapshot, is_last: bool = False) -> GaugeFace:
     """Accepted drafts, and what they are worth. ``is_last``: the snapshot is of the last reply."""
     when = "in the last reply" if is_last else "over the last second"
     hint = f"Tokens that were guessed ahead and accepted, {when}, and the speed against plain decoding."
@@ -81,12 +81,12 @@ def drafts(snapshot: Snapshot, is_last: bool = False) -> Face:
     if depths:
         hint += "\nAccepted since the model was loaded:\n" + "\n".join(depths)
     if snapshot.acceptance is None:
-        return Face(NOTHING, "drafts", hint=hint)
+        return GaugeFace(NOTHING, "drafts", hint=hint)
     unit = "drafts" if snapshot.speedup is None else f"drafts · {snapshot.speedup:.1f}×"
-    return Face(f"{snapshot.acceptance:.0%}", unit, snapshot.acceptance, hint=hint)
+    return GaugeFace(f"{snapshot.acceptance:.0%}", unit, snapshot.acceptance, hint=hint)
 
 
-def requests(snapshot: Snapshot, n_slots: int) -> Face:
+def requests(snapshot: Snapshot, n_slots: int) -> GaugeFace:
     """Requests at work and in the queue."""
     hint = (
         f"{snapshot.n_active} of {n_slots} places for requests are taken, {snapshot.n_waiting} requests wait.\n"
@@ -94,8 +94,8 @@ def requests(snapshot: Snapshot, n_slots: int) -> Face:
     )
     unit = f"active · {snapshot.n_waiting} wait" if snapshot.n_waiting else "active"
     if n_slots > _MOST_SEGMENTS:
-        return Face(str(snapshot.n_active), unit, snapshot.n_active / n_slots, hint=hint)
-    return Face(str(snapshot.n_active), unit, n_segments=n_slots, lit=tuple(range(snapshot.n_active)), hint=hint)
+        return GaugeFace(str(snapshot.n_active), unit, snapshot.n_active / n_slots, hint=hint)
+    return GaugeFace(str(snapshot.n_active), unit, n_segments=n_slots, lit=tuple(range(snapshot.n_active)), hint=hint)
 
 
 def _number(rate: float) -> str:

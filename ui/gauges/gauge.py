@@ -6,7 +6,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from ui.gauges.faces import NOTHING, Face
+from ui.gauges.faces import NOTHING, GaugeFace
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Palette, Type
 
@@ -19,15 +19,15 @@ _LEAST_FILL = 3.0
 class Gauge(QWidget):
     """Draws a face; ``widest`` is the face that it keeps room for, so that nothing moves while figures change."""
 
-    def __init__(self, name: str, widest: Face, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, widest: GaugeFace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName(name)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._palette, self._is_idle = LIGHT, True
         self._widest = widest
-        self.face = Face(NOTHING, widest.unit)
+        self.face = GaugeFace(NOTHING, widest.unit)
 
-    def show_face(self, face: Face, is_idle: bool) -> None:
+    def show_face(self, face: GaugeFace, is_idle: bool) -> None:
         """Show another face, greyed while the engine is idle: then it is of the last reply."""
         if (face, is_idle) == (self.face, self._is_idle):
             return

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLayout, QWidget
 from core.values.snapshot import Snapshot
 from ui.client.api import ServerState
 from ui.gauges import faces
-from ui.gauges.faces import Face
+from ui.gauges.faces import GaugeFace
 from ui.gauges.gauge import Gauge
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LINE, Palette, Space
@@ -29,11 +29,11 @@ class SpeedBar(QFrame):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName("Speed")
         self.setFixedHeight(HEIGHT)
-        self.speed = Gauge("Tokens per second", Face("8,888", "tok/s prompt"))
-        self.bandwidth = Gauge("Memory bandwidth", Face("888.8", "of 8,888 GB/s"))
-        self.bound = Gauge("What sets the speed", Face("Overhead", "bound"))
-        self.drafts = Gauge("Accepted drafts", Face("100%", "drafts · 8.8×"))
-        self.requests = Gauge("Requests", Face("88", "active · 88 wait"))
+        self.speed = Gauge("Tokens per second", GaugeFace("8,888", "tok/s prompt"))
+        self.bandwidth = Gauge("Memory bandwidth", GaugeFace("888.8", "of 8,888 GB/s"))
+        self.bound = Gauge("What sets the speed", GaugeFace("Overhead", "bound"))
+        self.drafts = Gauge("Accepted drafts", GaugeFace("100%", "drafts · 8.8×"))
+        self.requests = Gauge("Requests", GaugeFace("88", "active · 88 wait"))
         self.when = QLabel()
         self.when.setProperty("tone", "caption")
         self.when.setAlignment(Qt.AlignmentFlag.AlignTop)

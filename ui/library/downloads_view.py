@@ -119,9 +119,9 @@ class DownloadsView(QWidget):
     def _make(self, download: Download) -> DownloadRow:
         row = DownloadRow(download)
         row.set_palette(self._palette)
-        row.pause_wanted.connect(lambda number: self._ask(ask.Pause(number)))
-        row.resume_wanted.connect(lambda number: self._ask(ask.Resume(number)))
-        row.cancel_wanted.connect(lambda number: self._ask(ask.Cancel(number)))
+        row.pause_wanted.connect(lambda number: self._ask(ask.PauseDownload(number)))
+        row.resume_wanted.connect(lambda number: self._ask(ask.ResumeDownload(number)))
+        row.cancel_wanted.connect(lambda number: self._ask(ask.CancelDownload(number)))
         row.moved.connect(self._on_moved)
         self.rows[download.number] = row
         return row
@@ -135,9 +135,9 @@ class DownloadsView(QWidget):
     def _on_moved(self, number: int, by: int) -> None:
         at = next((at for at, one in enumerate(self._link.downloads) if one.number == number), None)
         if at is not None:
-            self._ask(ask.Move(number, at + by))
+            self._ask(ask.MoveDownload(number, at + by))
 
-    def _ask(self, request: ask.Request) -> None:
+    def _ask(self, request: ask.LibraryRequest) -> None:
         self._link.ask(request, failed=self._on_trouble)
 
     def _on_trouble(self, trouble: Trouble) -> None:

@@ -18,7 +18,7 @@ from ui.library.repository_pane import RepositoryPane
 from ui.theme.icons import icon
 from ui.theme.tokens import Palette, Space
 from ui.widgets.elided_label import ElidedLabel
-from ui.widgets.row_list import Row, RowList
+from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
 from ui.widgets.two_panes import TwoPanes
 
@@ -255,20 +255,20 @@ class FindView(QWidget):
 
     def _judge(self, repo_id: str, path: str) -> None:
         failed = partial(self.pane.show_judge_trouble, repo_id, path)
-        self._link.ask(ask.Judge(repo_id, path), self.pane.show_judgement, failed)
+        self._link.ask(ask.GetRemoteFit(repo_id, path), self.pane.show_judgement, failed)
 
     def _find_draft(self, repo_id: str, path: str) -> None:
         # Without an answer nothing is offered, and what is wrong with the Hub the judgement has said.
         self._link.ask(ask.FindDraft(repo_id, path), self.pane.show_draft)
 
     def _pull(self, repo_id: str, path: str) -> None:
-        self._link.ask(ask.Pull(repo_id, path), failed=partial(self.pane.show_judge_trouble, repo_id, path))
+        self._link.ask(ask.StartDownload(repo_id, path), failed=partial(self.pane.show_judge_trouble, repo_id, path))
 
     def _on_hub(self, facts: HubFacts) -> None:
         self.pane.set_address(facts.address)
 
 
-def _found_row(found: FoundRepository) -> Row:
+def _found_row(found: FoundRepository) -> ListRow:
     line = joined(
         found.architecture or "",
         n_parameters(found.n_params, 0),
@@ -277,13 +277,13 @@ def _found_row(found: FoundRepository) -> Row:
         found.licence or "",
     )
     badge = "" if found.access is Access.OPEN else found.access.value
-    return Row(found.repo_id, found.repo_id, line, "", badge)
+    return ListRow(found.repo_id, found.repo_id, line, "", badge)
 
 
-def _suggested_row(row: SuggestedRow) -> Row:
+def _suggested_row(row: SuggestedRow) -> ListRow:
     badge, tone = FITS[row.fit]
     key = f"{row.repo_id}:{row.quantisation}"
-    return Row(key, row.title, suggested_line(row), about(row.rate), badge, tone)
+    return ListRow(key, row.title, suggested_line(row), about(row.rate), badge, tone)
 
 
 def downloads_at_work(downloads: tuple[Download, ...]) -> int:

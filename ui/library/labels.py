@@ -9,13 +9,13 @@ from models.formatting.figures import count, parameters, speed
 from models.library.values import (
     Download,
     Fit,
-    Judgement,
     ModelDetails,
-    ModelJudgement,
+    ModelFitReport,
     ModelRow,
     OfferRow,
     PartnerRow,
     Quantising,
+    RemoteFitReport,
     SuggestedRow,
 )
 
@@ -103,7 +103,7 @@ def _verified(row: ModelRow) -> str:
     return "no, changed since download" if row.has_changed else "" if row.is_toy else "no"
 
 
-def machine_facts(judged: ModelJudgement) -> Facts:
+def machine_facts(judged: ModelFitReport) -> Facts:
     """Return how fast a model is here: expected, with drafts, and measured."""
     facts = [
         ("Memory", FITS[judged.fit][0] if judged.fit is not None else ""),
@@ -118,7 +118,7 @@ def machine_facts(judged: ModelJudgement) -> Facts:
     return [(label, value or DASH) for label, value in facts]
 
 
-def _measured(judged: ModelJudgement) -> str:
+def _measured(judged: ModelFitReport) -> str:
     if not judged.measured_rate:
         return "not yet: it is when you chat with it"
     plain = judged.measured_plain_rate or 0.0
@@ -156,7 +156,7 @@ def header_facts(details: ModelDetails) -> Facts:
     return [(label, value or DASH) for label, value in facts]
 
 
-def judged_facts(judged: Judgement) -> Facts:
+def judged_facts(judged: RemoteFitReport) -> Facts:
     """Return what is known of a model before it is downloaded."""
     facts = [
         ("Parameters", n_parameters(judged.n_params, judged.n_active_params)),

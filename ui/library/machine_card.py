@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from models.library import requests as ask
-from models.library.values import Fit, ModelJudgement, ModelRow, Trouble
+from models.library.values import Fit, ModelFitReport, ModelRow, Trouble
 from ui.client.library_link import LibraryLink
 from ui.library.labels import machine_facts
 from ui.theme.tokens import Space
@@ -65,9 +65,9 @@ class MachineCard(QWidget):
         """Judge again: who drafts has changed."""
         self._link.forget(self._asked)
         if self._name:
-            self._asked = self._link.ask(ask.JudgeModel(self._name), self._on_judged, self._on_trouble)
+            self._asked = self._link.ask(ask.GetModelFit(self._name), self._on_judged, self._on_trouble)
 
-    def _on_judged(self, judged: ModelJudgement) -> None:
+    def _on_judged(self, judged: ModelFitReport) -> None:
         why = [f"The speed is {judged.why_no_rate}."] if judged.why_no_rate else []
         self._say(" ".join((judged.sentence, *judged.notes, *why)), TONES[judged.fit] if judged.fit else "problem")
         self.facts.show_facts(machine_facts(judged))

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from models.library import requests as ask
-from models.library.values import ModelRow, ModelRows, Notice, Place, RowJudgement, Trouble
+from models.library.values import FolderPlace, ModelRow, ModelRows, Notice, RowReport, Trouble
 from ui.client.library_link import LibraryLink
 from ui.library.labels import model_line, model_speed
 from ui.library.model_details import ModelDetailsPane
@@ -29,7 +29,7 @@ from ui.theme.tokens import LIGHT, Palette, Space
 from ui.widgets.banner import Banner
 from ui.widgets.elided_label import ElidedLabel
 from ui.widgets.icon_button import TextButton
-from ui.widgets.row_list import Row, RowList
+from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
 from ui.widgets.two_panes import TwoPanes
 
@@ -188,7 +188,7 @@ class ModelsView(QWidget):
             self._was_asked = False
             self.look()
 
-    def _on_judged(self, found: tuple[RowJudgement, ...]) -> None:
+    def _on_judged(self, found: tuple[RowReport, ...]) -> None:
         by_place = {(one.name, one.path): one for one in found}
         self._rows = tuple(_judged(row, by_place.get((row.name, row.path))) for row in self._rows)
         names = {name for name, _ in by_place}
@@ -211,8 +211,8 @@ class ModelsView(QWidget):
     def _settle(self, notice: Notice, brings_back: bool = False) -> None:
         self.notice.hide()
         if brings_back:
-            self._link.ask(ask.Pull(notice.repo_id, notice.wanted), failed=self._on_import_refused)
-        self._link.ask(ask.Dismiss(notice.path), failed=self._on_import_refused)
+            self._link.ask(ask.StartDownload(notice.repo_id, notice.wanted), failed=self._on_import_refused)
+        self._link.ask(ask.DismissNotice(notice.path), failed=self._on_import_refused)
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self._is_asking = self._was_asked = False
@@ -242,10 +242,10 @@ class ModelsView(QWidget):
             self.stack.setCurrentWidget(self.state)
         self._show_details(self.list.key)
 
-    def _row(self, row: ModelRow) -> Row:
+    def _row(self, row: ModelRow) -> ListRow:
         badge, tone = ("in use", "accent") if row.name == self._used else (_badge(row), "warning")
         line = row.problem or model_line(row)
-        return Row(row.name, row.name, line, model_speed(row), badge, tone, row.problem is not None)
+        return ListRow(row.name, row.name, line, model_speed(row), badge, tone, row.problem is not None)
 
     # What the user does.
 
@@ -270,10 +270,10 @@ class ModelsView(QWidget):
             self.details.look()
 
     def _remove(self, name: str) -> None:
-        self._link.ask(ask.Remove(name), lambda done: self.removed.emit(name), self.details.show_trouble)
+        self._link.ask(ask.RemoveModel(name), lambda done: self.removed.emit(name), self.details.show_trouble)
 
     def _mend(self, name: str) -> None:
-        self._link.ask(ask.Mend(name), failed=self.details.show_trouble)
+        self._link.ask(ask.RepairModel(name), failed=self.details.show_trouble)
 
     def _change_settings(self, name: str) -> None:
         dialog = SettingsDialog(self._link, name, self.window())
@@ -302,7 +302,7 @@ class ModelsView(QWidget):
 
     def import_folder(self, folder: str) -> None:
         """Use the models of a folder."""
-        self._link.ask(ask.Import(folder), lambda done: self._on_imported(), self._on_import_refused)
+        self._link.ask(ask.ImportFolder(folder), lambda done: self._on_imported(), self._on_import_refused)
 
     def _on_imported(self) -> None:
         self.banner.hide()
@@ -313,9 +313,9 @@ class ModelsView(QWidget):
 
     def forget_folder(self, folder: str) -> None:
         """No longer use the models of an imported folder; its files stay."""
-        self._link.ask(ask.Forget(folder), lambda done: self._on_imported(), self._on_import_refused)
+        self._link.ask(ask.ForgetFolder(folder), lambda done: self._on_imported(), self._on_import_refused)
 
-    def _show_folders(self, places: tuple[Place, ...]) -> None:
+    def _show_folders(self, places: tuple[FolderPlace, ...]) -> None:
         menu = self.folders_button.menu()
         menu.clear()
         imported = [place for place in places if place.is_imported]
@@ -325,7 +325,7 @@ class ModelsView(QWidget):
             action.triggered.connect(lambda checked=False, path=place.path: self.forget_folder(path))
         self.folders_button.setVisible(bool(imported))
 
-    def _on_places(self, places: tuple[Place, ...]) -> None:
+    def _on_places(self, places: tuple[FolderPlace, ...]) -> None:
         self._show_folders(places)
         other = next((place for place in places if not place.is_imported), None)
         if other is None or self._offered == other.path:
@@ -343,7 +343,7 @@ def _badge(row: ModelRow) -> str:
     return "changed" if row.has_changed else "toy" if row.is_toy else ""
 
 
-def _judged(row: ModelRow, found: RowJudgement | None) -> ModelRow:
+def _judged(row: ModelRow, found: RowReport | None) -> ModelRow:
     if found is None:
         return row
     return replace(row, partners=found.partners, predicted_rate=found.predicted_rate)

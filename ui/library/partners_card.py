@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QProgressBar, QPushBut
 
 from models.formatting.safe_text import lines, one_line
 from models.library import requests as ask
-from models.library.values import Choosing, ModelRow, OfferRow, Offers, PairStep, PartnerRow, Partners, Trouble
+from models.library.values import Choosing, DraftOffers, ModelRow, OfferRow, PairStep, PartnerRow, Partners, Trouble
 from ui.client.library_link import LibraryLink
 from ui.library.labels import joined, offer_line, partner_gain, size
 from ui.theme.tokens import Space
@@ -169,7 +169,7 @@ class PartnersCard(QWidget):
         if before is not None:
             before.deleteLater()
 
-    def _on_offers(self, found: Offers) -> None:
+    def _on_offers(self, found: DraftOffers) -> None:
         if found.name != self._name:
             return
         self._clear_offers()
@@ -202,7 +202,7 @@ class PartnersCard(QWidget):
     def _download(self, offer: OfferRow, button: QPushButton) -> None:
         button.setEnabled(False)
         button.setText("In the queue")
-        self._link.ask(ask.Pull(offer.repo_id, offer.wanted), failed=self._on_refused)
+        self._link.ask(ask.StartDownload(offer.repo_id, offer.wanted), failed=self._on_refused)
 
     def _add_note(self, text: str) -> None:
         if text:

@@ -23,7 +23,7 @@ from ui.library.quantise_row import QuantiseRow
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Palette, Space
 from ui.widgets.check_field import CheckField
-from ui.widgets.row_list import Row, RowList
+from ui.widgets.row_list import ListRow, RowList
 
 WIDTH, HEIGHT = 520, 600
 FOLLOWED_HEIGHT = 280
@@ -272,6 +272,6 @@ class QuantiseDialog(QDialog):
         self.problem.show()
 
 
-def _row(target: QuantiseTarget) -> Row:
+def _row(target: QuantiseTarget) -> ListRow:
     badge = "usual choice" if target.is_usual else ""
-    return Row(target.type, target.type, target.quality, f"about {size(target.n_bytes)}", badge, "accent")
+    return ListRow(target.type, target.type, target.quality, f"about {size(target.n_bytes)}", badge, "accent")

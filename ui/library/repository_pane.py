@@ -10,19 +10,32 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QStacked
 
 from models.formatting.figures import count, parameters
 from models.formatting.safe_text import one_line
-from models.hub.repository import Access, RemoteModel, Repository, Role
-from models.library.values import Download, DraftOffer, Fit, Judgement, OfferRow, Recommended, Trouble, TroubleKind
+from models.hub.repository import Access, FileRole, RemoteModel, Repository
+from models.library.values import (
+    Download,
+    DraftOffer,
+    Fit,
+    OfferRow,
+    Recommended,
+    RemoteFitReport,
+    Trouble,
+    TroubleKind,
+)
 from ui.library.labels import FITS, joined, judged_facts, offer_line, size
 from ui.theme.tokens import Palette, Space
 from ui.widgets.check_field import CheckField
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.icon_button import TextButton
 from ui.widgets.plain_words import in_tip, on_button
-from ui.widgets.row_list import Row, RowList
+from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
 
 USUAL = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q8_0")  # chosen first where nothing better is known
-SIDE_ROLES = {Role.PROJECTOR: "for images, beside a model", Role.DRAFT: "drafts for a model", Role.OTHER: "no model"}
+SIDE_ROLES = {
+    FileRole.PROJECTOR: "for images, beside a model",
+    FileRole.DRAFT: "drafts for a model",
+    FileRole.OTHER: "no model",
+}
 
 
 class RepositoryPane(QWidget):
@@ -40,7 +53,7 @@ class RepositoryPane(QWidget):
         super().__init__(parent)
         self.repository: Repository | None = None
         self._wanted = ""
-        self._judged: dict[str, Judgement] = {}
+        self._judged: dict[str, RemoteFitReport] = {}
         self._drafts: dict[str, DraftOffer | None] = {}  # None: it was asked for
         self._recommended, self._first_key, self._waits = "", "", False
         self._downloads: tuple[Download, ...] = ()
@@ -156,7 +169,7 @@ class RepositoryPane(QWidget):
         repository = self.repository
         if repository is None or found.repo_id != repository.repo_id or not self._waits:
             return
-        models = [model for model in repository.models if model.name == found.name and model.role is Role.MODEL]
+        models = [model for model in repository.models if model.name == found.name and model.role is FileRole.MODEL]
         self._recommended = _key(models[0]) if models else ""
         self._say_recommendation(f"Recommended here: {found.sentence}" if models else found.sentence)
         self.list.show_rows([self._row(model) for model in repository.models])
@@ -182,7 +195,7 @@ class RepositoryPane(QWidget):
         self.recommendation.setProperty("tone", "strong" if self._recommended else "muted")
         self.recommendation.style().polish(self.recommendation)
 
-    def show_judgement(self, judged: Judgement) -> None:
+    def show_judgement(self, judged: RemoteFitReport) -> None:
         """Show what a model would be here, if it is still of interest."""
         repository = self.repository
         if repository is None or judged.repo_id != repository.repo_id:
@@ -233,7 +246,7 @@ class RepositoryPane(QWidget):
         self.note.setVisible(bool(words))
 
     def _first(self, repository: Repository) -> str:
-        models = [model for model in repository.models if model.role is Role.MODEL and not model.missing]
+        models = [model for model in repository.models if model.role is FileRole.MODEL and not model.missing]
         wishes: Iterable[str] = (self._wanted, *USUAL) if self._wanted else USUAL
         for wish in wishes:
             for model in models:
@@ -241,17 +254,17 @@ class RepositoryPane(QWidget):
                     return _key(model)
         return _key((models or list(repository.models))[0])
 
-    def _row(self, model: RemoteModel) -> Row:
+    def _row(self, model: RemoteModel) -> ListRow:
         judged = self._judged.get(_key(model))
         badge, tone = FITS[judged.fit] if judged is not None and judged.fit is not None else ("", "warning")
         if _key(model) == self._recommended:
             badge, tone = "recommended", "accent"
         parts = f"{len(model.files)} files" if len(model.files) > 1 else ""
         missing = f"{model.missing} of its files are missing" if model.missing else ""
-        is_model = model.role is Role.MODEL
+        is_model = model.role is FileRole.MODEL
         title = model.quantisation if is_model and model.quantisation else model.name
         line = joined(SIDE_ROLES.get(model.role, ""), model.name if title != model.name else "", parts, missing)
-        return Row(_key(model), title, line, size(model.n_bytes), badge, tone, bool(model.missing))
+        return ListRow(_key(model), title, line, size(model.n_bytes), badge, tone, bool(model.missing))
 
     def _chosen(self) -> RemoteModel | None:
         models = self.repository.models if self.repository is not None else ()
@@ -262,7 +275,7 @@ class RepositoryPane(QWidget):
         if model is None or self.repository is None:
             return
         self._show_card()
-        if key not in self._judged and model.role is Role.MODEL and not model.missing:
+        if key not in self._judged and model.role is FileRole.MODEL and not model.missing:
             self.facts.hide()
             self._say("Reading its header…", "muted")
             if key == self._first_key and self._waits:
@@ -279,12 +292,12 @@ class RepositoryPane(QWidget):
             self.facts.show_facts(judged_facts(judged))
             self._say(judged.problem or judged.advice, "problem" if judged.problem else "muted")
             self._ask_for_draft(model, judged)
-        elif model.role is not Role.MODEL:
+        elif model.role is not FileRole.MODEL:
             self._say("", "muted")
         self._show_draft(model)
         self._show_button(model)
 
-    def _ask_for_draft(self, model: RemoteModel, judged: Judgement) -> None:
+    def _ask_for_draft(self, model: RemoteModel, judged: RemoteFitReport) -> None:
         fits = judged.problem is None and judged.fit in (Fit.GREEN, Fit.TIGHT)
         if fits and _key(model) not in self._drafts:
             self._drafts[_key(model)] = None

@@ -18,7 +18,7 @@ _MONO_FAMILIES = ("JetBrains Mono", "Cascadia Mono", "SF Mono", "Noto Sans Mono"
 _GENERIC = ("sans serif", "sans", "sans-serif", "mono", "monospace", "")
 
 
-class Choice(StrEnum):
+class ThemeChoice(StrEnum):
     """What the user wants."""
 
     SYSTEM = "system"
@@ -32,7 +32,7 @@ class Appearance(QObject):
     changed = Signal(object)  # Palette
 
     def __init__(
-        self, application: QApplication, choice: Choice = Choice.SYSTEM, parent: QObject | None = None
+        self, application: QApplication, choice: ThemeChoice = ThemeChoice.SYSTEM, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._application = application
@@ -47,11 +47,11 @@ class Appearance(QObject):
         self._apply()
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> ThemeChoice:
         """What the user wants."""
         return self._choice
 
-    def choose(self, choice: Choice) -> None:
+    def choose(self, choice: ThemeChoice) -> None:
         """Follow another wish."""
         self._choice = choice
         self._apply()
@@ -69,10 +69,10 @@ class Appearance(QObject):
     @property
     def palette(self) -> Palette:
         """The palette that the choice and the system lead to."""
-        if self._choice is Choice.SYSTEM:
+        if self._choice is ThemeChoice.SYSTEM:
             is_dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
         else:
-            is_dark = self._choice is Choice.DARK
+            is_dark = self._choice is ThemeChoice.DARK
         return DARK if is_dark else LIGHT
 
     @property

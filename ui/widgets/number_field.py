@@ -45,7 +45,7 @@ class WholeField(QSpinBox):
         event.ignore()
 
 
-class CalmSlider(QSlider):
+class NoWheelSlider(QSlider):
     """A horizontal slider that leaves the wheel to the page."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:

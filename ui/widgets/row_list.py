@@ -20,7 +20,7 @@ ROW = Qt.ItemDataRole.UserRole
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListRow:
     """One row. ``line`` is below the title, ``right`` at the end; ``tone`` colours the badge or the line.
 
     Its words are names from outside too: they are kept on one line and in their direction.
@@ -44,7 +44,7 @@ class RowModel(QAbstractListModel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.rows: tuple[Row, ...] = ()
+        self.rows: tuple[ListRow, ...] = ()
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
         """Return how many rows there are."""
@@ -61,7 +61,7 @@ class RowModel(QAbstractListModel):
             return in_tip("\n".join(part for part in (row.title, row.badge, row.line, row.right) if part))
         return None
 
-    def set_rows(self, rows: Sequence[Row]) -> None:
+    def set_rows(self, rows: Sequence[ListRow]) -> None:
         """Show other rows; where only their words changed, nothing moves."""
         new = tuple(rows)
         if [row.key for row in new] == [row.key for row in self.rows]:
@@ -74,7 +74,7 @@ class RowModel(QAbstractListModel):
         self.rows = new
         self.endResetModel()
 
-    def change_rows(self, changed: Mapping[str, Row]) -> None:
+    def change_rows(self, changed: Mapping[str, ListRow]) -> None:
         """Show other words in the rows with these keys."""
         rows = list(self.rows)
         places = [at for at, row in enumerate(rows) if changed.get(row.key, row) != row]
@@ -116,7 +116,7 @@ class RowList(QListView):
         index = self.currentIndex()
         return index.data(ROW).key if index.isValid() else None
 
-    def show_rows(self, rows: Sequence[Row]) -> None:
+    def show_rows(self, rows: Sequence[ListRow]) -> None:
         """Show other rows."""
         before = self.key
         self._is_filling = True
@@ -195,7 +195,7 @@ class RowDelegate(QStyledItemDelegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Paint one row."""
-        row: Row = index.data(ROW)
+        row: ListRow = index.data(ROW)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         rect = option.rect.adjusted(Space.S, 1, -Space.S, -1)
@@ -253,7 +253,7 @@ class RowDelegate(QStyledItemDelegate):
         painter.drawText(rect, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
         return rect.left() + painter.fontMetrics().horizontalAdvance(shown)
 
-    def _paint_badge(self, painter: QPainter, rect: QRect, row: Row) -> None:
+    def _paint_badge(self, painter: QPainter, rect: QRect, row: ListRow) -> None:
         soft = {"accent": "accent_soft", "warning": "warning_soft", "danger": "danger_soft"}[row.tone]
         painter.setFont(_font(painter, Type.CAPTION))
         height = scaled(17)

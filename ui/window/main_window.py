@@ -13,12 +13,12 @@ from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStackedWidget, Q
 from models.library import requests as ask
 from models.library.values import SettingText
 from ui.chat.chat_page import ChatPage
-from ui.chat.chat_sessions import ChatDesk
+from ui.chat.chat_sessions import ChatSessions
 from ui.chat.history.history_panel import HistoryPanel
 from ui.chat.markdown.code_colours import CodeColours
 from ui.chat.markdown.markdown import Markdown
 from ui.chat.markdown.text_tools import TextTools
-from ui.chat.storage.chat_archive import Archive
+from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids
 from ui.chat.tuning_panel import TuningPanel
 from ui.client.api import Api, ServerState
@@ -29,12 +29,12 @@ from ui.library.find_view import downloads_at_work
 from ui.library.library_page import LibraryPage
 from ui.platform.child_process import ChildProcess
 from ui.platform.gui_thread import GuiThread
-from ui.theme.appearance import Appearance, Choice
+from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.text_size import PERCENTS, USUAL, read_percent, step
 from ui.theme.tokens import NARROW, Palette
 from ui.widgets.icon_button import IconButton
 from ui.widgets.toast import Toast
-from ui.window.rail import Rail
+from ui.window.rail import NavigationRail
 from ui.window.tab_order import move_focus
 
 _T = TypeVar("_T")
@@ -53,14 +53,14 @@ class MainWindow(QMainWindow):
         self._settings = QSettings(str(settings_file), QSettings.Format.IniFormat)
         self._gui = GuiThread(self)
         self._ids = Ids()
-        self.archive = Archive(chats_file, self._gui.post, self._on_storage_problem, self._ids.saw)
+        self.archive = ChatArchive(chats_file, self._gui.post, self._on_storage_problem, self._ids.saw)
         self.tools = TextTools(Markdown(), CodeColours(appearance.palette, self), appearance.text_style)
         self.watch = ServerWatch(api, self)
-        self.desk = ChatDesk(api, self.archive, self._ids, self)
+        self.desk = ChatSessions(api, self.archive, self._ids, self)
         self.history = HistoryPanel()
         self.page = ChatPage(self.desk, self.watch, self.tools)
         self.tuning = TuningPanel()
-        self.rail = Rail()
+        self.rail = NavigationRail()
         self.speed_bar = SpeedBar()
         self.link = LibraryLink(library_process, self)
         self.library: LibraryPage | None = None  # made when it is first wanted
@@ -267,7 +267,7 @@ class MainWindow(QMainWindow):
     def _show_looks(self) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        themes = ((Choice.SYSTEM, "Like the system"), (Choice.LIGHT, "Light"), (Choice.DARK, "Dark"))
+        themes = ((ThemeChoice.SYSTEM, "Like the system"), (ThemeChoice.LIGHT, "Light"), (ThemeChoice.DARK, "Dark"))
         _add_choices(menu, themes, self._appearance.choice, self._choose_theme)
         menu.addSeparator()
         sizes = menu.addMenu("Text size")
@@ -277,7 +277,7 @@ class MainWindow(QMainWindow):
         corner = self.theme_button.mapToGlobal(self.theme_button.rect().topRight())
         menu.popup(QPoint(corner.x(), corner.y() + self.theme_button.height() - menu.sizeHint().height()))
 
-    def _choose_theme(self, choice: Choice) -> None:
+    def _choose_theme(self, choice: ThemeChoice) -> None:
         self._appearance.choose(choice)
         self._settings.setValue("theme", choice.value)
 
@@ -301,9 +301,9 @@ class MainWindow(QMainWindow):
         geometry = self._settings.value("geometry")
         if geometry is not None:
             self.restoreGeometry(geometry)
-        theme = str(self._settings.value("theme", Choice.SYSTEM.value))
-        if theme in set(Choice):
-            self._appearance.choose(Choice(theme))
+        theme = str(self._settings.value("theme", ThemeChoice.SYSTEM.value))
+        if theme in set(ThemeChoice):
+            self._appearance.choose(ThemeChoice(theme))
         self._appearance.resize_text(read_percent(self._settings.value("textSize")))
         self._wants_sidebar = str(self._settings.value("sidebar", "true")) == "true"
         self.history.setVisible(self._wants_sidebar and self.width() >= NARROW)

@@ -13,7 +13,7 @@ WIDTH = 52
 PAGES = {"chat": "Chat (Ctrl+Shift+C)", "library": "Library (Ctrl+Shift+L)"}
 
 
-class Rail(QFrame):
+class NavigationRail(QFrame):
     """A button for each page; ``foot`` takes others at its end."""
 
     chosen = Signal(str)

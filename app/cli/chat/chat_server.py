@@ -17,7 +17,7 @@ from app.library.find_model import find_model
 from core.values.errors import EngineUnavailable, LoadFailed, SlipstreamError
 
 if TYPE_CHECKING:
-    from app.client.http_client import Client, ServerState
+    from app.client.http_client import Client, ServerStatus
 
 _POLL_SECONDS = 0.02
 _ANSWER_SECONDS = 2.0
@@ -34,7 +34,7 @@ class ChatTarget:
     client: Client
     model: str | None = None
     greeting: str = ""
-    state: ServerState | None = None
+    state: ServerStatus | None = None
     is_own: bool = False
 
 
@@ -54,7 +54,7 @@ def chat_server(choice: ServerChoice, line: LoadingLine, *, n_slots: int = 1) ->
             yield _own_server(process, line)
 
 
-def wait_ready(client: Client, line: LoadingLine, check: Callable[[], None] = lambda: None) -> ServerState:
+def wait_ready(client: Client, line: LoadingLine, check: Callable[[], None] = lambda: None) -> ServerStatus:
     """Wait until the model is loaded and return the state; ``check`` is called meanwhile and may raise.
 
     Raises LoadFailed with the server's sentence when it cannot be loaded.
@@ -104,7 +104,7 @@ def _usable_server(model: str | None) -> Client | None:
     return None
 
 
-def _state_of(server: RunningServer) -> ServerState | None:
+def _state_of(server: RunningServer) -> ServerStatus | None:
     from app.client.http_client import Client
 
     try:
@@ -113,7 +113,7 @@ def _state_of(server: RunningServer) -> ServerState | None:
         return None
 
 
-def _serves(state: ServerState, model: str | None) -> bool:
+def _serves(state: ServerStatus, model: str | None) -> bool:
     if state.phase not in _LIVE_PHASES:
         return False
     return model is None or state.model in (model, _name(model))
@@ -142,7 +142,7 @@ def _own_server(process: ServerProcess, line: LoadingLine) -> ChatTarget:
     return ChatTarget(client, None, _greeting(state, None), state, is_own=True)
 
 
-def _greeting(state: ServerState, url: str | None) -> str:
+def _greeting(state: ServerStatus, url: str | None) -> str:
     where = f" at {url}" if url else ""
     toy = " It is a toy to try everything with: do not expect sense from it." if state.is_toy else ""
     return f"{state.model}{where} answers.{toy} /help lists the commands."

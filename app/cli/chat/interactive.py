@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from app.cli.chat.chat_server import wait_ready
 from app.cli.chat.conversation import Conversation
-from app.cli.chat.reply import Reply
+from app.cli.chat.reply import CollectedReply
 from app.cli.terminal.loading_line import LoadingLine
 from app.cli.terminal.plain_text import printable
 from core.values.errors import SlipstreamError
@@ -66,7 +66,7 @@ class TerminalChat:
             _say("")
 
     def _reply(self, prompt: str) -> None:
-        reply = Reply()
+        reply = CollectedReply()
         self._conversation.ask(prompt)
         try:
             reply.collect(self._client.stream_chat(self._conversation.body()), _print, LoadingLine(sys.stderr).note)
@@ -80,7 +80,7 @@ class TerminalChat:
         finally:
             self._keep(reply)
 
-    def _keep(self, reply: Reply) -> None:
+    def _keep(self, reply: CollectedReply) -> None:
         if reply.text:
             self._conversation.answer(reply.text)
         else:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from app.client.http_client import Finished, Named, Progress, ReplyEvent, TextDelta, Usage
+from app.client.http_client import AnsweringModel, Finished, ReplyEvent, ReplyProgress, TextDelta, Usage
 from core.values.engine_options import DEFAULT_KV_TYPE
 from models.formatting.figures import speed
 
 
-class Reply:
+class CollectedReply:
     """Collects the events of one reply."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Reply:
         """
         for event in events:
             match event:
-                case Progress(fields):
+                case ReplyProgress(fields):
                     show_progress(progress_line(fields))
                 case TextDelta(text):
                     if not self._parts:
@@ -48,7 +48,7 @@ class Reply:
                     self.finish_reason, self.timings = reason, dict(timings)
                 case Usage(fields):
                     self.usage = dict(fields)
-                case Named(model):
+                case AnsweringModel(model):
                     self.model = model
 
     def as_json(self) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from core.values.errors import BadRequest, SlipstreamError
 
 if TYPE_CHECKING:
     from app.cli.chat.chat_server import ChatTarget
-    from app.jobs.batch.batch_run import Work
-    from app.jobs.batch.progress import Pace
+    from app.jobs.batch.batch_run import BatchWork
+    from app.jobs.batch.progress import BatchRate
     from app.jobs.batch.result_file import ResultFile
     from app.jobs.batch.tally import Tally
 
@@ -92,7 +92,7 @@ class _Ending:
     tokens_per_second: float = 0.0
     problem: str | None = None
 
-    def show(self, work: Work, output: Path, *, as_json: bool, quiet: bool) -> None:
+    def show(self, work: BatchWork, output: Path, *, as_json: bool, quiet: bool) -> None:
         tally = work.history.tally
         if as_json:
             print(json.dumps(self._facts(work, output), ensure_ascii=False), flush=True)
@@ -103,7 +103,7 @@ class _Ending:
         if work.n_left and self.code != ExitCode.OK:
             print("Run the same command again to go on with the rest.", file=sys.stderr)
 
-    def _facts(self, work: Work, output: Path) -> dict[str, Any]:
+    def _facts(self, work: BatchWork, output: Path) -> dict[str, Any]:
         tally = work.history.tally
         return {
             "lines": work.n_lines,
@@ -119,7 +119,7 @@ class _Ending:
             "problem": self.problem,
         }
 
-    def _sentence(self, tally: Tally, work: Work, output: Path) -> str:
+    def _sentence(self, tally: Tally, work: BatchWork, output: Path) -> str:
         from app.jobs.batch.progress import clock
         from models.formatting.figures import speed
 
@@ -137,7 +137,9 @@ class _Ending:
         return f"{' · '.join(parts)} · {output}{hint}"
 
 
-def _run(work: Work, results: ResultFile, choice: ServerChoice, max_parallel: int | None, *, quiet: bool) -> _Ending:
+def _run(
+    work: BatchWork, results: ResultFile, choice: ServerChoice, max_parallel: int | None, *, quiet: bool
+) -> _Ending:
     """Run what is left and return how that ended."""
     from app.cli.chat.chat_server import chat_server
     from app.cli.terminal.loading_line import LoadingLine
@@ -146,7 +148,7 @@ def _run(work: Work, results: ResultFile, choice: ServerChoice, max_parallel: in
     results.begin(work.history)
     if not work.n_left:
         return _Ending(_code(work))
-    pace: Pace | None = None
+    pace: BatchRate | None = None
     code, problem = ExitCode.ERROR, None
     try:
         n_slots = min(max_parallel or _OWN_SLOTS, _OWN_SLOTS)
@@ -168,7 +170,7 @@ def _run(work: Work, results: ResultFile, choice: ServerChoice, max_parallel: in
 
 
 def _answer_all(
-    work: Work,
+    work: BatchWork,
     results: ResultFile,
     target: ChatTarget,
     choice: ServerChoice,
@@ -198,5 +200,5 @@ def _answer_all(
     asyncio.run(run())
 
 
-def _code(work: Work) -> ExitCode:
+def _code(work: BatchWork) -> ExitCode:
     return ExitCode.LINES_FAILED if work.history.tally.n_failed else ExitCode.OK

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from app.cli.chat.conversation import Conversation
-    from app.cli.chat.reply import Reply
+    from app.cli.chat.reply import CollectedReply
 
 # As in app/server/openai/speed.py, which is slow to import.
 SPEEDS = ("standard", "fast", "batch", "spark", "deep")
@@ -75,10 +75,10 @@ def chat(
 def _answer(conversation: Conversation, choice: ServerChoice, *, as_json: bool, quiet: bool) -> None:
     """Print one reply: as JSON when it is complete, else as it comes, with the receipt on stderr."""
     from app.cli.chat.chat_server import chat_server
-    from app.cli.chat.reply import Reply
+    from app.cli.chat.reply import CollectedReply
     from app.cli.terminal.loading_line import LoadingLine
 
-    reply = Reply()
+    reply = CollectedReply()
     with chat_server(choice, LoadingLine(sys.stderr), n_slots=conversation.settings.n_slots) as target:
         conversation.model = target.model
         show = _ignore if as_json else _writer()
@@ -88,7 +88,7 @@ def _answer(conversation: Conversation, choice: ServerChoice, *, as_json: bool, 
         _finish(reply, as_json=as_json, quiet=quiet)
 
 
-def _finish(reply: Reply, *, as_json: bool, quiet: bool) -> None:
+def _finish(reply: CollectedReply, *, as_json: bool, quiet: bool) -> None:
     if as_json:
         print(json.dumps(reply.as_json(), ensure_ascii=False), flush=True)
         return

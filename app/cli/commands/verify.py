@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from app.cli.terminal.loading_line import LoadingLine
-    from app.jobs.verify.prompt_file import Prompt
-    from app.jobs.verify.verification import Tokens
+    from app.jobs.verify.prompt_file import VerifyPrompt
+    from app.jobs.verify.verification import TokenIds
     from core.engine.engine import Engine
 
 MAX_SEEDS = 100
@@ -120,7 +120,7 @@ def verify(
         raise typer.Exit(ExitCode.SLOWER)
 
 
-def _tokenized(engine: Engine, prompts: tuple[Prompt, ...], texts: list[str]) -> list[Tokens]:
+def _tokenized(engine: Engine, prompts: tuple[VerifyPrompt, ...], texts: list[str]) -> list[TokenIds]:
     """Return the tokens of every prompt, so that one that is too long is refused before anything has run."""
     from core.values.request import Request
 

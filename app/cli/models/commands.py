@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from app.pairing.service import Pairing
     from models.catalog.catalog import Catalog, ModelEntry
     from models.pairing.partner import Partner
-    from models.recommend.fit_report import Judgement
+    from models.recommend.fit_report import FitReport
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -57,7 +57,7 @@ def _list(as_json: _Json = False) -> None:
     from app.environment.paths import models_folder
     from app.library.find_model import catalog
     from app.library.hub_access import folders_file
-    from app.pairing.model_list import MOST_PAIRED, Listed
+    from app.pairing.model_list import MOST_PAIRED, ListedModels
     from app.pairing.service import pairing
     from models.catalog.imported_folders import read_folders
 
@@ -66,7 +66,7 @@ def _list(as_json: _Json = False) -> None:
     is_short = len(entries) <= MOST_PAIRED
     rates = models_keep.Rates(expects=is_short)
     if as_json:
-        known, listed = models_keep.known(), Listed(entries)
+        known, listed = models_keep.known(), ListedModels(entries)
         found = [
             models_keep.facts(entry, known)
             | rates.as_fields(entry)
@@ -110,7 +110,7 @@ def _show(
     from app.fit_reports.fit_reports import as_fields, as_lines, judge_file, machine_now
     from app.library.find_model import UnknownModel, catalog, find_draft, find_model
     from app.pairing.service import pairing, uses_heads
-    from models.pairing.gain import Kind
+    from models.pairing.gain import ProposerKind
 
     models = catalog()
     try:
@@ -133,7 +133,7 @@ def _show(
             n_ctx=context,
             draft=drafting.facts if drafting is not None else None,
             must_draft=draft is not None,
-            uses_heads=uses_heads(found) if draft is None else used is not None and used.kind is Kind.MTP,
+            uses_heads=uses_heads(found) if draft is None else used is not None and used.kind is ProposerKind.MTP,
             gain=used.measured.gain if used is not None and used.measured is not None else None,
         )
         if known
@@ -178,7 +178,7 @@ def _partners(found: Pairing) -> dict[str, Any]:
     }
 
 
-def _rates(judgement: Judgement | None) -> dict[str, float | None]:
+def _rates(judgement: FitReport | None) -> dict[str, float | None]:
     """What the list says of a model's speed, as this judgement knows it."""
     speed, measured = (judgement.speed, judgement.measured) if judgement is not None else (None, None)
     return models_keep.rate_fields(

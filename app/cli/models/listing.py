@@ -17,8 +17,8 @@ from models.formatting.safe_text import one_line
 if TYPE_CHECKING:
     from app.settings.model_settings_store import LastUsed
     from models.catalog.catalog import ModelEntry
-    from models.files.integrity import Gone, Moved
-    from models.files.provenance import Record
+    from models.files.integrity import GoneFile, MovedFile
+    from models.files.provenance import FileOrigin
 
 _HEAD = ["NAME", "PARAMETERS", "TYPE", "SIZE", "TOK/S", "CONTEXT", "ARCHITECTURE", "LICENCE", "LAST USED", "FROM"]
 
@@ -29,24 +29,24 @@ class Known:
 
     folder: Path
     last_used: LastUsed
-    changes: tuple[Moved | Gone, ...] = ()
+    changes: tuple[MovedFile | GoneFile, ...] = ()
 
 
 def known() -> Known:
     """Read what is kept of models; what is known of a file that was moved goes with it."""
     from app.environment.paths import models_folder, usage_file
     from app.settings.model_settings_store import UsageStore
-    from models.files.integrity import Moved, look_for_changes
+    from models.files.integrity import MovedFile, look_for_changes
 
     changes = look_for_changes(models_folder())
-    _settle([change for change in changes if isinstance(change, Moved)])
+    _settle([change for change in changes if isinstance(change, MovedFile)])
     return Known(models_folder(), UsageStore(usage_file()).all(), changes)
 
 
 def facts(entry: ModelEntry, known: Known) -> dict[str, Any]:
     """One model as JSON says it; what is not known is None."""
     from models.facts.split_files import parts
-    from models.files.integrity import Standing, standing
+    from models.files.integrity import IntegrityState, standing
     from models.files.provenance import read_record
 
     record = read_record(known.folder, entry.path)
@@ -64,7 +64,7 @@ def facts(entry: ModelEntry, known: Known) -> dict[str, Any]:
         "n_ctx_train": entry.n_ctx_train,
         "licence": entry.licence,
         "source": _source(entry, record),
-        "is_verified": stands is Standing.VERIFIED,
+        "is_verified": stands is IntegrityState.VERIFIED,
         "verified": stands.value,
         "last_used": datetime.fromtimestamp(used, UTC).isoformat(timespec="seconds") if used is not None else None,
         "is_toy": entry.is_toy,
@@ -152,7 +152,7 @@ def listing(entries: Sequence[ModelEntry], rates: Rates) -> str:
     return "\n\n".join(blocks)
 
 
-def _settle(changes: Sequence[Moved | Gone]) -> None:
+def _settle(changes: Sequence[MovedFile | GoneFile]) -> None:
     from app.environment.paths import models_folder
     from models.files.integrity import settle
 
@@ -186,7 +186,7 @@ def _local_time(used: str | None) -> str:
     return datetime.fromisoformat(used).astimezone().strftime("%Y-%m-%d %H:%M") if used else ""
 
 
-def _source(entry: ModelEntry, record: Record | None) -> str | None:
+def _source(entry: ModelEntry, record: FileOrigin | None) -> str | None:
     """Where a model came from, as far as is known."""
     if record is not None and record.made_from:
         return f"quantised here from {record.made_from}"

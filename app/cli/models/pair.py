@@ -16,7 +16,7 @@ from models.formatting.program import command
 
 if TYPE_CHECKING:
     from app.jobs.pair_test.pair_test import PairTestResult
-    from app.pairing.offers import Offers
+    from app.pairing.offers import FoundOffers
     from app.pairing.service import Pairing
     from models.catalog.catalog import Catalog, ModelEntry
     from models.pairing.partner import Partner
@@ -109,7 +109,7 @@ def _show(entry: ModelEntry, models: Catalog, ask_hub: bool, as_json: bool, said
         say(line)
 
 
-def _lines(entry: ModelEntry, found: Pairing, extra: Offers, has_partner: bool) -> list[str]:
+def _lines(entry: ModelEntry, found: Pairing, extra: FoundOffers, has_partner: bool) -> list[str]:
     usable = [partner for partner in found.partners if partner.is_usable]
     refused = [partner for partner in found.partners if not partner.is_usable]
     lines = [*found.problems, *found.decision.notices, f"{entry.name}: {found.decision.why}"]
@@ -147,7 +147,7 @@ def _row(partner: Partner, found: Pairing) -> list[str]:
     ]
 
 
-def _as_dict(entry: ModelEntry, found: Pairing, extra: Offers) -> dict[str, Any]:
+def _as_dict(entry: ModelEntry, found: Pairing, extra: FoundOffers) -> dict[str, Any]:
     choice = found.choice
     return {
         "model": entry.name,

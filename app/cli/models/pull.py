@@ -15,8 +15,8 @@ from app.environment.exit_codes import ExitCode
 from models.formatting.figures import duration, size
 
 if TYPE_CHECKING:
-    from models.download.model_download import Downloaded, Wish
-    from models.download.progress import Progress
+    from models.download.model_download import Downloaded, DownloadRequest
+    from models.download.progress import DownloadProgress
 
 
 def pull(
@@ -39,10 +39,10 @@ def pull(
     Ctrl-C, a crash or a lost network lose nothing: the same command goes on where it was. What arrives is checked
     against the Hub's SHA-256 before it is listed as a model.
     """
-    from models.download.model_download import Wish
+    from models.download.model_download import DownloadRequest
 
     repo_id, _, wanted = name.partition(":")
-    done = _download(Wish(repo_id, wanted, revision), connections)
+    done = _download(DownloadRequest(repo_id, wanted, revision), connections)
     if not as_json:
         _say(done)
     beside, sentence = _pull_draft(done, connections) if with_draft else (None, "")
@@ -61,7 +61,7 @@ def _pull_draft(done: Downloaded, connections: int) -> tuple[Downloaded | None, 
     from app.library.find_model import catalog
     from app.pairing.offers import offers
     from app.pairing.service import pairing
-    from models.download.model_download import Wish
+    from models.download.model_download import DownloadRequest
 
     models = catalog()
     entry = models.find(str(done.files[0]))
@@ -73,10 +73,10 @@ def _pull_draft(done: Downloaded, connections: int) -> tuple[Downloaded | None, 
     extra = offers(entry)
     if not extra.offers:
         return None, " ".join(extra.notes)
-    return _download(Wish(extra.offers[0].repo_id, extra.offers[0].wanted), connections), ""
+    return _download(DownloadRequest(extra.offers[0].repo_id, extra.offers[0].wanted), connections), ""
 
 
-def _download(wish: Wish, connections: int) -> Downloaded:
+def _download(wish: DownloadRequest, connections: int) -> Downloaded:
     """Download with a line that says how far it is; raises LibraryError, and Exit after Ctrl-C."""
     from app.environment.paths import models_folder
     from app.library.hub_access import hub, told
@@ -85,7 +85,7 @@ def _download(wish: Wish, connections: int) -> Downloaded:
 
     line, last = ProgressLine(), _Last()
 
-    def show(progress: Progress) -> None:
+    def show(progress: DownloadProgress) -> None:
         last.progress = progress
         line.show(_text(progress), progress.phase.value, is_last=progress.phase.value == "done")
 
@@ -124,7 +124,7 @@ def _say(done: Downloaded) -> None:
 class _Last:
     """What was heard last of a download."""
 
-    progress: Progress | None = None
+    progress: DownloadProgress | None = None
 
     @property
     def kept(self) -> str:
@@ -133,7 +133,7 @@ class _Last:
         return f"{size(last.n_done)} of {size(last.n_total)} are kept. " if last and last.n_done else ""
 
 
-def _text(progress: Progress) -> str:
+def _text(progress: DownloadProgress) -> str:
     share = progress.n_done / progress.n_total if progress.n_total else 1.0
     text = f"{progress.phase.value}: {share:4.0%}, {size(progress.n_done)} of {size(progress.n_total)}"
     if progress.bytes_per_second:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from models.hub.repository import RemoteModel, Repository
 
 
-class Order(StrEnum):
+class SortOrder(StrEnum):
     """What comes first."""
 
     DOWNLOADS = "downloads"
@@ -34,7 +34,7 @@ def search(
     words: Annotated[
         list[str] | None, typer.Argument(metavar="[WORDS]...", help="Words of the name.", show_default=False)
     ] = None,
-    sort: Annotated[Order, typer.Option(help="What comes first.")] = Order.DOWNLOADS,
+    sort: Annotated[SortOrder, typer.Option(help="What comes first.")] = SortOrder.DOWNLOADS,
     limit: Annotated[int, typer.Option(metavar="N", help="Rows at most.", min=1, max=200)] = 20,
     author: Annotated[str | None, typer.Option(metavar="MAKER", help="Only of this maker.", show_default=False)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -106,12 +106,12 @@ def show_remote(name: str, as_json: bool, n_ctx: int | None = None, draft: Model
 def _advice(client: Hub, repository: Repository, n_ctx: int | None) -> dict[str, Any]:
     """Which of the models to take here; where no header can be read, why nothing is said."""
     from app.fit_reports.fit_reports import machine_now
-    from app.fit_reports.repository_reports import RepositoryJudge
+    from app.fit_reports.repository_reports import RepositoryReports
     from models.gguf.errors import GgufError
     from models.hub.errors import HubError
 
     try:
-        found = RepositoryJudge(client, repository, machine_now, n_ctx).recommended()
+        found = RepositoryReports(client, repository, machine_now, n_ctx).recommended()
     except (HubError, GgufError) as error:
         return {"name": None, "quantisation": None, "sentence": f"No advice on what to take: {error}"}
     if found is None or found.candidate is None:

@@ -13,9 +13,14 @@ from app.fit_reports.suggestions import Suggestion, suggestions
 from models.catalog.curated import curated
 from models.formatting.figures import parameters, size, speed
 from models.formatting.program import PROGRAM
-from models.recommend.fit_report import Verdict, unknown_speed
+from models.recommend.fit_report import FitVerdict, unknown_speed
 
-_FITS = {Verdict.GREEN: "fits", Verdict.TIGHT: "tight", Verdict.NO: "does not fit", Verdict.UNUSABLE: "cannot be used"}
+_FITS = {
+    FitVerdict.GREEN: "fits",
+    FitVerdict.TIGHT: "tight",
+    FitVerdict.NO: "does not fit",
+    FitVerdict.UNUSABLE: "cannot be used",
+}
 
 
 def print_suggestions(as_json: bool) -> None:

@@ -15,7 +15,7 @@ from models.formatting.figures import size
 from models.formatting.program import PROGRAM
 
 if TYPE_CHECKING:
-    from models.files.integrity import Standing
+    from models.files.integrity import IntegrityState
 
 
 def verify(
@@ -31,26 +31,29 @@ def verify(
     from app.library.hub_access import LibraryError
     from app.library.repair import mending
     from models.facts.split_files import parts
-    from models.files.integrity import Standing
+    from models.files.integrity import IntegrityState
 
     entry = find_entry(name)
     try:
         found = {file: _verify(models_folder(), file) for file in parts(entry.path)}
     except OSError as error:
         raise LibraryError(f"{entry.name} cannot be read: {error.strerror}.", ExitCode.MODEL) from error
-    worst = next((one for one in (Standing.CHANGED, Standing.UNKNOWN) if one in found.values()), Standing.VERIFIED)
-    how = mending(entry) if worst is Standing.CHANGED else None
+    worst = next(
+        (one for one in (IntegrityState.CHANGED, IntegrityState.UNKNOWN) if one in found.values()),
+        IntegrityState.VERIFIED,
+    )
+    how = mending(entry) if worst is IntegrityState.CHANGED else None
     if as_json:
         files = {str(file): stands.value for file, stands in found.items()}
         facts = {"name": entry.name, "verified": worst.value, "files": files}
         print(json.dumps(facts | {"mended_by": how.command if how is not None else None}, ensure_ascii=False))
-    if worst is Standing.CHANGED:
-        changed = ", ".join(str(file) for file, stands in found.items() if stands is Standing.CHANGED)
+    if worst is IntegrityState.CHANGED:
+        changed = ", ".join(str(file) for file, stands in found.items() if stands is IntegrityState.CHANGED)
         raise LibraryError(
             f"{changed} is not what it was: its SHA-256 differs. {how.for_command if how is not None else ''}".rstrip(),
             ExitCode.ERROR,
         )
-    if worst is Standing.UNKNOWN:
+    if worst is IntegrityState.UNKNOWN:
         raise LibraryError(
             f"{entry.name} was not downloaded or made here, so there is no checksum to compare it with. If it does not "
             f"work, get it again from where you had it, or look for it with `{PROGRAM} models search WORDS`.",
@@ -60,7 +63,7 @@ def verify(
         say(f"{entry.name} ({size(entry.n_bytes)}) is what it was: its SHA-256 is the recorded one.")
 
 
-def _verify(folder: Path, file: Path) -> Standing:
+def _verify(folder: Path, file: Path) -> IntegrityState:
     from models.files.integrity import verify
 
     line = ProgressLine()

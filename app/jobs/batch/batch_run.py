@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.environment.exit_codes import ExitCode
-from app.jobs.batch.endpoint import Answer, Endpoint, ServerGone, Verdict
-from app.jobs.batch.job import BadLine, Job, parse
-from app.jobs.batch.job_file import MAX_LINE, JobFile, Line
+from app.jobs.batch.endpoint import Endpoint, EndpointAnswer, RetryVerdict, ServerGone
+from app.jobs.batch.job import BadBatchLine, BatchRequest, parse
+from app.jobs.batch.job_file import MAX_LINE, InputLine, JobFile
 from app.jobs.batch.result_file import History, ResultFile
 from app.jobs.batch.seen_ids import SeenIds
 from app.jobs.batch.tally import Tally
@@ -49,7 +49,7 @@ class BatchSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class BatchWork:
     """The lines of a batch: ``n_lines`` in all, and what earlier runs have finished of them."""
 
     jobs: JobFile
@@ -62,7 +62,7 @@ class Work:
         return self.n_lines - self.history.tally.n_lines
 
 
-def look_through(jobs: JobFile, results: ResultFile) -> Work:
+def look_through(jobs: JobFile, results: ResultFile) -> BatchWork:
     """Return what there is to do. Raises BadRequest where the output answers an input that is not this one."""
     history = results.read()
     n_lines = n_found = 0
@@ -81,14 +81,14 @@ def look_through(jobs: JobFile, results: ResultFile) -> Work:
             f"{results.path} answers {n_missing} line{'s' if n_missing > 1 else ''} that {jobs.name} does not have any "
             "more: the input has changed since. Choose another output file, or give the input back what it had."
         )
-    return Work(jobs, history, n_lines)
+    return BatchWork(jobs, history, n_lines)
 
 
 @dataclass(slots=True)
 class BatchRun:
     """One run over what is left. ``on_change`` is called after each line and each second."""
 
-    work: Work
+    work: BatchWork
     results: ResultFile
     endpoint: Endpoint
     settings: BatchSettings
@@ -123,7 +123,7 @@ class BatchRun:
             await self.endpoint.close()
             self.results.sync()
 
-    def _lines_left(self) -> Iterator[tuple[Line, Job] | None]:
+    def _lines_left(self) -> Iterator[tuple[InputLine, BatchRequest] | None]:
         """Yield what can be sent; what cannot is written down on the way. Finished lines only lend their ids.
 
         None stands for a breath: reading on through lines that need no request must not stop those under way.
@@ -134,26 +134,26 @@ class BatchRun:
             is_finished = self.work.history.digest(line.number) != 0
             try:
                 job = self._job(line)
-            except BadLine as bad:
+            except BadBatchLine as bad:
                 if not is_finished:
                     self._write_error(line, bad.custom_id, bad.code, bad.message)
                 continue
             if not is_finished:
                 yield line, job
 
-    def _job(self, line: Line) -> Job:
+    def _job(self, line: InputLine) -> BatchRequest:
         if line.data is None:
-            raise BadLine("line_too_long", f"The line has more than {MAX_LINE} bytes: send less at once.")
+            raise BadBatchLine("line_too_long", f"The line has more than {MAX_LINE} bytes: send less at once.")
         job = parse(line.data)
         earlier = self._seen.add(job.custom_id, line.number)
         if earlier is not None:
             # Not under that id: whoever looks an answer up by it must find the answer.
-            raise BadLine(
+            raise BadBatchLine(
                 "duplicate_custom_id", f"The custom_id {job.custom_id[:80]!r} is that of line {earlier} already."
             )
         return job
 
-    async def _work(self, lines: Iterator[tuple[Line, Job] | None]) -> None:
+    async def _work(self, lines: Iterator[tuple[InputLine, BatchRequest] | None]) -> None:
         for one in lines:
             if one is None:
                 await asyncio.sleep(0)
@@ -161,7 +161,7 @@ class BatchRun:
             line, job = one
             await self._finish(line, job, job.adapted(self.settings.model, self.settings.speed))
 
-    async def _finish(self, line: Line, job: Job, body: dict[str, Any]) -> None:
+    async def _finish(self, line: InputLine, job: BatchRequest, body: dict[str, Any]) -> None:
         """Send a line until it has an answer that can be kept."""
         n_tries, wait, is_suspect = 0, _FIRST_WAIT, False
         while True:
@@ -176,33 +176,33 @@ class BatchRun:
                     return
                 continue
             verdict = answer.verdict
-            if verdict in (Verdict.ENGINE_DIED, Verdict.FAULT):
+            if verdict in (RetryVerdict.ENGINE_DIED, RetryVerdict.FAULT):
                 n_tries, is_suspect = n_tries + 1, True
-            if verdict is Verdict.FINAL or n_tries >= MAX_TRIES:
+            if verdict is RetryVerdict.FINAL or n_tries >= MAX_TRIES:
                 self._write_answer(line, job, answer)
                 return
             await self._stand_by(line, answer)
             await asyncio.sleep(wait if answer.retry_after is None else max(wait, answer.retry_after))
             wait = min(2 * wait, _LONGEST_WAIT)
 
-    async def _send(self, url: str, body: dict[str, Any], is_suspect: bool) -> Answer:
+    async def _send(self, url: str, body: dict[str, Any], is_suspect: bool) -> EndpointAnswer:
         if not is_suspect:
             return await self.endpoint.post(url, body)
         async with self._suspects:
             return await self.endpoint.post(url, body)
 
-    async def _stand_by(self, line: Line, answer: Answer) -> None:
+    async def _stand_by(self, line: InputLine, answer: EndpointAnswer) -> None:
         """Return where it makes sense to ask again. Raises BatchStopped where it does not."""
         verdict = answer.verdict
-        if verdict is Verdict.LOCKED_OUT:
+        if verdict is RetryVerdict.LOCKED_OUT:
             raise BatchStopped(answer.message, ExitCode.ERROR)
-        if verdict is Verdict.LEAVING:
+        if verdict is RetryVerdict.LEAVING:
             await self._wait_for_return()
-        if verdict is Verdict.NO_ENGINE:
+        if verdict is RetryVerdict.NO_ENGINE:
             state = await self.endpoint.state()
             if state is not None and state.get("phase") not in ("ready", "loading", "restarting"):
                 raise BatchStopped(f"Line {line.number} cannot be answered: {answer.message}", ExitCode.MODEL)
-        if verdict is Verdict.BUSY and time.monotonic() - self._moved_at > self.settings.patience_seconds:
+        if verdict is RetryVerdict.BUSY and time.monotonic() - self._moved_at > self.settings.patience_seconds:
             minutes = self.settings.patience_seconds / 60
             raise BatchStopped(f"The server has turned every line away for {minutes:.0f} minutes.", ExitCode.ERROR)
 
@@ -226,14 +226,14 @@ class BatchRun:
                 await asyncio.to_thread(self.results.sync)
                 synced_at = time.monotonic()
 
-    def _write_answer(self, line: Line, job: Job, answer: Answer) -> None:
+    def _write_answer(self, line: InputLine, job: BatchRequest, answer: EndpointAnswer) -> None:
         response = {"status_code": answer.status, "request_id": answer.request_id, "body": answer.body}
         self._write(line, job.custom_id, response, None)
 
-    def _write_error(self, line: Line, custom_id: str | None, code: str, message: str) -> None:
+    def _write_error(self, line: InputLine, custom_id: str | None, code: str, message: str) -> None:
         self._write(line, custom_id, None, {"code": code, "message": message, "line": line.number})
 
-    def _write(self, line: Line, custom_id: str | None, response: object, error: object) -> None:
+    def _write(self, line: InputLine, custom_id: str | None, response: object, error: object) -> None:
         record = self.results.append(line.number, line.digest, custom_id, response=response, error=error)
         self.work.history.note(line.number, line.digest)
         self.tally.add(record)

@@ -18,7 +18,7 @@ class ServerGone(Exception):
     """The connection broke, or nobody answered: the request may not have been seen."""
 
 
-class Verdict(Enum):
+class RetryVerdict(Enum):
     """What to do after an answer."""
 
     FINAL = "final"  # it is the line's answer
@@ -31,7 +31,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class EndpointAnswer:
     """One answer. ``retry_after`` is in seconds, None where the server does not say."""
 
     status: int
@@ -54,22 +54,22 @@ class Answer:
         return str(message or f"The server answered {self.status}.")
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RetryVerdict:
         """What to do after this."""
         by_code = {
-            "engine_died": Verdict.ENGINE_DIED,
+            "engine_died": RetryVerdict.ENGINE_DIED,
             # Where it says when to come again, an engine that keeps dying is only left alone for a while.
-            "engine_unavailable": Verdict.NO_ENGINE if self.retry_after is None else Verdict.BUSY,
-            "shutting_down": Verdict.LEAVING,
-            "model_load_failed": Verdict.FINAL,
+            "engine_unavailable": RetryVerdict.NO_ENGINE if self.retry_after is None else RetryVerdict.BUSY,
+            "shutting_down": RetryVerdict.LEAVING,
+            "model_load_failed": RetryVerdict.FINAL,
         }
         if self.status == 503 and self.code in by_code:
             return by_code[self.code]
         if self.status in (429, 503):
-            return Verdict.BUSY
+            return RetryVerdict.BUSY
         if self.status in (401, 403):
-            return Verdict.LOCKED_OUT
-        return Verdict.FAULT if self.status in (500, 502, 504) else Verdict.FINAL
+            return RetryVerdict.LOCKED_OUT
+        return RetryVerdict.FAULT if self.status in (500, 502, 504) else RetryVerdict.FINAL
 
 
 class Endpoint:
@@ -85,7 +85,7 @@ class Endpoint:
             trust_env=False,  # a proxy for the internet cannot reach this machine
         )
 
-    async def post(self, path: str, body: Mapping[str, Any]) -> Answer:
+    async def post(self, path: str, body: Mapping[str, Any]) -> EndpointAnswer:
         """Send a request and return its answer. Raises ServerGone."""
         try:
             response = await self._client.post(path, content=json.dumps(body).encode())
@@ -107,10 +107,12 @@ class Endpoint:
         await self._client.aclose()
 
 
-def _answer(response: httpx.Response) -> Answer:
+def _answer(response: httpx.Response) -> EndpointAnswer:
     body = _parsed(response.content)
     request_id = response.headers.get("x-request-id") or (body.get("id") if isinstance(body, dict) else None)
-    return Answer(response.status_code, body, str(request_id or ""), _seconds(response.headers.get("retry-after")))
+    return EndpointAnswer(
+        response.status_code, body, str(request_id or ""), _seconds(response.headers.get("retry-after"))
+    )
 
 
 def _parsed(content: bytes) -> Any:

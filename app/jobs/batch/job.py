@@ -10,7 +10,7 @@ from typing import Any
 URLS = ("/v1/chat/completions", "/v1/completions")
 
 
-class BadLine(Exception):
+class BadBatchLine(Exception):
     """A line that is no request; ``code`` is for programs, ``custom_id`` what it calls itself where that is known."""
 
     def __init__(self, code: str, message: str, custom_id: str | None = None) -> None:
@@ -19,7 +19,7 @@ class BadLine(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class BatchRequest:
     """A request in OpenAI's batch format; the method is always POST."""
 
     custom_id: str
@@ -39,36 +39,36 @@ class Job:
         return body
 
 
-def parse(data: bytes) -> Job:
+def parse(data: bytes) -> BatchRequest:
     """Return the request of a line. Raises BadLine."""
     fields = _object(data)
     custom_id = fields.get("custom_id")
     if not isinstance(custom_id, str) or not custom_id:
-        raise BadLine("missing_custom_id", "The line has no custom_id: give each line a text of its own.")
+        raise BadBatchLine("missing_custom_id", "The line has no custom_id: give each line a text of its own.")
     if fields.get("method") != "POST":
-        raise BadLine("invalid_method", f"method must be POST, not {_shown(fields.get('method'))}.", custom_id)
+        raise BadBatchLine("invalid_method", f"method must be POST, not {_shown(fields.get('method'))}.", custom_id)
     url = fields.get("url")
     if url not in URLS:
-        raise BadLine("invalid_url", f"url must be one of {', '.join(URLS)}, not {_shown(url)}.", custom_id)
+        raise BadBatchLine("invalid_url", f"url must be one of {', '.join(URLS)}, not {_shown(url)}.", custom_id)
     body = fields.get("body")
     if not isinstance(body, dict):
-        raise BadLine("invalid_body", "body must be an object: the request as it would be sent.", custom_id)
+        raise BadBatchLine("invalid_body", "body must be an object: the request as it would be sent.", custom_id)
     if body.get("stream"):
-        raise BadLine("stream_in_batch", "A batch has no streams: leave stream out of the body.", custom_id)
-    return Job(custom_id, url, body)
+        raise BadBatchLine("stream_in_batch", "A batch has no streams: leave stream out of the body.", custom_id)
+    return BatchRequest(custom_id, url, body)
 
 
 def _object(data: bytes) -> dict[str, Any]:
     try:
         fields = json.loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise BadLine("invalid_json", f"The line is not valid UTF-8 (byte {error.start + 1}).") from None
+        raise BadBatchLine("invalid_json", f"The line is not valid UTF-8 (byte {error.start + 1}).") from None
     except RecursionError:
-        raise BadLine("invalid_json", "The line's JSON is nested too deep.") from None
+        raise BadBatchLine("invalid_json", "The line's JSON is nested too deep.") from None
     except ValueError as error:
-        raise BadLine("invalid_json", f"The line is not valid JSON: {error}.") from None
+        raise BadBatchLine("invalid_json", f"The line is not valid JSON: {error}.") from None
     if not isinstance(fields, dict):
-        raise BadLine("invalid_json", "The line is not a JSON object.")
+        raise BadBatchLine("invalid_json", "The line is not a JSON object.")
     return fields
 
 

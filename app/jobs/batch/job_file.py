@@ -23,7 +23,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class InputLine:
     """A line that is not blank: its ``number`` from 1, its bytes (None where it is too long) and their digest."""
 
     number: int
@@ -46,7 +46,7 @@ class JobFile:
         except OSError:
             return False
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[InputLine]:
         """Yield the lines from the beginning; one line at a time is in memory."""
         self._file.seek(0)
         number = 0
@@ -55,9 +55,9 @@ class JobFile:
             if number == 1:
                 data = data.removeprefix(_BYTE_ORDER_MARK)
             if len(data) > MAX_LINE and not data.endswith(b"\n"):
-                yield Line(number, None, self._digest_of_long(data))
+                yield InputLine(number, None, self._digest_of_long(data))
             elif stripped := data.strip():
-                yield Line(number, stripped, _number(hashlib.sha256(stripped)))
+                yield InputLine(number, stripped, _number(hashlib.sha256(stripped)))
 
     def close(self) -> None:
         """Close the file."""

@@ -15,7 +15,7 @@ _LINE_SECONDS = 10.0
 _BAR_SECONDS = 0.1
 
 
-class Pace:
+class BatchRate:
     """How fast this run goes; what earlier runs have finished does not count."""
 
     def __init__(self, tally: Tally, n_lines: int, now: float) -> None:
@@ -52,7 +52,7 @@ class BatchProgress:
     """Shows how far a batch is on ``stream``; a context manager, so that the bar leaves no trace."""
 
     def __init__(self, stream: TextIO, tally: Tally, n_lines: int, *, quiet: bool = False) -> None:
-        self.pace = Pace(tally, n_lines, time.monotonic())
+        self.pace = BatchRate(tally, n_lines, time.monotonic())
         self._stream, self._n_lines, self._quiet = stream, n_lines, quiet
         self._shown_at = time.monotonic()
         self._bar: tuple[Progress, TaskID] | None = None

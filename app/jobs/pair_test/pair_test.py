@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from app.jobs.pair_test.other_work import OtherWork, other_work
-from app.jobs.pair_test.trial_job import Job, Measured
+from app.jobs.pair_test.trial_job import TrialResult, TrialTask
 from app.pairing.conditions import machine_key
 from app.pairing.decision import Decision
 from app.pairing.service import CannotPair, Models, forget_choice, keep_choice, pairing, partner_named, saved, store
@@ -27,13 +27,13 @@ from models.formatting.program import advice, command
 from models.pairing.file_id import file_id
 from models.pairing.gain import WORTH
 from models.pairing.partner import Partner
-from models.pairing.store import Gain
+from models.pairing.store import MeasuredGain
 
 MOST_TESTED = 3
 _ROOT = Path(__file__).resolve().parents[3]
 _LEAVE_SECONDS = 3.0
 _TAIL_BYTES = 2000
-Progress = Callable[[str, str, float], None]
+TestProgress = Callable[[str, str, float], None]
 """Called with the partner's name, a stage, and 0 to 1: "loading", "measuring", or what is waited for (OtherWork)."""
 LOOK_SECONDS = 0.5
 QUIET_LOOKS = 3  # between the replies of a conversation nothing runs for a moment
@@ -44,14 +44,14 @@ class Cancelled(SlipstreamError):
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class PartnerTrial:
     """One partner's test: the measurement, or a sentence about why there is none.
 
     ``was_disturbed`` says that a server of this machine was at work meanwhile.
     """
 
     partner: Partner
-    measured: Measured | None
+    measured: TrialResult | None
     problem: str | None = None
     was_disturbed: bool = False
 
@@ -60,7 +60,7 @@ class Trial:
 class PairTestResult:
     """All trials in their order, and who drafts from now on."""
 
-    trials: tuple[Trial, ...]
+    trials: tuple[PartnerTrial, ...]
     decision: Decision
 
 
@@ -90,7 +90,7 @@ class PairTest:
         self._is_cancelled = False
         self.partners = self._to_test(draft)
 
-    def run(self, progress: Progress = lambda name, stage, share: None) -> PairTestResult:
+    def run(self, progress: TestProgress = lambda name, stage, share: None) -> PairTestResult:
         """Measure every pair, keep what was measured and the winner.
 
         Raises Cancelled, CannotPair where nothing could be measured, and LibraryError where it cannot be kept.
@@ -126,7 +126,7 @@ class PairTest:
             raise CannotPair(f"There is nothing to test: {found.decision.why} {pair} says what would fit.")
         return usable
 
-    def _wait(self, progress: Progress) -> None:
+    def _wait(self, progress: TestProgress) -> None:
         """Wait until the servers of this machine have had nothing to do for a moment."""
         if self._goes_on.is_set() or (work := self._look()) is None:
             return
@@ -139,14 +139,14 @@ class PairTest:
             work = self._look()
             n_quiet = 0 if work is not None else n_quiet + 1
 
-    def _try(self, partner: Partner, progress: Progress) -> Trial:
+    def _try(self, partner: Partner, progress: TestProgress) -> PartnerTrial:
         self._wait(progress)
         self._was_disturbed = False
         try:
             measured = self._measure(partner, progress)
         except CannotPair as error:
-            return Trial(partner, None, error.message)
-        gain = Gain(
+            return PartnerTrial(partner, None, error.message)
+        gain = MeasuredGain(
             target=file_id(self._entry.path),
             draft=partner.id,
             machine=machine_key(),
@@ -159,12 +159,12 @@ class PairTest:
         )
         kept = store()
         saved(lambda: kept.keep(gain))
-        return Trial(partner, measured, was_disturbed=self._was_disturbed)
+        return PartnerTrial(partner, measured, was_disturbed=self._was_disturbed)
 
-    def _measure(self, partner: Partner, progress: Progress) -> Measured:
+    def _measure(self, partner: Partner, progress: TestProgress) -> TrialResult:
         """Run the trial in a process of its own, which a fault of llama.cpp may take down."""
         draft = str(partner.path) if partner.path is not None else None
-        job = Job(str(self._entry.path), draft, self._n_tokens, self._seconds)
+        job = TrialTask(str(self._entry.path), draft, self._n_tokens, self._seconds)
         with tempfile.TemporaryFile() as errors, self._started(errors) as child:
             assert child.stdin is not None
             assert child.stdout is not None
@@ -213,12 +213,12 @@ class PairTest:
         with self._lock:
             self._child = None
 
-    def _outcome(self, last: dict[str, object], code: int, errors: IO[bytes]) -> Measured:
+    def _outcome(self, last: dict[str, object], code: int, errors: IO[bytes]) -> TrialResult:
         if self._is_cancelled:
             raise Cancelled("The test was stopped.")
         result = last.get("result")
         if isinstance(result, dict):
-            return Measured(**result)
+            return TrialResult(**result)
         if "problem" in last:
             raise CannotPair(str(last["problem"]))
         errors.seek(max(0, errors.seek(0, os.SEEK_END) - _TAIL_BYTES))

@@ -16,11 +16,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.jobs.pair_test.trial_job import Job, Measured
+from app.jobs.pair_test.trial_job import TrialResult, TrialTask
 from core.ipc.openmp import WAITING
 
 if TYPE_CHECKING:
-    from app.jobs.verify.verification import Reply
+    from app.jobs.verify.verification import DecodedReply
 
 # Before llama.cpp is loaded: what the engine process uses.
 os.environ.update({name: value for name, value in WAITING.items() if name not in os.environ})
@@ -31,7 +31,7 @@ ORDER = (0, 3, 6, 9, 1, 4, 7, 10)
 FEWEST = 3
 
 
-def measure(job: Job) -> Measured:
+def measure(job: TrialTask) -> TrialResult:
     """Load the pair and measure it; raises SlipstreamError."""
     from app.environment.paths import cache_folder
     from app.jobs.verify.prompt_file import BUILT_IN, read_prompts
@@ -63,7 +63,7 @@ def measure(job: Job) -> Measured:
             raise SlipstreamError("Its replies are too short to be timed.")
         plain, drafted = _rate([one.plain for one in timed]), _rate([one.drafted for one in timed])
         acceptance = found.n_accepted / found.n_drafted if found.n_drafted else None
-        return Measured(drafted / plain, plain, drafted, acceptance, len(timed))
+        return TrialResult(drafted / plain, plain, drafted, acceptance, len(timed))
     finally:
         verifier.close()
 
@@ -77,7 +77,7 @@ def main() -> None:
     """Do the job on standard input."""
     from core.values.errors import SlipstreamError
 
-    job = Job(**json.loads(sys.stdin.readline()))
+    job = TrialTask(**json.loads(sys.stdin.readline()))
     threading.Thread(target=_leave_with_stdin, daemon=True).start()
     if not Path(job.target).is_file():
         _send({"problem": f"{job.target} is no longer there."})
@@ -88,7 +88,7 @@ def main() -> None:
         _send({"problem": error.message})
 
 
-def _rate(replies: Sequence[Reply]) -> float:
+def _rate(replies: Sequence[DecodedReply]) -> float:
     """Tokens after the first of each reply by the seconds that they took."""
     seconds = sum((len(reply.tokens) - 1) / reply.rate for reply in replies)
     return sum(len(reply.tokens) - 1 for reply in replies) / seconds

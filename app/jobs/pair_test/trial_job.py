@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class TrialTask:
     """A model and what drafts for it (None: the prediction heads in its file); ``seconds`` of measuring at most."""
 
     target: str
@@ -16,7 +16,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class TrialResult:
     """Rates in tokens per second over all replies; ``acceptance`` None where nothing was drafted."""
 
     gain: float

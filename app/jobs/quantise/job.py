@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from app.jobs.quantise.messages import Failed, Go, News, Order, Sized, Stepped, Verified, Written
+from app.jobs.quantise.messages import Failed, FileWritten, Go, QuantiseEvent, QuantiseTask, Sized, Stepped, Verified
 from core.ipc.child_process import start_child
 from core.ipc.pipe import Pipe, PipeClosed
 from core.machine.host import this_machine
@@ -22,16 +22,16 @@ from core.process.engine_process import worker_environment
 from models.files.disk_space import check_space
 from models.files.errors import DownloadError, Stopped, told
 from models.files.folder_lock import only_one
-from models.files.provenance import Record, write_record
+from models.files.provenance import FileOrigin, write_record
 from models.files.safe_path import PARTIAL_FOLDER
 from models.quantise.errors import QuantiseCancelled, QuantiseError, QuantiseFailed, QuantiseRefused
 from models.quantise.plan import FOLDER, QuantisePlan
-from models.quantise.progress import Phase, Quantised, QuantiseProgress, seconds_left
+from models.quantise.progress import Quantised, QuantisePhase, QuantiseProgress, seconds_left
 
 RESERVE_BYTES = 128 << 20
 _HEADER_SLACK = 1 << 16
 
-Report = Callable[[QuantiseProgress], None]
+ProgressCallback = Callable[[QuantiseProgress], None]
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class QuantiseJob:
         if process is not None:
             process.kill()
 
-    def run(self, report: Report = lambda progress: None) -> Quantised:
+    def run(self, report: ProgressCallback = lambda progress: None) -> Quantised:
         """Do it and return the new model. Raises QuantiseError, or DownloadError for what the disk does not allow.
 
         The result appears in the models' folder under its name when it is whole and was loaded, or not at all.
@@ -69,7 +69,7 @@ class QuantiseJob:
         lock = partial.with_name(partial.name + ".lock")
 
         def waiting() -> None:
-            report(QuantiseProgress(Phase.WAITING, 0, self._plan.weight_bytes))
+            report(QuantiseProgress(QuantisePhase.WAITING, 0, self._plan.weight_bytes))
 
         try:
             with only_one(lock, self._cancelled, waiting), self._cleared(partial):
@@ -92,13 +92,13 @@ class QuantiseJob:
         finally:
             partial.unlink(missing_ok=True)
 
-    def _make(self, partial: Path, report: Report) -> Quantised:
+    def _make(self, partial: Path, report: ProgressCallback) -> Quantised:
         started = time.monotonic()
-        report(QuantiseProgress(Phase.SIZING, 0, self._plan.weight_bytes))
+        report(QuantiseProgress(QuantisePhase.SIZING, 0, self._plan.weight_bytes))
         with tempfile.TemporaryFile() as words:
             written, sha256 = self._follow(partial, words, report)
         n_bytes = self._install(partial, sha256)
-        report(QuantiseProgress(Phase.DONE, self._plan.weight_bytes, self._plan.weight_bytes))
+        report(QuantiseProgress(QuantisePhase.DONE, self._plan.weight_bytes, self._plan.weight_bytes))
         return Quantised(
             self._plan.name,
             self._plan.target,
@@ -108,7 +108,7 @@ class QuantiseJob:
             time.monotonic() - started,
         )
 
-    def _follow(self, partial: Path, words: IO[bytes], report: Report) -> tuple[_Written, str]:
+    def _follow(self, partial: Path, words: IO[bytes], report: ProgressCallback) -> tuple[_Written, str]:
         """Let the process do it; return what it says of the result and its SHA-256."""
         written = _Written()
         with self._running(words) as pipe:
@@ -121,10 +121,10 @@ class QuantiseJob:
                             self._began_writing = time.monotonic()
                             pipe.send(Go())
                         case Stepped(n_done):
-                            report(self._progress(Phase.QUANTISING, n_done))
-                        case Written(n_tensors, n_fallback):
+                            report(self._progress(QuantisePhase.QUANTISING, n_done))
+                        case FileWritten(n_tensors, n_fallback):
                             written = _Written(n_tensors, n_fallback)
-                            report(self._progress(Phase.VERIFYING, self._plan.weight_bytes))
+                            report(self._progress(QuantisePhase.VERIFYING, self._plan.weight_bytes))
                         case Verified(sha256):
                             return written, sha256
                         case Failed(reason):
@@ -152,15 +152,15 @@ class QuantiseJob:
             process.stdin.close()
             process.stdout.close()
 
-    def _next(self, pipe: Pipe) -> News:
-        news: News = pipe.receive()
+    def _next(self, pipe: Pipe) -> QuantiseEvent:
+        news: QuantiseEvent = pipe.receive()
         if self._cancelled.is_set():
             raise QuantiseCancelled
         return news
 
-    def _order(self, partial: Path) -> Order:
+    def _order(self, partial: Path) -> QuantiseTask:
         plan = self._plan
-        return Order(str(plan.source), str(partial), plan.type.file_type, self._n_threads, plan.may_requantise)
+        return QuantiseTask(str(plan.source), str(partial), plan.type.file_type, self._n_threads, plan.may_requantise)
 
     def _check(self, n_bytes: int) -> None:
         """Before a byte is written: is the result smaller, and is there room for it?"""
@@ -172,7 +172,7 @@ class QuantiseJob:
             )
         check_space(self._folder, n_bytes + _header_bytes(self._plan), self._reserve)
 
-    def _progress(self, phase: Phase, n_done: int) -> QuantiseProgress:
+    def _progress(self, phase: QuantisePhase, n_done: int) -> QuantiseProgress:
         n_total, elapsed = self._plan.weight_bytes, time.monotonic() - self._began_writing
         return QuantiseProgress(phase, n_done, n_total, seconds_left(n_done, n_total, elapsed))
 
@@ -192,7 +192,7 @@ class QuantiseJob:
             os.replace(partial, target)
             status = target.stat()
             made_from = f"{self._plan.source_name} ({self._plan.source_type})"
-            record = Record(
+            record = FileOrigin(
                 "", "", target.name, f"sha256:{sha256}", status.st_size, status.st_mtime_ns, made_from=made_from
             )
             write_record(self._folder, target, record)

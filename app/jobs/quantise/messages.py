@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class QuantiseTask:
     """The first message: what to make of what."""
 
     source: str
@@ -36,7 +36,7 @@ class Stepped:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class FileWritten:
     """The file is written; it is being loaded."""
 
     n_tensors: int
@@ -57,4 +57,4 @@ class Failed:
     reason: str
 
 
-News = Sized | Stepped | Written | Verified | Failed
+QuantiseEvent = Sized | Stepped | FileWritten | Verified | Failed

@@ -12,7 +12,7 @@ import sys
 import threading
 from pathlib import Path
 
-from app.jobs.quantise.messages import Failed, Go, Order, Sized, Stepped, Verified, Written
+from app.jobs.quantise.messages import Failed, FileWritten, Go, QuantiseTask, Sized, Stepped, Verified
 from core.ipc.child_process import die_with_parent, leave_signals_to_the_parent, own_streams
 from core.ipc.pipe import Pipe, PipeClosed
 from core.values.errors import SlipstreamError
@@ -37,7 +37,7 @@ def main() -> int:
     pipe = own_streams()
     die_with_parent()
     try:
-        order: Order = pipe.receive()
+        order: QuantiseTask = pipe.receive()
         _carry_out(order, pipe, _follow(pipe))
     except PipeClosed:
         return 0
@@ -65,7 +65,7 @@ def _follow(pipe: Pipe) -> queue.SimpleQueue[Go]:
     return told
 
 
-def _carry_out(order: Order, pipe: Pipe, told: queue.SimpleQueue[Go]) -> None:
+def _carry_out(order: QuantiseTask, pipe: Pipe, told: queue.SimpleQueue[Go]) -> None:
     from core.llama.quantiser import QuantiserRefused, quantise
 
     def run(is_dry: bool, steps: _Steps | None = None) -> tuple[int, int, int]:
@@ -89,7 +89,7 @@ def _carry_out(order: Order, pipe: Pipe, told: queue.SimpleQueue[Go]) -> None:
         if "iostream" in str(refusal) and shutil.disk_usage(Path(order.target).parent).free < _FULL_BELOW:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from refusal
         raise
-    pipe.send(Written(n_tensors, n_fallback))
+    pipe.send(FileWritten(n_tensors, n_fallback))
     check_result(Path(order.target), order.n_threads)
     pipe.send(Verified(_sha256(Path(order.target))))
 

@@ -18,7 +18,7 @@ STARTER = "ember-q8_0.gguf"
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ModelPair:
     """A model and its draft model; without one and with no heads, texts are looked up."""
 
     model: ModelEntry
@@ -26,7 +26,7 @@ class Pair:
     uses_heads: bool = True
 
 
-def choose_pair(model: str | None, draft: str | None, *, is_lookup_only: bool) -> Pair:
+def choose_pair(model: str | None, draft: str | None, *, is_lookup_only: bool) -> ModelPair:
     """Return the models that are named; where no draft is, the one that drafts when the model is loaded.
 
     Raises UnknownModel, UnusableModel, and BadOption where both a draft and lookups alone are asked for.
@@ -36,9 +36,9 @@ def choose_pair(model: str | None, draft: str | None, *, is_lookup_only: bool) -
     models = catalog()
     target = find_model(model if model is not None else str(starter_folder() / STARTER), models)
     if is_lookup_only:
-        return Pair(target, None, uses_heads=False)
+        return ModelPair(target, None, uses_heads=False)
     if draft is not None:
-        return Pair(target, find_draft(draft, models))
+        return ModelPair(target, find_draft(draft, models))
     found = draft_for(target, models, ServerSettings())
     draft_entry = find_draft(str(found.path), models) if found.path is not None else None
-    return Pair(target, draft_entry, found.uses_heads)
+    return ModelPair(target, draft_entry, found.uses_heads)

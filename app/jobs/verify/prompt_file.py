@@ -20,7 +20,7 @@ class BadPromptFile(BadOption):
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class VerifyPrompt:
     """A prompt as it stands in a file: ``text`` to be continued as it is, or ``messages`` for the chat template.
 
     ``line`` counts from 1; ``kind`` is any name for prompts of its sort, "" for none.
@@ -37,7 +37,7 @@ class Prompt:
         return self.messages[-1]["content"] if self.messages else self.text
 
 
-def read_prompts(path: Path) -> tuple[Prompt, ...]:
+def read_prompts(path: Path) -> tuple[VerifyPrompt, ...]:
     """Return the prompts of a file, blank lines left out; raises BadPromptFile with what is wrong and where.
 
     It is read as JSON lines where its name ends in .jsonl or its first prompt begins with a brace.
@@ -49,7 +49,7 @@ def read_prompts(path: Path) -> tuple[Prompt, ...]:
         raise BadPromptFile(f"{path} has {len(lines):,} prompts, more than {MAX_PROMPTS:,}. Choose some of them.")
     if path.suffix.lower() == ".jsonl" or lines[0][1].lstrip().startswith("{"):
         return tuple(_parsed(path, number, line) for number, line in lines)
-    return tuple(Prompt(number, line) for number, line in lines)
+    return tuple(VerifyPrompt(number, line) for number, line in lines)
 
 
 def _text(path: Path) -> str:
@@ -72,7 +72,7 @@ def _text(path: Path) -> str:
         ) from None
 
 
-def _parsed(path: Path, number: int, line: str) -> Prompt:
+def _parsed(path: Path, number: int, line: str) -> VerifyPrompt:
     def bad(reason: str) -> BadPromptFile:
         return BadPromptFile(f"Line {number} of {path} is no prompt: {reason}.")
 
@@ -90,12 +90,12 @@ def _parsed(path: Path, number: int, line: str) -> Prompt:
     if "prompt" in entry:
         if not isinstance(entry["prompt"], str) or not entry["prompt"]:
             raise bad('"prompt" must be text of at least one character')
-        return Prompt(number, entry["prompt"], kind=kind)
+        return VerifyPrompt(number, entry["prompt"], kind=kind)
     problem = _problem_of(entry["messages"])
     if problem:
         raise bad(problem)
     messages = tuple({"role": message["role"], "content": message["content"]} for message in entry["messages"])
-    return Prompt(number, messages=messages, kind=kind)
+    return VerifyPrompt(number, messages=messages, kind=kind)
 
 
 def _problem_of(messages: Any) -> str | None:

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.jobs.verify.prompt_file import BUILT_IN, BadPromptFile, Prompt
+from app.jobs.verify.prompt_file import BUILT_IN, BadPromptFile, VerifyPrompt
 from app.server.templates.chat_template import TemplateFailed, TemplateRenderer
 from core.values.errors import BadRequest
 from core.values.loaded_model import LoadedModel
 
 
-def render(prompts: Sequence[Prompt], path: Path, model: LoadedModel) -> list[str]:
+def render(prompts: Sequence[VerifyPrompt], path: Path, model: LoadedModel) -> list[str]:
     """Return a text for each prompt of the file ``path``; raises BadPromptFile, naming the line.
 
     Messages go through the model's chat template. The built-in ones are continued as they are by a model without one.
@@ -24,7 +24,7 @@ def render(prompts: Sequence[Prompt], path: Path, model: LoadedModel) -> list[st
     return [prompt.text for prompt in prompts]
 
 
-async def _render_all(prompts: Sequence[Prompt], path: Path, model: LoadedModel) -> list[str]:
+async def _render_all(prompts: Sequence[VerifyPrompt], path: Path, model: LoadedModel) -> list[str]:
     renderer = TemplateRenderer()
     try:
         return [await _render(renderer, prompt, path, model) for prompt in prompts]
@@ -32,7 +32,7 @@ async def _render_all(prompts: Sequence[Prompt], path: Path, model: LoadedModel)
         await renderer.close()
 
 
-async def _render(renderer: TemplateRenderer, prompt: Prompt, path: Path, model: LoadedModel) -> str:
+async def _render(renderer: TemplateRenderer, prompt: VerifyPrompt, path: Path, model: LoadedModel) -> str:
     if not prompt.messages:
         return prompt.text
     if model.chat_template is None:

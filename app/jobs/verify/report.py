@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from app.jobs.verify.near_tie import FAR, NEAR_TIE
-from app.jobs.verify.verification import LEAST_SPEEDUP, TEMPERATURE, Candidate, Comparison, Difference, Verification
+from app.jobs.verify.verification import LEAST_SPEEDUP, TEMPERATURE, ChosenToken, Comparison, Difference, Verification
 from core.machine.description import machine, versions
 from models.formatting.program import PROGRAM
 from models.formatting.safe_text import one_line
@@ -16,8 +16,8 @@ from models.formatting.safe_text import one_line
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from app.jobs.verify.model_pair import Pair
-    from app.jobs.verify.prompt_file import Prompt
+    from app.jobs.verify.model_pair import ModelPair
+    from app.jobs.verify.prompt_file import VerifyPrompt
     from core.values.loaded_model import LoadedModel
 
 _SUMMARY_CHARS = 60
@@ -35,9 +35,9 @@ class VerifyReport:
     ``source`` names the prompts; ``depth`` is None where each step decides how much is drafted.
     """
 
-    pair: Pair
+    pair: ModelPair
     model: LoadedModel
-    prompts: tuple[Prompt, ...]
+    prompts: tuple[VerifyPrompt, ...]
     source: str
     n_tokens: int
     n_seeds: int
@@ -213,7 +213,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
     }
 
 
-def _candidate(candidate: Candidate) -> dict[str, Any]:
+def _candidate(candidate: ChosenToken) -> dict[str, Any]:
     return {"token": candidate.token, "text": candidate.text}
 
 

@@ -37,7 +37,7 @@ LEAST_SPEEDUP, _FEWEST_JUDGED = 0.97, 8
 _WARM_UP_TOKENS = 16
 _END = -1
 
-Tokens = npt.NDArray[np.int32]
+TokenIds = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Mode:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class DecodedReply:
     """What was said: ``has_ended`` where the model itself ended it.
 
     ``rate`` is in tokens per second after the first, so prefill does not count: the median of all turns.
@@ -84,14 +84,14 @@ class Reply:
         choices = self._choices
         return choices[position] if position < len(choices) else None
 
-    def first_difference(self, other: Reply) -> int | None:
+    def first_difference(self, other: DecodedReply) -> int | None:
         """Return the first position at which the replies differ, None where they are the same."""
         longest = max(len(self._choices), len(other._choices))
         return next((place for place in range(longest) if self.choice(place) != other.choice(place)), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ChosenToken:
     """A token that was chosen; None where the reply was cut off before."""
 
     token: int | None
@@ -107,8 +107,8 @@ class Difference:
     """
 
     position: int
-    plain: Candidate
-    drafted: Candidate
+    plain: ChosenToken
+    drafted: ChosenToken
     gap: float
 
     @property
@@ -123,8 +123,8 @@ class Comparison:
 
     prompt: int
     mode: Mode
-    plain: Reply
-    drafted: Reply
+    plain: DecodedReply
+    drafted: DecodedReply
     difference: Difference | None
 
     @property
@@ -195,16 +195,16 @@ class Verification:
         return sum(one.drafted.n_accepted for one in self.comparisons)
 
 
-class Judge:
+class ReplyComparer:
     """Finds where two replies part and measures how near the choice was there."""
 
-    def __init__(self, next_logits: Callable[[Tokens], npt.NDArray[np.float32]], end_tokens: Iterable[int]) -> None:
+    def __init__(self, next_logits: Callable[[TokenIds], npt.NDArray[np.float32]], end_tokens: Iterable[int]) -> None:
         """``next_logits`` evaluates a text plainly; ``end_tokens`` end one."""
         self._next_logits = next_logits
         self._end_tokens = tuple(end_tokens)
 
     def compare(
-        self, prompt: Tokens, mode: Mode, plain: Reply, drafted: Reply, text: Callable[[int], str]
+        self, prompt: TokenIds, mode: Mode, plain: DecodedReply, drafted: DecodedReply, text: Callable[[int], str]
     ) -> Difference | None:
         """Return the first difference of two replies to ``prompt``; ``text`` writes a token out."""
         position = plain.first_difference(drafted)
@@ -215,7 +215,7 @@ class Judge:
         candidates, gaps = [], []
         for reply in (plain, drafted):
             token, gap = self._measure(reply.choice(position), logits, mode, len(before))
-            candidates.append(Candidate(token, "" if token is None else text(token)))
+            candidates.append(ChosenToken(token, "" if token is None else text(token)))
             gaps.append(gap)
         return Difference(position, candidates[0], candidates[1], max(gaps))
 
@@ -238,11 +238,11 @@ class Verifier:
         """``engine`` must be idle and able to speculate."""
         self.engine = engine
         self._ids = itertools.count()
-        self._judge = Judge(engine.next_logits, engine.vocab.end_tokens)
+        self._judge = ReplyComparer(engine.next_logits, engine.vocab.end_tokens)
 
     def run(
         self,
-        prompts: Sequence[Tokens],
+        prompts: Sequence[TokenIds],
         modes: Sequence[Mode],
         n_tokens: int,
         progress: Callable[[float], None],
@@ -270,9 +270,9 @@ class Verifier:
         """Free the engine."""
         self.engine.close()
 
-    def _compare(self, place: int, prompt: Tokens, mode: Mode, n_tokens: int, is_plain_first: bool) -> Comparison:
+    def _compare(self, place: int, prompt: TokenIds, mode: Mode, n_tokens: int, is_plain_first: bool) -> Comparison:
         ways = (False, True) if is_plain_first else (True, False)
-        turns: dict[bool, list[Reply]] = {False: [], True: []}
+        turns: dict[bool, list[DecodedReply]] = {False: [], True: []}
         for _ in range(_MOST_TURNS):
             for speculates in ways:
                 turns[speculates].append(self._reply(prompt, mode, n_tokens, speculates))
@@ -285,12 +285,12 @@ class Verifier:
         difference = self._judge.compare(prompt, mode, plain, drafted, self.engine.vocab.text)
         return Comparison(place, mode, plain, drafted, difference)
 
-    def _warm_up(self, prompt: Tokens) -> None:
+    def _warm_up(self, prompt: TokenIds) -> None:
         """Let both ways touch their memory once: the first run of all would pay for that."""
         for speculates in (False, True):
             self._reply(prompt, Mode(), _WARM_UP_TOKENS, speculates)
 
-    def _reply(self, prompt: Tokens, mode: Mode, n_tokens: int, speculates: bool) -> Reply:
+    def _reply(self, prompt: TokenIds, mode: Mode, n_tokens: int, speculates: bool) -> DecodedReply:
         """Decode as if the prompt had never been seen: repeats flatter drafting, whose lookups know the reply then."""
         engine = self.engine
         engine.forget_texts()
@@ -304,7 +304,7 @@ class Verifier:
         if ended.failure is not None:
             raise SlipstreamError(ended.failure.message)
         receipt = ended.receipt
-        return Reply(
+        return DecodedReply(
             tokens=tuple(sequence.tokens.view[sequence.n_prompt :].tolist()),
             has_ended=ended.reason is FinishReason.STOP,
             rate=receipt.decode_rate,

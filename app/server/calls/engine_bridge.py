@@ -16,12 +16,12 @@ from app.server.http.errors import refuse
 from core.values.engine_options import EngineOptions
 from core.values.events import (
     Ended,
+    EnginePhase,
     EngineState,
     Event,
     Failure,
     FailureKind,
     FinishReason,
-    Phase,
     RequestEvent,
     Started,
 )
@@ -32,7 +32,7 @@ from core.values.snapshot import Snapshot
 MAX_REQUESTS = 2_048
 
 
-class Engine(Protocol):
+class EngineHandle(Protocol):
     """What the server asks of a supervisor."""
 
     def prepare(self) -> None:
@@ -106,14 +106,14 @@ class EngineBridge:
     """Carries events from the supervisor's thread to channels on the event loop."""
 
     def __init__(self) -> None:
-        self.state = EngineState(Phase.EMPTY)
+        self.state = EngineState(EnginePhase.EMPTY)
         self.snapshot: Snapshot | None = None
         # The figures of the last reply, for gauges that are looked at after it: most replies are over before that.
         self.last_reply: Snapshot | None = None
         self._inbox: deque[tuple[Event, ...]] = deque()
         self._is_scheduled = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._engine: Engine | None = None
+        self._engine: EngineHandle | None = None
         self._channels: dict[str, Channel] = {}
         self._started: set[str] = set()
         self._on_state: Callable[[EngineState], None] = lambda _state: None
@@ -136,7 +136,7 @@ class EngineBridge:
 
     # On the event loop
 
-    def attach(self, engine: Engine, on_state: Callable[[EngineState], None]) -> None:
+    def attach(self, engine: EngineHandle, on_state: Callable[[EngineState], None]) -> None:
         """Start to dispatch on the running loop, beginning with what has come so far."""
         self._engine, self._on_state = engine, on_state
         self._loop = asyncio.get_running_loop()

@@ -23,7 +23,7 @@ def new_id(prefix: str) -> str:
 
 
 @dataclass(slots=True)
-class News:
+class ChoiceUpdate:
     """What is new of one choice: text, of how many tokens, their logprobs, and its end where it has ended."""
 
     index: int
@@ -35,7 +35,7 @@ class News:
 
 async def generate(
     bridge: EngineBridge, requests: Sequence[Request], *, streams: bool, prompt_field: str
-) -> AsyncGenerator[list[News], None]:
+) -> AsyncGenerator[list[ChoiceUpdate], None]:
     """Run the requests; yield news of them as it comes, an empty list when they have begun.
 
     With ``streams`` False there is one list, with all. Raises RequestFailed at the first failure; whatever still
@@ -54,24 +54,24 @@ async def generate(
         bridge.close(channel)
 
 
-def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[News]:
+def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[ChoiceUpdate]:
     """Return one News for each choice that the events speak of; several tokens of a choice become one text."""
     if len(events) == 1 and type(events[0]) is Token:
         token = events[0]
-        return [News(index_of[token.request_id], token.text, token.n, list(token.logprobs))]
-    news: dict[int, News] = {}
+        return [ChoiceUpdate(index_of[token.request_id], token.text, token.n, list(token.logprobs))]
+    news: dict[int, ChoiceUpdate] = {}
     texts: dict[int, list[str]] = {}
     for event in events:
         index = index_of[event.request_id]
         if type(event) is Token:
-            item = news.setdefault(index, News(index))
+            item = news.setdefault(index, ChoiceUpdate(index))
             texts.setdefault(index, []).append(event.text)
             item.n_tokens += event.n
             item.logprobs.extend(event.logprobs)
         elif type(event) is Ended:
             if event.reason is FinishReason.FAILED and event.failure is not None:
                 raise RequestFailed(event.failure)
-            news.setdefault(index, News(index)).end = event
+            news.setdefault(index, ChoiceUpdate(index)).end = event
             texts.setdefault(index, []).append(event.text)
     for index, parts in texts.items():
         news[index].text = "".join(parts)

@@ -18,15 +18,15 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from app.pairing.chosen_draft import Draft
-from app.server.calls.engine_bridge import Engine, EngineBridge
-from app.server.calls.model_keeper import ModelKeeper, NoKeeper
-from app.server.calls.side_thread import SideThread
-from app.server.http.errors import UnknownModel
+from app.pairing.chosen_draft import ChosenDraft
+from app.server.calls.engine_bridge import EngineBridge, EngineHandle
+from app.server.calls.model_keeper import ModelPreferences, NoPreferences
+from app.server.calls.side_thread import BackgroundThread
+from app.server.http.errors import ModelNotFound
 from app.settings.server_settings import ServerSettings
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption, EngineUnavailable, LoadFailed
-from core.values.events import EngineState, Phase
+from core.values.events import EnginePhase, EngineState
 from core.values.loaded_model import LoadedModel
 from core.values.model_settings import ModelSettings
 
@@ -82,18 +82,18 @@ class ModelHost:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: EngineHandle,
         bridge: EngineBridge,
         catalog: ModelCatalog,
         settings: ServerSettings,
-        keeper: ModelKeeper | None = None,
-        draft_for: Callable[[Entry], Draft] = lambda entry: Draft(),
+        keeper: ModelPreferences | None = None,
+        draft_for: Callable[[Entry], ChosenDraft] = lambda entry: ChosenDraft(),
     ) -> None:
         """``draft_for`` says who drafts for a model where nobody was named; it may read files, and does not raise."""
         self.engine, self.bridge, self.catalog = engine, bridge, catalog
-        self._keeper = keeper or NoKeeper()
+        self._keeper = keeper or NoPreferences()
         self._draft_for = draft_for
-        self._draft = Draft()
+        self._draft = ChosenDraft()
         # Draft models by the path of the model that they draft for: another vocabulary would not do.
         self._drafts: dict[Path, Path] = {}
         # Models that have run with theirs: a draft that is gone since must not cost the model.
@@ -104,14 +104,14 @@ class ModelHost:
         self._aliases: set[str] = set()
         self._loaded_with = ModelSettings()
         self._model: LoadedModel | None = None
-        self._state = EngineState(Phase.EMPTY)
+        self._state = EngineState(EnginePhase.EMPTY)
         # States of an earlier load are still on their way when another begins: those of the last one count.
         self._n_loads = 0
         # Who wants which model, and whether it is to be loaded anew although it is there.
         self._line: deque[tuple[Entry, asyncio.Future[None], bool]] = deque()
         self._n_leases = 0
         self._state_waiters: list[asyncio.Future[None]] = []
-        self._loader = SideThread("model-loader")
+        self._loader = BackgroundThread("model-loader")
         self._is_closing = False
         # A load that is late must not start an engine after the last one was stopped.
         self._starting = threading.Lock()
@@ -123,8 +123,8 @@ class ModelHost:
         self._note_next = 0.0
         self._loaded_with = self.own
         self._n_loads += 1
-        self._state = EngineState(Phase.LOADING, load=self._n_loads)
-        self._draft = Draft()
+        self._state = EngineState(EnginePhase.LOADING, load=self._n_loads)
+        self._draft = ChosenDraft()
         # Not on the event loop: it reads headers, and waits until the memory of the model before is free.
         named, must_draft = self._drafts.get(entry.path), entry.path not in self._drafted
         self._loader.submit(partial(self._load, entry, named, must_draft, self._n_loads, again))
@@ -152,7 +152,7 @@ class ModelHost:
         except Exception as error:  # those who wait for the model must hear of it
             _log.exception("%s could not be loaded", entry.path)
             problem = f"The engine could not be started: {error}"
-            self.bridge.deliver((EngineState(Phase.FAILED, problem=problem, load=number),))
+            self.bridge.deliver((EngineState(EnginePhase.FAILED, problem=problem, load=number),))
 
     def _options(self, entry: Entry, named: Path | None, must_draft: bool) -> EngineOptions:
         """Return the engine's options. A draft that was found and not named must not cost the model."""
@@ -226,7 +226,7 @@ class ModelHost:
         return self._model
 
     @property
-    def draft(self) -> Draft:
+    def draft(self) -> ChosenDraft:
         """Who drafts for the model, where that was decided here; empty where the draft was named."""
         return self._draft
 
@@ -247,7 +247,7 @@ class ModelHost:
         is_path = "/" in name or "\\" in name or name.lower().endswith(".gguf")
         entry = None if is_path or not name else self.catalog.find(name)
         if entry is None:
-            raise UnknownModel(name, self.names())
+            raise ModelNotFound(name, self.names())
         if entry.problem is not None:
             raise LoadFailed(f"The model {entry.name} cannot be used: {entry.problem}")
         return entry
@@ -274,7 +274,7 @@ class ModelHost:
         """
         entry = await self._wanted(name)
         anew = self._is_current(entry) and (bool(self._state.left_out) or not self._has_its_settings())
-        if self._is_current(entry) and self._state.phase is Phase.FAILED:
+        if self._is_current(entry) and self._state.phase is EnginePhase.FAILED:
             self.load(entry)
         elif not self._is_current(entry) or anew or self._line:
             turn = asyncio.get_running_loop().create_future()
@@ -339,10 +339,10 @@ class ModelHost:
         return self._entry is not None and self._entry.path == entry.path
 
     async def _ready(self) -> LoadedModel:
-        if self._state.phase is Phase.FAILED and self._entry is not None and not self.seconds_to_retry:
+        if self._state.phase is EnginePhase.FAILED and self._entry is not None and not self.seconds_to_retry:
             self.load(self._entry, again=True)
-        while self._model is None or self._state.phase is Phase.FAILED:
-            if self._state.phase is Phase.FAILED:
+        while self._model is None or self._state.phase is EnginePhase.FAILED:
+            if self._state.phase is EnginePhase.FAILED:
                 # A model that does not fit now hardly fits in a second: a client shall not try it again by itself.
                 retry_after = self.seconds_to_retry if self._state.n_deaths else None
                 raise EngineUnavailable(self._state.problem or "The model could not be loaded.", retry_after)
@@ -366,7 +366,7 @@ class ModelHost:
                 self._drafted.add(self._entry.path)
                 self._note_use()
         self._wake()
-        if state.phase is Phase.FAILED:
+        if state.phase is EnginePhase.FAILED:
             _log.error("%s could not be loaded: %s", self.name, state.problem)
 
     def _note_use(self) -> None:

@@ -15,7 +15,7 @@ _log = logging.getLogger("slipstream.server")
 _NOTHING = ModelSettings()
 
 
-class ModelKeeper(Protocol):
+class ModelPreferences(Protocol):
     """Asked by the host of the models."""
 
     def settings_of(self, model: Path) -> ModelSettings:
@@ -25,7 +25,7 @@ class ModelKeeper(Protocol):
         """The model is in use."""
 
 
-class NoKeeper:
+class NoPreferences:
     """Keeps nothing."""
 
     def settings_of(self, model: Path) -> ModelSettings:
@@ -36,7 +36,7 @@ class NoKeeper:
         """Nothing is noted."""
 
 
-class UserKeeper:
+class UserPreferences:
     """Keeps in the user's folders."""
 
     def __init__(self) -> None:

@@ -15,9 +15,9 @@ from core.values.events import Ended
 from core.values.loaded_model import LoadedModel
 from core.values.receipt import Receipt
 from core.values.request import Request
-from models.estimate.fit.plan import Setting, place
+from models.estimate.fit.plan import LoadSetting, place
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
-from models.estimate.speed.runs import Run, add_runs
+from models.estimate.speed.runs import ModelRun, add_runs
 from models.estimate.speed.work import work
 from models.facts.model_facts import ModelFacts, read_model
 from models.gguf.errors import GgufError
@@ -91,7 +91,7 @@ class RunRecorder:
         except (OSError, GgufError, ValueError) as error:
             _log.info("What replies measured could not be kept: %s", error)
 
-    def _run(self, reply: _Reply) -> Run | None:
+    def _run(self, reply: _Reply) -> ModelRun | None:
         model, receipt = reply.model, reply.receipt
         machine = _machine(model)
         if machine is None or receipt.plain_seconds is None:
@@ -99,11 +99,11 @@ class RunRecorder:
         if model.path not in self._facts:
             self._facts = {model.path: read_model(Path(model.path))}
         facts = self._facts[model.path]
-        setting = Setting(model.n_gpu_layers, model.n_cpu_moe, model.kv_type, model.n_ctx)
+        setting = LoadSetting(model.n_gpu_layers, model.n_cpu_moe, model.kv_type, model.n_ctx)
         n_past = receipt.n_prompt + receipt.n_generated // 2
         draft = _draft(model)
         placement = place(facts.n_layers, machine, setting)
-        return Run(
+        return ModelRun(
             model=Path(model.path).stem,
             n_bytes=facts.weight_bytes,
             options=(

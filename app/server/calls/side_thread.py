@@ -10,7 +10,7 @@ from collections.abc import Callable
 _log = logging.getLogger("slipstream.server")
 
 
-class SideThread:
+class BackgroundThread:
     """Runs pieces of work in order. It is a daemon: a disk that hangs must not keep the program from ending."""
 
     def __init__(self, name: str) -> None:

@@ -23,7 +23,7 @@ SERVER = "server_error"
 _LONGEST_NAME = 200
 
 
-class Answer(NamedTuple):
+class ErrorAnswer(NamedTuple):
     """HTTP status, OpenAI's ``type`` and ``code``, and whether the same request may succeed later."""
 
     status: int
@@ -35,7 +35,7 @@ class Answer(NamedTuple):
 class ApiError(Exception):
     """An answer in OpenAI's error shape."""
 
-    def __init__(self, answer: Answer, message: str, param: str | None = None, retry_after: int = 1) -> None:
+    def __init__(self, answer: ErrorAnswer, message: str, param: str | None = None, retry_after: int = 1) -> None:
         """``retry_after`` is in seconds, for answers that may be better later."""
         super().__init__(message)
         self.answer, self.message, self.param, self.retry_after = answer, message, param, retry_after
@@ -61,45 +61,45 @@ def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME] + "…"
 
 
-class UnknownModel(ApiError):
+class ModelNotFound(ApiError):
     """No model of this name; the names there are go with it."""
 
     def __init__(self, name: str, names: Iterable[str]) -> None:
         known = ", ".join(names) or "none"
         super().__init__(
-            Answer(404, INVALID, "model_not_found"),
+            ErrorAnswer(404, INVALID, "model_not_found"),
             f"There is no model {_short(name)!r} here. The models there are: {known}.",
             param="model",
         )
 
 
-FAILURES: Mapping[FailureKind, Answer] = {
-    FailureKind.BAD_REQUEST: Answer(400, INVALID, None),
-    FailureKind.CONTEXT_LENGTH: Answer(400, INVALID, "context_length_exceeded"),
-    FailureKind.ENGINE_DIED: Answer(503, SERVER, "engine_died", may_retry=True),
-    FailureKind.LOAD_FAILED: Answer(503, SERVER, "model_load_failed"),
-    FailureKind.SHUTDOWN: Answer(503, SERVER, "shutting_down"),
-    FailureKind.INTERNAL: Answer(500, SERVER, "internal_error"),
+FAILURES: Mapping[FailureKind, ErrorAnswer] = {
+    FailureKind.BAD_REQUEST: ErrorAnswer(400, INVALID, None),
+    FailureKind.CONTEXT_LENGTH: ErrorAnswer(400, INVALID, "context_length_exceeded"),
+    FailureKind.ENGINE_DIED: ErrorAnswer(503, SERVER, "engine_died", may_retry=True),
+    FailureKind.LOAD_FAILED: ErrorAnswer(503, SERVER, "model_load_failed"),
+    FailureKind.SHUTDOWN: ErrorAnswer(503, SERVER, "shutting_down"),
+    FailureKind.INTERNAL: ErrorAnswer(500, SERVER, "internal_error"),
 }
 
-EXCEPTIONS: Mapping[type[SlipstreamError], Answer] = {
-    BadRequest: Answer(400, INVALID, None),
-    EngineUnavailable: Answer(503, SERVER, "engine_unavailable"),
-    LoadFailed: Answer(503, SERVER, "model_load_failed"),
-    SlipstreamError: Answer(500, SERVER, "internal_error"),
+EXCEPTIONS: Mapping[type[SlipstreamError], ErrorAnswer] = {
+    BadRequest: ErrorAnswer(400, INVALID, None),
+    EngineUnavailable: ErrorAnswer(503, SERVER, "engine_unavailable"),
+    LoadFailed: ErrorAnswer(503, SERVER, "model_load_failed"),
+    SlipstreamError: ErrorAnswer(500, SERVER, "internal_error"),
 }
 
-STATUSES: Mapping[int, Answer] = {
-    400: Answer(400, INVALID, None),
-    401: Answer(401, INVALID, "invalid_api_key"),
-    403: Answer(403, INVALID, "forbidden"),
-    404: Answer(404, INVALID, "not_found"),
-    405: Answer(405, INVALID, "method_not_allowed"),
-    408: Answer(408, INVALID, "request_timeout", may_retry=True),
-    413: Answer(413, INVALID, "request_too_large"),
-    415: Answer(415, INVALID, "unsupported_media_type"),
-    431: Answer(431, INVALID, "headers_too_large"),
-    503: Answer(503, SERVER, "overloaded", may_retry=True),
+STATUSES: Mapping[int, ErrorAnswer] = {
+    400: ErrorAnswer(400, INVALID, None),
+    401: ErrorAnswer(401, INVALID, "invalid_api_key"),
+    403: ErrorAnswer(403, INVALID, "forbidden"),
+    404: ErrorAnswer(404, INVALID, "not_found"),
+    405: ErrorAnswer(405, INVALID, "method_not_allowed"),
+    408: ErrorAnswer(408, INVALID, "request_timeout", may_retry=True),
+    413: ErrorAnswer(413, INVALID, "request_too_large"),
+    415: ErrorAnswer(415, INVALID, "unsupported_media_type"),
+    431: ErrorAnswer(431, INVALID, "headers_too_large"),
+    503: ErrorAnswer(503, SERVER, "overloaded", may_retry=True),
 }
 
 
@@ -129,7 +129,9 @@ def from_exception(error: Exception) -> ApiError:
             param, code = getattr(error, "param", None), getattr(error, "code", None)
             return ApiError(answer._replace(code=code or answer.code), str(error), param)
     logger.error("unforeseen error", exc_info=error)
-    return ApiError(Answer(500, SERVER, "internal_error"), "Something went wrong in the server; its log says what.")
+    return ApiError(
+        ErrorAnswer(500, SERVER, "internal_error"), "Something went wrong in the server; its log says what."
+    )
 
 
 _RULES: Mapping[str, tuple[str, str]] = {

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 
 from starlette.exceptions import HTTPException
 
-from app.server.http.errors import STATUSES, Answer, ApiError, refuse
+from app.server.http.errors import STATUSES, ApiError, ErrorAnswer, refuse
 
 PREFIX = "/v1"
-Offer = tuple[str, str]  # method and path
+RouteHint = tuple[str, str]  # method and path
 
 
-def from_http_exception(error: HTTPException, method: str, path: str, offers: Sequence[Offer]) -> ApiError:
+def from_http_exception(error: HTTPException, method: str, path: str, offers: Sequence[RouteHint]) -> ApiError:
     """Return the error of an exception that the framework raised for ``method`` and ``path``, in OpenAI's shape.
 
     ``offers`` are the methods and paths that clients may use; an unknown one is answered with all of them.
@@ -29,11 +29,11 @@ def from_http_exception(error: HTTPException, method: str, path: str, offers: Se
     if isinstance(error.__cause__, ValueError):  # what json.loads raises besides: int() refuses thousands of digits
         return refuse(error.status_code, "The body holds a number with too many digits.", code="invalid_json")
     if error.status_code not in STATUSES:
-        return ApiError(Answer(error.status_code, "invalid_request_error", None), str(error.detail))
+        return ApiError(ErrorAnswer(error.status_code, "invalid_request_error", None), str(error.detail))
     return refuse(error.status_code, str(error.detail))
 
 
-def _unknown(method: str, path: str, offers: Sequence[Offer]) -> str:
+def _unknown(method: str, path: str, offers: Sequence[RouteHint]) -> str:
     meant = _meant(path, (known for _, known in offers))
     hint = f" Is {meant} meant? The base URL ends with {PREFIX}." if meant else ""
     known = ", ".join(f"{one} {where}" for one, where in offers)

@@ -11,16 +11,16 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.calls.generation import News, generate, new_id, receipts_in_order
+from app.server.calls.generation import ChoiceUpdate, generate, new_id, receipts_in_order
 from app.server.calls.model_host import ModelHost
 from app.server.http.connection import while_connected
 from app.server.http.sse import DONE, EventStream, encode_event, encode_text
-from app.server.openai.deep import DeepReply, Progress, check_deep
+from app.server.openai.deep import DeepReply, DeepReplyProgress, check_deep
 from app.server.openai.identity import Identity, fingerprint
 from app.server.openai.logprobs import chat_logprobs
 from app.server.openai.model_defaults import with_defaults
 from app.server.openai.schemas import ChatCompletionBody
-from app.server.openai.speed import Speed, answering, marks
+from app.server.openai.speed import ReplySpeed, answering, marks
 from app.server.openai.timings import timings, usage
 from app.server.openai.tool_calls import ToolCall, ToolCallParser
 from app.server.templates.chat_template import TemplateRenderer
@@ -96,14 +96,14 @@ class ChatCall:
         body = self.body
         limit, top_logprobs = body.token_limit, body.n_top_logprobs
         params, constraint, speed = list(body.sampling(top_logprobs)), body.constraint, body.wanted_speed
-        if speed is Speed.DEEP:
+        if speed is ReplySpeed.DEEP:
             check_deep(body)
         async with self.host.lease(body.model) as loaded:
             filled = with_defaults(body, self.host.own, loaded)
             if filled is not body:
                 body = self.body = filled
                 params, speed = list(body.sampling(top_logprobs)), body.wanted_speed
-            model, by_draft = answering(loaded, speed), speed is Speed.SPARK
+            model, by_draft = answering(loaded, speed), speed is ReplySpeed.SPARK
             body.check(model)
             if body.reasoning_effort is not None and "reasoning_effort" not in (model.chat_template or ""):
                 raise BadRequest("This model has no reasoning_effort: leave it out.", param="reasoning_effort")
@@ -127,7 +127,7 @@ class ChatCall:
             )
 
     def _deep(self, model: LoadedModel, requests: list[Request]) -> DeepReply | None:
-        if self.body.wanted_speed is not Speed.DEEP:
+        if self.body.wanted_speed is not ReplySpeed.DEEP:
             return None
         return DeepReply(self.body, requests[0], self.host.bridge, self.renderer, model)
 
@@ -137,7 +137,7 @@ class ChatCall:
 
 
 @dataclass(slots=True)
-class Choice:
+class ChatChoice:
     """What has come of one choice so far."""
 
     parser: ToolCallParser | None
@@ -147,7 +147,7 @@ class Choice:
     end: Ended | None = None
     n_tokens: int = 0
 
-    def parse(self, news: News) -> list[str | ToolCall]:
+    def parse(self, news: ChoiceUpdate) -> list[str | ToolCall]:
         """Return what is certain after this piece of text."""
         if self.parser is None:
             return [news.text] if news.text else []
@@ -175,13 +175,13 @@ class ChatReply:
         self._has_logprobs = bool(body.logprobs)
         self._includes_usage = body.includes_usage
         self._counts_tokens = bool(body.timings_per_token)
-        self._choices = [Choice(ToolCallParser() if body.uses_tools else None) for _ in range(body.n_choices)]
+        self._choices = [ChatChoice(ToolCallParser() if body.uses_tools else None) for _ in range(body.n_choices)]
         rest = ',"usage":null' if body.includes_usage else ""
         head = "data: " + json.dumps(identity.head(), separators=(",", ":"))[:-1]
         self._heads = [f'{head},"choices":[{{"index":{i},"delta":{{"content":' for i in range(body.n_choices)]
         self._tail = f'}},"logprobs":null,"finish_reason":null}}]{rest}'
 
-    def add(self, news: News) -> None:
+    def add(self, news: ChoiceUpdate) -> None:
         """Keep what is new of a choice for the whole object."""
         choice = self._choices[news.index]
         choice.logprobs.extend(news.logprobs)
@@ -189,7 +189,7 @@ class ChatReply:
         for part in choice.parse(news):
             self._keep(choice, part)
 
-    def _keep(self, choice: Choice, part: str | ToolCall) -> None:
+    def _keep(self, choice: ChatChoice, part: str | ToolCall) -> None:
         if choice.calls and self._is_single_call:
             return
         if isinstance(part, ToolCall):
@@ -221,11 +221,11 @@ class ChatReply:
         delta = {"role": "assistant", "content": ""}
         return b"".join(self._chunk(index, delta) for index in range(len(self._choices)))
 
-    def progress(self, progress: Progress) -> bytes:
+    def progress(self, progress: DeepReplyProgress) -> bytes:
         """Return the chunk that says how far a deep reply is; clients that do not know it see an empty delta."""
         return self._chunk(0, {}, progress=progress.wire())
 
-    def chunks(self, news: News) -> bytes:
+    def chunks(self, news: ChoiceUpdate) -> bytes:
         """Return the chunks for what is new of a choice."""
         choice = self._choices[news.index]
         choice.n_tokens += news.n_tokens
@@ -293,7 +293,7 @@ def _delta(part: str | ToolCall, n_calls: int) -> dict[str, Any]:
     return {"tool_calls": [{"index": n_calls} | part.wire()]} if isinstance(part, ToolCall) else {"content": part}
 
 
-def _message(choice: Choice) -> dict[str, Any]:
+def _message(choice: ChatChoice) -> dict[str, Any]:
     text = "".join(choice.texts)
     message: dict[str, Any] = {"role": "assistant", "content": text if text or not choice.calls else None}
     message["refusal"] = None

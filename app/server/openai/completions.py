@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
-from app.server.calls.generation import News, generate, new_id, receipts_in_order
+from app.server.calls.generation import ChoiceUpdate, generate, new_id, receipts_in_order
 from app.server.calls.model_host import ModelHost
 from app.server.http.connection import while_connected
 from app.server.http.sse import DONE, EventStream, encode_event, encode_text
@@ -19,7 +19,7 @@ from app.server.openai.identity import Identity, fingerprint
 from app.server.openai.logprobs import text_logprobs
 from app.server.openai.model_defaults import with_defaults
 from app.server.openai.schemas import MAX_CHOICES, CompletionBody
-from app.server.openai.speed import Speed, answering, marks
+from app.server.openai.speed import ReplySpeed, answering, marks
 from app.server.openai.timings import timings, usage
 from core.values.errors import BadRequest
 from core.values.events import Ended, FinishReason, TokenLogprob
@@ -78,7 +78,7 @@ class CompletionCall:
             if filled is not body:
                 body = self.body = filled
                 params, speed = list(body.sampling(body.logprobs)), body.wanted_speed
-            model, by_draft = answering(loaded, speed), speed is Speed.SPARK
+            model, by_draft = answering(loaded, speed), speed is ReplySpeed.SPARK
             body.check(model)
             prompts = [self._around(prompt, model) for prompt in body.prompts]
             yield (
@@ -101,7 +101,7 @@ class CompletionCall:
 
     def _check(self) -> None:
         body = self.body
-        if body.wanted_speed is Speed.DEEP:
+        if body.wanted_speed is ReplySpeed.DEEP:
             raise BadRequest("speed deep is for chats: send messages to /v1/chat/completions.", param="speed")
         n_requests = len(body.prompts) * body.n_choices
         if not 1 <= n_requests <= MAX_CHOICES:
@@ -128,7 +128,7 @@ class CompletionCall:
 
 
 @dataclass(slots=True)
-class Choice:
+class TextChoice:
     """What has come of one choice so far; ``n_chars`` counts the characters of its tokens."""
 
     texts: list[str] = field(default_factory=list)
@@ -144,7 +144,7 @@ class TextReply:
         self._identity = identity
         self._n_prompts = len(body.prompts)
         self._echoes = [prompt if body.echo else "" for prompt in body.prompts for _ in range(body.n_choices)]
-        self._choices = [Choice() for _ in self._echoes]
+        self._choices = [TextChoice() for _ in self._echoes]
         self._has_logprobs = body.logprobs is not None
         self._includes_usage = body.includes_usage
         rest = ',"usage":null' if body.includes_usage else ""
@@ -152,7 +152,7 @@ class TextReply:
         self._heads = [f'{head},"choices":[{{"index":{i},"text":' for i in range(len(self._choices))]
         self._tail = f',"logprobs":null,"finish_reason":null}}]{rest}}}\n\n'
 
-    def add(self, news: News) -> None:
+    def add(self, news: ChoiceUpdate) -> None:
         """Keep what is new of a choice for the whole object."""
         choice = self._choices[news.index]
         choice.texts.append(news.text)
@@ -178,7 +178,7 @@ class TextReply:
         """Return the chunks with the prompts, where they are wanted."""
         return b"".join(self._chunk(index, str(echo)) for index, echo in enumerate(self._echoes) if echo)
 
-    def chunks(self, news: News) -> bytes:
+    def chunks(self, news: ChoiceUpdate) -> bytes:
         """Return the chunks for what is new of a choice."""
         if news.end is None and not news.logprobs:
             # The common case is put together by hand: it runs for every token of every stream.

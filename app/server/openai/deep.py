@@ -22,7 +22,7 @@ from typing import Any
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.generation import new_id
 from app.server.http.errors import RequestFailed
-from app.server.openai.deep_plan import Conditions, DeepPlan, plan_deep
+from app.server.openai.deep_plan import DeepLimits, DeepPlan, plan_deep
 from app.server.openai.schemas import ChatCompletionBody
 from app.server.templates.chat_template import TemplateRenderer
 from core.values.errors import BadRequest
@@ -48,7 +48,7 @@ _GREEDY = SamplingParams(temperature=0)
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class DeepReplyProgress:
     """How far a deep reply is. ``stage`` is drafting, distilling, refining, or plain with a ``reason``.
 
     ``n_tokens`` counts what was generated so far, in all stages; ``seconds`` since the request began.
@@ -74,7 +74,7 @@ class Progress:
 
 
 @dataclass(slots=True)
-class Part:
+class DeepPart:
     """One request behind a deep reply, with the text that has come of it."""
 
     request: Request
@@ -115,7 +115,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class StageTiming:
     """What one stage took."""
 
     name: str
@@ -155,7 +155,7 @@ class DeepReply:
     ) -> None:
         """``question`` is the request as it would be answered plainly."""
         self.answer = question
-        self.stages: list[Stage] = []
+        self.stages: list[StageTiming] = []
         self.plan = DeepPlan(1)
         self.n_used = 0
         self._body, self._question = body, question
@@ -163,7 +163,7 @@ class DeepReply:
         self._began = time.monotonic()
         self._n_done = self._n_tokens = 0
 
-    async def think(self) -> AsyncGenerator[Progress, None]:
+    async def think(self) -> AsyncGenerator[DeepReplyProgress, None]:
         """Run the stages before the answer; yield how far they are.
 
         Raises RequestFailed where all drafts fail, or the notes. Whatever runs when this is closed is cancelled.
@@ -172,7 +172,7 @@ class DeepReply:
         if self.plan.is_plain:
             yield self._progress("plain")
             return
-        drafts = [Part(self._draft(index)) for index in range(self.plan.n_drafts)]
+        drafts = [DeepPart(self._draft(index)) for index in range(self.plan.n_drafts)]
         async with aclosing(self._stage("drafting", drafts)) as drafting:
             async for progress in drafting:
                 yield progress
@@ -180,7 +180,7 @@ class DeepReply:
         notes = ""
         async with aclosing(self._distil(texts)) as distilling:
             async for news in distilling:
-                if isinstance(news, Progress):
+                if isinstance(news, DeepReplyProgress):
                     yield news
                 else:
                     notes = news
@@ -191,7 +191,7 @@ class DeepReply:
 
     def timings(self, receipt: Receipt) -> dict[str, Any]:
         """Return what a deep reply tells beside the timings of its last stage, whose receipt is given."""
-        stages = [*self.stages, Stage("refining", receipt.total, [receipt])] if self.stages else []
+        stages = [*self.stages, StageTiming("refining", receipt.total, [receipt])] if self.stages else []
         told = {"drafts": self.plan.n_drafts, "drafts_used": self.n_used, "stages": [stage.wire() for stage in stages]}
         return {"deep": told if self.plan.reason is None else told | {"reason": self.plan.reason}}
 
@@ -210,19 +210,19 @@ class DeepReply:
             "completion_tokens_details": {"reasoning_tokens": n_hidden},
         }
 
-    async def _conditions(self) -> Conditions:
+    async def _conditions(self) -> DeepLimits:
         """Return what there is to plan with; evaluates the question with all instructions to know their length."""
         everything = _DISTIL.format(n=1) + _REFINE.format(notes="")
         drafts = "".join(_DRAFT.format(number=number, text="") for number in range(1, 10))
         prompt = await self._prompt(everything + drafts)
-        part = Part(Request(new_id("deep"), prompt, 0, sampling=_GREEDY))
+        part = DeepPart(Request(new_id("deep"), prompt, 0, sampling=_GREEDY))
         async with aclosing(self._run([part])) as events:
             async for _ in events:
                 pass
         if part.failure is not None and part.failure.kind is not FailureKind.CONTEXT_LENGTH:
             raise RequestFailed(part.failure)
         snapshot = self._bridge.snapshot
-        return Conditions(
+        return DeepLimits(
             n_ctx=self._model.n_ctx,
             n_cells=self._model.n_cells,
             n_fixed=None if part.failure is not None else part.n_prompt,
@@ -252,7 +252,7 @@ class DeepReply:
             constraint=None,
         )
 
-    def _usable(self, drafts: Sequence[Part]) -> list[Part]:
+    def _usable(self, drafts: Sequence[DeepPart]) -> list[DeepPart]:
         """Return the drafts that say something. Raises RequestFailed where all failed."""
         usable = [draft for draft in drafts if draft.failure is None and draft.text()]
         failures = [draft.failure for draft in drafts if draft.failure is not None]
@@ -261,13 +261,13 @@ class DeepReply:
         self.n_used = len(usable)
         return usable
 
-    async def _distil(self, drafts: Sequence[Part]) -> AsyncGenerator[Progress | str, None]:
+    async def _distil(self, drafts: Sequence[DeepPart]) -> AsyncGenerator[DeepReplyProgress | str, None]:
         """Yield how far the notes are, then the notes."""
         n_each = self.plan.draft_tokens
         while drafts:
             parts = [_DRAFT.format(number=i, text=draft.text(n_each)) for i, draft in enumerate(drafts, 1)]
             prompt = await self._prompt(_DISTIL.format(n=len(drafts)) + "".join(parts))
-            notes = Part(Request(new_id("deep"), prompt, self.plan.notes_tokens, sampling=_GREEDY))
+            notes = DeepPart(Request(new_id("deep"), prompt, self.plan.notes_tokens, sampling=_GREEDY))
             async with aclosing(self._stage("distilling", [notes])) as distilling:
                 async for progress in distilling:
                     yield progress
@@ -290,7 +290,7 @@ class DeepReply:
         messages = [*before, last | {"content": f"{last['content']}{more}"}]
         return await self._renderer.render(self._model, variables | {"messages": messages})
 
-    async def _stage(self, name: str, parts: Sequence[Part]) -> AsyncGenerator[Progress, None]:
+    async def _stage(self, name: str, parts: Sequence[DeepPart]) -> AsyncGenerator[DeepReplyProgress, None]:
         """Run the requests of a stage; yield how far they are."""
         began = said_at = time.monotonic()
         n_before, n_done = self._n_tokens, -1
@@ -305,9 +305,9 @@ class DeepReply:
                     n_done, said_at = n_now, time.monotonic()
                     yield self._progress(name)
         receipts = [part.end.receipt for part in parts if part.end is not None and part.failure is None]
-        self.stages.append(Stage(name, time.monotonic() - began, receipts))
+        self.stages.append(StageTiming(name, time.monotonic() - began, receipts))
 
-    async def _run(self, parts: Sequence[Part]) -> AsyncGenerator[None, None]:
+    async def _run(self, parts: Sequence[DeepPart]) -> AsyncGenerator[None, None]:
         """Run requests side by side; yield whenever something has come of them. What runs at the end is cancelled."""
         by_id = {part.request.id: part for part in parts}
         channel = self._bridge.open([part.request for part in parts], streams=True)
@@ -319,8 +319,8 @@ class DeepReply:
         finally:
             self._bridge.close(channel)
 
-    def _progress(self, stage: str) -> Progress:
-        return Progress(
+    def _progress(self, stage: str) -> DeepReplyProgress:
+        return DeepReplyProgress(
             stage,
             self.plan.n_drafts,
             self._n_done,

@@ -33,7 +33,7 @@ class DeepPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
+class DeepLimits:
     """What there is: ``n_fixed`` tokens of question and instructions, None where not even these fit the context.
 
     ``n_ctx`` bounds a request, ``n_cells`` all of them; ``cheap_rows`` are the rows that a step takes for little more
@@ -48,7 +48,7 @@ class Conditions:
     max_tokens: int | None = None
 
 
-def plan_deep(now: Conditions) -> DeepPlan:
+def plan_deep(now: DeepLimits) -> DeepPlan:
     """Return the plan: as many drafts as are nearly free, as long as they can all be read together."""
     room = now.n_ctx - now.n_fixed - _SPARE if now.n_fixed is not None else 0
     notes = min(max(room // _NOTES_SHARE, LEAST_NOTES), _MOST_NOTES)

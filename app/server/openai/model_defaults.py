@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from app.server.openai.deep import check_deep
 from app.server.openai.schemas import ChatCompletionBody, ChatMessage, GenerationBody
-from app.server.openai.speed import Speed
+from app.server.openai.speed import ReplySpeed
 from core.values.errors import BadRequest
 from core.values.loaded_model import LoadedModel
 from core.values.model_settings import ModelSettings
@@ -29,9 +29,9 @@ def with_defaults(body: _Body, own: ModelSettings, model: LoadedModel) -> _Body:
 
 def _can(speed: str, body: GenerationBody, model: LoadedModel) -> bool:
     """Whether this request can have it: nobody asked for it here, so it must not be refused for it."""
-    if speed == Speed.SPARK:
+    if speed == ReplySpeed.SPARK:
         return model.spark is not None
-    if speed != Speed.DEEP:
+    if speed != ReplySpeed.DEEP:
         return True
     try:
         if isinstance(body, ChatCompletionBody):

@@ -28,7 +28,7 @@ from app.server.openai.constraints import (
     tool_calls,
     written,
 )
-from app.server.openai.speed import Speed, wanted_speed
+from app.server.openai.speed import ReplySpeed, wanted_speed
 from core.values.constraint import Constraint
 from core.values.errors import BadRequest
 from core.values.loaded_model import LoadedModel
@@ -49,7 +49,7 @@ def _is_text(text: str) -> str:
 
 
 Text = Annotated[str, AfterValidator(_is_text)]
-Prompt = str | tuple[int, ...]
+PromptInput = str | tuple[int, ...]
 _SAMPLING = frozenset(rule.name for rule in fields(SamplingParams)) - {"logprobs", "top_logprobs", "logit_bias"}
 
 
@@ -142,7 +142,7 @@ class GenerationBody(Body):
         return self.stream_options is not None and bool(self.stream_options.include_usage)
 
     @property
-    def wanted_speed(self) -> Speed:
+    def wanted_speed(self) -> ReplySpeed:
         """How soon the reply is wanted. Raises BadRequest."""
         return wanted_speed(self.speed, self.service_tier)
 
@@ -384,7 +384,7 @@ class CompletionBody(GenerationBody):
         return value
 
     @property
-    def prompts(self) -> list[Prompt]:
+    def prompts(self) -> list[PromptInput]:
         """The prompts, each text or token ids."""
         return [prompt if isinstance(prompt, str) else tuple(prompt) for prompt in _prompts(self.prompt)]
 

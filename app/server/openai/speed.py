@@ -12,7 +12,7 @@ from core.values.loaded_model import LoadedModel
 from models.formatting.program import PROGRAM, advice
 
 
-class Speed(StrEnum):
+class ReplySpeed(StrEnum):
     """What ``speed`` may say."""
 
     STANDARD = "standard"
@@ -24,41 +24,41 @@ class Speed(StrEnum):
     @property
     def lane(self) -> Lane:
         """The engine's lane."""
-        return Lane.STANDARD if self in (Speed.SPARK, Speed.DEEP) else Lane(self.value)
+        return Lane.STANDARD if self in (ReplySpeed.SPARK, ReplySpeed.DEEP) else Lane(self.value)
 
 
 _TIERS = {
-    "auto": Speed.STANDARD,
-    "default": Speed.STANDARD,
-    "priority": Speed.FAST,
-    "flex": Speed.BATCH,
+    "auto": ReplySpeed.STANDARD,
+    "default": ReplySpeed.STANDARD,
+    "priority": ReplySpeed.FAST,
+    "flex": ReplySpeed.BATCH,
 }
 # As OpenAI: a reply names the tier that it was served in.
-_TIER_OF = {Speed.FAST: "priority", Speed.BATCH: "flex"}
+_TIER_OF = {ReplySpeed.FAST: "priority", ReplySpeed.BATCH: "flex"}
 
 
-def wanted_speed(speed: str | None, service_tier: str | None) -> Speed:
+def wanted_speed(speed: str | None, service_tier: str | None) -> ReplySpeed:
     """Return what the two fields ask for. Raises BadRequest for unknown values and where they contradict each other."""
-    if speed is not None and speed not in {one.value for one in Speed}:
-        raise BadRequest(f"speed must be one of {', '.join(Speed)}, not {speed[:40]!r}.", param="speed")
+    if speed is not None and speed not in {one.value for one in ReplySpeed}:
+        raise BadRequest(f"speed must be one of {', '.join(ReplySpeed)}, not {speed[:40]!r}.", param="speed")
     if service_tier is not None and service_tier not in _TIERS:
         raise BadRequest(
             f"service_tier must be one of {', '.join(_TIERS)}, not {service_tier[:40]!r}.", param="service_tier"
         )
     by_tier = None if service_tier in (None, "auto") else _TIERS[service_tier]
-    if speed is not None and by_tier is not None and Speed(speed) is not by_tier:
+    if speed is not None and by_tier is not None and ReplySpeed(speed) is not by_tier:
         raise BadRequest(
             f"speed {speed} and service_tier {service_tier} contradict each other: send one of them.", param="speed"
         )
-    return Speed(speed) if speed is not None else by_tier or Speed.STANDARD
+    return ReplySpeed(speed) if speed is not None else by_tier or ReplySpeed.STANDARD
 
 
-def answering(model: LoadedModel, speed: Speed) -> LoadedModel:
+def answering(model: LoadedModel, speed: ReplySpeed) -> LoadedModel:
     """Return the model that answers: the loaded one, or for ``spark`` its small one. Raises BadRequest without one.
 
     A small model without a chat template of its own uses the loaded one's: their vocabularies are the same.
     """
-    if speed is not Speed.SPARK:
+    if speed is not ReplySpeed.SPARK:
         return model
     spark = model.spark
     if spark is None:
@@ -82,11 +82,11 @@ def answering(model: LoadedModel, speed: Speed) -> LoadedModel:
     )
 
 
-def marks(model: LoadedModel, speed: Speed, service_tier: str | None) -> dict[str, Any]:
+def marks(model: LoadedModel, speed: ReplySpeed, service_tier: str | None) -> dict[str, Any]:
     """Return what a reply says of its speed: the tier where one was asked for, and who answered for spark."""
     fields: dict[str, Any] = {}
     if service_tier is not None:
         fields["service_tier"] = _TIER_OF.get(speed, "default")
-    if speed is Speed.SPARK and model.spark is not None:
+    if speed is ReplySpeed.SPARK and model.spark is not None:
         fields |= {"speed": speed.value, "answered_by": model.spark.name}
     return fields

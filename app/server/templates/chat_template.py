@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from app.server.http.errors import SERVER, Answer, ApiError
+from app.server.http.errors import SERVER, ApiError, ErrorAnswer
 from core.values.errors import BadRequest
 from core.values.loaded_model import LoadedModel
 
@@ -26,7 +26,7 @@ class TemplateFailed(ApiError):
 
     def __init__(self, reason: str) -> None:
         message = f"The chat template of this model cannot be used: {reason}. Send a text prompt to /v1/completions."
-        super().__init__(Answer(500, SERVER, "chat_template_failed"), message)
+        super().__init__(ErrorAnswer(500, SERVER, "chat_template_failed"), message)
 
 
 class TemplateRenderer:

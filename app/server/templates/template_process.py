@@ -27,7 +27,7 @@ LONGEST_RENDERING = 60
 MAX_TEMPLATES = 8
 LATE_IMPORTS = ("encodings.unicode_escape", "jinja2.constants", "jinja2.debug", "pprint", "textwrap")
 LENGTH = struct.Struct(">I")
-Message = dict[str, Any]
+TemplateMessage = dict[str, Any]
 
 
 class OutputTooLarge(Exception):
@@ -93,7 +93,7 @@ class ChatTemplate:
         tool = {"name": "t-probe", "description": "", "parameters": {"type": "object", "properties": {}}}
         self.has_tools = self._shows("t-probe", [user], tools=[{"type": "function", "function": tool}])
 
-    def _shows(self, text: str, messages: list[Message], hides: str | None = None, **variables: Any) -> bool:
+    def _shows(self, text: str, messages: list[TemplateMessage], hides: str | None = None, **variables: Any) -> bool:
         messages = [self._with_content(message) for message in messages]
         try:
             prompt = self._write({"messages": messages, "add_generation_prompt": True, **variables})
@@ -104,13 +104,13 @@ class ChatTemplate:
             return False
         return text in prompt and (hides is None or hides not in prompt)
 
-    def _with_content(self, message: Message) -> Message:
+    def _with_content(self, message: TemplateMessage) -> TemplateMessage:
         content = message.get("content")
         if getattr(self, "wants_parts", False) and isinstance(content, str):
             return message | {"content": [{"type": "text", "text": content}]}
         return message
 
-    def render(self, variables: Message) -> str:
+    def render(self, variables: TemplateMessage) -> str:
         """Return the prompt; raises what the template raises."""
         messages = [self._adapt(message) for message in variables["messages"]]
         if not self.has_system:
@@ -118,7 +118,7 @@ class ChatTemplate:
         messages = [self._with_content(message) for message in messages]
         return self._write(variables | {"messages": messages})
 
-    def _adapt(self, message: Message) -> Message:
+    def _adapt(self, message: TemplateMessage) -> TemplateMessage:
         message = dict(message)
         if message["role"] == "developer":
             message["role"] = "system"
@@ -129,7 +129,7 @@ class ChatTemplate:
             message["tool_calls"] = [_with_arguments(call, convert) for call in message["tool_calls"]]
         return message
 
-    def _write(self, variables: Message) -> str:
+    def _write(self, variables: TemplateMessage) -> str:
         parts, n_chars = [], 0
         for part in self._template.generate(variables):
             n_chars += len(part)
@@ -139,7 +139,7 @@ class ChatTemplate:
         return "".join(parts)
 
 
-def _call(arguments: Any, content: str | None = "") -> Message:
+def _call(arguments: Any, content: str | None = "") -> TemplateMessage:
     function = {"name": "f-probe", "arguments": arguments}
     return {
         "role": "assistant",
@@ -148,7 +148,7 @@ def _call(arguments: Any, content: str | None = "") -> Message:
     }
 
 
-def _fold_system(messages: list[Message]) -> list[Message]:
+def _fold_system(messages: list[TemplateMessage]) -> list[TemplateMessage]:
     """Put what the system says before what the user says first: the template knows no system turn."""
     system = "\n\n".join(message["content"] for message in messages if message["role"] == "system")
     rest = [message for message in messages if message["role"] != "system"]
@@ -159,7 +159,7 @@ def _fold_system(messages: list[Message]) -> list[Message]:
     return [{"role": "user", "content": system}, *rest]
 
 
-def _with_arguments(call: Message, convert: Callable[[Any], Any]) -> Message:
+def _with_arguments(call: TemplateMessage, convert: Callable[[Any], Any]) -> TemplateMessage:
     function = call["function"]
     return call | {"function": function | {"arguments": convert(function.get("arguments"))}}
 
@@ -184,7 +184,7 @@ class Renderer:
         self._environment = make_environment()
         self._templates: dict[tuple[str, int], ChatTemplate] = {}
 
-    def answer(self, request: Message) -> Message:
+    def answer(self, request: TemplateMessage) -> TemplateMessage:
         """Return {"text", "has_tools"} or {"error", "kind"}; kind is "messages" where the template refused them."""
         try:
             template = self._template(request["source"], request["max_chars"])

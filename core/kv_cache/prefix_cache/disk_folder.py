@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 
 from core.kv_cache.prefix_cache.segment import Blob
-from core.kv_cache.prefix_cache.segment_file import NotAPiece, Piece, digest_of, pack_head, read_head
+from core.kv_cache.prefix_cache.segment_file import NotASegmentFile, SegmentHeader, digest_of, pack_head, read_head
 
 FOLDER = "prefixes"
 _SUFFIX, _PARTIAL = ".kv", ".partial"
@@ -23,7 +23,7 @@ _OTHERS_SHARE = 0.5
 _LEFT_FREE = 256 << 20
 
 
-class CacheFolder:
+class SegmentFolder:
     """Files of one model. Only their owner may read them: they say what was asked and answered."""
 
     def __init__(self, root: Path, key: bytes, limit: int) -> None:
@@ -48,7 +48,7 @@ class CacheFolder:
                 folder.chmod(0o700)
         return True
 
-    def scan(self) -> Iterator[Piece]:
+    def scan(self) -> Iterator[SegmentHeader]:
         """Return the pieces that are there, parents before children; what is no whole piece is removed.
 
         Only what the files say of themselves is read. Raises OSError.
@@ -67,7 +67,7 @@ class CacheFolder:
             n_bytes += piece.n_bytes
             yield piece
 
-    def write(self, piece: Piece, blob: Blob) -> None:
+    def write(self, piece: SegmentHeader, blob: Blob) -> None:
         """Write a file as a whole or not at all. Raises OSError."""
         if shutil.disk_usage(self._folder).free < blob.nbytes + _LEFT_FREE:
             raise OSError(28, "the disk is nearly full")
@@ -92,7 +92,7 @@ class CacheFolder:
                 blob = np.empty(piece.n_bytes, np.uint8)
                 if piece.id == name and file.readinto(blob.data) == piece.n_bytes and digest_of(blob) == digest:
                     return blob
-        except (OSError, NotAPiece):
+        except (OSError, NotASegmentFile):
             pass
         self.remove(name)
         return None
@@ -104,7 +104,7 @@ class CacheFolder:
     def _path(self, name: bytes) -> Path:
         return self._folder / f"{name.hex()}{_SUFFIX}"
 
-    def _pieces(self) -> Iterator[Piece]:
+    def _pieces(self) -> Iterator[SegmentHeader]:
         with os.scandir(self._folder) as entries:
             for entry in list(entries):
                 piece = self._piece(entry)
@@ -113,13 +113,13 @@ class CacheFolder:
                 elif not _is_being_written(entry.name):
                     _remove(Path(entry.path))
 
-    def _piece(self, entry: os.DirEntry[str]) -> Piece | None:
+    def _piece(self, entry: os.DirEntry[str]) -> SegmentHeader | None:
         try:
             if not entry.is_file(follow_symlinks=False) or not entry.name.endswith(_SUFFIX):
                 return None
             with open(entry.path, "rb") as file:
                 piece, _ = read_head(file, self._key, entry.stat().st_size)
-        except (OSError, NotAPiece):
+        except (OSError, NotASegmentFile):
             return None
         return piece if entry.name == f"{piece.id.hex()}{_SUFFIX}" else None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from core.kv_cache.prefix_cache.segment import Blob, Segment
 
 
-class Reading:
+class DiskReadWait:
     """The disk is reading what the request begins with. ``blobs`` is what has come."""
 
     def __init__(self, segments: list[Segment], deadline: float, clock: Callable[[], float]) -> None:

@@ -9,11 +9,9 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from core.kv_cache.prefix_cache.disk_folder import CacheFolder
+from core.kv_cache.prefix_cache.disk_folder import SegmentFolder
 from core.kv_cache.prefix_cache.segment import Blob
-from core.kv_cache.prefix_cache.segment_file import Piece
-
-__all__ = ["DiskTier", "Emptied", "Event", "Found", "Lost", "Piece", "Read", "Written"]
+from core.kv_cache.prefix_cache.segment_file import SegmentHeader
 
 _log = logging.getLogger(__name__)
 # What may wait to be written; more is dropped.
@@ -24,46 +22,46 @@ _LONGEST_DELAY = 2.0
 _PAUSE = 30.0
 
 
-class Found(NamedTuple):
+class FoundOnDisk(NamedTuple):
     """A piece of an earlier run is on disk."""
 
-    piece: Piece
+    piece: SegmentHeader
 
 
-class Written(NamedTuple):
+class WrittenToDisk(NamedTuple):
     """A piece is on disk now."""
 
     id: bytes
 
 
-class Lost(NamedTuple):
+class LostOnDisk(NamedTuple):
     """A piece could not be written."""
 
     id: bytes
 
 
-class Read(NamedTuple):
+class ReadFromDisk(NamedTuple):
     """A piece was read; ``blob`` None: the file is gone, or was damaged and is gone now."""
 
     id: bytes
     blob: Blob | None
 
 
-class Emptied(NamedTuple):
+class FolderEmptied(NamedTuple):
     """Somebody has deleted the folder; what was written before is gone."""
 
 
-Event = Found | Written | Lost | Read | Emptied
+DiskEvent = FoundOnDisk | WrittenToDisk | LostOnDisk | ReadFromDisk | FolderEmptied
 
 
 class DiskTier:
     """One folder behind two threads, so that a slow write holds up no read. ``poll`` says what they have done."""
 
-    def __init__(self, folder: CacheFolder, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, folder: SegmentFolder, clock: Callable[[], float] = time.monotonic) -> None:
         """Begin to look through ``folder``; until that is done, nothing is written."""
         self._folder = folder
         self._clock = clock
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[DiskEvent] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._writes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -101,8 +99,8 @@ class DiskTier:
         if is_working is self._is_quiet.is_set():
             (self._is_quiet.clear if is_working else self._is_quiet.set)()
 
-    def write(self, piece: Piece, blob: Blob) -> bool:
-        """Write a piece some time, and say ``Written`` or ``Lost``; False where it will not be written."""
+    def write(self, piece: SegmentHeader, blob: Blob) -> bool:
+        """Write a piece some time, and say ``WrittenToDisk`` or ``LostOnDisk``; False where it will not be written."""
         if not self.is_ready:
             return False
         self._add(blob.nbytes)
@@ -115,11 +113,11 @@ class DiskTier:
         self._writes.put(lambda: self._remove(name))
 
     def read(self, name: bytes) -> None:
-        """Read a piece some time, and say ``Read``."""
+        """Read a piece some time, and say ``ReadFromDisk``."""
         self._add(0)
         self._reads.put(name)
 
-    def poll(self) -> list[Event]:
+    def poll(self) -> list[DiskEvent]:
         """Return what happened since this was last asked."""
         self._news.clear()
         events = []
@@ -146,28 +144,28 @@ class DiskTier:
         try:
             self._folder.open()
             for piece in self._folder.scan():
-                self._say(Found(piece))
+                self._say(FoundOnDisk(piece))
             self._is_open = True
         except OSError as error:
             self._complain(error)
         self._add(0, -1)
         while (name := self._reads.get()) is not None and not self._is_closed:
-            self._say(Read(name, self._folder.read(name)))
+            self._say(ReadFromDisk(name, self._folder.read(name)))
             self._add(0, -1)
 
     def _work_writes(self) -> None:
         while (job := self._writes.get()) is not None and not self._is_closed:
             job()
 
-    def _write(self, piece: Piece, blob: Blob) -> None:
+    def _write(self, piece: SegmentHeader, blob: Blob) -> None:
         self._is_quiet.wait(_LONGEST_DELAY)
-        event: Event = Lost(piece.id)
+        event: DiskEvent = LostOnDisk(piece.id)
         if self._clock() >= self._ready_at:
             try:
                 if self._folder.make():
-                    self._say(Emptied())
+                    self._say(FolderEmptied())
                 self._folder.write(piece, blob)
-                event = Written(piece.id)
+                event = WrittenToDisk(piece.id)
             except OSError as error:
                 self._ready_at = self._clock() + _PAUSE
                 self._complain(error)
@@ -178,7 +176,7 @@ class DiskTier:
         self._folder.remove(name)
         self._add(0, -1)
 
-    def _say(self, event: Event) -> None:
+    def _say(self, event: DiskEvent) -> None:
         self._events.put(event)
         self._news.set()
 

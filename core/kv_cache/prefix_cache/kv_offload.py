@@ -5,24 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from core.kv_cache.prefix_cache.disk_read import Reading
-from core.kv_cache.prefix_cache.kv_transfer import Mover
-from core.kv_cache.prefix_cache.prefix_tree import Match, RadixTree, Tokens
+from core.kv_cache.prefix_cache.disk_read import DiskReadWait
+from core.kv_cache.prefix_cache.kv_transfer import KvTransfer
+from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, PrefixTree, TokenIds
 from core.kv_cache.prefix_cache.segment import Blob, Segment
-from core.kv_cache.prefix_cache.segment_store import HostStore, Link
+from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
 
 # Fewer tokens are not worth a piece of their own.
 LEAST_SAVED = 16
 
 
-class Archive:
+class KvOffload:
     """Moves pieces of texts between the sequences of a context and a ``store``."""
 
     def __init__(
         self,
-        tree: RadixTree,
-        store: HostStore,
-        mover: Mover,
+        tree: PrefixTree,
+        store: SegmentStore,
+        mover: KvTransfer,
         *,
         piece_size: int,
         is_whole: bool,
@@ -38,14 +38,14 @@ class Archive:
         self._piece_size = piece_size
         self._is_whole = is_whole
         self._clock = clock
-        self._readings: list[Reading] = []
+        self._readings: list[DiskReadWait] = []
         store.on_read = self._on_read
 
-    def links(self, match: Match, start: int) -> list[Link]:
+    def links(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
         """Return the pieces that lead a text on from its first ``start`` tokens, as far as they go."""
         return self.store.chain(match, start)
 
-    def loads(self, links: list[Link], read: Mapping[Segment, Blob]) -> list[tuple[Link, Blob]]:
+    def loads(self, links: list[SegmentLink], read: Mapping[Segment, Blob]) -> list[tuple[SegmentLink, Blob]]:
         """Return the links whose bytes are here, in RAM or among those just ``read``, up to the first whose are not."""
         loads = []
         for link in links:
@@ -55,15 +55,15 @@ class Archive:
             loads.append((link, blob))
         return loads
 
-    def read(self, segments: list[Segment], deadline: float) -> Reading:
+    def read(self, segments: list[Segment], deadline: float) -> DiskReadWait:
         """Ask the disk for ``segments``, which nobody waits for beyond ``deadline``."""
-        reading = Reading(segments, deadline, self._clock)
+        reading = DiskReadWait(segments, deadline, self._clock)
         self._readings = [one for one in self._readings if not one.is_over] + [reading]
         for segment in segments:
             self.store.read(segment)
         return reading
 
-    def save_piece(self, sequence: int, text: Tokens) -> bool:
+    def save_piece(self, sequence: int, text: TokenIds) -> bool:
         """Keep the next piece of the text that a sequence holds; False where all is kept, or nothing more can be."""
         if len(text) < LEAST_SAVED:
             return False
@@ -79,7 +79,7 @@ class Archive:
         parent = links[-1].segment if links else None
         return blob is not None and self.store.add(text[:end], n_saved, parent, blob)
 
-    def load(self, link: Link, blob: Blob, sequence: int, start: int) -> bool:
+    def load(self, link: SegmentLink, blob: Blob, sequence: int, start: int) -> bool:
         """Let a sequence that holds ``start`` tokens go on to the link's end; False where cells have no room."""
         if link.segment.is_whole:
             return self._mover.load_whole(blob, sequence, link.end)

@@ -13,7 +13,7 @@ _FIRST_ESTIMATE = 1e-5
 _WEIGHT = 0.2
 
 
-class CellMemory(Protocol):
+class TransferMemory(Protocol):
     """What moving needs of a context."""
 
     def remove(self, sequence: int, start: int, end: int = -1) -> bool:
@@ -29,14 +29,14 @@ class CellMemory(Protocol):
         """Give an empty sequence what ``read_cells`` returned."""
 
 
-class Mover:
+class KvTransfer:
     """Saves and loads pieces of sequences.
 
     llama.cpp saves and loads whole sequences only. So a piece is first shared with a spare sequence, which costs no
     copy, and saved as that one; and loaded into that one, and then shared.
     """
 
-    def __init__(self, memory: CellMemory, spare: int, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, memory: TransferMemory, spare: int, clock: Callable[[], float] = time.perf_counter) -> None:
         """``spare`` is a sequence id of ``memory`` that nobody else uses."""
         self._memory = memory
         self._spare = spare

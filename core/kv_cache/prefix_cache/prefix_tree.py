@@ -7,18 +7,18 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-Tokens = npt.NDArray[np.int32]
+TokenIds = npt.NDArray[np.int32]
 
 
-class Place(Protocol):
+class PrefixHolder(Protocol):
     """Something that holds positions [start, end) of one text; ``node`` is where that text ends in the tree."""
 
     start: int
     end: int
-    node: Node | None
+    node: PrefixNode | None
 
 
-class Node:
+class PrefixNode:
     """An edge and its lower end: positions [start, end) of every text that passes through.
 
     ``places`` are those that hold some of these positions, ``n_ends`` how many of them end here.
@@ -26,12 +26,12 @@ class Node:
 
     __slots__ = ("children", "n_ends", "parent", "places", "start", "tokens")
 
-    def __init__(self, parent: Node | None, start: int, tokens: Tokens) -> None:
+    def __init__(self, parent: PrefixNode | None, start: int, tokens: TokenIds) -> None:
         self.parent = parent
         self.start = start
         self.tokens = tokens
-        self.children: dict[int, Node] = {}
-        self.places: dict[Place, None] = {}
+        self.children: dict[int, PrefixNode] = {}
+        self.places: dict[PrefixHolder, None] = {}
         self.n_ends = 0
 
     @property
@@ -40,18 +40,18 @@ class Node:
         return self.start + len(self.tokens)
 
 
-class Match:
+class PrefixMatch:
     """How far a text is known: its first ``size`` tokens lead down ``path``."""
 
     __slots__ = ("path", "size")
 
-    def __init__(self, path: list[Node], size: int) -> None:
+    def __init__(self, path: list[PrefixNode], size: int) -> None:
         self.path = path
         self.size = size
 
-    def reaches(self) -> dict[Place, int]:
+    def reaches(self) -> dict[PrefixHolder, int]:
         """Return the places that hold something of the text, each with the position up to which it agrees."""
-        reaches: dict[Place, int] = {}
+        reaches: dict[PrefixHolder, int] = {}
         for node in self.path:
             end = min(node.end, self.size)
             for place in node.places:
@@ -59,7 +59,7 @@ class Match:
                     reaches[place] = end
         return reaches
 
-    def other_way(self, n_most: int) -> Tokens | None:
+    def other_way(self, n_most: int) -> TokenIds | None:
         """Return up to ``n_most`` tokens with which a stored text goes on where this one leaves it; None where none."""
         if not self.path:
             return None
@@ -71,14 +71,14 @@ class Match:
         return next(reversed(last.children.values())).tokens[:n_most]
 
 
-class RadixTree:
+class PrefixTree:
     """Texts by their common beginnings. Edges are as long as they can be: a node branches, or a place ends there."""
 
     def __init__(self) -> None:
         """Begin empty."""
-        self.root = Node(None, 0, np.empty(0, np.int32))
+        self.root = PrefixNode(None, 0, np.empty(0, np.int32))
 
-    def match(self, tokens: Tokens) -> Match:
+    def match(self, tokens: TokenIds) -> PrefixMatch:
         """Return the longest known beginning of ``tokens``, in time proportional to its length."""
         node, size, path = self.root, 0, []
         while size < len(tokens):
@@ -90,9 +90,9 @@ class RadixTree:
             node = child
             if size < child.end:
                 break
-        return Match(path, size)
+        return PrefixMatch(path, size)
 
-    def put(self, place: Place, tokens: Tokens) -> None:
+    def put(self, place: PrefixHolder, tokens: TokenIds) -> None:
         """Say that ``place``, which was nowhere, holds positions from ``place.start`` to the end of ``tokens``."""
         node = self._grow(self.root, tokens)
         place.node, place.end = node, len(tokens)
@@ -101,7 +101,7 @@ class RadixTree:
             node.places[place] = None
             node = node.parent
 
-    def extend(self, place: Place, tokens: Tokens) -> None:
+    def extend(self, place: PrefixHolder, tokens: TokenIds) -> None:
         """The text of ``place`` goes on: it is now ``tokens``, which begin with what it was."""
         old = place.node
         assert old is not None
@@ -117,24 +117,24 @@ class RadixTree:
             node = node.parent
         self._tidy(old)
 
-    def remove(self, place: Place) -> None:
+    def remove(self, place: PrefixHolder) -> None:
         """Forget a place, and the texts that only it held."""
         node = place.node
         assert node is not None
         place.node = None
         node.n_ends -= 1
-        above: Node | None = node
+        above: PrefixNode | None = node
         while above is not None and above.parent is not None and above.end > place.start:
             del above.places[place]
             above = above.parent
         self._tidy(node)
 
-    def _grow(self, node: Node, tokens: Tokens) -> Node:
+    def _grow(self, node: PrefixNode, tokens: TokenIds) -> PrefixNode:
         """Return the node that ``tokens`` lead to from the lower end of ``node``; what is not there is made."""
         while len(tokens):
             child = node.children.get(int(tokens[0]))
             if child is None:
-                child = Node(node, node.end, tokens.copy())
+                child = PrefixNode(node, node.end, tokens.copy())
                 node.children[int(tokens[0])] = child
                 return child
             size = common_prefix(child.tokens, tokens)
@@ -143,10 +143,10 @@ class RadixTree:
             node, tokens = child, tokens[size:]
         return node
 
-    def _split(self, node: Node, size: int) -> Node:
+    def _split(self, node: PrefixNode, size: int) -> PrefixNode:
         """Cut an edge after ``size`` tokens; return the upper part. Places that pass keep their lower node."""
         assert node.parent is not None
-        upper = Node(node.parent, node.start, node.tokens[:size])
+        upper = PrefixNode(node.parent, node.start, node.tokens[:size])
         node.parent.children[int(upper.tokens[0])] = upper
         node.tokens = node.tokens[size:]
         node.start += size
@@ -155,7 +155,7 @@ class RadixTree:
         upper.places = {place: None for place in node.places if place.start < upper.end}
         return upper
 
-    def _tidy(self, node: Node) -> None:
+    def _tidy(self, node: PrefixNode) -> None:
         """Drop nodes that nothing passes, and join edges where nothing ends or branches."""
         while node.parent is not None and not node.n_ends and not node.children:
             del node.parent.children[int(node.tokens[0])]
@@ -191,7 +191,7 @@ class RadixTree:
             assert node is self.root or all(place in below or place.node is node for place in node.places)
 
 
-def common_prefix(some: Tokens, other: Tokens) -> int:
+def common_prefix(some: TokenIds, other: TokenIds) -> int:
     """Return how many tokens at the start are equal."""
     size = min(len(some), len(other))
     differs = some[:size] != other[:size]

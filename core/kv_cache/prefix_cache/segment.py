@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from core.kv_cache.prefix_cache.prefix_tree import Node, Tokens
+from core.kv_cache.prefix_cache.prefix_tree import PrefixNode, TokenIds
 
 Blob = npt.NDArray[np.uint8]
 """What llama.cpp gave for the cells of a sequence; its own format."""
@@ -28,7 +28,7 @@ class Segment:
     parent: Segment | None
     start: int
     end: int
-    tokens: Tokens
+    tokens: TokenIds
     n_bytes: int
     is_whole: bool = False
     blob: Blob | None = None
@@ -36,7 +36,7 @@ class Segment:
     is_pending: bool = False
     n_hits: int = 1
     children: set[Segment] = field(default_factory=set)
-    node: Node | None = None
+    node: PrefixNode | None = None
 
     @property
     def is_readable(self) -> bool:
@@ -49,7 +49,7 @@ class Segment:
         return self.n_hits * (self.end - self.start) / self.n_bytes
 
 
-def segment_id(parent: Segment | None, start: int, tokens: Tokens, *, is_whole: bool) -> bytes:
+def segment_id(parent: Segment | None, start: int, tokens: TokenIds, *, is_whole: bool) -> bytes:
     """Return the id of a piece: it follows from the tokens of the whole text up to its end, and where it begins."""
     digest = hashlib.blake2b(parent.id if parent is not None else b"", digest_size=ID_BYTES)
     digest.update(start.to_bytes(4, "little") + bytes([is_whole]))

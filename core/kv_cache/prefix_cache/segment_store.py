@@ -7,27 +7,35 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.kv_cache.prefix_cache.disk_tier import DiskTier, Emptied, Found, Lost, Piece, Read, Written
+from core.kv_cache.prefix_cache.disk_tier import (
+    DiskTier,
+    FolderEmptied,
+    FoundOnDisk,
+    LostOnDisk,
+    ReadFromDisk,
+    WrittenToDisk,
+)
 from core.kv_cache.prefix_cache.greedy_dual import GreedyDual
-from core.kv_cache.prefix_cache.prefix_tree import Match, RadixTree, Tokens
+from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, PrefixTree, TokenIds
 from core.kv_cache.prefix_cache.segment import Blob, Segment, segment_id
+from core.kv_cache.prefix_cache.segment_file import SegmentHeader
 
 
-class Link(NamedTuple):
+class SegmentLink(NamedTuple):
     """A segment, and up to which position it serves a text."""
 
     segment: Segment
     end: int
 
 
-class HostStore:
+class SegmentStore:
     """Segments by the texts that they are pieces of. No stored piece is unreachable: what a child needs stays.
 
     What RAM has no room for goes on to the disk. Both tiers give up first what saves least for its bytes, and of one
     text always the end before the beginning.
     """
 
-    def __init__(self, tree: RadixTree, *, ram_limit: int, disk: DiskTier | None = None) -> None:
+    def __init__(self, tree: PrefixTree, *, ram_limit: int, disk: DiskTier | None = None) -> None:
         """Keep at most ``ram_limit`` bytes in RAM; ``tree`` may know other places too."""
         self.ram_limit = ram_limit
         self.n_ram_bytes = self.n_disk_bytes = 0
@@ -42,26 +50,26 @@ class HostStore:
     def __len__(self) -> int:
         return len(self._segments)
 
-    def chain(self, match: Match, start: int) -> list[Link]:
+    def chain(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
         """Return the segments that lead a text from ``start`` tokens on as far as they go, in order.
 
         A running state is one link, from nothing.
         """
         spans = [(place, end) for place, end in match.reaches().items() if isinstance(place, Segment)]
         readable = [(place, end) for place, end in spans if place.is_readable]
-        whole = [Link(place, end) for place, end in readable if place.is_whole and place.end <= end]
+        whole = [SegmentLink(place, end) for place, end in readable if place.is_whole and place.end <= end]
         if whole:
             best = max(whole, key=lambda link: link.segment.end)
-            return [Link(best.segment, best.segment.end)] if best.segment.end > start else []
+            return [SegmentLink(best.segment, best.segment.end)] if best.segment.end > start else []
         pieces = sorted(((p, end) for p, end in readable if not p.is_whole), key=lambda span: span[0].start)
-        links: list[Link] = []
+        links: list[SegmentLink] = []
         index = 0
         while index < len(pieces):
             best_link = None
             while index < len(pieces) and pieces[index][0].start <= start:
                 place, end = pieces[index]
                 if end > start and (best_link is None or end > best_link.end):
-                    best_link = Link(place, end)
+                    best_link = SegmentLink(place, end)
                 index += 1
             if best_link is None:
                 break
@@ -69,7 +77,7 @@ class HostStore:
             start = best_link.end
         return links
 
-    def add(self, text: Tokens, start: int, parent: Segment | None, blob: Blob, *, is_whole: bool = False) -> bool:
+    def add(self, text: TokenIds, start: int, parent: Segment | None, blob: Blob, *, is_whole: bool = False) -> bool:
         """Keep positions from ``start`` to the end of ``text``, behind those of ``parent``; False: there is no room."""
         own = text[start:].copy()
         name = segment_id(parent, start, own, is_whole=is_whole)
@@ -84,7 +92,7 @@ class HostStore:
         self._leave(segment)
         return False
 
-    def used(self, links: list[Link]) -> None:
+    def used(self, links: list[SegmentLink]) -> None:
         """Segments were of use."""
         for link in links:
             segment = link.segment
@@ -159,15 +167,15 @@ class HostStore:
             return
         for event in self._disk.poll():
             match event:
-                case Found(piece):
+                case FoundOnDisk(piece):
                     self._found(piece)
-                case Written(name):
+                case WrittenToDisk(name):
                     self._written(name)
-                case Lost(name):
+                case LostOnDisk(name):
                     self._lost(name)
-                case Read(name, blob):
+                case ReadFromDisk(name, blob):
                     self._has_read(name, blob)
-                case Emptied():
+                case FolderEmptied():
                     for segment in [one for one in self._segments.values() if one.is_on_disk or one.is_pending]:
                         self._lost(segment.id)
 
@@ -206,7 +214,7 @@ class HostStore:
             self._out_of_disk(oldest)
             if not oldest.is_readable:
                 self._leave(oldest)
-        piece = Piece(
+        piece = SegmentHeader(
             segment.id,
             parent.id if parent is not None else None,
             segment.start,
@@ -229,7 +237,7 @@ class HostStore:
             segment.is_on_disk = segment.is_pending = False
             self.n_disk_bytes -= segment.n_bytes
 
-    def _found(self, piece: Piece) -> None:
+    def _found(self, piece: SegmentHeader) -> None:
         """A file of an earlier run: parents come before their children."""
         parent = self._segments.get(piece.parent_id) if piece.parent_id is not None else None
         segment = self._segments.get(piece.id)
@@ -278,7 +286,7 @@ class HostStore:
 
     # -- both ---------------------------------------------------------------------------------------------------
 
-    def _enter(self, segment: Segment, text: Tokens) -> None:
+    def _enter(self, segment: Segment, text: TokenIds) -> None:
         self._segments[segment.id] = segment
         self._tree.put(segment, text)
         if segment.parent is not None:
@@ -335,7 +343,7 @@ def _may_leave_disk(segment: Segment) -> bool:
     return segment.blob is not None or not segment.children
 
 
-def _text_of(segment: Segment) -> Tokens:
+def _text_of(segment: Segment) -> TokenIds:
     """Return the whole text up to a segment's end."""
     parts = [segment.tokens]
     start, above = segment.start, segment.parent

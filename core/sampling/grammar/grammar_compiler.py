@@ -14,7 +14,7 @@ from core.sampling.grammar.endless_grammar import why_endless
 from core.sampling.grammar.endless_schema import why_endless as why_endless_schema
 from core.sampling.grammar.error_text import in_short, is_limit
 from core.sampling.grammar.gbnf import to_lark
-from core.sampling.grammar.grammar_matcher import Guide
+from core.sampling.grammar.grammar_matcher import GrammarMatcher
 from core.sampling.grammar.nesting import MOST_LEVELS, grammar_levels, json_levels
 from core.values.constraint import Constraint
 from core.values.errors import BadRequest
@@ -44,7 +44,7 @@ class _Compiled:
         self.is_worn = True
 
 
-class Grammars:
+class GrammarCompiler:
     """Guides by constraint; those used lately are kept compiled. Safe to use from any thread."""
 
     def __init__(self, vocab: Vocab) -> None:
@@ -54,7 +54,7 @@ class Grammars:
         self._compiled: OrderedDict[Constraint, _Compiled] = OrderedDict()
         self._lock = threading.Lock()
 
-    def guide(self, constraint: Constraint) -> Guide:
+    def guide(self, constraint: Constraint) -> GrammarMatcher:
         """Return a guide at its beginning. Raises BadRequest where no text could follow the constraint."""
         with self._lock:
             compiled = self._compiled.get(constraint)
@@ -63,7 +63,7 @@ class Grammars:
                 if len(self._compiled) > _MOST_KEPT:
                     self._compiled.popitem(last=False)
             self._compiled.move_to_end(constraint)
-            return Guide(compiled.matcher.deep_copy(), self._vocab.n_tokens, compiled.wear_out)
+            return GrammarMatcher(compiled.matcher.deep_copy(), self._vocab.n_tokens, compiled.wear_out)
 
     def _compile(self, constraint: Constraint) -> LLMatcher:
         if self._tokenizer is None:

@@ -23,7 +23,7 @@ def _nothing() -> None:
     """Nobody wants to know."""
 
 
-class Guide:
+class GrammarMatcher:
     """The state of one reply. Owned by the thread that decodes."""
 
     def __init__(self, matcher: LLMatcher, n_vocab: int, on_lost: Callable[[], None] = _nothing) -> None:
@@ -45,12 +45,12 @@ class Guide:
         """Return how many of these consecutive tokens may come next."""
         return int(self._matcher.validate_tokens(list(tokens)))
 
-    def after(self, tokens: Sequence[int]) -> Guide | None:
+    def after(self, tokens: Sequence[int]) -> GrammarMatcher | None:
         """Return a guide of its own that stands behind ``tokens``; None where they may not come."""
         matcher = self._matcher.deep_copy()
         if tokens and not matcher.consume_tokens(list(tokens)):
             return None
-        return Guide(matcher, self._n_vocab, self._on_lost)
+        return GrammarMatcher(matcher, self._n_vocab, self._on_lost)
 
     def allowed(self) -> npt.NDArray[np.bool_]:
         """Return which tokens may come next, shape (n_vocab,), at least one. Raises GrammarLost."""

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-Node = TypeVar("Node")
-Value = TypeVar("Value")
+NodeT = TypeVar("NodeT")
+ValueT = TypeVar("ValueT")
 # Evaluations after which nothing more is asked: what takes longer was written to take long.
 _MOST_EVALUATIONS = 100_000
 
 
 def least_fixed_point(
-    needs: Mapping[Node, Sequence[Node]],
-    evaluate: Callable[[Node, Mapping[Node, Value]], Value],
-    bottom: Value,
-) -> dict[Node, Value] | None:
+    needs: Mapping[NodeT, Sequence[NodeT]],
+    evaluate: Callable[[NodeT, Mapping[NodeT, ValueT]], ValueT],
+    bottom: ValueT,
+) -> dict[NodeT, ValueT] | None:
     """Return the least values for which each node's is what ``evaluate`` makes of those that it needs.
 
     All begin at ``bottom`` and only grow (Kleene's theorem); ``needs`` has every node, best those needed first.
     None where that would take too long.
     """
-    needed_by: dict[Node, list[Node]] = {node: [] for node in needs}
+    needed_by: dict[NodeT, list[NodeT]] = {node: [] for node in needs}
     for node, others in needs.items():
         for other in others:
             needed_by[other].append(node)
@@ -42,13 +42,13 @@ def least_fixed_point(
     return values
 
 
-def find_cycle(start: Node, next_of: Callable[[Node], Node | None]) -> list[Node]:
+def find_cycle(start: NodeT, next_of: Callable[[NodeT], NodeT | None]) -> list[NodeT]:
     """Return the circle that the way from ``start`` runs into, its first node once more at its end.
 
     Empty where the way ends.
     """
-    way: dict[Node, int] = {}
-    node: Node | None = start
+    way: dict[NodeT, int] = {}
+    node: NodeT | None = start
     while node is not None and node not in way:
         way[node] = len(way)
         node = next_of(node)

@@ -18,7 +18,7 @@ _ROOT = "#"
 _TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/|//[^\n]*')
 _HEAD = re.compile(r"^[ \t]*[?!]*([A-Za-z_][\w-]*)[^\n:]*:", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z_][\w-]*")
-Node = TypeVar("Node", bound=Hashable)
+NodeT = TypeVar("NodeT", bound=Hashable)
 
 
 def grammar_levels(text: str) -> int:
@@ -54,15 +54,15 @@ def json_levels(text: str) -> int:
         return 0
 
 
-def deepest(weights: Mapping[Node, int], needs: Mapping[Node, Collection[Node]]) -> int:
+def deepest(weights: Mapping[NodeT, int], needs: Mapping[NodeT, Collection[NodeT]]) -> int:
     """Return the weight of the heaviest way along ``needs``; a circle counts with all that is part of one.
 
     Strongly connected components by Tarjan's algorithm (1972), without recursion.
     """
-    found: dict[Node, int] = {}  # the order in which nodes were found
-    lowest: dict[Node, int] = {}
-    totals: dict[Node, int] = {}  # of those whose component is known
-    stack: list[Node] = []
+    found: dict[NodeT, int] = {}  # the order in which nodes were found
+    lowest: dict[NodeT, int] = {}
+    totals: dict[NodeT, int] = {}  # of those whose component is known
+    stack: list[NodeT] = []
     for start in needs:
         if start in found:
             continue
@@ -89,11 +89,11 @@ def deepest(weights: Mapping[Node, int], needs: Mapping[Node, Collection[Node]])
 
 
 def _close(
-    first: Node,
-    stack: list[Node],
-    weights: Mapping[Node, int],
-    needs: Mapping[Node, Collection[Node]],
-    totals: dict[Node, int],
+    first: NodeT,
+    stack: list[NodeT],
+    weights: Mapping[NodeT, int],
+    needs: Mapping[NodeT, Collection[NodeT]],
+    totals: dict[NodeT, int],
 ) -> None:
     """A component is complete: it is on the stack from ``first`` on. All that it needs has its total."""
     members = stack[stack.index(first) :] if stack[-1] != first else [first]

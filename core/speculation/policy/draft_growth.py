@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import NamedTuple
 
-from core.kv_cache.rollback import Checkpoints
+from core.kv_cache.rollback import CheckpointRollback
 from core.scheduler.draft import PENDING
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import SequenceAcceptance
-from core.speculation.draft_tree import Forker, Tip, Tree
-from core.speculation.policy.draft_length import Candidate, Outlook, another_round, charged, informed_round
-from core.speculation.policy.draft_state import Record
-from core.speculation.policy.draft_states import Records
-from core.speculation.policy.step_cost import Prices
-from core.speculation.proposer import Chain, Drafter, DraftFailed, PaidDrafter
+from core.speculation.draft_tree import DraftTree, GrowthPoint, TreeProposer
+from core.speculation.policy.draft_length import GrowthCandidate, RoundValue, another_round, charged, informed_round
+from core.speculation.policy.draft_state import DraftState
+from core.speculation.policy.draft_states import DraftStates
+from core.speculation.policy.step_cost import StepCost
+from core.speculation.proposer import CostlyProposer, DraftChain, DraftFailed, Proposer
 from core.values.engine_options import MAX_DRAFT_DEPTH
 
 # What reading a sequence costs a drafter is spread over the steps that are likely still to come: a reply of
@@ -26,15 +26,15 @@ _TOKENS_PER_STEP = 3.0
 _MOST_SIDE_TIPS = 8
 
 
-class Risk(NamedTuple):
+class DraftingTime(NamedTuple):
     """Seconds that a drafter took for a text, which would not have been spent without drafts."""
 
-    record: Record
+    record: DraftState
     drafter: str
     seconds: float
 
 
-class Growth:
+class DraftGrowth:
     """Asks drafters for tokens and puts them behind drafts.
 
     ``seconds_at_risk`` is what paid drafters took since it was last set to 0, and ``risks`` who took it for whom.
@@ -48,9 +48,9 @@ class Growth:
         most: int,
         least_reach: float,
         end_tokens: Collection[int],
-        forker: Forker | None,
-        checkpoints: Checkpoints | None,
-        records: Records,
+        forker: TreeProposer | None,
+        checkpoints: CheckpointRollback | None,
+        records: DraftStates,
         clock: Callable[[], float],
     ) -> None:
         """Drafts get ``most`` tokens and texts ``n_ctx``; a draft whose chance is below ``least_reach`` has grown up.
@@ -59,7 +59,7 @@ class Growth:
         ``records`` are told where a drafter fails.
         """
         self.seconds_at_risk = self.reading_seconds = 0.0
-        self.risks: list[Risk] = []
+        self.risks: list[DraftingTime] = []
         self.clock = clock
         self._n_ctx = n_ctx
         self._most = most
@@ -86,13 +86,13 @@ class Growth:
         """Learn how long replies usually are."""
         self._usual_reply += _REPLY_WEIGHT * (n_generated - self._usual_reply)
 
-    def limit(self, chain: Chain) -> int:
+    def limit(self, chain: DraftChain) -> int:
         """Return how many tokens may be drafted: no more than can be used."""
         return min(self._most, chain.sequence.n_left(self._n_ctx) - 1)
 
     # -- by what pays -------------------------------------------------------------------------------------------
 
-    def promise(self, drafter: PaidDrafter, chain: Chain, prices: Prices, n_alike: int = 1) -> float:
+    def promise(self, drafter: CostlyProposer, chain: DraftChain, prices: StepCost, n_alike: int = 1) -> float:
         """Return what a drafter can be expected to be worth on a sequence, in tokens.
 
         Of ``n_alike`` texts that could all be drafted for, one alone may not be worth a round that all share.
@@ -107,13 +107,13 @@ class Growth:
 
     def _outlook(
         self,
-        drafter: PaidDrafter,
-        candidates: list[Candidate],
+        drafter: CostlyProposer,
+        candidates: list[GrowthCandidate],
         acceptances: list[SequenceAcceptance],
-        prices: Prices,
+        prices: StepCost,
         fresh: list[Sequence | None],
         n_alike: int = 1,
-    ) -> Outlook:
+    ) -> RoundValue:
         """Return what another round is worth: by what is usual, or where that is nothing, to see if it is better.
 
         ``fresh`` has the sequences of those candidates for which nothing is drafted yet. Each candidate stands for
@@ -136,7 +136,7 @@ class Growth:
         spreads = [known.spread(drafter.table) for known in acceptances]
         return informed_round(candidates, spreads, prices, round_seconds, first)
 
-    def gains(self, chain: Chain, rate: float) -> list[float]:
+    def gains(self, chain: DraftChain, rate: float) -> list[float]:
         """Return what verifying each token of a chain promises, in tokens."""
         checkpoints, n_replay, caution = self._checkpoints, chain.sequence.n_replay, chain.caution
         reach = chain.reach if caution == 1.0 else [chance / caution for chance in chain.reach]
@@ -145,11 +145,11 @@ class Growth:
         first = 0.0 if n_replay else rate * checkpoints.mark_seconds
         return charged(reach, first, lambda depth: rate * checkpoints.loss(n_replay + depth))
 
-    def _candidate(self, chain: Chain, rate: float) -> Candidate:
+    def _candidate(self, chain: DraftChain, rate: float) -> GrowthCandidate:
         """Return a chain's next token as what could be drafted."""
-        return Candidate(chain.probability / chain.caution, chain.acceptance.mean, self._loss(chain, rate))
+        return GrowthCandidate(chain.probability / chain.caution, chain.acceptance.mean, self._loss(chain, rate))
 
-    def grow_chains(self, drafter: PaidDrafter, chains: list[Chain], prices: Prices) -> None:
+    def grow_chains(self, drafter: CostlyProposer, chains: list[DraftChain], prices: StepCost) -> None:
         """Let chains grow where it promises most, by as many tokens in each round as pay."""
         for _ in range(MAX_DRAFT_DEPTH):
             live = [chain for chain in chains if not chain.is_done and len(chain.tokens) < self.limit(chain)]
@@ -167,18 +167,18 @@ class Growth:
             grown = live[: outlook.n_chains]
             self.extend(drafter, [chain for chain in grown if chain.tokens or self._has_caught_up(drafter, chain)])
 
-    def grow_trees(self, trees: list[Tree], prices: Prices, width: int) -> None:
+    def grow_trees(self, trees: list[DraftTree], prices: StepCost, width: int) -> None:
         """Let trees grow where it promises most, by as many places in each round as pay."""
         forker = self._forker
         assert forker is not None
         for _ in range(MAX_DRAFT_DEPTH):
-            tips = [Tip(tree, node) for tree in trees for node in self._open_tips(tree)]
+            tips = [GrowthPoint(tree, node) for tree in trees for node in self._open_tips(tree)]
             tips.sort(key=lambda tip: -tip.chain.reach_of(tip.node) * tip.chain.acceptance.mean)
             del tips[len(trees) + _MOST_SIDE_TIPS :]
             n_drafted = sum(tree.n_places for tree in trees)
             outlook = self._outlook(
                 forker,
-                [Candidate(tree.reach_of(node) / tree.caution, tree.acceptance.mean) for tree, node in tips],
+                [GrowthCandidate(tree.reach_of(node) / tree.caution, tree.acceptance.mean) for tree, node in tips],
                 [tree.acceptance for tree, _ in tips],
                 prices.beside(n_drafted),
                 [tree.sequence if node == PENDING else None for tree, node in tips],
@@ -188,11 +188,11 @@ class Growth:
             grown = tips[: outlook.n_chains]
             self.grow([tip for tip in grown if tip.node != PENDING or self._has_caught_up(forker, tip.chain)], width)
 
-    def _open_tips(self, tree: Tree) -> list[int]:
+    def _open_tips(self, tree: DraftTree) -> list[int]:
         limit = self.limit(tree) - 1
         return [node for node in tree.tips if tree.depth_of(node) < limit]
 
-    def _late(self, drafter: PaidDrafter, sequences: list[Sequence]) -> float:
+    def _late(self, drafter: CostlyProposer, sequences: list[Sequence]) -> float:
         """Return this step's part of the seconds that a drafter needs to read what it has not read yet."""
         n_behind = sum(drafter.n_behind(sequence) - 1 for sequence in sequences)
         if n_behind <= 0:
@@ -204,7 +204,7 @@ class Growth:
         """Return how many tokens of a reply are likely still to come."""
         return min(self._usual_reply - sequence.n_generated, sequence.n_left(self._n_ctx))
 
-    def _loss(self, chain: Chain, rate: float) -> float:
+    def _loss(self, chain: DraftChain, rate: float) -> float:
         """Return what it costs, in tokens, if the next token of a chain is rejected."""
         if self._checkpoints is None:
             return 0.0
@@ -213,7 +213,7 @@ class Growth:
     # -- at risk ------------------------------------------------------------------------------------------------
 
     def at_risk(
-        self, drafter: Drafter, sequences: list[Sequence], work: Callable[[], None], *, pays_later: bool = False
+        self, drafter: Proposer, sequences: list[Sequence], work: Callable[[], None], *, pays_later: bool = False
     ) -> Collection[str]:
         """Book the seconds of what a drafter does for ``sequences``, and return the ids of those that it fails for.
 
@@ -234,10 +234,10 @@ class Growth:
             if pays_later and not failed:
                 record.debts[drafter.name] = record.debts.get(drafter.name, 0.0) + part
             else:
-                self.risks.append(Risk(record, drafter.name, part))
+                self.risks.append(DraftingTime(record, drafter.name, part))
         return failed.keys()
 
-    def catch_up(self, drafter: PaidDrafter, sequence: Sequence, *, pays_later: bool = False) -> bool:
+    def catch_up(self, drafter: CostlyProposer, sequence: Sequence, *, pays_later: bool = False) -> bool:
         """Let a drafter read on in a text, in the time that the step leaves; return whether it can draft."""
         can_draft, before = False, self.seconds_at_risk
 
@@ -249,7 +249,7 @@ class Growth:
         self.reading_seconds -= self.seconds_at_risk - before
         return can_draft
 
-    def _has_caught_up(self, drafter: PaidDrafter, chain: Chain) -> bool:
+    def _has_caught_up(self, drafter: CostlyProposer, chain: DraftChain) -> bool:
         """As ``catch_up``, for a draft: one that must wait has stopped."""
         can_draft = self.catch_up(drafter, chain.sequence, pays_later=True)
         if not can_draft:
@@ -262,9 +262,9 @@ class Growth:
         for name, debt in record.debts.items():
             paid = debt * min(1.0, n_new / max(self._n_to_come(sequence), 1.0))
             record.debts[name] -= paid
-            self.risks.append(Risk(record, name, paid))
+            self.risks.append(DraftingTime(record, name, paid))
 
-    def _works(self, drafter: Drafter, chains: list[Chain], work: Callable[[], None]) -> bool:
+    def _works(self, drafter: Proposer, chains: list[DraftChain], work: Callable[[], None]) -> bool:
         """Let a drafter work; False where it failed: chains that it failed for stop, the others are as they were."""
         failed = self.at_risk(drafter, [chain.sequence for chain in chains], work)
         for chain in chains if failed else ():
@@ -274,18 +274,18 @@ class Growth:
 
     # -- by a token ---------------------------------------------------------------------------------------------
 
-    def look_up(self, chain: Chain, room: int, *, is_lawful: bool = False) -> None:
+    def look_up(self, chain: DraftChain, room: int, *, is_lawful: bool = False) -> None:
         """Let a chain grow by what its drafter finds for next to nothing; ``is_lawful``: no grammar forbids that."""
         limit = min(self.limit(chain), room)
         while not chain.is_done and len(chain.tokens) < limit:
             self._extend_all(chain.drafter, [chain], is_lawful)
 
-    def extend(self, drafter: Drafter, chains: list[Chain]) -> None:
+    def extend(self, drafter: Proposer, chains: list[DraftChain]) -> None:
         """Let each chain grow by a token, at the expense of the drafter's time."""
         while chains and not self._works(drafter, chains, partial(self._extend_all, drafter, chains)):
             chains = [chain for chain in chains if not chain.is_done]
 
-    def _extend_all(self, drafter: Drafter, chains: list[Chain], is_lawful: bool = False) -> None:
+    def _extend_all(self, drafter: Proposer, chains: list[DraftChain], is_lawful: bool = False) -> None:
         for chain, guess in zip(chains, drafter.extend(chains), strict=True):
             # Behind the end there is nothing; the end itself comes with the row before it.
             if guess is None or guess.token in self._end_tokens:
@@ -298,7 +298,7 @@ class Growth:
             chain.add(guess)
             chain.is_done = chain.probability < self._least_reach
 
-    def grow(self, tips: list[Tip], width: int) -> None:
+    def grow(self, tips: list[GrowthPoint], width: int) -> None:
         """Let the draft model draft on at ``tips``, with ``width`` choices at each."""
         if not tips:
             return
@@ -312,7 +312,7 @@ class Growth:
                 return
             tips = [tip for tip in tips if not tip.chain.is_done]
 
-    def _grow_all(self, forker: Forker, tips: list[Tip], width: int) -> None:
+    def _grow_all(self, forker: TreeProposer, tips: list[GrowthPoint], width: int) -> None:
         for (tree, node), guesses in zip(tips, forker.grow(tips, width), strict=True):
-            assert isinstance(tree, Tree)
+            assert isinstance(tree, DraftTree)
             tree.grow(node, guesses, self._least_reach, self._end_tokens)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from core.speculation.policy.step_cost import Prices
+from core.speculation.policy.step_cost import StepCost
 
 # How far to look ahead: a step in the cost curve may make the first extra row dear and the next ones free.
 LOOKAHEAD = (1, 2, 4, 8)
@@ -22,7 +22,7 @@ def _nothing(_: int) -> float:
     return 0.0
 
 
-class Candidate(NamedTuple):
+class GrowthCandidate(NamedTuple):
     """A chain that could grow: the chance that it is accepted so far, and the chance that its next token is right.
 
     ``loss`` is what a rejection costs, in tokens: not 0 where rows have to be evaluated again then.
@@ -33,7 +33,7 @@ class Candidate(NamedTuple):
     loss: float = 0.0
 
 
-class Outlook(NamedTuple):
+class RoundValue(NamedTuple):
     """The best that another round of drafting promises: worth in tokens, and how many chains should grow."""
 
     worth: float
@@ -41,11 +41,11 @@ class Outlook(NamedTuple):
 
 
 def another_round(
-    candidates: Sequence[Candidate],
-    prices: Prices,
+    candidates: Sequence[GrowthCandidate],
+    prices: StepCost,
     round_seconds: Callable[[int], float],
     first_seconds: Callable[[int], float] = _nothing,
-) -> Outlook:
+) -> RoundValue:
     """Return what growing the most promising chains by one token (or more) is worth.
 
     ``candidates`` come most promising first, ``prices`` are those of the step without them. ``round_seconds`` is the
@@ -68,16 +68,16 @@ def another_round(
             worth -= rate * first_seconds(n_chains)
             if worth > best_worth:
                 best_worth, best_chains = worth, n_chains
-    return Outlook(best_worth, best_chains)
+    return RoundValue(best_worth, best_chains)
 
 
 def informed_round(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[GrowthCandidate],
     spreads: Sequence[Sequence[tuple[float, float]]],
-    prices: Prices,
+    prices: StepCost,
     round_seconds: Callable[[int], float],
     first_seconds: Callable[[int], float] = _nothing,
-) -> Outlook:
+) -> RoundValue:
     """Return what it is worth to draft one token for each chain, see how likely it is, and go on only where that pays.
 
     A drafter that is right half of the time may know when: on average its tokens do not pay, but those do of which it
@@ -103,10 +103,10 @@ def informed_round(
             worth += share * max([0.0, *gains])
     if worth > 0.0:
         worth -= rate * first_seconds(n_chains)
-    return Outlook(worth, n_chains) if worth > 0.0 else Outlook(0.0, 0)
+    return RoundValue(worth, n_chains) if worth > 0.0 else RoundValue(0.0, 0)
 
 
-def _gain(candidate: Candidate, depth: int) -> float:
+def _gain(candidate: GrowthCandidate, depth: int) -> float:
     """Return the expected accepted tokens of the next ``depth`` ones, if each is right with the same chance.
 
     The chance that one of them is rejected is what the chance of reaching the end has lost.
@@ -131,7 +131,7 @@ def charged(reaches: Sequence[float], first: float, loss: Callable[[int], float]
     return worths
 
 
-def best_cut(gains: Sequence[float], prices: Prices) -> int:
+def best_cut(gains: Sequence[float], prices: StepCost) -> int:
     """Return how many of the drafted tokens to verify.
 
     ``gains`` are the chances that each token is accepted (less what rejections cost, see ``charged``), most likely

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from core.speculation.acceptance import SequenceAcceptance
-from core.speculation.policy.risk_budget import HICCUP, Ledger
-from core.speculation.proposer import Promise
+from core.speculation.policy.risk_budget import HICCUP, RiskBudget
+from core.speculation.proposer import ExpectedGain
 
 FIRST_PROBE = 8
 # Where a drafter has failed, it is asked again after so many tokens, twice as many each time.
@@ -20,7 +20,7 @@ _SURPRISE_WEIGHT = 0.3
 
 
 @dataclass(slots=True)
-class Trial:
+class TrialSchedule:
     """When a paid drafter was last tried on a sequence, and from when on it may be again if it has failed.
 
     Both by the count of the sequence's verified tokens.
@@ -39,7 +39,7 @@ class Trial:
 
 
 @dataclass(slots=True)
-class Rest:
+class Backoff:
     """How long something is not thought about that has come to nothing: for ever more steps, up to a limit."""
 
     n_left: int = 0
@@ -56,7 +56,7 @@ class Rest:
 
 
 @dataclass(slots=True)
-class Record:
+class DraftState:
     """What speculation knows of one sequence; acceptance and trials are by drafter.
 
     ``speedup`` is how many times as fast as plain decoding its text has come lately: where a story comes three times as
@@ -67,10 +67,10 @@ class Record:
     """
 
     acceptance: dict[str, SequenceAcceptance]
-    trials: dict[str, Trial]
-    ledger: Ledger
-    thoughts: Rest
-    looks: Rest = field(default_factory=Rest)
+    trials: dict[str, TrialSchedule]
+    ledger: RiskBudget
+    thoughts: Backoff
+    looks: Backoff = field(default_factory=Backoff)
     siblings: SequenceAcceptance = field(default_factory=lambda: SequenceAcceptance(_SIBLING_MEAN))
     speedup: float = 1.0
     n_verified: int = 0
@@ -81,11 +81,11 @@ class Record:
     _plain: float = 0.0
     _spent: float = 0.0
 
-    def expected(self, promise: Promise) -> float:
+    def expected(self, promise: ExpectedGain) -> float:
         """Return what a draft is likely to be worth: what it promises, and what others of its source came to beyond."""
         return promise.worth + self._surprises.get(promise.source, 0.0)
 
-    def came_to(self, promise: Promise, worth: float) -> None:
+    def came_to(self, promise: ExpectedGain, worth: float) -> None:
         """A draft was ``worth`` so many tokens.
 
         Where two can draft, texts differ in who knows more of them than it seems, and it is the same one for long.

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import SequenceAcceptance
-from core.speculation.draft_tree import Forker, Tree
-from core.speculation.policy.draft_state import Record, Rest, Trial
-from core.speculation.policy.risk_budget import Ledger
-from core.speculation.proposer import Chain, Drafter, PaidDrafter, Promise
+from core.speculation.draft_tree import DraftTree, TreeProposer
+from core.speculation.policy.draft_state import Backoff, DraftState, TrialSchedule
+from core.speculation.policy.risk_budget import RiskBudget
+from core.speculation.proposer import CostlyProposer, DraftChain, ExpectedGain, Proposer
 
 _START_MEAN = 0.6
 # How much the speed that one text came at says about the next.
@@ -26,16 +26,16 @@ _FOR_EVER = 1 << 40
 SHORT_REST = 8
 
 
-class Records:
+class DraftStates:
     """A record for each sequence, ``by_id`` of its request; it begins with what those before it have shown."""
 
-    def __init__(self, drafters: Series[Drafter], paid: Series[PaidDrafter], credit: float, *, looks: bool) -> None:
+    def __init__(self, drafters: Series[Proposer], paid: Series[CostlyProposer], credit: float, *, looks: bool) -> None:
         """Know how often ``drafters`` are right, and when those that are ``paid`` were tried.
 
         ``looks``: there is a lookup among them. Each may lose ``credit`` seconds before it has won anything.
         """
-        self.by_id: dict[str, Record] = {}
-        self.ledger = Ledger(credit, _MEMORY)
+        self.by_id: dict[str, DraftState] = {}
+        self.ledger = RiskBudget(credit, _MEMORY)
         self.longest_thought = SHORT_REST
         self._drafters = tuple(drafters)
         self._paid = tuple(paid)
@@ -43,18 +43,18 @@ class Records:
         self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
         # Of texts before.
         self._speedup = 1.0
-        self._thoughts, self._looks_length = Rest(), 0
+        self._thoughts, self._looks_length = Backoff(), 0
 
     def admit(self, sequence: Sequence) -> None:
         """Begin a record."""
         acceptance = {name: SequenceAcceptance(mean) for name, mean in self._means.items()}
-        trials = {drafter.name: Trial() for drafter in self._paid}
-        self.by_id[sequence.id] = Record(
+        trials = {drafter.name: TrialSchedule() for drafter in self._paid}
+        self.by_id[sequence.id] = DraftState(
             acceptance,
             trials,
-            Ledger(_OF_ONE_TEXT * self.ledger.credit),
-            thoughts=replace(self._thoughts) if self._paid else Rest(_FOR_EVER),
-            looks=Rest(length=self._looks_length) if self._looks else Rest(_FOR_EVER),
+            RiskBudget(_OF_ONE_TEXT * self.ledger.credit),
+            thoughts=replace(self._thoughts) if self._paid else Backoff(_FOR_EVER),
+            looks=Backoff(length=self._looks_length) if self._looks else Backoff(_FOR_EVER),
             speedup=math.sqrt(self._speedup),
         )
 
@@ -105,26 +105,26 @@ class Records:
         """Return those for whom to think about paid drafting."""
         return [sequence for sequence in sequences if not self.by_id[sequence.id].thoughts.n_left]
 
-    def fail(self, sequence: Sequence, drafter: Drafter) -> None:
+    def fail(self, sequence: Sequence, drafter: Proposer) -> None:
         """A drafter could not do its work for a sequence."""
         record = self.by_id[sequence.id]
         record.trials[drafter.name].fail(record.n_verified)
 
-    def may_ask(self, drafter: Drafter, sequence: Sequence) -> bool:
+    def may_ask(self, drafter: Proposer, sequence: Sequence) -> bool:
         """Return whether a drafter is to be asked about a sequence: not soon after it has failed there."""
         record = self.by_id[sequence.id]
         trial = record.trials.get(drafter.name)
         return trial is None or record.n_verified >= trial.resumes_at
 
-    def chain(self, sequence: Sequence, drafter: Drafter) -> Chain:
+    def chain(self, sequence: Sequence, drafter: Proposer) -> DraftChain:
         """Return an empty chain."""
         record = self.by_id[sequence.id]
-        return Chain(sequence, drafter, record.acceptance[drafter.name], caution=self._caution(record, drafter))
+        return DraftChain(sequence, drafter, record.acceptance[drafter.name], caution=self._caution(record, drafter))
 
-    def tree(self, sequence: Sequence, forker: Forker, promise: Promise | None = None) -> Tree:
+    def tree(self, sequence: Sequence, forker: TreeProposer, promise: ExpectedGain | None = None) -> DraftTree:
         """Return an empty tree, of which so much is expected."""
         record = self.by_id[sequence.id]
-        return Tree(
+        return DraftTree(
             sequence,
             forker,
             record.acceptance[forker.name],
@@ -133,16 +133,16 @@ class Records:
             siblings=record.siblings,
         )
 
-    def _caution(self, record: Record, drafter: Drafter) -> float:
+    def _caution(self, record: DraftState, drafter: Proposer) -> float:
         """Return how many times its price a draft must be worth: by what was lost on this text, and on all."""
         return max(self.ledger.caution(drafter.name), record.ledger.caution(drafter.name))
 
-    def may_risk(self, drafter: Drafter, sequence: Sequence, seconds: float) -> bool:
+    def may_risk(self, drafter: Proposer, sequence: Sequence, seconds: float) -> bool:
         """Return whether a drafter may spend ``seconds`` on a text without knowing what comes of it."""
         of_text = self.by_id[sequence.id].ledger
         return of_text.may_risk(drafter.name, seconds) and self.ledger.may_risk(drafter.name, seconds)
 
-    def book(self, record: Record, drafter: str, seconds: float) -> None:
+    def book(self, record: DraftState, drafter: str, seconds: float) -> None:
         """Book what a drafter has won on a text, or lost."""
         record.ledger.book(drafter, seconds)
         self.ledger.book(drafter, seconds)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from core.scheduler.sequence import Sequence
-from core.speculation.draft_tree import Forker, Tip, Tree
-from core.speculation.policy.draft_growth import Growth
-from core.speculation.policy.draft_states import Records
+from core.speculation.draft_tree import DraftTree, GrowthPoint, TreeProposer
+from core.speculation.policy.draft_growth import DraftGrowth
+from core.speculation.policy.draft_states import DraftStates
 from core.speculation.policy.selection import branching, keep
-from core.speculation.proposer import Chain, Drafter
+from core.speculation.proposer import DraftChain, Proposer
 
 
 class FixedDepth:
@@ -17,17 +17,17 @@ class FixedDepth:
     """
 
     def __init__(
-        self, depth: int, width: int | None, drafter: Drafter | None, growth: Growth, records: Records
+        self, depth: int, width: int | None, drafter: Proposer | None, growth: DraftGrowth, records: DraftStates
     ) -> None:
         """Draft ``depth`` tokens with ``drafter``, and with a ``width`` above 1 trees where it can; None: nothing."""
         self._depth = depth
         self._width = width or 1
         self._drafter = drafter
-        self._forker = drafter if isinstance(drafter, Forker) else None
+        self._forker = drafter if isinstance(drafter, TreeProposer) else None
         self._growth = growth
         self._records = records
 
-    def draft(self, decoding: list[Sequence], room: int, n_branches: int) -> list[Chain]:
+    def draft(self, decoding: list[Sequence], room: int, n_branches: int) -> list[DraftChain]:
         """Return drafts for all sequences, which share ``room`` rows and ``n_branches`` side branches."""
         drafter = self._drafter
         if drafter is None or not self._depth:
@@ -43,7 +43,7 @@ class FixedDepth:
         self._grow_chains(depth, drafter, chains)
         return chains
 
-    def _grow_chains(self, depth: int, drafter: Drafter, chains: list[Chain]) -> None:
+    def _grow_chains(self, depth: int, drafter: Proposer, chains: list[DraftChain]) -> None:
         """Let all chains grow to ``depth`` tokens, as far as they can be used."""
         growth = self._growth
         for _ in range(depth):
@@ -51,11 +51,11 @@ class FixedDepth:
             if live:
                 growth.extend(drafter, live)
 
-    def _grow_trees(self, depth: int, trees: list[Tree], room_each: int, n_branches: int) -> None:
+    def _grow_trees(self, depth: int, trees: list[DraftTree], room_each: int, n_branches: int) -> None:
         """Let all trees grow to ``depth``: their trunks, and the likeliest others."""
         for level in range(depth):
             self._growth.grow([tip for tree in trees for tip in self._widest(tree, level)], self._width)
-        nodes: list[tuple[Chain, int]] = []
+        nodes: list[tuple[DraftChain, int]] = []
         for tree in trees:
             trunk = set(tree.trunk)
             others = sorted(set(range(len(tree.tokens))) - trunk, key=lambda node: (-tree.reach[node], node))
@@ -63,11 +63,11 @@ class FixedDepth:
             nodes += [(tree, node) for node in (*tree.trunk, *others[:n_others])]
         keep([*trees], [(chain, node) for _, chain, node in branching(nodes, n_branches, 0.0)])
 
-    def _widest(self, tree: Tree, depth: int) -> list[Tip]:
+    def _widest(self, tree: DraftTree, depth: int) -> list[GrowthPoint]:
         """Return a tree's tips at a depth: that of the trunk and the likeliest others, as many as it is wide."""
         if depth >= self._growth.limit(tree):
             return []
         nodes = [node for node in tree.tips if tree.depth_of(node) == depth - 1]
         trunk = tree.trunk[-1:]
         nodes.sort(key=lambda node: (node not in trunk, -tree.reach_of(node)))
-        return [Tip(tree, node) for node in nodes[: self._width]]
+        return [GrowthPoint(tree, node) for node in nodes[: self._width]]

@@ -20,14 +20,14 @@ def spare_seconds(target: float, plain_seconds: float) -> float:
     return max(target, _SLACK * plain_seconds) - plain_seconds
 
 
-class Hope(NamedTuple):
+class DraftCandidate(NamedTuple):
     """A drafted token: whose it is, and the chance that it is accepted."""
 
     request_id: str
     chance: float
 
 
-class Patience:
+class LatencyBound:
     """Bounds a step by what each text gets from it: its seconds over the text's expected tokens, within the target.
 
     So a text with a good draft may wait long for many tokens at once, and one without waits no longer for those of
@@ -48,7 +48,7 @@ class Patience:
         """Return the seconds that the step may take where it brings one token each to all but ``drafted``."""
         return min([seconds for name, seconds in self._limits.items() if name not in drafted], default=float("inf"))
 
-    def cut(self, count: int, hopes: Iterable[Hope], seconds: Callable[[int], float]) -> int:
+    def cut(self, count: int, hopes: Iterable[DraftCandidate], seconds: Callable[[int], float]) -> int:
         """Return the most of ``count`` drafted tokens that nobody waits too long for.
 
         ``hopes`` come in the order in which they are verified; the step takes ``seconds`` with so many of them.

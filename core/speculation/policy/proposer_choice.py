@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence as Series
 
 from core.scheduler.sequence import Sequence
-from core.speculation.draft_tree import Forker
-from core.speculation.policy.draft_growth import Growth
+from core.speculation.draft_tree import TreeProposer
+from core.speculation.policy.draft_growth import DraftGrowth
 from core.speculation.policy.draft_length import best_cut
-from core.speculation.policy.draft_states import Records
-from core.speculation.policy.proposer_trials import Probes
-from core.speculation.policy.step_cost import Prices
-from core.speculation.proposer import Chain, PaidDrafter, Promise
-from core.speculation.proposers.grammar import Forced
-from core.speculation.proposers.ngram import SHARED, Lookup
+from core.speculation.policy.draft_states import DraftStates
+from core.speculation.policy.proposer_trials import ProposerTrials
+from core.speculation.policy.step_cost import StepCost
+from core.speculation.proposer import CostlyProposer, DraftChain, ExpectedGain
+from core.speculation.proposers.grammar import GrammarProposer
+from core.speculation.proposers.ngram import SHARED, NgramProposer
 
 # How many next tokens are asked for at each place where forks may pay, and how likely others than the first choice are
 # at best: where a row (the mean of the next so many) is worth more than that, they are not asked for.
 _WIDEST, _SECOND_CHANCE, _WIDE_LOOK = 3, 0.15, 8
 
 
-class Contest:
+class ProposerChoice:
     """What is looked up or must come costs next to nothing; paid drafters work where they promise more than that.
 
     Of several paid ones, the one that promises most does.
@@ -29,13 +29,13 @@ class Contest:
     def __init__(
         self,
         *,
-        lookup: Lookup | None,
-        forced: Forced,
-        paid: Series[PaidDrafter],
-        forker: Forker | None,
-        growth: Growth,
-        records: Records,
-        probes: Probes,
+        lookup: NgramProposer | None,
+        forced: GrammarProposer,
+        paid: Series[CostlyProposer],
+        forker: TreeProposer | None,
+        growth: DraftGrowth,
+        records: DraftStates,
+        probes: ProposerTrials,
         width: int | None,
     ) -> None:
         """``forker`` is the one of ``paid`` that can draft trees, with ``width`` next tokens at each place.
@@ -51,13 +51,13 @@ class Contest:
         self._probes = probes
         self._width = width
 
-    def find(self, decoding: list[Sequence], prices: Prices) -> list[Chain]:
+    def find(self, decoding: list[Sequence], prices: StepCost) -> list[DraftChain]:
         """Return chains of what was looked up (but for those at rest) or must come, whichever promises more.
 
         If all that was looked up is wrong, the text must be able to afford that: who was right may stake more the next
         time.
         """
-        found: dict[str, Chain] = {}
+        found: dict[str, DraftChain] = {}
         lookup, records = self._lookup, self._records
         plain = prices.step_seconds(prices.n_rows)
         for sequence in records.looking(decoding) if lookup is not None else ():
@@ -77,21 +77,21 @@ class Contest:
                 found[sequence.id] = chain
         return list(found.values())
 
-    def draft(self, awake: list[Sequence], found: list[Chain], prices: Prices) -> list[Chain]:
+    def draft(self, awake: list[Sequence], found: list[DraftChain], prices: StepCost) -> list[DraftChain]:
         """Let the drafter work that promises most, where that is more than what was found, for as long as it pays.
 
         Return what was drafted, and what was found for the others.
         """
         rivals = {chain.sequence.id: chain for chain in found}
-        chosen: dict[str, list[Chain]] = {}
+        chosen: dict[str, list[DraftChain]] = {}
         for sequence in awake:
             chain, worth = self._most_promising(sequence, prices, len(awake))
             rival = rivals.get(sequence.id)
             is_better = worth > 0.0
             if rival is not None:
                 record = self._records.by_id[sequence.id]
-                chain.promise = Promise(chain.drafter.name, worth)
-                rival.promise = Promise(_source(rival), self._worth(rival, prices))
+                chain.promise = ExpectedGain(chain.drafter.name, worth)
+                rival.promise = ExpectedGain(_source(rival), self._worth(rival, prices))
                 is_better = is_better and record.expected(chain.promise) > max(record.expected(rival.promise), 0.0)
             if is_better:
                 chosen.setdefault(chain.drafter.name, []).append(chain)
@@ -99,7 +99,7 @@ class Contest:
             self._probes.make(drafter, awake)
         return self._grow(chosen, found, prices) if chosen else found
 
-    def _grow(self, chosen: dict[str, list[Chain]], found: list[Chain], prices: Prices) -> list[Chain]:
+    def _grow(self, chosen: dict[str, list[DraftChain]], found: list[DraftChain], prices: StepCost) -> list[DraftChain]:
         """Let each drafter, by name, work on the chains that it was chosen for, instead of what was found there."""
         growth, rivals = self._growth, {chain.sequence.id for chain in found}
         width = self._width_worth_trying(prices) if prices.n_branches else 1
@@ -107,7 +107,7 @@ class Contest:
         n_taken = sum(len(chain.tokens) for chain in found if chain.sequence.id not in given_up)
         # What would be cut for the sake of those who have no draft need not be drafted.
         prices = prices.within(prices.patience.limit(given_up | rivals))
-        drafted: list[Chain] = []
+        drafted: list[DraftChain] = []
         for drafter in self._paid:
             chains = chosen.get(drafter.name, [])
             # A probe may just have failed.
@@ -125,13 +125,13 @@ class Contest:
         replaced = {chain.sequence.id for chain in drafted}
         return [chain for chain in found if chain.sequence.id not in replaced] + drafted
 
-    def _most_promising(self, sequence: Sequence, prices: Prices, n_awake: int) -> tuple[Chain, float]:
+    def _most_promising(self, sequence: Sequence, prices: StepCost, n_awake: int) -> tuple[DraftChain, float]:
         """Return an empty chain of the paid drafter that promises most on a sequence, and what it promises.
 
         It is one of ``n_awake`` that drafters may work for together.
         """
         record = self._records.by_id[sequence.id]
-        best: tuple[Chain, float] | None = None
+        best: tuple[DraftChain, float] | None = None
         for drafter in self._paid:
             chain = self._records.chain(sequence, drafter)
             may_ask = self._records.may_ask(drafter, sequence)
@@ -145,14 +145,14 @@ class Contest:
             record.thoughts.tire(self._records.longest_thought)
         return best
 
-    def _worth(self, chain: Chain, prices: Prices) -> float:
+    def _worth(self, chain: DraftChain, prices: StepCost) -> float:
         """Return what verifying the best part of a chain is worth, in tokens."""
         gains = self._growth.gains(chain, prices.rate)
         count = best_cut(gains, prices)
         seconds = prices.step_seconds(prices.n_rows + count) - prices.step_seconds(prices.n_rows)
         return sum(gains[:count]) - prices.rate * seconds
 
-    def _width_worth_trying(self, prices: Prices) -> int:
+    def _width_worth_trying(self, prices: StepCost) -> int:
         """Return how many next tokens to ask for: first choices only where a row costs more than others can bring."""
         if self._width is not None:
             return self._width
@@ -162,7 +162,7 @@ class Contest:
         return _WIDEST if price < _SECOND_CHANCE else 1
 
 
-def _source(chain: Chain) -> str:
+def _source(chain: DraftChain) -> str:
     """Return what a draft was found by: lookups in the text itself and in others are right for different reasons."""
-    is_shared = isinstance(chain.drafter, Lookup) and chain.evidence[0] == SHARED
+    is_shared = isinstance(chain.drafter, NgramProposer) and chain.evidence[0] == SHARED
     return f"{chain.drafter.name} in others" if is_shared else chain.drafter.name

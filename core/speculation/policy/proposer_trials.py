@@ -5,22 +5,22 @@ from __future__ import annotations
 from functools import partial
 
 from core.scheduler.sequence import Sequence
-from core.speculation.policy.draft_growth import Growth
-from core.speculation.policy.draft_states import Records
-from core.speculation.proposer import PaidDrafter
+from core.speculation.policy.draft_growth import DraftGrowth
+from core.speculation.policy.draft_states import DraftStates
+from core.speculation.proposer import CostlyProposer
 
 _LONGEST_PROBE = 256
 
 
-class Probes:
+class ProposerTrials:
     """Lets drafters read along now and then, each time later."""
 
-    def __init__(self, growth: Growth, records: Records) -> None:
+    def __init__(self, growth: DraftGrowth, records: DraftStates) -> None:
         """What probes take is at risk like what ``growth`` takes; ``records`` say how much that may be."""
         self._growth = growth
         self._records = records
 
-    def make(self, drafter: PaidDrafter, sequences: list[Sequence]) -> None:
+    def make(self, drafter: CostlyProposer, sequences: list[Sequence]) -> None:
         """Let a drafter read along where it is time for that, to learn whether it would pay."""
         for sequence in sequences:
             record = self._records.by_id[sequence.id]

@@ -15,7 +15,7 @@ _FADED_AT_ONCE = 0.01
 HICCUP = 8.0
 
 
-class Ledger:
+class RiskBudget:
     """Keeps drafting from becoming a loss: each drafter may only be tried while what it lost stays a small share.
 
     Booked is what plain decoding takes for the tokens that came beyond plain ones, less what drafts for them took

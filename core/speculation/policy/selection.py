@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from core.scheduler.draft import PENDING
-from core.speculation.draft_tree import Tree
+from core.speculation.draft_tree import DraftTree
 from core.speculation.policy.draft_length import best_cut
-from core.speculation.policy.latency_bound import Hope
-from core.speculation.policy.step_cost import Prices
-from core.speculation.proposer import Chain
+from core.speculation.policy.latency_bound import DraftCandidate
+from core.speculation.policy.step_cost import StepCost
+from core.speculation.proposer import DraftChain
 
 
 def keep_what_pays(
-    chains: list[Chain], prices: Prices, gains_of: Callable[[Chain], list[float]], *, has_forked: bool
+    chains: list[DraftChain], prices: StepCost, gains_of: Callable[[DraftChain], list[float]], *, has_forked: bool
 ) -> None:
     """Keep the drafted tokens whose verification pays, over all chains together.
 
@@ -30,7 +30,9 @@ def keep_what_pays(
     )[: max(prices.room, 0)]
     if not has_forked:
         count = best_cut([gain for _, _, _, gain in tokens], prices)
-        count = prices.bearable(count, (Hope(chain.sequence.id, chain.reach[-node]) for _, node, chain, _ in tokens))
+        count = prices.bearable(
+            count, (DraftCandidate(chain.sequence.id, chain.reach[-node]) for _, node, chain, _ in tokens)
+        )
         sizes: dict[int, int] = {}
         for _, _, chain, _ in tokens[:count]:
             sizes[id(chain)] = sizes.get(id(chain), 0) + 1
@@ -40,12 +42,12 @@ def keep_what_pays(
     price = prices.rate * prices.branch_seconds
     nodes = branching([(chain, -node) for _, node, chain, _ in tokens], prices.n_branches, price)
     count = best_cut([worth for worth, _, _ in nodes], prices)
-    count = prices.bearable(count, (Hope(chain.sequence.id, chain.reach[node]) for _, chain, node in nodes))
+    count = prices.bearable(count, (DraftCandidate(chain.sequence.id, chain.reach[node]) for _, chain, node in nodes))
     keep(chains, [(chain, node) for _, chain, node in nodes[:count]])
 
 
 def keep_evenly(
-    chains: list[Chain], n_sequences: int, prices: Prices, gains_of: Callable[[Chain], list[float]]
+    chains: list[DraftChain], n_sequences: int, prices: StepCost, gains_of: Callable[[DraftChain], list[float]]
 ) -> None:
     """Keep equally many tokens of each chain, as many as pay; none where one of ``n_sequences`` has no chain.
 
@@ -61,13 +63,15 @@ def keep_evenly(
         left = promised - prices.rate * (prices.step_seconds(prices.n_rows + size * n_sequences) - least)
         if left > worth:
             depth, worth = size, left
-    hopes = (Hope(chain.sequence.id, chain.reach[place]) for place in range(depth) for chain in chains)
+    hopes = (DraftCandidate(chain.sequence.id, chain.reach[place]) for place in range(depth) for chain in chains)
     depth = prices.bearable(depth * len(chains), hopes) // max(len(chains), 1)
     for chain in chains:
         chain.truncate(depth)
 
 
-def branching(nodes: list[tuple[Chain, int]], n_branches: int, price: float) -> list[tuple[float, Chain, int]]:
+def branching(
+    nodes: list[tuple[DraftChain, int]], n_branches: int, price: float
+) -> list[tuple[float, DraftChain, int]]:
     """Return the nodes that can be verified together, and what each is worth in tokens without its row.
 
     Every leaf of a tree but one takes a branch, which costs ``price`` (tokens). ``nodes`` come with all that lead
@@ -78,7 +82,7 @@ def branching(nodes: list[tuple[Chain, int]], n_branches: int, price: float) -> 
     grown: set[tuple[int, int]] = set()
     possible = []
     for chain, node in nodes:
-        parent = id(chain), chain.parents[node] if isinstance(chain, Tree) else node - 1
+        parent = id(chain), chain.parents[node] if isinstance(chain, DraftTree) else node - 1
         reach, forks = chain.reach[node] / chain.caution, parent in grown
         if parent not in placed or (forks and (not left or reach <= price)):
             continue
@@ -89,7 +93,7 @@ def branching(nodes: list[tuple[Chain, int]], n_branches: int, price: float) -> 
     return possible
 
 
-def keep(chains: list[Chain], nodes: list[tuple[Chain, int]]) -> None:
+def keep(chains: list[DraftChain], nodes: list[tuple[DraftChain, int]]) -> None:
     """Let the chains keep these of their nodes."""
     kept: dict[int, list[int]] = {}
     for chain, node in nodes:

@@ -7,27 +7,27 @@ from collections.abc import Callable, Collection
 from collections.abc import Sequence as Series
 
 from core.cost.cost_model import CostModel
-from core.kv_cache.rollback import Checkpoints, Rollback
-from core.scheduler.planner import Plan
+from core.kv_cache.rollback import CheckpointRollback, Rollback
+from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import Sequence
 from core.speculation.draft_stats import DraftStats
-from core.speculation.draft_tree import Forker, Tree
-from core.speculation.policy.draft_growth import Growth
+from core.speculation.draft_tree import DraftTree, TreeProposer
+from core.speculation.policy.draft_growth import DraftGrowth
 from core.speculation.policy.draft_state import FIRST_PROBE
-from core.speculation.policy.draft_states import SHORT_REST, Records
+from core.speculation.policy.draft_states import SHORT_REST, DraftStates
 from core.speculation.policy.fixed_depth import FixedDepth
-from core.speculation.policy.latency_bound import Patience, spare_seconds
-from core.speculation.policy.proposer_choice import Contest
-from core.speculation.policy.proposer_trials import Probes
+from core.speculation.policy.latency_bound import LatencyBound, spare_seconds
+from core.speculation.policy.proposer_choice import ProposerChoice
+from core.speculation.policy.proposer_trials import ProposerTrials
 from core.speculation.policy.risk_budget import HICCUP
 from core.speculation.policy.selection import keep_evenly, keep_what_pays
-from core.speculation.policy.step_capacity import StepRoom
-from core.speculation.policy.step_cost import Prices
-from core.speculation.policy.step_outcome import NO_EFFORT, Came, Effort
-from core.speculation.proposer import Chain, Drafter, PaidDrafter, Watcher
-from core.speculation.proposers.draft_model import DraftModel
-from core.speculation.proposers.grammar import Forced
-from core.speculation.proposers.ngram import Lookup
+from core.speculation.policy.step_capacity import StepCapacity
+from core.speculation.policy.step_cost import StepCost
+from core.speculation.policy.step_outcome import NO_EFFORT, DraftingOutcome, SequenceOutcome
+from core.speculation.proposer import CostlyProposer, DraftChain, Proposer, TargetObserver
+from core.speculation.proposers.draft_model import DraftModelProposer
+from core.speculation.proposers.grammar import GrammarProposer
+from core.speculation.proposers.ngram import NgramProposer
 from core.values.engine_options import MAX_DRAFT_DEPTH
 
 # A chain whose chance has sunk below this cannot pay in any step.
@@ -57,8 +57,8 @@ class Speculator:
         cost: CostModel,
         *,
         n_ctx: int,
-        lookup: Lookup | None = None,
-        paid: Series[PaidDrafter] = (),
+        lookup: NgramProposer | None = None,
+        paid: Series[CostlyProposer] = (),
         fixed_depth: int | None = None,
         width: int | None = None,
         rollback: Rollback | None = None,
@@ -74,17 +74,17 @@ class Speculator:
         self._cost = cost
         self._lookup = lookup
         self._paid = tuple(paid)
-        forced = Forced()
-        self._drafters: tuple[Drafter, ...] = (forced, *((lookup,) if lookup is not None else ()), *paid)
-        self._forker = next((drafter for drafter in self._paid if isinstance(drafter, Forker)), None)
-        self._watchers = tuple(drafter for drafter in self._paid if isinstance(drafter, Watcher))
+        forced = GrammarProposer()
+        self._drafters: tuple[Proposer, ...] = (forced, *((lookup,) if lookup is not None else ()), *paid)
+        self._forker = next((drafter for drafter in self._paid if isinstance(drafter, TreeProposer)), None)
+        self._watchers = tuple(drafter for drafter in self._paid if isinstance(drafter, TargetObserver))
         # Where going back is free, it is not asked for what it costs.
-        self._checkpoints = rollback if isinstance(rollback, Checkpoints) else None
+        self._checkpoints = rollback if isinstance(rollback, CheckpointRollback) else None
         self._clock = clock
         self._end_tokens = frozenset(end_tokens)
-        self._records = Records(self._drafters, self._paid, _CREDIT_STEPS * cost.time(1), looks=lookup is not None)
+        self._records = DraftStates(self._drafters, self._paid, _CREDIT_STEPS * cost.time(1), looks=lookup is not None)
         self.ledger = self._records.ledger
-        self._growth = Growth(
+        self._growth = DraftGrowth(
             n_ctx=n_ctx,
             most=min(MAX_DRAFT_DEPTH, rollback.reach) if rollback is not None else MAX_DRAFT_DEPTH,
             # A fixed depth is one also where it is hopeless.
@@ -95,14 +95,14 @@ class Speculator:
             records=self._records,
             clock=clock,
         )
-        self._contest = Contest(
+        self._contest = ProposerChoice(
             lookup=lookup,
             forced=forced,
             paid=self._paid,
             forker=self._forker,
             growth=self._growth,
             records=self._records,
-            probes=Probes(self._growth, self._records),
+            probes=ProposerTrials(self._growth, self._records),
             width=width,
         )
         self._fixed: FixedDepth | None = None
@@ -111,8 +111,8 @@ class Speculator:
             self._fixed = FixedDepth(fixed_depth, width, first, self._growth, self._records)
         self._seconds_drafting = self._seconds_shared = 0.0
         # What each sequence got from the last step.
-        self._came: list[Came] = []
-        self._cut_away: dict[str, Chain] = {}
+        self._came: list[SequenceOutcome] = []
+        self._cut_away: dict[str, DraftChain] = {}
         # In so many further steps nobody is asked, and whether drafters have worked since the last step.
         self._n_resting = 0
         self._has_worked = False
@@ -121,9 +121,9 @@ class Speculator:
         self._look_seconds = self._thought_seconds = 0.0
 
     @property
-    def draft_model(self) -> DraftModel | None:
+    def draft_model(self) -> DraftModelProposer | None:
         """The small model among the drafters, where there is one."""
-        return next((drafter for drafter in self._paid if isinstance(drafter, DraftModel)), None)
+        return next((drafter for drafter in self._paid if isinstance(drafter, DraftModelProposer)), None)
 
     # -- sequences ----------------------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ class Speculator:
         """Return for how many steps not to do at most what took ``seconds`` for each text and came to nothing."""
         return min(int(n_texts * seconds / (share * self._cost.time(n_texts))), _LONGEST_REST)
 
-    def draft(self, decoding: list[Sequence], step: StepRoom) -> dict[str, Chain]:
+    def draft(self, decoding: list[Sequence], step: StepCapacity) -> dict[str, DraftChain]:
         """Return the chains to verify in the next ``step``, by request id; none is a normal answer."""
         began = self._clock()
         self._has_worked = True
@@ -191,12 +191,12 @@ class Speculator:
             chains = self._draft_what_pays(decoding, step)
         self._records.collect_observations()
         self._seconds_drafting = self._clock() - began
-        drafted: dict[str, Chain] = {}
+        drafted: dict[str, DraftChain] = {}
         for chain in chains:
             (drafted if chain.kept_depths else self._cut_away)[chain.sequence.id] = chain
         return drafted
 
-    def _draft_what_pays(self, decoding: list[Sequence], step: StepRoom) -> list[Chain]:
+    def _draft_what_pays(self, decoding: list[Sequence], step: StepCapacity) -> list[DraftChain]:
         cost, growth, n_rows = self._cost, self._growth, step.n_rows
         # What drafts are measured against must be known. Beside a prompt no step is a plain one.
         n_sequences = len(decoding) + len(step.beside)
@@ -219,8 +219,8 @@ class Speculator:
         for sequence in decoding:
             of[sequence.id].has_rested(plain, len(decoding))
         rate = sum([of[sequence.id].speedup for sequence in decoding]) / step_seconds(len(decoding))
-        patience = Patience([*decoding, *step.beside], plain)
-        prices = Prices(n_rows, rate, step_seconds, step.room, step.n_branches, step.branch_seconds, patience)
+        patience = LatencyBound([*decoding, *step.beside], plain)
+        prices = StepCost(n_rows, rate, step_seconds, step.room, step.n_branches, step.branch_seconds, patience)
         chains = self._contest.find(decoding, prices)
         if not awake and not chains:
             return []
@@ -231,7 +231,7 @@ class Speculator:
         self._decided(began, decoding, chains)
         return chains
 
-    def _keep_what_pays(self, chains: list[Chain], step: StepRoom, prices: Prices) -> None:
+    def _keep_what_pays(self, chains: list[DraftChain], step: StepCapacity, prices: StepCost) -> None:
         growth = self._growth
         if not chains:
             return
@@ -240,7 +240,7 @@ class Speculator:
         else:
             keep_what_pays(chains, prices, lambda chain: growth.gains(chain, prices.rate), has_forked=growth.has_forked)
 
-    def _decided(self, began: float, decoding: list[Sequence], chains: list[Chain]) -> None:
+    def _decided(self, began: float, decoding: list[Sequence], chains: list[DraftChain]) -> None:
         """Let those rest for whom what was found does not pay, for as long as what that took is worth."""
         records = self._records
         kept = {chain.sequence.id for chain in chains if chain.kept_depths}
@@ -257,7 +257,7 @@ class Speculator:
 
     # -- after a step -------------------------------------------------------------------------------------------
 
-    def evaluated(self, shares: Plan) -> int:
+    def evaluated(self, shares: StepPlan) -> int:
         """The target has evaluated ``shares``: drafters that feed on it take what they need.
 
         Returns the bytes that all drafters have read since the step before.
@@ -273,7 +273,7 @@ class Speculator:
         self._has_worked = False
         return sum([drafter.take_bytes_read() for drafter in self._paid])
 
-    def verified(self, sequence: Sequence, chain: Chain | None, choices: list[int], n_accepted: int) -> None:
+    def verified(self, sequence: Sequence, chain: DraftChain | None, choices: list[int], n_accepted: int) -> None:
         """Learn from a step: the target chose ``choices``, of which the first ``n_accepted`` were the chain's.
 
         The last choice may be the end of the text. There is none beside the accepted ones where the text ended there.
@@ -299,11 +299,11 @@ class Speculator:
         n_rows, promise = 0, None
         if chain is not None:
             record.drafted_by, n_rows, promise = chain.drafter.name, len(chain.kept_depths), chain.promise
-        self._came.append(Came(record, len(choices), record.drafted_by, n_rows, promise))
+        self._came.append(SequenceOutcome(record, len(choices), record.drafted_by, n_rows, promise))
         trial = record.trials.get(chain.drafter.name) if chain is not None else None
         if trial is not None:
             trial.tried_at, trial.interval = record.n_verified, FIRST_PROBE
-        if isinstance(chain, Tree) and self._forker is not None:
+        if isinstance(chain, DraftTree) and self._forker is not None:
             began = self._clock()
             self._forker.settle(sequence)
             self.branched(self._clock() - began)
@@ -312,9 +312,9 @@ class Speculator:
             has_ended = bool(choices) and choices[-1] in self._end_tokens
             self._lookup.advance(sequence, choices[:-1] if has_ended else choices, own_lookup)
 
-    def _judge_unverified(self, chain: Chain | None, choices: list[int], n_accepted: int) -> None:
+    def _judge_unverified(self, chain: DraftChain | None, choices: list[int], n_accepted: int) -> None:
         """Learn from the first token that was drafted but not verified, where the target's own is known."""
-        if isinstance(chain, Tree) and not chain.kept_nodes:
+        if isinstance(chain, DraftTree) and not chain.kept_nodes:
             chain.learn(choices, n_accepted)
         if chain is None or chain.next is None or chain.drafter is self._lookup:
             return
@@ -333,18 +333,20 @@ class Speculator:
         self._seconds_shared += seconds
         self._seconds_drafting += seconds
 
-    def take_effort(self) -> Effort:
+    def take_effort(self) -> DraftingOutcome:
         """Return what drafting for the last step and the way back from it took, once; ``step_done`` books it."""
         growth = self._growth
         if not (self._seconds_drafting or self._came or growth.risks or self._checkpoints):
             return NO_EFFORT
         way_back = self._checkpoints.take_seconds() if self._checkpoints is not None else 0.0
-        effort = Effort(self._seconds_drafting + way_back, self._seconds_shared + way_back, growth.risks, self._came)
+        effort = DraftingOutcome(
+            self._seconds_drafting + way_back, self._seconds_shared + way_back, growth.risks, self._came
+        )
         self._seconds_drafting = self._seconds_shared = 0.0
         growth.risks, self._came = [], []
         return effort
 
-    def step_done(self, n_sequences: int, plain_step: float, decode: float, effort: Effort) -> None:
+    def step_done(self, n_sequences: int, plain_step: float, decode: float, effort: DraftingOutcome) -> None:
         """Book a step that only decoded: it took ``decode`` seconds and the drafting.
 
         ``plain_step`` is what it takes without drafts. An end-of-generation token counts as one.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from core.scheduler.sequence import Sequence
 
 
-class StepRoom(NamedTuple):
+class StepCapacity(NamedTuple):
     """A step has ``n_rows`` rows anyway, which attend to ``kv`` tokens; drafts may add ``room`` rows.
 
     Trees may have ``n_branches`` side branches altogether, each of which adds ``branch_seconds``. ``n_even`` sequences

@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from core.speculation.policy.latency_bound import Hope, Patience
+from core.speculation.policy.latency_bound import DraftCandidate, LatencyBound
 
-_ENDLESS = Patience()
+_ENDLESS = LatencyBound()
 
 
-class Prices(NamedTuple):
+class StepCost(NamedTuple):
     """A step has ``n_rows`` rows anyway and room for ``room`` more; ``step_seconds`` predicts its time by its rows.
 
     ``rate`` is what a second is worth elsewhere, in tokens. Trees may have ``n_branches`` side branches altogether,
@@ -25,17 +25,17 @@ class Prices(NamedTuple):
     room: int
     n_branches: int = 0
     branch_seconds: float = 0.0
-    patience: Patience = _ENDLESS
+    patience: LatencyBound = _ENDLESS
     spent: float = 0.0
 
-    def bearable(self, count: int, hopes: Iterable[Hope]) -> int:
+    def bearable(self, count: int, hopes: Iterable[DraftCandidate]) -> int:
         """Return the most of ``count`` drafted tokens that nobody who shares the step waits too long for.
 
         ``hopes`` come in the order in which they are verified.
         """
         return self.patience.cut(count, hopes, lambda rows: self.spent + self.step_seconds(self.n_rows + rows))
 
-    def within(self, seconds: float) -> Prices:
+    def within(self, seconds: float) -> StepCost:
         """Return the prices of a step with room for only so many rows that it takes ``seconds`` at most."""
         n_rows = self.rows_within(seconds, self.room)
         return self if n_rows == self.room else self._replace(room=n_rows)
@@ -53,7 +53,7 @@ class Prices(NamedTuple):
                 most = middle - 1
         return fits
 
-    def one_of(self, n_alike: int) -> Prices:
+    def one_of(self, n_alike: int) -> StepCost:
         """Return the prices for each of so many texts for which as much is drafted: they share the step."""
         n_rows, step_seconds = self.n_rows, self.step_seconds
         before = step_seconds(n_rows)
@@ -63,6 +63,6 @@ class Prices(NamedTuple):
 
         return self._replace(step_seconds=share)
 
-    def beside(self, n_taken: int) -> Prices:
+    def beside(self, n_taken: int) -> StepCost:
         """Return the prices of a step in which so many further rows are taken."""
         return self._replace(n_rows=self.n_rows + n_taken, room=self.room - n_taken)

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence as Series
 from typing import NamedTuple
 
-from core.speculation.policy.draft_growth import Risk
-from core.speculation.policy.draft_state import Record
-from core.speculation.proposer import Promise
+from core.speculation.policy.draft_growth import DraftingTime
+from core.speculation.policy.draft_state import DraftState
+from core.speculation.proposer import ExpectedGain
 
 
-class Came(NamedTuple):
+class SequenceOutcome(NamedTuple):
     """A text got ``n_new`` tokens from a step with ``n_rows`` drafted ones; ``drafter`` drafted last for it.
 
     ``promise`` is what was expected of that where there was a choice.
     """
 
-    record: Record
+    record: DraftState
     n_new: int
     drafter: str
     n_rows: int
-    promise: Promise | None = None
+    promise: ExpectedGain | None = None
 
 
-class Effort(NamedTuple):
+class DraftingOutcome(NamedTuple):
     """Seconds beside a step's decode, and what each sequence got from it.
 
     Of the ``seconds``, ``shared`` are what trees and the way back from drafts took, and the ``risks`` what drafters
@@ -32,9 +32,9 @@ class Effort(NamedTuple):
 
     seconds: float
     shared: float
-    risks: Series[Risk]
-    came: Series[Came]
+    risks: Series[DraftingTime]
+    came: Series[SequenceOutcome]
 
 
 # Of a step that nobody was asked about.
-NO_EFFORT = Effort(0.0, 0.0, (), ())
+NO_EFFORT = DraftingOutcome(0.0, 0.0, (), ())

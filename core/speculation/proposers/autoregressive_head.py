@@ -14,10 +14,10 @@ from core.cost.read_cost import ReadCost
 from core.cost.thread_control import ThreadControl
 from core.llama import heads
 from core.llama.context import Context
-from core.llama.heads import Rows, StateBatch
+from core.llama.heads import StateBatch, StateRows
 from core.scheduler.sequence import Sequence
-from core.speculation.proposer import Chain, Guess, Observation
-from core.speculation.proposers.hidden_state import Listener, Span
+from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
+from core.speculation.proposers.hidden_state import HiddenStateProposer, UnreadSpan
 
 # While catching up, this many of the latest tokens are compared with what the head would have said.
 _MOST_SHADOWED = 16
@@ -25,7 +25,7 @@ _MOST_SHADOWED = 16
 MOST_OUTPUTS = 32
 
 
-class Head(Listener):
+class AutoregressiveHead(HiddenStateProposer):
     """Drafts with a head in a context of its own, fed with the target's hidden states, for all sequences at once.
 
     It reads pairs: a token and the target's state before it. A drafted token is paired with the head's own state
@@ -66,11 +66,11 @@ class Head(Listener):
         self._state_width = state_width
         self._batch = StateBatch(context.n_batch, state_width)
         # The head's own hidden state after the last token of each slot.
-        self._own: dict[int, Rows] = {}
+        self._own: dict[int, StateRows] = {}
         heads.export_hidden(context, of_outputs_only=True)
 
     @abstractmethod
-    def _states(self, features: Rows) -> Rows:
+    def _states(self, features: StateRows) -> StateRows:
         """Return what the head makes of features: shape (n, state_width)."""
 
     # -- what it costs ------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class Head(Listener):
 
     # -- drafting -----------------------------------------------------------------------------------------------
 
-    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         """Return the head's next token for each chain; None where the target's states were not kept.
 
         Raises DraftFailed.
@@ -121,7 +121,7 @@ class Head(Listener):
             rows[id(chain)] = self._batch.n_tokens - 1
         n_rows += self._batch.n_tokens
         logits, own = self._decode([chain.sequence for chain in ready], sum(chain.position for chain in ready))
-        guesses: list[Guess | None] = []
+        guesses: list[ProposedToken | None] = []
         for chain in chains:
             row = rows.get(id(chain))
             if row is None:
@@ -155,7 +155,7 @@ class Head(Listener):
 
     # -- helpers ------------------------------------------------------------------------------------------------
 
-    def _unread(self, sequence: Sequence) -> Span | None:
+    def _unread(self, sequence: Sequence) -> UnreadSpan | None:
         """Return the tokens to read before one can be drafted, the last included; None where states are missing."""
         lane, tokens = self._lane(sequence), sequence.tokens.view
         known = lane.window.known(tokens[:-1])
@@ -163,9 +163,9 @@ class Head(Listener):
             return None
         held = min(lane.read.common_prefix(tokens), len(tokens) - 1)
         is_fresh = held <= lane.first or held <= known.start
-        return Span(sequence, lane, known.start + 1 if is_fresh else held, len(tokens), is_fresh)
+        return UnreadSpan(sequence, lane, known.start + 1 if is_fresh else held, len(tokens), is_fresh)
 
-    def _states_of(self, spans: list[Span]) -> dict[str, Rows]:
+    def _states_of(self, spans: list[UnreadSpan]) -> dict[str, StateRows]:
         """Return the states that go with the tokens of spans, by sequence."""
         if not spans:
             return {}
@@ -176,7 +176,7 @@ class Head(Listener):
             span.sequence.id: states[end - span.n_rows : end] for span, end in zip(spans, ends.tolist(), strict=True)
         }
 
-    def _add_span(self, span: Span, states: dict[str, Rows]) -> None:
+    def _add_span(self, span: UnreadSpan, states: dict[str, StateRows]) -> None:
         """Add rows for a span, all of whose logits are wanted.
 
         Either all rows of a batch are outputs or none: some graphs hand out the first rows instead of the chosen ones.
@@ -191,7 +191,7 @@ class Head(Listener):
         self._batch.states[row : row + span.n_rows] = states[span.sequence.id]
         span.lane.read.extend(tokens)
 
-    def _add_drafted(self, chain: Chain) -> None:
+    def _add_drafted(self, chain: DraftChain) -> None:
         """Add the row of a token that the head has drafted itself."""
         slot = chain.sequence.slot
         assert slot is not None
@@ -199,7 +199,7 @@ class Head(Listener):
         self._batch.add(chain.tokens[-1], chain.position - 1 + self._shift, slot.id)
         self._batch.states[row] = self._own[slot.id]
 
-    def _read(self, span: Span) -> int:
+    def _read(self, span: UnreadSpan) -> int:
         """Read a span without asking for logits; return how many rows that took."""
         rest = span
         while rest.n_rows:
@@ -218,7 +218,7 @@ class Head(Listener):
             self._count(self._batch.n_tokens, part.end, 1)
         return span.n_rows
 
-    def _judge(self, span: Span) -> None:
+    def _judge(self, span: UnreadSpan) -> None:
         """Read a span and compare what the head says after each token with what came."""
         sequence = span.sequence
         states = self._states_of([span])
@@ -228,9 +228,9 @@ class Head(Listener):
         for row, position in enumerate(range(span.start + 1, span.end + 1)):
             for guess in self._chooser.choose(sequence, logits[row], position):
                 was_right = guess.token == int(sequence.tokens.view[position])
-                self._observations.append(Observation(sequence.id, guess.evidence, was_right))
+                self._observations.append(AcceptanceSample(sequence.id, guess.evidence, was_right))
 
-    def _decode(self, sequences: Series[Sequence], n_cells: int) -> tuple[Rows, Rows]:
+    def _decode(self, sequences: Series[Sequence], n_cells: int) -> tuple[StateRows, StateRows]:
         """Evaluate the batch, all of whose rows are outputs; return their logits and the head's own states."""
         if not self._idle.decode(self._batch):
             self._fail(sequences)

@@ -11,15 +11,15 @@ from core.cost.thread_control import ThreadControl
 from core.llama import heads
 from core.llama.batch import Batch
 from core.llama.context import Context
-from core.llama.heads import LayerInputs, Rows, TargetBatch
+from core.llama.heads import LayerInputs, StateRows, TargetBatch
 from core.llama.model import Model
-from core.scheduler.planner import Plan
+from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import Sequence
-from core.speculation.proposer import Chain, Guess, Observation
-from core.speculation.proposers.hidden_state import Listener, Span
+from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
+from core.speculation.proposers.hidden_state import HiddenStateProposer, UnreadSpan
 
 
-class DFlashHead(Listener):
+class DFlashProposer(HiddenStateProposer):
     """Fills in a block of masks behind the last token, all at once, while it sees what the target made of the text.
 
     What went into some of the target's layers at a position is kept in the head's cache at that position. A block is
@@ -65,13 +65,13 @@ class DFlashHead(Listener):
         self._batch = Batch(context.n_outputs)
         self._features_batch = TargetBatch(context.n_batch, self._inputs.width, heads.n_axes(model))
         # The logits of what was drafted for each slot in this step, and which of them lie where the next will.
-        self._blocks: dict[int, Rows] = {}
+        self._blocks: dict[int, StateRows] = {}
         self._in_place: set[int] = set()
 
-    def _features(self, n_rows: int) -> tuple[Rows, ...]:
+    def _features(self, n_rows: int) -> tuple[StateRows, ...]:
         return self._inputs.rows(n_rows)
 
-    def evaluated(self, shares: Plan) -> None:
+    def evaluated(self, shares: StepPlan) -> None:
         """Keep the states of the rows that the target has just evaluated; what was drafted is over."""
         self._forget_blocks()
         super().evaluated(shares)
@@ -98,7 +98,7 @@ class DFlashHead(Listener):
         super().clear()
         self._forget_blocks()
 
-    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         """Return the next token of each chain; None behind a block, or where the target's states were not kept.
 
         Raises DraftFailed.
@@ -139,7 +139,7 @@ class DFlashHead(Listener):
         assert sequence.slot is not None
         return sequence.slot.id
 
-    def _unread(self, sequence: Sequence) -> Span | None:
+    def _unread(self, sequence: Sequence) -> UnreadSpan | None:
         """Return the tokens before the last one that are to be read; None where states are missing."""
         lane, tokens = self._lane(sequence), sequence.tokens.view
         end = len(tokens) - 1
@@ -148,9 +148,9 @@ class DFlashHead(Listener):
             return None
         held = min(lane.read.common_prefix(tokens), end)
         is_fresh = held <= lane.first or held < known.start
-        return Span(sequence, lane, known.start if is_fresh else held, end, is_fresh)
+        return UnreadSpan(sequence, lane, known.start if is_fresh else held, end, is_fresh)
 
-    def _read(self, spans: list[Span]) -> None:
+    def _read(self, spans: list[UnreadSpan]) -> None:
         """Put the target's features of spans into the cache."""
         batch = self._features_batch
         batch.clear()
@@ -165,13 +165,13 @@ class DFlashHead(Listener):
                     self._put_in(spans)
         self._put_in(spans)
 
-    def _put_in(self, spans: list[Span]) -> None:
+    def _put_in(self, spans: list[UnreadSpan]) -> None:
         batch = self._features_batch
         if batch.n_tokens and not self._idle.decode(batch):
             self._fail([span.sequence for span in spans])
         batch.clear()
 
-    def _fill_in(self, spans: list[Span]) -> None:
+    def _fill_in(self, spans: list[UnreadSpan]) -> None:
         """Read spans, and evaluate a block behind each."""
         self._keep_blocks()
         began, n_read = self._clock(), sum([span.n_rows for span in spans])
@@ -184,7 +184,7 @@ class DFlashHead(Listener):
             self._blocks[self._slot(span.sequence)] = rows
             self._in_place.add(self._slot(span.sequence))
 
-    def _evaluate(self, sequences: list[Sequence], anchors: list[int]) -> list[Rows]:
+    def _evaluate(self, sequences: list[Sequence], anchors: list[int]) -> list[StateRows]:
         """Return the logits behind each anchor, the position of a token; the cache is left as it was."""
         batch, size = self._batch, self._n_block
         batch.clear()
@@ -202,7 +202,7 @@ class DFlashHead(Listener):
         logits = self._context.logits(batch.n_tokens)
         return [logits[row + 1 : row + size] for row in range(0, batch.n_tokens, size)]
 
-    def _next(self, chain: Chain) -> Guess | None:
+    def _next(self, chain: DraftChain) -> ProposedToken | None:
         rows, depth = self._blocks.get(self._slot(chain.sequence)), len(chain.tokens)
         if rows is None or depth >= len(rows):
             return None
@@ -219,7 +219,7 @@ class DFlashHead(Listener):
             guess = self._deeper(guess) if depth else guess
             if guess is None:
                 return
-            self._observations.append(Observation(sequence.id, guess.evidence, guess.token == token))
+            self._observations.append(AcceptanceSample(sequence.id, guess.evidence, guess.token == token))
             if guess.token != token:
                 return
 

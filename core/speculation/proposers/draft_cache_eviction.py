@@ -9,7 +9,7 @@ from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
 
 
-class IdleTexts:
+class DraftCacheEviction:
     """Knows for which request each slot was last read.
 
     The next turn of a conversation begins with what is held of the last one, so that is kept for as long as there is

@@ -22,10 +22,10 @@ from core.llama.model import Model
 from core.scheduler.draft import PENDING
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
-from core.speculation.draft_tree import Tip, Tree
-from core.speculation.proposer import Chain, DraftFailed, Guess, Observation
-from core.speculation.proposers.draft_cache_eviction import IdleTexts
-from core.speculation.proposers.draft_sampler import PRIORS_BY_RANK, Chooser
+from core.speculation.draft_tree import DraftTree, GrowthPoint
+from core.speculation.proposer import AcceptanceSample, DraftChain, DraftFailed, ProposedToken
+from core.speculation.proposers.draft_cache_eviction import DraftCacheEviction
+from core.speculation.proposers.draft_sampler import PRIORS_BY_RANK, DraftSampler
 
 # So many unread tokens of a text are read in one decode with what others draft; more take decodes of their own.
 _FEW = 8
@@ -33,7 +33,7 @@ _FEW = 8
 _SMALLEST_PIECE = 16
 
 
-class _Lane:
+class _DraftSlot:
     """The tokens whose keys and values the draft model holds for one slot.
 
     ``forks`` are branches off it, by sequence id: the tokens of each behind the first ``n_certain``.
@@ -45,7 +45,7 @@ class _Lane:
         self.forks: dict[int, list[int]] = {}
 
 
-class DraftModel:
+class DraftModelProposer:
     """Drafts with a second model in a context of its own; its cache keeps the longest common prefix of each slot."""
 
     name = "draft"
@@ -78,11 +78,11 @@ class DraftModel:
         self.reads = reads
         self._bytes_read = 0
         self._branches = Branches(context, n_slots, n_branches)
-        self._lanes = tuple(_Lane() for _ in range(n_slots))
-        self._idle = IdleTexts(context, self._drop)
+        self._lanes = tuple(_DraftSlot() for _ in range(n_slots))
+        self._idle = DraftCacheEviction(context, self._drop)
         self._batch = Batch(context.n_batch)
-        self._chooser = Chooser(n_vocab)
-        self._observations: list[Observation] = []
+        self._chooser = DraftSampler(n_vocab)
+        self._observations: list[AcceptanceSample] = []
 
     def admit(self, sequence: Sequence) -> None:
         """Do nothing yet: the prompt is read when drafting first pays."""
@@ -139,12 +139,12 @@ class DraftModel:
         self._observe(rows, _kv(rows, n_past), self._clock() - began)
         return n_unread - rows <= _FEW
 
-    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         """Return the draft model's next token for each chain."""
-        found = self.grow([Tip(chain, len(chain.tokens) - 1) for chain in chains], 1)
+        found = self.grow([GrowthPoint(chain, len(chain.tokens) - 1) for chain in chains], 1)
         return [guesses[0] if guesses else None for guesses in found]
 
-    def grow(self, tips: Series[Tip], width: int) -> list[tuple[Guess, ...]]:
+    def grow(self, tips: Series[GrowthPoint], width: int) -> list[tuple[ProposedToken, ...]]:
         """Return the draft model's ``width`` best next tokens for each tip; at most ``most_tips`` at a time.
 
         There are none where its numbers are none, or where no branch is left for a tip off the trunk.
@@ -214,7 +214,7 @@ class DraftModel:
         if rows:
             self._observe(rows, 0, self._clock() - began)
 
-    def take_observations(self) -> list[Observation]:
+    def take_observations(self) -> list[AcceptanceSample]:
         """Return what catching up has shown."""
         taken, self._observations = self._observations, []
         return taken
@@ -232,11 +232,11 @@ class DraftModel:
     def _count(self, n_cells: int, n_sequences: int) -> None:
         self._bytes_read += self.reads.step(self._batch.n_tokens, n_cells, n_sequences)
 
-    def _lane(self, sequence: Sequence) -> _Lane:
+    def _lane(self, sequence: Sequence) -> _DraftSlot:
         assert sequence.slot is not None
         return self._lanes[sequence.slot.id]
 
-    def _read_what_is_far_behind(self, tips: Series[Tip]) -> tuple[int, set[str]]:
+    def _read_what_is_far_behind(self, tips: Series[GrowthPoint]) -> tuple[int, set[str]]:
         """Leave at most a few tokens of each text unread, which can be read beside the tips themselves.
 
         Return how many rows that took, and the ids of the requests of which something is left.
@@ -255,7 +255,7 @@ class DraftModel:
                 unread.add(sequence.id)
         return rows, unread
 
-    def _place(self, tip: Tip, unread: set[str], outputs: list[tuple[Sequence, int] | None]) -> bool:
+    def _place(self, tip: GrowthPoint, unread: set[str], outputs: list[tuple[Sequence, int] | None]) -> bool:
         """Add a tip's row, behind what is unread of its text; False where it has no place.
 
         ``outputs`` gets an item for each row with logits: None, or the sequence and position that it can be judged by.
@@ -325,16 +325,16 @@ class DraftModel:
         """Compare what the draft model says behind ``position`` with what came."""
         for guess in self._chooser.choose(sequence, row, position + 1):
             was_right = guess.token == int(sequence.tokens.view[position + 1])
-            self._observations.append(Observation(sequence.id, guess.evidence, was_right))
+            self._observations.append(AcceptanceSample(sequence.id, guess.evidence, was_right))
 
-    def _add(self, tip: Tip) -> bool:
+    def _add(self, tip: GrowthPoint) -> bool:
         """Add the row whose logits give what comes behind a tip; False where it has no place."""
         chain, node = tip
         slot, lane = chain.sequence.slot, self._lane(chain.sequence)
         assert slot is not None
         token = chain.tokens[node] if node != PENDING else chain.sequence.tokens.last
         position = _position(tip) - 1
-        branch = self._branch_for(lane, slot.id, chain, node, position) if isinstance(chain, Tree) else slot.id
+        branch = self._branch_for(lane, slot.id, chain, node, position) if isinstance(chain, DraftTree) else slot.id
         if branch is None:
             return False
         self._batch.add(token, position, branch)
@@ -344,7 +344,7 @@ class DraftModel:
             lane.forks[branch].append(token)
         return True
 
-    def _branch_for(self, lane: _Lane, slot: int, tree: Tree, node: int, position: int) -> int | None:
+    def _branch_for(self, lane: _DraftSlot, slot: int, tree: DraftTree, node: int, position: int) -> int | None:
         """Return a sequence id that ends just before a node: the slot's, that of a branch, or a new branch."""
         if node == PENDING:
             lane.n_certain = position + 1
@@ -361,7 +361,7 @@ class DraftModel:
         lane.forks[branch] = before
         return branch
 
-    def _cut(self, slot: int, lane: _Lane, size: int) -> None:
+    def _cut(self, slot: int, lane: _DraftSlot, size: int) -> None:
         self._branches.trim(slot, size)
         lane.forks.clear()
         if not self._context.remove(slot, size):
@@ -386,15 +386,15 @@ def _kv(n_rows: int, n_past: int) -> int:
     return n_rows * n_past + n_rows * (n_rows + 1) // 2
 
 
-def _position(tip: Tip) -> int:
+def _position(tip: GrowthPoint) -> int:
     """Return the position of what comes behind a tip."""
     return len(tip.chain.sequence.tokens) + 1 + tip.chain.depth_of(tip.node)
 
 
-def _ahead(tip: Tip) -> list[int]:
+def _ahead(tip: GrowthPoint) -> list[int]:
     """Return the drafted tokens that lead up to and include a tip."""
     chain, node = tip
-    return chain.path(node) if isinstance(chain, Tree) else chain.tokens[: node + 1]
+    return chain.path(node) if isinstance(chain, DraftTree) else chain.tokens[: node + 1]
 
 
 def _n_common(line: list[int], other: list[int]) -> int:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from core.llama.candidates import Candidates
 from core.scheduler.sequence import Sequence
-from core.speculation.proposer import Guess
+from core.speculation.proposer import ProposedToken
 
 # Evidence is the probability that the drafting model gives its own token.
 _EDGES = np.array([0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.997])
@@ -24,7 +24,7 @@ _N_RANKS = 3
 PRIORS_BY_RANK = PRIORS * _N_RANKS
 
 
-class Chooser:
+class DraftSampler:
     """Chooses draft tokens with the request's own sampler and the same keyed noise as the target's.
 
     So two models that think alike tend to draw the same token also at temperatures above 0.
@@ -42,7 +42,7 @@ class Chooser:
         position: int,
         count: int = 1,
         ahead: Series[int] | None = None,
-    ) -> tuple[Guess, ...]:
+    ) -> tuple[ProposedToken, ...]:
         """Return what ``logits``, one for each token of the drafting model, say of ``position``, likeliest first.
 
         At most ``count`` guesses, none where the numbers are none or the grammar allows nothing that is known here.
@@ -71,7 +71,9 @@ class Chooser:
         first_bin = 0 if sampler.params.is_greedy else _N_BINS
         return tuple(
             [
-                Guess(token, first_bin + 2 * _N_BINS * min(rank, _N_RANKS - 1) + int(np.searchsorted(_EDGES, chance)))
+                ProposedToken(
+                    token, first_bin + 2 * _N_BINS * min(rank, _N_RANKS - 1) + int(np.searchsorted(_EDGES, chance))
+                )
                 for rank, (token, chance) in enumerate(chances)
             ]
         )

@@ -9,13 +9,13 @@ from core.cost.read_cost import ReadCost
 from core.cost.thread_control import ThreadControl
 from core.llama import heads
 from core.llama.context import Context, DecodeStatus
-from core.llama.heads import FeatureBatch, LayerInputs, Rows
+from core.llama.heads import FeatureBatch, LayerInputs, StateRows
 from core.llama.model import Model
 from core.speculation.proposer import DraftFailed
-from core.speculation.proposers.autoregressive_head import Head
+from core.speculation.proposers.autoregressive_head import AutoregressiveHead
 
 
-class Eagle3Head(Head):
+class Eagle3Proposer(AutoregressiveHead):
     """Reads each token with an encoding of what went into some of the target's layers before it.
 
     The token after position p is kept at p, beside the encoding of p (common/speculative.cpp, draft-eagle3).
@@ -56,10 +56,10 @@ class Eagle3Head(Head):
         # The encoder makes an output of every row.
         self._encoder_batch = FeatureBatch(min(context.n_outputs, context.n_ubatch), self._inputs.width)
 
-    def _features(self, n_rows: int) -> tuple[Rows, ...]:
+    def _features(self, n_rows: int) -> tuple[StateRows, ...]:
         return self._inputs.rows(n_rows)
 
-    def _states(self, features: Rows) -> Rows:
+    def _states(self, features: StateRows) -> StateRows:
         batch, states = self._encoder_batch, np.empty((len(features), self._state_width), np.float32)
         for start in range(0, len(features), batch.capacity):
             chunk = features[start : start + batch.capacity]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
-from core.speculation.proposer import Chain, Guess, Observation
+from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
 
 # The bytes are certain, their tokens are not: a model may spell them in other pieces. Behind a piece that came as
 # expected the next one is likelier to. Bins: the first token of a run, those behind it.
@@ -12,7 +12,7 @@ _FIRST, _LATER = 0, 1
 _PRIORS = (0.9, 0.97)
 
 
-class Forced:
+class GrammarProposer:
     """Proposes the tokens that must come next, in the pieces in which the tokenizer spells them."""
 
     name = "forced"
@@ -31,18 +31,18 @@ class Forced:
     def clear(self) -> None:
         """Nothing is kept of texts."""
 
-    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         """Return the next forced token of each chain; what the grammar says is asked once for each new chain."""
         return [self._next(chain) for chain in chains]
 
-    def take_observations(self) -> list[Observation]:
+    def take_observations(self) -> list[AcceptanceSample]:
         """Nothing is learnt in passing."""
         return []
 
-    def _next(self, chain: Chain) -> Guess | None:
+    def _next(self, chain: DraftChain) -> ProposedToken | None:
         sequence, place = chain.sequence, len(chain.tokens)
         if not place:
             guide = sequence.sampler.guide
             self._runs[sequence.id] = guide.forced() if guide is not None else []
         run = self._runs.get(sequence.id, [])
-        return Guess(run[place], _LATER if place else _FIRST) if place < len(run) else None
+        return ProposedToken(run[place], _LATER if place else _FIRST) if place < len(run) else None

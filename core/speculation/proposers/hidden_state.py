@@ -15,22 +15,22 @@ from core.cost.read_cost import ReadCost
 from core.cost.thread_control import ThreadControl
 from core.kv_cache.token_buffer import TokenBuffer
 from core.llama.context import Context
-from core.llama.heads import Rows
-from core.scheduler.planner import Plan
+from core.llama.heads import StateRows
+from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
-from core.speculation.proposer import DraftFailed, Guess, Observation
-from core.speculation.proposers.draft_cache_eviction import IdleTexts
-from core.speculation.proposers.draft_sampler import PRIORS, Chooser
-from core.speculation.proposers.hidden_state_window import HiddenWindow
+from core.speculation.proposer import AcceptanceSample, DraftFailed, ProposedToken
+from core.speculation.proposers.draft_cache_eviction import DraftCacheEviction
+from core.speculation.proposers.draft_sampler import PRIORS, DraftSampler
+from core.speculation.proposers.hidden_state_window import HiddenStateWindow
 
 
-class Lane:
+class SlotFeatures:
     """What a head knows of one slot: states of the target, and the tokens [first, end) that it has read with them."""
 
     def __init__(self, width: int) -> None:
         """Keep states of ``width`` numbers."""
-        self.window = HiddenWindow(width)
+        self.window = HiddenStateWindow(width)
         self.read = TokenBuffer(np.empty(0, np.int32))
         self.first = 0
 
@@ -40,11 +40,11 @@ class Lane:
         self.first = 0
 
 
-class Span(NamedTuple):
+class UnreadSpan(NamedTuple):
     """Tokens [start, end) of a sequence to read; ``is_fresh`` where they do not continue what the head has read."""
 
     sequence: Sequence
-    lane: Lane
+    lane: SlotFeatures
     start: int
     end: int
     is_fresh: bool
@@ -54,14 +54,14 @@ class Span(NamedTuple):
         """How many tokens that is."""
         return self.end - self.start
 
-    def split(self, place: int) -> tuple[Span, Span]:
+    def split(self, place: int) -> tuple[UnreadSpan, UnreadSpan]:
         """Return the tokens before ``place`` and those from there on."""
         place = min(max(place, self.start), self.end)
         rest = self._replace(start=place, is_fresh=self.is_fresh and place == self.start)
         return self._replace(end=place), rest
 
 
-class Listener(ABC):
+class HiddenStateProposer(ABC):
     """Keeps features of the target for each slot, and a context of its own with what was read of them.
 
     What was read is kept by longest common prefix.
@@ -97,18 +97,18 @@ class Listener(ABC):
         self._reads = reads
         self._bytes_read = 0
         self._shift = first_position
-        self._lanes = tuple(Lane(feature_width) for _ in range(n_slots))
-        self._idle = IdleTexts(context, self._drop)
-        self._chooser = Chooser(target.n_vocab)
-        self._observations: list[Observation] = []
+        self._lanes = tuple(SlotFeatures(feature_width) for _ in range(n_slots))
+        self._idle = DraftCacheEviction(context, self._drop)
+        self._chooser = DraftSampler(target.n_vocab)
+        self._observations: list[AcceptanceSample] = []
 
     @abstractmethod
-    def _features(self, n_rows: int) -> tuple[Rows, ...]:
+    def _features(self, n_rows: int) -> tuple[StateRows, ...]:
         """Return the features of the target's last batch, as parts that lie side by side."""
 
     # -- what the target does -----------------------------------------------------------------------------------
 
-    def evaluated(self, shares: Plan) -> None:
+    def evaluated(self, shares: StepPlan) -> None:
         """Keep the states of the rows that the target has just evaluated, for those who may be drafted for."""
         if not any(share.sequence.request.speculates for share in shares):
             return
@@ -154,7 +154,7 @@ class Listener(ABC):
         taken, self._bytes_read = self._bytes_read, 0
         return taken
 
-    def take_observations(self) -> list[Observation]:
+    def take_observations(self) -> list[AcceptanceSample]:
         """Return what reading along has shown."""
         taken, self._observations = self._observations, []
         return taken
@@ -165,11 +165,11 @@ class Listener(ABC):
 
     # -- helpers ------------------------------------------------------------------------------------------------
 
-    def _lane(self, sequence: Sequence) -> Lane:
+    def _lane(self, sequence: Sequence) -> SlotFeatures:
         assert sequence.slot is not None
         return self._lanes[sequence.slot.id]
 
-    def _make_way(self, span: Span) -> None:
+    def _make_way(self, span: UnreadSpan) -> None:
         """Drop what the head's cache holds from the span's start on: drafted tokens, and what was rejected."""
         slot, lane = span.sequence.slot, span.lane
         assert slot is not None
@@ -196,5 +196,5 @@ class Listener(ABC):
             self._bytes_read += self._reads.step(n_rows, n_cells, n_sequences)
 
     @staticmethod
-    def _deeper(guess: Guess | None) -> Guess | None:
-        return guess and Guess(guess.token, guess.evidence + len(PRIORS))
+    def _deeper(guess: ProposedToken | None) -> ProposedToken | None:
+        return guess and ProposedToken(guess.token, guess.evidence + len(PRIORS))

@@ -11,11 +11,11 @@ from core.kv_cache.token_buffer import TokenBuffer
 # what lies further back matters little to it and would cost time and memory.
 LONGEST_WINDOW = 512
 
-Rows = npt.NDArray[np.float32]
-Tokens = npt.NDArray[np.int32]
+StateRows = npt.NDArray[np.float32]
+TokenIds = npt.NDArray[np.int32]
 
 
-class HiddenWindow:
+class HiddenStateWindow:
     """Hidden states of the target by position, with the tokens that led to them.
 
     States of drafted tokens are kept too: whether they hold shows in the tokens, once those are decided.
@@ -31,7 +31,7 @@ class HiddenWindow:
         self._begin = 0
         self._end = 0
 
-    def take(self, before: Tokens, tokens: Tokens, parts: tuple[Rows, ...]) -> None:
+    def take(self, before: TokenIds, tokens: TokenIds, parts: tuple[StateRows, ...]) -> None:
         """Add the states of ``tokens``, which came after ``before``.
 
         ``parts`` have one row per token and lie side by side. What was kept of other texts, or from there on, goes.
@@ -53,11 +53,11 @@ class HiddenWindow:
         self._end += count - skipped
         self._tokens.extend(tokens)
 
-    def known(self, tokens: Tokens) -> range:
+    def known(self, tokens: TokenIds) -> range:
         """Return the positions whose states belong to ``tokens``."""
         return range(self._first, max(self._tokens.common_prefix(tokens), self._first))
 
-    def rows(self, start: int, end: int) -> Rows:
+    def rows(self, start: int, end: int) -> StateRows:
         """Return the states of positions [start, end), valid until the next ``take``."""
         offset = self._begin - self._first
         return self._rows[start + offset : end + offset]

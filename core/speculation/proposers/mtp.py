@@ -7,11 +7,11 @@ from core.cost.read_cost import ReadCost
 from core.cost.thread_control import ThreadControl
 from core.llama import heads
 from core.llama.context import Context
-from core.llama.heads import Rows
-from core.speculation.proposers.autoregressive_head import Head
+from core.llama.heads import StateRows
+from core.speculation.proposers.autoregressive_head import AutoregressiveHead
 
 
-class MtpHead(Head):
+class MtpProposer(AutoregressiveHead):
     """Reads each token with the target's last hidden state before it (common/speculative.cpp, draft-mtp).
 
     Of several prediction layers the first one is used for every token.
@@ -44,8 +44,8 @@ class MtpHead(Head):
         )
         heads.export_hidden(target, of_outputs_only=False)
 
-    def _features(self, n_rows: int) -> tuple[Rows, ...]:
+    def _features(self, n_rows: int) -> tuple[StateRows, ...]:
         return (heads.hidden(self._target, n_rows, self._state_width),)
 
-    def _states(self, features: Rows) -> Rows:
+    def _states(self, features: StateRows) -> StateRows:
         return features

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
-from core.speculation.proposer import Chain, Guess, Observation
+from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
 
 # The longer the match, the likelier the next token: bins of match length, and what they are worth unseen.
 _MATCH_EDGES = (4, 6, 9, 16, 32)
@@ -84,7 +84,7 @@ class _Track:
         return n_read + _PIECE >= n_tokens
 
 
-class Lookup:
+class NgramProposer:
     """Drafts by looking up what followed the latest tokens before: in the text itself, else in other requests'."""
 
     name = "lookup"
@@ -93,7 +93,7 @@ class Lookup:
         self.table = AcceptanceTable((*_LOCAL_PRIORS, _SHARED_PRIOR))
         self._tracks: dict[str, _Track] = {}
         self._shared: dict[tuple[int, ...], int] = {}
-        self._observations: list[Observation] = []
+        self._observations: list[AcceptanceSample] = []
 
     def admit(self, sequence: Sequence) -> None:
         """Begin to index a prompt; the rest of a long one is indexed a piece at a time, as lookups are asked for."""
@@ -114,7 +114,7 @@ class Lookup:
         track = self._tracks.get(sequence.id)
         return track is not None and track.read_on(sequence) and self._first(track) is not None
 
-    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         """Return what followed before."""
         return [self._next(chain) for chain in chains]
 
@@ -130,15 +130,15 @@ class Lookup:
             if index >= n_drafted_here:
                 guess = self._first(track)
                 if guess is not None:
-                    self._observations.append(Observation(sequence.id, guess.evidence, guess.token == token))
+                    self._observations.append(AcceptanceSample(sequence.id, guess.evidence, guess.token == token))
             track.index.append(token)
 
-    def take_observations(self) -> list[Observation]:
+    def take_observations(self) -> list[AcceptanceSample]:
         """Return how lookups that were not used would have done."""
         taken, self._observations = self._observations, []
         return taken
 
-    def _next(self, chain: Chain) -> Guess | None:
+    def _next(self, chain: DraftChain) -> ProposedToken | None:
         track = self._tracks.get(chain.sequence.id)
         if track is None:
             return None
@@ -147,25 +147,25 @@ class Lookup:
         if track.match:
             track.place += 1
             track.match += 1
-            return Guess(self._token_at(track, chain.tokens), _bin(track.match))
+            return ProposedToken(self._token_at(track, chain.tokens), _bin(track.match))
         return self._from_others([*track.index.tokens[-_SHARED_SIZE:], *chain.tokens])
 
-    def _first(self, track: _Track) -> Guess | None:
+    def _first(self, track: _Track) -> ProposedToken | None:
         found = track.index.find()
         if found is None:
             track.match = 0
             return self._from_others(track.index.tokens)
         track.place, track.match = found
-        return Guess(track.index.tokens[track.place], _bin(track.match))
+        return ProposedToken(track.index.tokens[track.place], _bin(track.match))
 
     def _token_at(self, track: _Track, drafted: list[int]) -> int:
         """Return the token at the followed place; a repetition runs on into the drafted tokens themselves."""
         beyond = track.place - len(track.index.tokens)
         return track.index.tokens[track.place] if beyond < 0 else drafted[beyond]
 
-    def _from_others(self, tokens: list[int]) -> Guess | None:
+    def _from_others(self, tokens: list[int]) -> ProposedToken | None:
         token = self._shared.get(tuple(tokens[-_SHARED_SIZE:]))
-        return None if token is None else Guess(token, SHARED)
+        return None if token is None else ProposedToken(token, SHARED)
 
     def _teach_others(self, tokens: list[int]) -> None:
         self._shared.update(zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False))

@@ -15,7 +15,7 @@ from models.gguf.tensor_types import BY_NAME
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class LoadSetting:
     """What is decided: layers on GPUs (the output counts as one), the first ``n_cpu_moe`` of them without experts.
 
     ``n_ctx`` is the context in tokens, ``kv_type`` the type of keys and values.
@@ -53,10 +53,10 @@ class DeviceNeed:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlacementPlan:
     """A setting, where it places what, what each device that takes part needs, and whether a draft is in it."""
 
-    setting: Setting
+    setting: LoadSetting
     placement: Placement
     needs: tuple[DeviceNeed, ...]
     has_draft: bool = False
@@ -104,11 +104,11 @@ def _share(needed: int, free: int) -> float:
 def plan_of(
     facts: ModelFacts,
     machine: Machine,
-    setting: Setting,
+    setting: LoadSetting,
     draft: ModelFacts | None = None,
     shape: EngineShape = ONE_REQUEST,
     compute: int | None = None,
-) -> Plan:
+) -> PlacementPlan:
     """Place a model as llama.cpp does with these settings, and add up the memory; ``compute`` None is estimated."""
     placement = place(facts.n_layers, machine, setting)
     devices = machine.devices
@@ -130,7 +130,7 @@ def plan_of(
     used = {0, *placement.layers, *placement.experts, placement.output}
     drafts = [0] * len(devices)
     drafts[placement.layers[-1] if placement.layers else 0] = need.draft
-    return Plan(
+    return PlacementPlan(
         setting,
         placement,
         tuple(
@@ -150,7 +150,7 @@ def plan_of(
     )
 
 
-def place(n_layers: int, machine: Machine, setting: Setting) -> Placement:
+def place(n_layers: int, machine: Machine, setting: LoadSetting) -> Placement:
     """Where layers go: the last ``n_gpu_layers`` to GPUs, in proportion to free memory.
 
     As ``load_tensors`` in llama-model.cpp does. The processor keeps the others, and the experts of the first
@@ -184,7 +184,7 @@ def _is_tied(facts: ModelFacts) -> bool:
 
 
 def _caches(
-    facts: ModelFacts, placement: Placement, setting: Setting, in_window: int, n_bytes: int, n_devices: int
+    facts: ModelFacts, placement: Placement, setting: LoadSetting, in_window: int, n_bytes: int, n_devices: int
 ) -> list[int]:
     """Share the bytes of the cache among the devices by what their layers keep: ``in_window`` tokens where cut."""
     sizes = list(_cache_sizes(facts, setting, in_window))
@@ -200,7 +200,7 @@ def _caches(
     return shares
 
 
-def _cache_sizes(facts: ModelFacts, setting: Setting, in_window: int) -> Iterator[tuple[int, int]]:
+def _cache_sizes(facts: ModelFacts, setting: LoadSetting, in_window: int) -> Iterator[tuple[int, int]]:
     kind = BY_NAME[setting.kv_type.lower()]
     for cache in facts.caches:
         if cache.layer >= facts.n_layers:
@@ -209,6 +209,6 @@ def _cache_sizes(facts: ModelFacts, setting: Setting, in_window: int) -> Iterato
         yield cache.layer, n_cells * (kind.bytes_for(cache.n_k) + kind.bytes_for(cache.n_v))
 
 
-def shortage(plan: Plan) -> Sequence[DeviceNeed]:
+def shortage(plan: PlacementPlan) -> Sequence[DeviceNeed]:
     """The devices that lack memory."""
     return tuple(need for need in plan.needs if need.total > need.free)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from models.estimate.fit.memory import ONE_REQUEST, USABLE_SHARE, EngineShape
-from models.estimate.fit.plan import Plan, Setting, plan_of
+from models.estimate.fit.plan import LoadSetting, PlacementPlan, plan_of
 from models.estimate.speed.machine import Machine
 from models.estimate.speed.work import work
 from models.facts import architectures
@@ -34,7 +34,7 @@ _CLOSE = (0.7, 1.3)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FitRequest:
     """What a plan is looked for: context in tokens, KV types that may be used (the wanted one first), a draft.
 
     ``n_gpu_layers`` and ``n_cpu_moe`` None are chosen, and other values kept. The context is shortened where nothing
@@ -59,7 +59,7 @@ def usual_ctx(facts: ModelFacts) -> int:
     return min(facts.n_ctx_train or USUAL_CTX, USUAL_CTX)
 
 
-def best_plan(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan | None:
+def best_plan(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> PlacementPlan | None:
     """Return the plan to choose, or None where none fits."""
     if wanted.draft is None or wanted.must_draft:
         return _best(facts, machine, wanted)
@@ -68,16 +68,16 @@ def best_plan(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan | Non
     return drafted if alone is not None and drafted is not None and _is_as_good(drafted, alone) else alone
 
 
-def _is_as_good(one: Plan, other: Plan) -> bool:
+def _is_as_good(one: PlacementPlan, other: PlacementPlan) -> bool:
     return (one.setting.n_ctx, one.setting.kv_type) == (other.setting.n_ctx, other.setting.kv_type)
 
 
-def _best(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan | None:
+def _best(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> PlacementPlan | None:
     if facts.weight_bytes > sum(device.free for device in machine.devices):
         return None
     whole = _asked(facts, machine, wanted)
     for n_ctx in _contexts(wanted):
-        chosen: Plan | None = None
+        chosen: PlacementPlan | None = None
         for kv_type in _kv_types(facts, wanted):
             plans = [plan for plan in _plans(facts, machine, wanted, kv_type, n_ctx) if fits(plan)]
             if not plans:
@@ -92,40 +92,40 @@ def _best(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan | None:
     return None
 
 
-def least_plan(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan:
+def least_plan(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> PlacementPlan:
     """Return the plan that needs the least memory, to say how much is lacking."""
     n_ctx = list(_contexts(wanted))[-1]
     plans = _plans(facts, machine, wanted, _kv_types(facts, wanted)[-1], n_ctx)
     return min(plans, key=lambda plan: plan.use())
 
 
-def longest_plan(facts: ModelFacts, machine: Machine, wanted: Wanted) -> Plan | None:
+def longest_plan(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> PlacementPlan | None:
     """Return the plan with the longest context, up to the wanted one, that fits; None where none does."""
 
-    def plan(n_steps: int) -> Plan | None:
+    def plan(n_steps: int) -> PlacementPlan | None:
         return best_plan(facts, machine, replace(wanted, n_ctx=n_steps * CTX_STEP, may_shorten=False))
 
     most = most_possible(wanted.n_ctx // CTX_STEP, lambda n_steps: plan(n_steps) is not None)
     return plan(most) if most else None
 
 
-def fits(plan: Plan) -> bool:
+def fits(plan: PlacementPlan) -> bool:
     """Whether every device has the memory, and keeps a little."""
     return plan.use() <= USABLE_SHARE
 
 
-def is_close(plan: Plan) -> bool:
+def is_close(plan: PlacementPlan) -> bool:
     """Whether it nearly fits or nearly does not, so that llama.cpp itself should say what it takes."""
     return _CLOSE[0] <= plan.use() <= _CLOSE[1]
 
 
-def seconds_of(facts: ModelFacts, machine: Machine, plan: Plan, n_past: int) -> float | None:
+def seconds_of(facts: ModelFacts, machine: Machine, plan: PlacementPlan, n_past: int) -> float | None:
     """Predicted seconds of a token behind ``n_past`` others; None where the machine is not known well enough."""
     amounts = work(facts, plan.placement, machine.traits, n_past=n_past, kv_type=plan.setting.kv_type)
     return machine.efficiency.seconds(amounts)
 
 
-def _contexts(wanted: Wanted) -> Iterator[int]:
+def _contexts(wanted: FitRequest) -> Iterator[int]:
     yield wanted.n_ctx
     n_ctx = wanted.n_ctx // 2
     while wanted.may_shorten and n_ctx >= SHORTEST_CTX:
@@ -133,7 +133,7 @@ def _contexts(wanted: Wanted) -> Iterator[int]:
         n_ctx //= 2
 
 
-def _kv_types(facts: ModelFacts, wanted: Wanted) -> tuple[str, ...]:
+def _kv_types(facts: ModelFacts, wanted: FitRequest) -> tuple[str, ...]:
     """The wanted type, and those after it that llama.cpp can use with this model (``llama_init_from_model``)."""
     first, *others = wanted.kv_types
     if not wanted.shape.flash_attention or facts.architecture in architectures.NO_FLASH_ATTENTION:
@@ -143,19 +143,21 @@ def _kv_types(facts: ModelFacts, wanted: Wanted) -> tuple[str, ...]:
     return (first, *(each for each in others if not any(length % blocks[each] for length in lengths)))
 
 
-def _asked(facts: ModelFacts, machine: Machine, wanted: Wanted) -> tuple[int, int]:
+def _asked(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> tuple[int, int]:
     """The most layers that may go to GPUs, and the fewest of them that leave their experts behind."""
     everything = facts.n_layers + 1 if machine.gpus else 0
     most = everything if wanted.n_gpu_layers is None else min(wanted.n_gpu_layers, everything)
     return most, min(wanted.n_cpu_moe or 0, facts.n_layers) if facts.n_experts else 0
 
 
-def _plans(facts: ModelFacts, machine: Machine, wanted: Wanted, kv_type: str, n_ctx: int) -> Iterator[Plan]:
+def _plans(
+    facts: ModelFacts, machine: Machine, wanted: FitRequest, kv_type: str, n_ctx: int
+) -> Iterator[PlacementPlan]:
     """All that can be best: everything on the processor, and as much as fits on GPUs, layers or experts first."""
     most, fewest = _asked(facts, machine, wanted)
 
-    def plan(n_gpu_layers: int, n_cpu_moe: int = fewest) -> Plan:
-        setting = Setting(n_gpu_layers, n_cpu_moe, kv_type, n_ctx)
+    def plan(n_gpu_layers: int, n_cpu_moe: int = fewest) -> PlacementPlan:
+        setting = LoadSetting(n_gpu_layers, n_cpu_moe, kv_type, n_ctx)
         return plan_of(facts, machine, setting, wanted.draft, wanted.shape, wanted.compute)
 
     may_choose = wanted.n_gpu_layers is None
@@ -185,12 +187,12 @@ def most_possible(limit: int, is_possible: Callable[[int], bool]) -> int:
     return low
 
 
-def _merit(facts: ModelFacts, machine: Machine, plan: Plan) -> tuple[float, int]:
+def _merit(facts: ModelFacts, machine: Machine, plan: PlacementPlan) -> tuple[float, int]:
     seconds = seconds_of(facts, machine, plan, plan.setting.n_ctx)
     on_gpus = sum(need.weights for need in plan.needs[1:])
     return (1.0 / seconds if seconds else 0.0), on_gpus
 
 
-def _is_worth_it(facts: ModelFacts, machine: Machine, coarser: Plan, finer: Plan) -> bool:
+def _is_worth_it(facts: ModelFacts, machine: Machine, coarser: PlacementPlan, finer: PlacementPlan) -> bool:
     (rate, on_gpus), (rate_now, on_gpus_now) = _merit(facts, machine, coarser), _merit(facts, machine, finer)
     return rate > _WORTH_COARSER * rate_now if rate_now else on_gpus > _WORTH_COARSER * on_gpus_now

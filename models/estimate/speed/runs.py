@@ -30,7 +30,7 @@ _LONGEST = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ModelRun:
     """One reply of a model that had the machine for itself.
 
     ``model`` and ``n_bytes`` name the file, ``options`` what it was loaded with, ``draft`` the file that drafted, "mtp"
@@ -60,7 +60,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredSpeed:
     """What a model reached lately: tokens per second, without drafts too, behind ``n_past`` tokens, in ``n_runs``."""
 
     rate: float
@@ -70,12 +70,12 @@ class Measured:
     at: float
 
 
-def read_runs(folder: Path, machine: str) -> tuple[Run, ...]:
+def read_runs(folder: Path, machine: str) -> tuple[ModelRun, ...]:
     """Runs of this machine, oldest first; a file that is damaged, old, or of another machine, counts as empty."""
     return _read(folder, machine)[0]
 
 
-def add_runs(folder: Path, machine: str, runs: Sequence[Run]) -> None:
+def add_runs(folder: Path, machine: str, runs: Sequence[ModelRun]) -> None:
     """Add runs to the file and forget the oldest; raises OSError where the folder cannot be written.
 
     Those that contradict what is kept are put aside until others confirm them.
@@ -92,7 +92,7 @@ def add_runs(folder: Path, machine: str, runs: Sequence[Run]) -> None:
     write_whole(folder / FILE_NAME, json.dumps(content))
 
 
-def _take_in(run: Run, kept: list[Run], doubted: list[Run]) -> None:
+def _take_in(run: ModelRun, kept: list[ModelRun], doubted: list[ModelRun]) -> None:
     """Keep a run, or doubt it; where it is the last of enough witnesses, those before it were wrong."""
     same = [one for one in kept if one.key == run.key]
     if not same or _agrees(run, median(one.seconds for one in same)):
@@ -106,19 +106,19 @@ def _take_in(run: Run, kept: list[Run], doubted: list[Run]) -> None:
     doubted[:] = [one for one in doubted if one.key != run.key]
 
 
-def _agrees(run: Run, seconds: float) -> bool:
+def _agrees(run: ModelRun, seconds: float) -> bool:
     return 1 / _FAR < run.seconds / seconds < _FAR
 
 
-def observations(runs: Iterable[Run]) -> list[Observation]:
+def observations(runs: Iterable[ModelRun]) -> list[Observation]:
     """One observation for each thing that was measured: the median of its runs."""
-    by_key: dict[object, list[Run]] = defaultdict(list)
+    by_key: dict[object, list[ModelRun]] = defaultdict(list)
     for run in runs:
         by_key[run.key].append(run)
     return [Observation(_middle(same).amounts, _middle(same).seconds) for same in by_key.values()]
 
 
-def measured(runs: Iterable[Run], model: str, n_bytes: int) -> Measured | None:
+def measured(runs: Iterable[ModelRun], model: str, n_bytes: int) -> MeasuredSpeed | None:
     """What this file reached with the options and the context it ran with last."""
     mine = [run for run in runs if (run.model, run.n_bytes) == (model, n_bytes)]
     if not mine:
@@ -126,16 +126,16 @@ def measured(runs: Iterable[Run], model: str, n_bytes: int) -> Measured | None:
     latest = max(mine, key=lambda run: run.at)
     same = [run for run in mine if run.key == latest.key]
     plain = 1.0 / median(run.seconds for run in same)
-    return Measured(median(run.rate for run in same), plain, _middle(same).n_past, len(same), latest.at)
+    return MeasuredSpeed(median(run.rate for run in same), plain, _middle(same).n_past, len(same), latest.at)
 
 
-def judged(runs: Iterable[Run], model: str, n_bytes: int, draft: str) -> tuple[int, int]:
+def judged(runs: Iterable[ModelRun], model: str, n_bytes: int, draft: str) -> tuple[int, int]:
     """How many tokens of ``draft`` this file judged, and how many of them were right."""
     mine = [run for run in runs if (run.model, run.n_bytes, run.draft) == (model, n_bytes, draft)]
     return sum(run.n_drafted for run in mine), sum(run.n_accepted for run in mine)
 
 
-def _read(folder: Path, machine: str) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
+def _read(folder: Path, machine: str) -> tuple[tuple[ModelRun, ...], tuple[ModelRun, ...]]:
     """The runs that are kept, and those that were put aside."""
     try:
         with open(folder / FILE_NAME, encoding="utf-8") as file:
@@ -148,11 +148,11 @@ def _read(folder: Path, machine: str) -> tuple[tuple[Run, ...], tuple[Run, ...]]
     return tuple(run for run in kept if run is not None), tuple(run for run in doubted if run is not None)
 
 
-def _middle(runs: Sequence[Run]) -> Run:
+def _middle(runs: Sequence[ModelRun]) -> ModelRun:
     return sorted(runs, key=lambda run: run.seconds)[len(runs) // 2]
 
 
-def _kept(runs: Iterable[Run]) -> list[Run]:
+def _kept(runs: Iterable[ModelRun]) -> list[ModelRun]:
     """The newest of each key, the newest of all."""
     seen: dict[object, int] = defaultdict(int)
     newest = []
@@ -164,12 +164,12 @@ def _kept(runs: Iterable[Run]) -> list[Run]:
     return newest[:_KEPT][::-1]
 
 
-def _run(entry: Any) -> Run | None:
+def _run(entry: Any) -> ModelRun | None:
     """The run in a JSON object; None where it is none, or says what no machine does."""
     try:
         values = {name: kind(entry[name]) for name, kind in _FIELDS.items()}
         amounts = {str(name): float(amount) for name, amount in entry["amounts"].items()}
-        run = Run(amounts=amounts, **values)
+        run = ModelRun(amounts=amounts, **values)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
     numbers = (run.seconds, run.rate, run.at, *amounts.values())
@@ -179,4 +179,4 @@ def _run(entry: Any) -> Run | None:
 
 
 _KINDS: dict[str, Any] = {"str": str, "int": int, "float": float}
-_FIELDS = {field.name: _KINDS[str(field.type)] for field in fields(Run) if field.name != "amounts"}
+_FIELDS = {field.name: _KINDS[str(field.type)] for field in fields(ModelRun) if field.name != "amounts"}

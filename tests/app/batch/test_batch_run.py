@@ -13,7 +13,7 @@ import pytest
 from app.environment.exit_codes import ExitCode
 from app.jobs.batch import batch_run
 from app.jobs.batch.batch_run import MAX_TRIES, BatchRun, BatchSettings, BatchStopped, look_through
-from app.jobs.batch.endpoint import Answer, ServerGone
+from app.jobs.batch.endpoint import EndpointAnswer, ServerGone
 from app.jobs.batch.job_file import JobFile
 from app.jobs.batch.result_file import OutputFailed, ResultFile
 from core.values.errors import BadRequest
@@ -21,9 +21,9 @@ from core.values.errors import BadRequest
 READY = {"phase": "ready"}
 
 
-def answer(status: int, code: str | None = None, retry_after: float | None = None) -> Answer:
+def answer(status: int, code: str | None = None, retry_after: float | None = None) -> EndpointAnswer:
     body: dict[str, Any] = {"error": {"message": f"It is {code}.", "code": code}} if status != 200 else {"usage": {}}
-    return Answer(status, body, "id", retry_after)
+    return EndpointAnswer(status, body, "id", retry_after)
 
 
 GOOD = answer(200)
@@ -33,7 +33,9 @@ DIED = answer(503, "engine_died")
 class ScriptedEndpoint:
     """Answers a line by what it is told of it; ``states`` come one after the other, the last one stays."""
 
-    def __init__(self, script: dict[str, Iterable[Answer | Exception]], states: Iterable[Any] = (READY,)) -> None:
+    def __init__(
+        self, script: dict[str, Iterable[EndpointAnswer | Exception]], states: Iterable[Any] = (READY,)
+    ) -> None:
         self.script = {name: list(answers) for name, answers in script.items()}
         self.states = list(states)
         self.sent: list[str] = []
@@ -41,7 +43,7 @@ class ScriptedEndpoint:
         self.n_now = self.n_most = 0
         self.is_closed = False
 
-    async def post(self, _path: str, body: dict[str, Any]) -> Answer:
+    async def post(self, _path: str, body: dict[str, Any]) -> EndpointAnswer:
         name = body["prompt"]
         self.sent.append(name)
         self.bodies.append(body)
@@ -199,7 +201,7 @@ def test_lines_whose_engine_died_run_one_at_a_time(tmp_path: Path) -> None:
     most: list[int] = []
     post = endpoint.post
 
-    async def watched(path: str, body: dict[str, Any]) -> Answer:
+    async def watched(path: str, body: dict[str, Any]) -> EndpointAnswer:
         reply = await post(path, body)
         if endpoint.sent.count(body["prompt"]) == 2:
             most.append(endpoint.n_now + 1)

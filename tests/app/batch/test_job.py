@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.jobs.batch.job import BadLine, Job, parse
+from app.jobs.batch.job import BadBatchLine, BatchRequest, parse
 
 GOOD: dict[str, Any] = {
     "custom_id": "a",
@@ -20,7 +20,7 @@ def line(**changed: Any) -> bytes:
 
 
 def test_a_good_line_is_a_job() -> None:
-    assert parse(line(more="ignored")) == Job("a", "/v1/chat/completions", GOOD["body"])
+    assert parse(line(more="ignored")) == BatchRequest("a", "/v1/chat/completions", GOOD["body"])
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_good_line_is_a_job() -> None:
     ],
 )
 def test_a_line_that_cannot_be_sent_says_why(data: bytes, code: str, says: str) -> None:
-    with pytest.raises(BadLine) as caught:
+    with pytest.raises(BadBatchLine) as caught:
         parse(data)
     assert caught.value.code == code
     assert says in caught.value.message

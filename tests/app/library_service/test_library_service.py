@@ -66,24 +66,24 @@ def test_a_removed_model_is_in_the_trash_and_the_bundled_one_stays(
     models_folder.mkdir(parents=True)
     shutil.copy(STARTER_FOLDER / "ember-draft-q8_0.gguf", models_folder / "mine.gguf")
     assert "mine" in names(library)
-    assert library.ask(ask.Remove("mine")) is None
+    assert library.ask(ask.RemoveModel("mine")) is None
     assert not (models_folder / "mine.gguf").exists()
     assert list((tmp_path / "xdg").rglob("mine.gguf")) != []
     library.wait_for(lambda: any(news.name == "models" for news in library.news))
     assert "mine" not in names(library)
-    assert "part of Slipstream" in library.ask(ask.Remove("ember-q8_0")).sentence
+    assert "part of Slipstream" in library.ask(ask.RemoveModel("ember-q8_0")).sentence
 
 
 def test_folders_are_imported_in_place_and_forgotten(library: LibraryPipe, tmp_path: Path) -> None:
     folder = tmp_path / "Modèles d'ici"
     folder.mkdir()
     shutil.copy(STARTER_FOLDER / "ember-draft-q8_0.gguf", folder / "狐.gguf")
-    assert library.ask(ask.Import(str(folder))) is None
+    assert library.ask(ask.ImportFolder(str(folder))) is None
     assert "狐" in names(library)
     assert [(place.path, place.is_imported) for place in library.get(ask.ListPlaces())] == [(str(folder), True)]
-    assert library.ask(ask.Forget(str(folder))) is None
+    assert library.ask(ask.ForgetFolder(str(folder))) is None
     assert "狐" not in names(library)
-    assert "does not exist" in library.ask(ask.Import(str(tmp_path / "nowhere"))).sentence
+    assert "does not exist" in library.ask(ask.ImportFolder(str(tmp_path / "nowhere"))).sentence
 
 
 def test_the_hub_is_searched_shown_and_judged(library: LibraryPipe, fox: HubServer) -> None:
@@ -94,7 +94,7 @@ def test_the_hub_is_searched_shown_and_judged(library: LibraryPipe, fox: HubServ
         ("Q4_0", 200_000),
         ("Q8_0", len(EMBER)),
     ]
-    judged = library.get(ask.Judge(REPO, "Q8_0"))
+    judged = library.get(ask.GetRemoteFit(REPO, "Q8_0"))
     assert (judged.architecture, judged.quantisation, judged.problem) == ("llama", "Q8_0", None)
     assert judged.n_bytes == len(EMBER)
     assert (judged.fit, "memory" in judged.advice or "free" in judged.advice) == (Fit.GREEN, True)
@@ -134,13 +134,13 @@ def test_trouble_is_a_sentence_that_says_what_to_do(library: LibraryPipe, reques
 def test_a_gated_repository_asks_for_access(library: LibraryPipe, hub: HubServer) -> None:
     hub.add("acme/gated", {"gated-Q8_0.gguf": EMBER}, gated="manual")
     assert library.get(ask.ShowRepository("acme/gated")).access == "gated"
-    trouble = library.ask(ask.Judge("acme/gated", "Q8_0"))
+    trouble = library.ask(ask.GetRemoteFit("acme/gated", "Q8_0"))
     assert trouble.kind is TroubleKind.ACCESS
 
 
 def test_a_model_is_downloaded_with_news_and_then_listed(library: LibraryPipe, fox: HubServer) -> None:
     fox.fault("fox-Q8_0.gguf", Fault(bytes_per_second=1.5e6))
-    assert library.ask(ask.Pull(REPO, "Q8_0")) is None
+    assert library.ask(ask.StartDownload(REPO, "Q8_0")) is None
     library.wait_for(lambda: [download.phase for download in library.downloads] == ["done"])
     assert any(download.n_done not in (0, len(EMBER)) for news in library.news for download in news.downloads)
     library.wait_for(lambda: any(news.name == "models" for news in library.news))
@@ -148,9 +148,9 @@ def test_a_model_is_downloaded_with_news_and_then_listed(library: LibraryPipe, f
     (row,) = [row for row in rows if row.name == "fox-Q8_0"]
     assert row.is_verified
     assert (row.source or "").startswith(REPO)
-    library.ask(ask.Remove("fox-Q8_0"))
+    library.ask(ask.RemoveModel("fox-Q8_0"))
     library.wait_for(lambda: library.downloads == ())
-    assert library.ask(ask.Pull(REPO, "Q8_0")) is None
+    assert library.ask(ask.StartDownload(REPO, "Q8_0")) is None
     library.wait_for(lambda: [download.phase for download in library.downloads] == ["done"])
     library.ask(ask.ClearEnded())
     library.wait_for(lambda: library.downloads == ())
@@ -161,19 +161,19 @@ def test_downloads_are_paused_resumed_moved_and_cancelled(
 ) -> None:
     fox.add("acme/hen-GGUF", {"hen-Q8_0.gguf": EMBER})
     fox.fault("fox-Q8_0.gguf", SLOW)
-    library.get(ask.Pull(REPO, "Q8_0"))
-    library.get(ask.Pull("acme/hen-GGUF", "Q8_0"))
+    library.get(ask.StartDownload(REPO, "Q8_0"))
+    library.get(ask.StartDownload("acme/hen-GGUF", "Q8_0"))
     library.wait_for(lambda: [d.phase for d in library.downloads] == ["downloading", "queued"])
     first, second = library.downloads
-    library.get(ask.Pause(second.number))
+    library.get(ask.PauseDownload(second.number))
     library.wait_for(lambda: library.downloads[1].phase == "paused")
-    library.get(ask.Move(second.number, 0))
+    library.get(ask.MoveDownload(second.number, 0))
     library.wait_for(lambda: [d.number for d in library.downloads] == [second.number, first.number])
-    library.get(ask.Cancel(first.number))
+    library.get(ask.CancelDownload(first.number))
     library.wait_for(lambda: [d.number for d in library.downloads] == [second.number])
-    library.get(ask.Resume(second.number))
+    library.get(ask.ResumeDownload(second.number))
     library.wait_for(lambda: library.downloads[0].phase == "done")
-    library.get(ask.Cancel(99))
+    library.get(ask.CancelDownload(99))
     assert [path.name for path in models_folder.rglob("*.gguf")] == ["hen-Q8_0.gguf"]
     assert list(models_folder.rglob("*.part")) == []
 
@@ -183,7 +183,7 @@ def test_after_kill_9_the_next_one_goes_on_where_it_was(open_library, fox: HubSe
     fox.add(REPO, {"fox-Q8_0.gguf": large})
     fox.fault("fox-Q8_0.gguf", Fault(bytes_per_second=2e6))
     library = open_library()
-    library.get(ask.Pull(REPO, "Q8_0"))
+    library.get(ask.StartDownload(REPO, "Q8_0"))
     library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 7_000_000)
     library.kill()
     assert not (models_folder / REPO / "fox-Q8_0.gguf").exists()
@@ -198,9 +198,9 @@ def test_after_kill_9_the_next_one_goes_on_where_it_was(open_library, fox: HubSe
 def test_what_was_paused_stays_so_in_the_next_one(open_library, fox: HubServer) -> None:
     fox.fault("fox-Q8_0.gguf", SLOW)
     library = open_library()
-    library.get(ask.Pull(REPO, "Q8_0"))
+    library.get(ask.StartDownload(REPO, "Q8_0"))
     library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 0)
-    library.get(ask.Pause(library.downloads[0].number))
+    library.get(ask.PauseDownload(library.downloads[0].number))
     library.wait_for(lambda: library.downloads[0].phase == "paused")
     assert library.close() == 0
     again = open_library()
@@ -210,7 +210,7 @@ def test_what_was_paused_stays_so_in_the_next_one(open_library, fox: HubServer) 
 def test_it_leaves_with_its_stdin_also_in_the_middle_of_a_download(open_library, fox: HubServer) -> None:
     library = open_library(is_forked=False)
     fox.fault("fox-Q8_0.gguf", Fault(stall_after=50_000))
-    library.get(ask.Pull(REPO, "Q8_0"))
+    library.get(ask.StartDownload(REPO, "Q8_0"))
     library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 0)
     assert library.close() == 0
 

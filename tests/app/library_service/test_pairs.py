@@ -11,12 +11,12 @@ import pytest
 
 from app.client.discovery import announce
 from models.catalog.catalog import STARTER_FOLDER
-from models.files.provenance import Record, write_record
+from models.files.provenance import FileOrigin, write_record
 from models.formatting.figures import rate
 from models.formatting.json_values import value_of
 from models.formatting.program import IN_WINDOW
 from models.library import requests as ask
-from models.library.values import Choosing, Fit, ModelRow, PairStep, RowJudgement, SettingText, Trouble
+from models.library.values import Choosing, Fit, ModelRow, PairStep, RowReport, SettingText, Trouble
 from tests.support.library_pipe import SECONDS, LibraryPipe
 from tools.model_factory.gguf_factory import Recipe, cached
 from tools.stand_ins.fake_openai import FakeServer
@@ -33,7 +33,7 @@ def rows(library: LibraryPipe) -> dict[str, ModelRow]:
     return {row.name: row for part in library.get(ask.ListModels()) for row in part.rows}
 
 
-def judged(library: LibraryPipe) -> dict[str, RowJudgement]:
+def judged(library: LibraryPipe) -> dict[str, RowReport]:
     return {row.name: row for news in library.news for row in news.judged}
 
 
@@ -52,12 +52,12 @@ def test_rows_come_first_and_are_judged_behind_the_list_but_broken_ones_never(
 
 
 def test_a_model_is_judged_and_says_why_a_speed_is_not_known(library: LibraryPipe) -> None:
-    found = library.get(ask.JudgeModel(EMBER))
+    found = library.get(ask.GetModelFit(EMBER))
     assert (found.fit, found.draft) == (Fit.GREEN, DRAFT)
     assert "It fits" in found.sentence
     assert found.empty_rate is None
     assert "doctor" in found.why_no_rate
-    assert isinstance(library.ask(ask.JudgeModel("gone")), Trouble)
+    assert isinstance(library.ask(ask.GetModelFit("gone")), Trouble)
 
 
 def test_the_machine_is_measured_and_speeds_are_known_then_but_not_beside_replies(
@@ -65,7 +65,7 @@ def test_the_machine_is_measured_and_speeds_are_known_then_but_not_beside_replie
 ) -> None:
     monkeypatch.setenv(IN_WINDOW, "1")
     library = open_library()
-    assert "“Measure this machine”" in library.get(ask.JudgeModel(EMBER)).why_no_rate
+    assert "“Measure this machine”" in library.get(ask.GetModelFit(EMBER)).why_no_rate
     server = FakeServer()
     server.n_active = 1
     announce(host="127.0.0.1", port=int(server.url.rpartition(":")[2]), api_key=None, model=None)
@@ -74,7 +74,7 @@ def test_the_machine_is_measured_and_speeds_are_known_then_but_not_beside_replie
     assert "at work on replies" in refused.sentence
     server.stop()
     assert library.ask(ask.MeasureMachine()) is None
-    assert library.get(ask.JudgeModel(EMBER)).empty_rate > 0
+    assert library.get(ask.GetModelFit(EMBER)).empty_rate > 0
 
 
 def test_partners_are_shown_and_chosen(library: LibraryPipe) -> None:
@@ -97,10 +97,10 @@ def test_what_the_settings_name_is_shown_and_a_choice_takes_its_place(library: L
     found = library.get(ask.ShowPartners(EMBER))
     assert (found.used, found.choosing) == (None, Choosing.SETTINGS)
     assert "the model's settings say so, which goes before automatic pairing" in found.why
-    assert library.get(ask.JudgeModel(EMBER)).draft is None
+    assert library.get(ask.GetModelFit(EMBER)).draft is None
     chosen = library.get(ask.ChoosePartner(EMBER, Choosing.AUTOMATIC))
     assert (chosen.used, chosen.choosing) == (DRAFT, Choosing.AUTOMATIC)
-    sheet = library.get(ask.Settings(EMBER))
+    sheet = library.get(ask.GetSettings(EMBER))
     assert [one.text for one in sheet.settings if one.name == "draft"] == [None]
 
 
@@ -157,7 +157,7 @@ def test_a_repository_has_a_recommended_model_with_the_speeds_that_its_card_show
     hub.add(REPO, {f"fox-{name}.gguf": cached(Recipe(8, kind)).read_bytes() for name, kind in kinds.items()})
     found = library.get(ask.Recommend(REPO))
     assert found.name == "fox-Q8_0"
-    card = library.get(ask.Judge(REPO, "fox-Q8_0.gguf"))
+    card = library.get(ask.GetRemoteFit(REPO, "fox-Q8_0.gguf"))
     empty, full = rate(card.predicted_rate), rate(card.full_rate)
     speeds = f"{empty} tokens/s here, {full} behind {card.n_ctx:,} tokens."
     assert found.sentence == f"Q8_0, the best quality that fits well and is quick enough: {speeds}"
@@ -172,7 +172,7 @@ def test_files_that_are_changed_moved_or_gone_are_told(
     library: LibraryPipe, hub: HubServer, models_folder: Path
 ) -> None:
     hub.add(REPO, {"fox-Q8_0.gguf": SMALL.read_bytes()})
-    library.get(ask.Pull(REPO, "Q8_0"))
+    library.get(ask.StartDownload(REPO, "Q8_0"))
     library.wait_for(lambda: [download.phase for download in library.downloads] == ["done"])
     place = models_folder / REPO / "fox-Q8_0.gguf"
 
@@ -184,7 +184,7 @@ def test_files_that_are_changed_moved_or_gone_are_told(
     (moved,) = notices()
     assert "was moved" in moved.sentence
     assert rows(library)["moved"].is_verified
-    library.get(ask.Dismiss(moved.path))
+    library.get(ask.DismissNotice(moved.path))
     assert notices() == ()
     assert rows(library)["moved"].mending == ""
     shutil.copy(STARTER_FOLDER / "ember-q8_0.gguf", models_folder / "moved.gguf")
@@ -195,7 +195,7 @@ def test_files_that_are_changed_moved_or_gone_are_told(
     (gone,) = notices()
     assert "deleted or moved away" in gone.sentence
     assert (gone.repo_id, gone.wanted) == (REPO, "fox-Q8_0.gguf")
-    library.get(ask.Dismiss(gone.path))
+    library.get(ask.DismissNotice(gone.path))
     assert notices() == ()
 
 
@@ -203,7 +203,7 @@ def test_a_changed_model_is_mended_by_its_pieces_and_others_say_what_to_do(
     library: LibraryPipe, hub: HubServer, models_folder: Path
 ) -> None:
     hub.add(REPO, {"fox-Q8_0.gguf": EMBER_FILE.read_bytes()})
-    library.get(ask.Pull(REPO, "Q8_0"))
+    library.get(ask.StartDownload(REPO, "Q8_0"))
     library.wait_for(lambda: [download.phase for download in library.downloads] == ["done"])
     place = models_folder / REPO / "fox-Q8_0.gguf"
     with open(place, "r+b") as file:
@@ -213,7 +213,7 @@ def test_a_changed_model_is_mended_by_its_pieces_and_others_say_what_to_do(
     assert (row.repo_id, row.wanted) == (REPO, "fox-Q8_0.gguf")
     assert "download it again: only what differs is fetched." in row.mending
     n = hub.n_content_bytes
-    library.get(ask.Mend("fox-Q8_0"))
+    library.get(ask.RepairModel("fox-Q8_0"))
     library.wait_for(lambda: [download.phase for download in library.downloads] == ["done", "done"])
     assert 0 < hub.n_content_bytes - n <= 1 << 20
     assert place.read_bytes() == EMBER_FILE.read_bytes()
@@ -222,9 +222,9 @@ def test_a_changed_model_is_mended_by_its_pieces_and_others_say_what_to_do(
     made = models_folder / "made.gguf"
     made.write_bytes(SMALL.read_bytes())
     for origin, words in (("ember-F16 (F16)", "made here from ember-F16 (F16)"), ("", "is not known here")):
-        write_record(models_folder, made, Record("", "", "", "sha256:0", 1, 1, origin))
+        write_record(models_folder, made, FileOrigin("", "", "", "sha256:0", 1, 1, origin))
         row = rows(library)["made"]
         assert words in row.mending
         assert row.repo_id == ""
-        assert library.ask(ask.Mend("made")).sentence == row.mending
-    assert "was not downloaded here" in library.ask(ask.Mend(EMBER)).sentence
+        assert library.ask(ask.RepairModel("made")).sentence == row.mending
+    assert "was not downloaded here" in library.ask(ask.RepairModel(EMBER)).sentence

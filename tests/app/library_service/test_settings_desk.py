@@ -26,7 +26,7 @@ def problems(sheet: SettingsSheet) -> dict[str, str]:
 
 
 def test_a_sheet_has_every_setting_with_what_is_recommended(library: LibraryPipe) -> None:
-    sheet = library.get(ask.Settings(EMBER))
+    sheet = library.get(ask.GetSettings(EMBER))
     assert tuple(setting.name for setting in sheet.settings) == NAMES
     assert given(sheet) == {}
     recommended = {setting.name: setting.recommended for setting in sheet.settings}
@@ -36,7 +36,7 @@ def test_a_sheet_has_every_setting_with_what_is_recommended(library: LibraryPipe
 
 
 def test_what_a_loaded_model_takes_later_is_marked(library: LibraryPipe) -> None:
-    later = {setting.name for setting in library.get(ask.Settings(EMBER)).settings if not setting.counts_at_once}
+    later = {setting.name for setting in library.get(ask.GetSettings(EMBER)).settings if not setting.counts_at_once}
     assert later == {"ctx", "kv_type", "gpu_layers", "threads", "draft"}
 
 
@@ -45,9 +45,9 @@ def test_settings_are_kept_for_every_process_and_reset_one_by_one(open_library, 
     kept = change(library, temperature=" 0.5", ctx="512", draft="none", system="Speak as a pirate.\nAlways.")
     assert given(kept) == {"temperature": "0.5", "ctx": "512", "draft": "none", "system": "Speak as a pirate.\nAlways."}
     again = open_library()
-    assert given(again.get(ask.Settings(EMBER))) == given(kept)
+    assert given(again.get(ask.GetSettings(EMBER))) == given(kept)
     change(again, draft=None, top_p="0.123456789")
-    assert given(library.get(ask.Settings(EMBER))) == {
+    assert given(library.get(ask.GetSettings(EMBER))) == {
         "temperature": "0.5",
         "ctx": "512",
         "system": "Speak as a pirate.\nAlways.",
@@ -68,14 +68,14 @@ def test_each_wrong_field_has_its_sentence_and_nothing_is_kept(library: LibraryP
     assert "at least 16" in said["ctx"]
     assert "no model called 'nobody'" in said["draft"]
     assert given(sheet)["threads"] == "2"
-    assert given(library.get(ask.Settings(EMBER))) == {}
+    assert given(library.get(ask.GetSettings(EMBER))) == {}
 
 
 def test_a_model_that_is_gone_or_broken_is_told(library: LibraryPipe, models_folder: Path) -> None:
     models_folder.mkdir(parents=True)
     (models_folder / "broken.gguf").write_bytes(b"no model")
-    assert "any more" in library.ask(ask.Settings("gone")).sentence
-    assert "broken cannot be used" in library.ask(ask.Settings("broken")).sentence
+    assert "any more" in library.ask(ask.GetSettings("gone")).sentence
+    assert "broken cannot be used" in library.ask(ask.GetSettings("broken")).sentence
     assert "no setting 'size'" in library.ask(ask.ChangeSettings(EMBER, (SettingText("size", "1"),))).sentence
 
 

@@ -22,7 +22,7 @@ from core.machine.probe import MachineProbe
 from core.values.errors import BadOption
 from models.catalog.catalog import ModelEntry
 from models.estimate.speed.probe import Probe
-from models.estimate.speed.runs import Run, add_runs
+from models.estimate.speed.runs import ModelRun, add_runs
 from tests.support.pair_files import other_words
 from tools.model_factory import gguf_factory, head_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
@@ -273,7 +273,9 @@ def test_what_a_draft_reached_in_replies_replaces_what_was_published(home, libra
     before = partners(deep())[0]
     assert before.prediction is not None
     assert not before.prediction.is_measured
-    run = Run("deep", facts.weight_bytes, "", before.name, {"CPU: layer": 1.0}, 0.01, 90.0, 9, 64, 2_000, 1_000, 1.0)
+    run = ModelRun(
+        "deep", facts.weight_bytes, "", before.name, {"CPU: layer": 1.0}, 0.01, 90.0, 9, 64, 2_000, 1_000, 1.0
+    )
     add_runs(home / "cache", identity(), [run])
     after = next(one for one in partners(deep()) if one.name == before.name)
     assert after.prediction is not None

@@ -12,7 +12,7 @@ from app.pairing.before_download import DraftSearch
 from models.facts.model_facts import ModelFacts
 from models.hub.remote_source import remote_facts
 from models.hub.repository import RemoteModel
-from models.pairing.gain import Kind
+from models.pairing.gain import ProposerKind
 from tools.model_factory import gguf_factory, head_factory
 from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe
 
@@ -42,7 +42,7 @@ def test_a_head_beside_the_model_is_offered(hub_server, files):
     search, model, facts = look()
     offer = search.find(model, facts, catalog().entries()).offer
     assert offer is not None
-    assert (offer.name, offer.kind, offer.is_checked) == (f"{REPO}:eagle3-fox-90M.gguf", Kind.EAGLE3, True)
+    assert (offer.name, offer.kind, offer.is_checked) == (f"{REPO}:eagle3-fox-90M.gguf", ProposerKind.EAGLE3, True)
     assert offer.n_bytes == len(files["head"])
 
 

@@ -8,16 +8,18 @@ from pathlib import Path
 import pytest
 
 from app.pairing.decision import decide
-from models.pairing.gain import Kind
+from models.pairing.gain import ProposerKind
 from models.pairing.partner import Partner
-from models.pairing.store import Choice, Gain
+from models.pairing.store import MeasuredGain, PartnerChoice
 
-GOOD = Partner("good", Path("/m/good.gguf"), Kind.MODEL, gain=1.6, id="1")
-FAIR = Partner("fair", Path("/m/fair.gguf"), Kind.MODEL, gain=1.2, id="2")
-POOR = Partner("poor", Path("/m/poor.gguf"), Kind.MODEL, gain=1.01, id="3")
-LARGE = Partner("large", Path("/m/large.gguf"), Kind.MODEL, gain=1.9, problem="It needs 9 GB of memory.", id="4")
-BY_USER = Choice("t", "2", "fair", "/m/fair.gguf", "user")
-MEASURED = Gain("t", "2", "here", 1.7, 10, 17, 0.7, 1.2, "2026-01-01")
+GOOD = Partner("good", Path("/m/good.gguf"), ProposerKind.MODEL, gain=1.6, id="1")
+FAIR = Partner("fair", Path("/m/fair.gguf"), ProposerKind.MODEL, gain=1.2, id="2")
+POOR = Partner("poor", Path("/m/poor.gguf"), ProposerKind.MODEL, gain=1.01, id="3")
+LARGE = Partner(
+    "large", Path("/m/large.gguf"), ProposerKind.MODEL, gain=1.9, problem="It needs 9 GB of memory.", id="4"
+)
+BY_USER = PartnerChoice("t", "2", "fair", "/m/fair.gguf", "user")
+MEASURED = MeasuredGain("t", "2", "here", 1.7, 10, 17, 0.7, 1.2, "2026-01-01")
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_what_was_chosen_goes_before_what_is_better():
 
 @pytest.mark.parametrize(("by", "words"), [("user", "You chose that none"), ("test", "A test found none")])
 def test_none_can_be_chosen(by, words):
-    decision = decide((GOOD,), Choice("t", None, "", "", by))
+    decision = decide((GOOD,), PartnerChoice("t", None, "", "", by))
     assert decision.used is None
     assert words in decision.why
 

@@ -13,7 +13,7 @@ import pytest
 from app.jobs.pair_test import pair_test, trial
 from app.jobs.pair_test.other_work import OtherWork
 from app.jobs.pair_test.pair_test import Cancelled, PairTest
-from app.jobs.pair_test.trial_job import Job, Measured
+from app.jobs.pair_test.trial_job import TrialResult, TrialTask
 from app.library.find_model import catalog, find_model
 from app.pairing.service import CannotPair, choose, pairing, store
 from app.settings.server_settings import ServerSettings
@@ -22,7 +22,7 @@ from core.values.errors import LoadFailed
 from models.pairing.partner import Partner
 from tools.model_factory import head_factory
 
-MEASURED = Measured(1.5, 10.0, 15.0, 0.7, 4)
+MEASURED = TrialResult(1.5, 10.0, 15.0, 0.7, 4)
 
 
 def pair_of(
@@ -36,7 +36,7 @@ def measured(monkeypatch):
     """Gains by the partner's name, in place of measurements; one that is missing fails."""
     gains: dict[str, float] = {}
 
-    def measure(self: PairTest, partner: Partner, progress: object) -> Measured:
+    def measure(self: PairTest, partner: Partner, progress: object) -> TrialResult:
         if partner.name not in gains:
             raise CannotPair("It did not load.")
         return replace(MEASURED, gain=gains[partner.name])
@@ -55,7 +55,7 @@ def test_a_pair_is_measured_with_as_many_slots_as_are_served(monkeypatch):
 
     monkeypatch.setattr("app.jobs.verify.verification.load_verifier", load)
     with pytest.raises(LoadFailed):
-        trial.measure(Job("model.gguf", None))
+        trial.measure(TrialTask("model.gguf", None))
     assert [options.n_slots for options in asked] == [ServerSettings().n_slots]
 
 

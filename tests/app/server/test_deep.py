@@ -17,12 +17,12 @@ from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.generation import generate
 from app.server.http.errors import RequestFailed
 from app.server.openai import deep
-from app.server.openai.deep import DeepReply, Part, Progress
+from app.server.openai.deep import DeepPart, DeepReply, DeepReplyProgress
 from app.server.openai.schemas import ChatCompletionBody
 from app.server.templates.chat_template import TemplateRenderer
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
-from core.values.events import Ended, Failure, FailureKind, FinishReason, Phase, Token
+from core.values.events import Ended, EnginePhase, Failure, FailureKind, FinishReason, Token
 from core.values.loaded_model import LoadedModel
 from core.values.request import Request
 from core.values.sampling_params import SamplingParams
@@ -85,8 +85,8 @@ async def room(folder: Path, **options: Any) -> AsyncIterator[Room]:
     bridge.attach(supervisor, lambda _state: None)
     try:
         await asyncio.to_thread(supervisor.load, EngineOptions(str(EMBER), **{"n_slots": 4} | options))
-        while bridge.state.phase is not Phase.READY:
-            assert bridge.state.phase is not Phase.FAILED, bridge.state.problem
+        while bridge.state.phase is not EnginePhase.READY:
+            assert bridge.state.phase is not EnginePhase.FAILED, bridge.state.problem
             await asyncio.sleep(0.02)
         assert bridge.state.model is not None
         yield Room(bridge, renderer, bridge.state.model)
@@ -272,7 +272,7 @@ def test_drafts_that_fail_do_not_sink_the_answer_unless_all_do(
 
 
 def test_a_text_is_clipped_at_whole_tokens() -> None:
-    part = Part(Request("p", "x"))
+    part = DeepPart(Request("p", "x"))
     for text, n in ((" One", 1), ("", 1), (" two", 1), (" three four", 2)):
         part.take(Token("p", text, n, ()))
     part.take(ended("p"))
@@ -294,7 +294,7 @@ def test_drafts_differ_and_only_the_answer_is_constrained() -> None:
 
 
 def test_progress_says_where_it_stands() -> None:
-    assert Progress("drafting", 3, 1, 42, 0.12345).wire() == {
+    assert DeepReplyProgress("drafting", 3, 1, 42, 0.12345).wire() == {
         "stage": "drafting", "drafts": 3, "drafts_done": 1, "tokens": 42, "seconds": 0.123,
     }  # fmt: skip
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.server.openai.deep_plan import LEAST_ANSWER, LEAST_DRAFT, LEAST_NOTES, MOST_DRAFTS, Conditions, plan_deep
+from app.server.openai.deep_plan import LEAST_ANSWER, LEAST_DRAFT, LEAST_NOTES, MOST_DRAFTS, DeepLimits, plan_deep
 
-ROOMY = Conditions(n_ctx=8192, n_cells=8 * 8192, n_fixed=200, n_free_slots=8, cheap_rows=6)
+ROOMY = DeepLimits(n_ctx=8192, n_cells=8 * 8192, n_fixed=200, n_free_slots=8, cheap_rows=6)
 
 
 def test_as_many_drafts_as_are_nearly_free() -> None:
@@ -29,7 +29,7 @@ def test_as_many_drafts_as_are_nearly_free() -> None:
         (replace(ROOMY, n_cells=400), "no room"),
     ],
 )
-def test_where_drafts_do_not_pay_the_answer_is_plain_and_says_why(now: Conditions, says: str) -> None:
+def test_where_drafts_do_not_pay_the_answer_is_plain_and_says_why(now: DeepLimits, says: str) -> None:
     plan = plan_deep(now)
     assert plan.is_plain
     assert says in (plan.reason or "")
@@ -50,7 +50,7 @@ def test_every_stage_fits_whatever_the_context() -> None:
         for n_fixed in (20, 90, 300, 1000):
             for slots in (2, 4, 16):
                 for n_cells in (n_ctx, 2 * n_ctx, slots * n_ctx):
-                    plan = plan_deep(Conditions(n_ctx, n_cells, n_fixed, slots, 16))
+                    plan = plan_deep(DeepLimits(n_ctx, n_cells, n_fixed, slots, 16))
                     if plan.is_plain:
                         continue
                     assert plan.draft_tokens >= LEAST_DRAFT

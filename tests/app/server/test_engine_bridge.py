@@ -11,10 +11,10 @@ from app.server.calls.engine_bridge import MAX_REQUESTS, EngineBridge
 from app.server.calls.generation import collect
 from app.server.http.errors import ApiError
 from core.values.errors import EngineUnavailable
-from core.values.events import Ended, EngineState, FinishReason, Logprob, Phase, Started, Token, TokenLogprob
+from core.values.events import Ended, EnginePhase, EngineState, FinishReason, Logprob, Started, Token, TokenLogprob
 from core.values.receipt import Receipt
 from core.values.request import Request
-from core.values.snapshot import Bound, Snapshot
+from core.values.snapshot import Bottleneck, Snapshot
 from tests.support.scripted_engine import ScriptedEngine
 
 
@@ -104,16 +104,16 @@ def test_closing_cancels_what_still_runs_and_hears_no_more(bridge, engine):
 
 
 def test_states_that_came_before_the_loop_are_not_lost(bridge, engine):
-    engine.tell(EngineState(Phase.LOADING))
+    engine.tell(EngineState(EnginePhase.LOADING))
     states: list[EngineState] = []
 
     async def scenario():
-        threading.Thread(target=engine.tell, args=(EngineState(Phase.READY),)).start()
+        threading.Thread(target=engine.tell, args=(EngineState(EnginePhase.READY),)).start()
         while len(states) < 2:
             await asyncio.sleep(0.001)
 
     run(bridge, engine, scenario, states)
-    assert [state.phase for state in states] == [Phase.LOADING, Phase.READY]
+    assert [state.phase for state in states] == [EnginePhase.LOADING, EnginePhase.READY]
 
 
 def test_without_an_engine_nothing_is_left_behind(bridge, engine):
@@ -154,8 +154,8 @@ def test_a_message_after_the_loop_has_ended_is_dropped(bridge, engine):
         pass
 
     run(bridge, engine, scenario)
-    engine.tell(EngineState(Phase.EMPTY))
-    engine.tell(EngineState(Phase.EMPTY))
+    engine.tell(EngineState(EnginePhase.EMPTY))
+    engine.tell(EngineState(EnginePhase.EMPTY))
 
 
 def test_logprobs_of_several_tokens_are_kept_together():
@@ -172,7 +172,7 @@ def test_the_last_snapshot_is_kept_until_the_engine_changes(bridge, engine):
         while bridge.snapshot is None:
             await asyncio.sleep(0)
         found = bridge.snapshot
-        bridge.deliver((EngineState(Phase.RESTARTING),))
+        bridge.deliver((EngineState(EnginePhase.RESTARTING),))
         while bridge.snapshot is not None:
             await asyncio.sleep(0)
         return found
@@ -185,16 +185,16 @@ def test_gauges_keep_the_figures_of_the_last_reply_until_the_engine_changes(brid
 
     async def scenario():
         bridge.open([Request("a", "x")], streams=True)
-        engine.tell(Snapshot(is_idle=False, prefill_rate=900.0, bound=Bound.OVERHEAD, n_cells=64))
+        engine.tell(Snapshot(is_idle=False, prefill_rate=900.0, bound=Bottleneck.OVERHEAD, n_cells=64))
         engine.tell(Ended("a", FinishReason.STOP, receipt=receipt), Snapshot(n_cells=64))
         while bridge.last_reply is None or not bridge.snapshot.is_idle:
             await asyncio.sleep(0)
         last = bridge.last_reply
-        engine.tell(EngineState(Phase.LOADING))
+        engine.tell(EngineState(EnginePhase.LOADING))
         while bridge.last_reply is not None:
             await asyncio.sleep(0)
         return last
 
     last = run(bridge, engine, scenario)
     assert (last.decode_rate, last.prefill_rate, last.bytes_per_second) == (16.0, 0.0, 32e6)
-    assert (last.acceptance, last.speedup, last.bound) == (0.75, 1.5, Bound.OVERHEAD)
+    assert (last.acceptance, last.speedup, last.bound) == (0.75, 1.5, Bottleneck.OVERHEAD)

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from app.pairing.chosen_draft import Draft
+from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.model_host import GivenModel, ModelHost
-from app.server.calls.model_keeper import NoKeeper
-from app.server.calls.side_thread import SideThread
-from app.server.http.errors import UnknownModel, from_exception
+from app.server.calls.model_keeper import NoPreferences
+from app.server.calls.side_thread import BackgroundThread
+from app.server.http.errors import ModelNotFound, from_exception
 from app.settings.server_settings import ServerSettings
 from core.values.errors import EngineUnavailable, LoadFailed
-from core.values.events import EngineState, Phase
+from core.values.events import EnginePhase, EngineState
 from core.values.model_settings import ModelSettings
 from tests.support.scripted_engine import ScriptedEngine, loaded
 
@@ -43,12 +43,12 @@ class Stage:
         self.engine.listener = self.bridge.deliver
         self.host = ModelHost(self.engine, self.bridge, Shelf(), ServerSettings())
 
-    def say(self, phase: Phase, path: str | None = None, load: int | None = None, **more: Any) -> None:
+    def say(self, phase: EnginePhase, path: str | None = None, load: int | None = None, **more: Any) -> None:
         self.engine.tell(EngineState(phase, loaded(path) if path else None, **more), load=load)
 
     def becomes_ready(self, path: str, load: int | None = None) -> None:
-        self.say(Phase.LOADING, load=load)
-        self.say(Phase.READY, path, load)
+        self.say(EnginePhase.LOADING, load=load)
+        self.say(EnginePhase.READY, path, load)
 
     async def settle(self) -> None:
         """Let everything happen that was begun: calls in the loop, loads on the host's thread, and what these begin."""
@@ -102,7 +102,7 @@ def test_a_load_that_hangs_keeps_the_server_from_nothing():
         has_begun.set()
         goes_on.wait(60)
         is_over.set()
-        return Draft()
+        return ChosenDraft()
 
     engine, bridge = ScriptedEngine(), EngineBridge()
     host = ModelHost(engine, bridge, Shelf(), ServerSettings(), draft_for=draft_for)
@@ -118,7 +118,7 @@ def test_a_load_that_hangs_keeps_the_server_from_nothing():
 
 
 def test_what_failed_beside_does_not_cost_what_comes_after_it(caplog):
-    side, is_done = SideThread("beside"), threading.Event()
+    side, is_done = BackgroundThread("beside"), threading.Event()
     side.submit(lambda: 1 / 0)
     side.submit(is_done.set)
     assert is_done.wait(60)
@@ -129,8 +129,8 @@ def test_what_failed_beside_does_not_cost_what_comes_after_it(caplog):
 def test_what_a_loaded_model_cannot_use_is_said_once(caplog):
     async def scenario(stage):
         model = replace(loaded("a.gguf"), notices=("Its heads are not used.",))
-        for phase in (Phase.LOADING, Phase.READY, Phase.READY):
-            stage.engine.tell(EngineState(phase, model if phase is Phase.READY else None))
+        for phase in (EnginePhase.LOADING, EnginePhase.READY, EnginePhase.READY):
+            stage.engine.tell(EngineState(phase, model if phase is EnginePhase.READY else None))
         await stage.settle()
 
     play(scenario)
@@ -168,9 +168,9 @@ def test_states_of_the_model_before_are_not_taken_for_the_new_one():
         stage.becomes_ready("a.gguf")
         await stage.settle()
         stage.host.load(B)
-        stage.say(Phase.FAILED, problem="late news of a", load=1)
+        stage.say(EnginePhase.FAILED, problem="late news of a", load=1)
         await stage.settle()
-        assert stage.host.state.phase is Phase.LOADING
+        assert stage.host.state.phase is EnginePhase.LOADING
         stage.becomes_ready("b.gguf")
         async with stage.host.lease("b") as model:
             assert model.path == "b.gguf"
@@ -207,19 +207,19 @@ async def refusal(stage: Stage) -> EngineUnavailable:
 
 def test_a_model_that_fails_is_unavailable_with_its_problem_until_it_may_be_tried_again():
     async def scenario(stage):
-        stage.say(Phase.LOADING)
-        stage.say(Phase.FAILED, problem="It needs 900 GB.", retry_at=time.monotonic() + 3_600)
+        stage.say(EnginePhase.LOADING)
+        stage.say(EnginePhase.FAILED, problem="It needs 900 GB.", retry_at=time.monotonic() + 3_600)
         await stage.settle()
         told = await refusal(stage)
         assert "900 GB" in told.message
         assert told.retry_after is None, "a client need not try it by itself"
         assert stage.engine.loads == ["a.gguf"]
-        stage.say(Phase.FAILED, problem="It needs 900 GB.")
+        stage.say(EnginePhase.FAILED, problem="It needs 900 GB.")
         await stage.settle()
         calls = [asyncio.ensure_future(stage.hold("a", asyncio.Event(), [])) for _ in range(2)]
         await stage.settle()
         assert (stage.engine.loads, stage.engine.again) == (["a.gguf"] * 2, [False, True])
-        stage.say(Phase.FAILED, problem="It needs 800 GB.", retry_at=time.monotonic() + 3_600)
+        stage.say(EnginePhase.FAILED, problem="It needs 800 GB.", retry_at=time.monotonic() + 3_600)
         ends = await asyncio.gather(*calls, return_exceptions=True)
         assert ["800 GB" in str(end) for end in ends] == [True, True], "who waited is told"
 
@@ -229,7 +229,7 @@ def test_a_model_that_fails_is_unavailable_with_its_problem_until_it_may_be_trie
 def test_while_an_engine_that_died_is_left_alone_callers_are_told_when_to_come_again():
     async def scenario(stage):
         stage.becomes_ready("a.gguf")
-        stage.say(Phase.FAILED, problem="It died.", n_deaths=3, retry_at=time.monotonic() + 3_600)
+        stage.say(EnginePhase.FAILED, problem="It died.", n_deaths=3, retry_at=time.monotonic() + 3_600)
         await stage.settle()
         told = from_exception(await refusal(stage))
         assert (told.answer.status, told.headers()["x-should-retry"]) == (503, "true")
@@ -241,7 +241,7 @@ def test_while_an_engine_that_died_is_left_alone_callers_are_told_when_to_come_a
 
 def test_the_user_may_ask_for_a_model_that_failed_at_once():
     async def scenario(stage):
-        stage.say(Phase.FAILED, problem="It needs 900 GB.", retry_at=time.monotonic() + 3_600)
+        stage.say(EnginePhase.FAILED, problem="It needs 900 GB.", retry_at=time.monotonic() + 3_600)
         await stage.settle()
         await stage.host.request_load("a")
         await stage.settle()
@@ -259,17 +259,17 @@ def test_what_is_said_of_a_load_that_was_replaced_changes_nothing_of_the_next():
         await stage.settle()
         stage.host.load(B)
         await stage.settle()
-        stage.say(Phase.LOADING, progress=0.3)
+        stage.say(EnginePhase.LOADING, progress=0.3)
         await stage.settle()
         stage.host.load(A)
         release, log = asyncio.Event(), []
         release.set()
         call = asyncio.ensure_future(stage.hold("a", release, log))
         await stage.settle()
-        stage.say(Phase.LOADING, load=2, progress=0.6)
-        stage.say(Phase.FAILED, load=2, problem="b is broken.")
+        stage.say(EnginePhase.LOADING, load=2, progress=0.6)
+        stage.say(EnginePhase.FAILED, load=2, problem="b is broken.")
         await stage.settle()
-        assert (stage.host.state.phase, stage.host.state.progress) == (Phase.LOADING, 0.0)
+        assert (stage.host.state.phase, stage.host.state.progress) == (EnginePhase.LOADING, 0.0)
         stage.becomes_ready("a.gguf")
         await call
         assert log == ["a.gguf"]
@@ -284,7 +284,7 @@ def test_a_model_that_runs_without_something_is_loaded_whole_when_it_is_asked_fo
         await stage.host.request_load("a")
         await stage.settle()
         assert stage.engine.loads == ["a.gguf"]
-        stage.say(Phase.READY, "a.gguf", left_out=("Nothing drafts.",))
+        stage.say(EnginePhase.READY, "a.gguf", left_out=("Nothing drafts.",))
         await stage.settle()
         release, log = asyncio.Event(), []
         running = asyncio.ensure_future(stage.hold("a", release, log))
@@ -303,7 +303,7 @@ def test_a_model_that_runs_without_something_is_loaded_whole_when_it_is_asked_fo
 def test_a_dead_engine_keeps_its_model_while_it_is_restarted():
     async def scenario(stage):
         stage.becomes_ready("a.gguf")
-        stage.say(Phase.RESTARTING, problem="It died.")
+        stage.say(EnginePhase.RESTARTING, problem="It died.")
         await stage.settle()
         async with stage.host.lease("a") as model:
             assert model.path == "a.gguf"
@@ -332,7 +332,7 @@ def test_the_last_words_of_the_model_before_are_not_taken_for_the_new_one():
     async def scenario(stage):
         release, log = asyncio.Event(), []
         release.set()
-        stage.say(Phase.LOADING)
+        stage.say(EnginePhase.LOADING)
         await stage.host.request_load("b")
         call = asyncio.ensure_future(stage.hold("b", release, log))
         await stage.settle()
@@ -348,7 +348,7 @@ def test_the_last_words_of_the_model_before_are_not_taken_for_the_new_one():
 
 def test_names_that_are_unknown_or_broken_are_told_apart():
     async def scenario(stage):
-        with pytest.raises(UnknownModel, match="a, b"):
+        with pytest.raises(ModelNotFound, match="a, b"):
             await stage.host.request_load("c")
         with pytest.raises(LoadFailed, match="cut short"):
             await stage.host.request_load("broken")
@@ -375,14 +375,14 @@ def test_when_the_server_leaves_everybody_in_the_line_is_told():
 
 def test_each_model_has_the_partner_that_is_found_for_it(caplog):
     async def scenario(stage):
-        drafts = {"a": Draft(Path("small.gguf"), "small", "It is best.", ("Another is gone.",), uses_heads=False)}
-        stage.host._draft_for = lambda entry: drafts.get(entry.name, Draft())
+        drafts = {"a": ChosenDraft(Path("small.gguf"), "small", "It is best.", ("Another is gone.",), uses_heads=False)}
+        stage.host._draft_for = lambda entry: drafts.get(entry.name, ChosenDraft())
         for entry in (A, B):
             stage.host.load(entry)
             await stage.settle()
         first, second = stage.engine.options[-2:]
         assert (first.draft_path, first.must_draft) == ("small.gguf", False)
-        assert (second.draft_path, stage.host.draft) == (None, Draft())
+        assert (second.draft_path, stage.host.draft) == (None, ChosenDraft())
         assert (first.uses_heads, second.uses_heads) == (False, True)
 
     play(scenario)
@@ -391,7 +391,7 @@ def test_each_model_has_the_partner_that_is_found_for_it(caplog):
 
 def test_a_named_draft_goes_before_one_that_would_be_found():
     async def scenario(stage):
-        stage.host._draft_for = lambda entry: Draft(Path("found.gguf"), "found")
+        stage.host._draft_for = lambda entry: ChosenDraft(Path("found.gguf"), "found")
         stage.host.pair(A, B)
         stage.host.load(A)
         await stage.settle()
@@ -400,7 +400,7 @@ def test_a_named_draft_goes_before_one_that_would_be_found():
     play(scenario)
 
 
-class Keeper(NoKeeper):
+class Keeper(NoPreferences):
     """What is set for the models, as a test says it."""
 
     own = ModelSettings()

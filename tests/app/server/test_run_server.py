@@ -24,7 +24,7 @@ from app.server import main
 from app.server.http.listening_socket import PortTaken, listen
 from app.settings.server_settings import ServerSettings
 from core.values.errors import BadOption
-from core.values.events import EngineState, Phase
+from core.values.events import EnginePhase, EngineState
 from tests.support import measured
 from tests.support.broken_gguf import giant
 from tools.model_factory.gguf_factory import EMBER, metadata_of
@@ -249,7 +249,10 @@ def test_a_person_is_told_the_address(start):
 
 @pytest.mark.parametrize(
     ("phase", "words"),
-    [(Phase.LOADING, "Slipstream serves giant at http://127.0.0.1:8642/v1."), (Phase.FAILED, "names another model at")],
+    [
+        (EnginePhase.LOADING, "Slipstream serves giant at http://127.0.0.1:8642/v1."),
+        (EnginePhase.FAILED, "names another model at"),
+    ],
 )
 def test_a_person_is_told_what_is_served(phase, words, monkeypatch, capsys):
     monkeypatch.setenv("SLIPSTREAM_UNLISTED", "1")

@@ -5,23 +5,23 @@ from __future__ import annotations
 import openai
 import pytest
 
-from app.server.openai.speed import Speed, wanted_speed
+from app.server.openai.speed import ReplySpeed, wanted_speed
 from core.values.errors import BadRequest
 
 
 @pytest.mark.parametrize(
     ("speed", "tier", "wanted"),
     [
-        (None, None, Speed.STANDARD),
-        (None, "auto", Speed.STANDARD),
-        (None, "default", Speed.STANDARD),
-        (None, "priority", Speed.FAST),
-        (None, "flex", Speed.BATCH),
-        ("fast", None, Speed.FAST),
-        ("fast", "auto", Speed.FAST),
-        ("fast", "priority", Speed.FAST),
-        ("batch", "flex", Speed.BATCH),
-        ("standard", "default", Speed.STANDARD),
+        (None, None, ReplySpeed.STANDARD),
+        (None, "auto", ReplySpeed.STANDARD),
+        (None, "default", ReplySpeed.STANDARD),
+        (None, "priority", ReplySpeed.FAST),
+        (None, "flex", ReplySpeed.BATCH),
+        ("fast", None, ReplySpeed.FAST),
+        ("fast", "auto", ReplySpeed.FAST),
+        ("fast", "priority", ReplySpeed.FAST),
+        ("batch", "flex", ReplySpeed.BATCH),
+        ("standard", "default", ReplySpeed.STANDARD),
     ],
 )
 def test_the_fields_agree_on_a_speed(speed, tier, wanted):

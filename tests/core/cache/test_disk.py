@@ -21,10 +21,10 @@ import pytest
 from core.engine.engine import Engine
 from core.kv_cache.prefix_cache import disk_folder as cache_folder_module
 from core.kv_cache.prefix_cache.cache_key import model_key
-from core.kv_cache.prefix_cache.disk_folder import FOLDER, CacheFolder, clear, size
+from core.kv_cache.prefix_cache.disk_folder import FOLDER, SegmentFolder, clear, size
 from core.kv_cache.prefix_cache.disk_tier import DiskTier
 from core.kv_cache.prefix_cache.segment import Blob, segment_id
-from core.kv_cache.prefix_cache.segment_file import Piece
+from core.kv_cache.prefix_cache.segment_file import SegmentHeader
 from tests.support.engines import (
     EMBER,
     GREEDY_WITH_LOGPROBS,
@@ -236,14 +236,14 @@ def test_a_full_disk_is_told_once_and_left_alone(
 
 def test_a_slow_disk_delays_no_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, is_at_it = threading.Event(), threading.Event()
-    write = CacheFolder.write
+    write = SegmentFolder.write
 
-    def slow(self: CacheFolder, piece: Piece, blob: Blob) -> None:
+    def slow(self: SegmentFolder, piece: SegmentHeader, blob: Blob) -> None:
         is_at_it.set()
         assert gate.wait(60)
         write(self, piece, blob)
 
-    monkeypatch.setattr(CacheFolder, "write", slow)
+    monkeypatch.setattr(SegmentFolder, "write", slow)
     with open_on(tmp_path) as engine:
         try:
             ask(engine, words(100))
@@ -262,13 +262,13 @@ def test_a_disk_that_reads_for_longer_than_computing_takes_is_not_waited_for(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()
-    read = CacheFolder.read
+    read = SegmentFolder.read
 
-    def slow(self: CacheFolder, name: bytes) -> Blob | None:
+    def slow(self: SegmentFolder, name: bytes) -> Blob | None:
         assert gate.wait(60)
         return read(self, name)
 
-    monkeypatch.setattr(CacheFolder, "read", slow)
+    monkeypatch.setattr(SegmentFolder, "read", slow)
     with open_on(folder, is_patient=False) as engine:
         try:
             settle(engine)
@@ -327,10 +327,10 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from core.kv_cache.prefix_cache.disk_folder import CacheFolder
+from core.kv_cache.prefix_cache.disk_folder import SegmentFolder
 from core.kv_cache.prefix_cache.segment_file import Piece
 from core.kv_cache.prefix_cache.segment import segment_id
-folder = CacheFolder(Path(sys.argv[1]), bytes(range(16)), 1 << 30)
+folder = SegmentFolder(Path(sys.argv[1]), bytes(range(16)), 1 << 30)
 folder.open()
 print("ready", flush=True)
 for turn in range(1_000_000):
@@ -352,7 +352,7 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_whole_files_only(tmp_path:
         child.send_signal(signal.SIGKILL)
         child.wait()
         child.stdout.close()
-        folder = CacheFolder(tmp_path, KEY, GB)
+        folder = SegmentFolder(tmp_path, KEY, GB)
         folder.open()
         pieces = list(folder.scan())
         assert not list(tmp_path.rglob("*.partial"))
@@ -364,7 +364,7 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_whole_files_only(tmp_path:
 
 @pytest.fixture
 def tier(tmp_path: Path) -> Iterator[DiskTier]:
-    made = DiskTier(CacheFolder(tmp_path, KEY, GB))
+    made = DiskTier(SegmentFolder(tmp_path, KEY, GB))
     try:
         yield made
     finally:
@@ -373,12 +373,12 @@ def tier(tmp_path: Path) -> Iterator[DiskTier]:
 
 def test_more_than_the_queue_holds_is_refused_at_once(tier: DiskTier, monkeypatch: pytest.MonkeyPatch) -> None:
     gate = threading.Event()
-    monkeypatch.setattr(CacheFolder, "write", lambda *arguments: gate.wait(60))
+    monkeypatch.setattr(SegmentFolder, "write", lambda *arguments: gate.wait(60))
     while not tier.is_ready:
         tier.wait(0.01)
     blob = np.zeros(64 << 20, np.uint8)
     tokens = np.arange(20, dtype=np.int32)
-    piece = Piece(segment_id(None, 0, tokens, is_whole=False), None, 0, tokens, blob.nbytes, False)
+    piece = SegmentHeader(segment_id(None, 0, tokens, is_whole=False), None, 0, tokens, blob.nbytes, False)
     try:
         assert [tier.write(piece, blob) for _ in range(4)] == [True, True, False, False]
     finally:

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.kv_cache.prefix_cache.disk_folder import FOLDER, CacheFolder, clear
+from core.kv_cache.prefix_cache.disk_folder import FOLDER, SegmentFolder, clear
 from core.kv_cache.prefix_cache.disk_tier import DiskTier
-from core.kv_cache.prefix_cache.prefix_tree import RadixTree
-from core.kv_cache.prefix_cache.segment_store import HostStore
+from core.kv_cache.prefix_cache.prefix_tree import PrefixTree
+from core.kv_cache.prefix_cache.segment_store import SegmentStore
 
 KEY = bytes(16)
 MB = 1 << 20
@@ -25,7 +25,7 @@ def blob(n_bytes: int = 64) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return np.arange(n_bytes, dtype=np.uint8)
 
 
-def settle(store: HostStore) -> None:
+def settle(store: SegmentStore) -> None:
     """Let everything be read and written."""
     deadline = time.monotonic() + 60
     while store.write_behind() or store.is_writing:
@@ -34,7 +34,7 @@ def settle(store: HostStore) -> None:
     store.check()
 
 
-class SlowFolder(CacheFolder):
+class SlowFolder(SegmentFolder):
     """A folder that says what is in it only when it may."""
 
     may_scan = False
@@ -48,7 +48,7 @@ class SlowFolder(CacheFolder):
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     """A folder with a beginning and two ways on from there."""
-    store = HostStore(RadixTree(), ram_limit=MB, disk=DiskTier(CacheFolder(tmp_path / FOLDER, KEY, MB)))
+    store = SegmentStore(PrefixTree(), ram_limit=MB, disk=DiskTier(SegmentFolder(tmp_path / FOLDER, KEY, MB)))
     keep(store, text(32))
     for seed in (1, 2):
         keep(store, np.concatenate((text(32), text(32, seed))))
@@ -58,7 +58,7 @@ def written(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def keep(store: HostStore, tokens: np.ndarray[tuple[int], np.dtype[np.int32]]) -> None:
+def keep(store: SegmentStore, tokens: np.ndarray[tuple[int], np.dtype[np.int32]]) -> None:
     """Add what is not stored of a text, as a slot would."""
     links = store.chain(store._tree.match(tokens), 0)
     start, parent = (links[-1].end, links[-1].segment) if links else (0, None)
@@ -69,8 +69,8 @@ def keep(store: HostStore, tokens: np.ndarray[tuple[int], np.dtype[np.int32]]) -
 def test_what_is_computed_again_while_the_disk_is_read_keeps_what_goes_on_from_it(written: Path) -> None:
     """A request may come before a slow disk has said what it holds: its text must not cost others theirs."""
     folder = SlowFolder(written / FOLDER, KEY, MB)
-    tree = RadixTree()
-    store = HostStore(tree, ram_limit=MB, disk=DiskTier(folder))
+    tree = PrefixTree()
+    store = SegmentStore(tree, ram_limit=MB, disk=DiskTier(folder))
     keep(store, text(32))
     folder.may_scan = True
     settle(store)
@@ -83,8 +83,8 @@ def test_what_is_computed_again_while_the_disk_is_read_keeps_what_goes_on_from_i
 
 
 def test_texts_are_kept_again_after_somebody_has_deleted_them_all(written: Path) -> None:
-    tree = RadixTree()
-    store = HostStore(tree, ram_limit=MB, disk=DiskTier(CacheFolder(written / FOLDER, KEY, MB)))
+    tree = PrefixTree()
+    store = SegmentStore(tree, ram_limit=MB, disk=DiskTier(SegmentFolder(written / FOLDER, KEY, MB)))
     settle(store)
     assert clear(written) > 0
     for seed in (3, 4):
@@ -98,7 +98,7 @@ def test_texts_are_kept_again_after_somebody_has_deleted_them_all(written: Path)
     settle(store)
     n_bytes = store.n_disk_bytes
     store.close()
-    again = HostStore(RadixTree(), ram_limit=MB, disk=DiskTier(CacheFolder(written / FOLDER, KEY, MB)))
+    again = SegmentStore(PrefixTree(), ram_limit=MB, disk=DiskTier(SegmentFolder(written / FOLDER, KEY, MB)))
     settle(again)
     assert again.n_disk_bytes == n_bytes
     again.close()

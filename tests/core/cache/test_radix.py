@@ -8,14 +8,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.kv_cache.prefix_cache.prefix_tree import Node, RadixTree
+from core.kv_cache.prefix_cache.prefix_tree import PrefixNode, PrefixTree
 
 
 @dataclass(eq=False)
 class Piece:
     start: int
     end: int = 0
-    node: Node | None = None
+    node: PrefixNode | None = None
 
 
 def ids(*values: int) -> np.ndarray:
@@ -40,7 +40,7 @@ def pieces(draw: st.DrawFn) -> tuple[list[int], int]:
 def test_places_agree_with_a_text_as_far_as_a_comparison_says(
     stored: list[tuple[list[int], int]], data: st.DataObject
 ) -> None:
-    tree = RadixTree()
+    tree = PrefixTree()
     model: dict[Piece, list[int]] = {}
     for text, start in stored:
         piece = Piece(start)
@@ -68,7 +68,7 @@ def test_places_agree_with_a_text_as_far_as_a_comparison_says(
 
 @given(st.lists(pieces(), max_size=12))
 def test_nothing_is_left_when_all_places_are_gone(stored: list[tuple[list[int], int]]) -> None:
-    tree = RadixTree()
+    tree = PrefixTree()
     everyone = []
     for text, start in stored:
         everyone.append(Piece(start))
@@ -80,7 +80,7 @@ def test_nothing_is_left_when_all_places_are_gone(stored: list[tuple[list[int], 
 
 
 def test_the_other_way_is_what_a_stored_text_says_next() -> None:
-    tree = RadixTree()
+    tree = PrefixTree()
     tree.put(Piece(0), ids(1, 2, 3, 4, 5))
     other = tree.match(ids(1, 2, 9)).other_way(2)
     assert other is not None
@@ -88,7 +88,7 @@ def test_the_other_way_is_what_a_stored_text_says_next() -> None:
 
 
 def test_there_is_no_other_way_where_a_text_goes_on_from_a_stored_one() -> None:
-    tree = RadixTree()
+    tree = PrefixTree()
     tree.put(Piece(0), ids(1, 2))
     assert tree.match(ids(1, 2, 9)).other_way(2) is None
     tree.put(Piece(0), ids(1, 2, 7, 7))
@@ -97,7 +97,7 @@ def test_there_is_no_other_way_where_a_text_goes_on_from_a_stored_one() -> None:
 
 
 def test_between_two_texts_that_part_the_other_way_is_one_of_them() -> None:
-    tree = RadixTree()
+    tree = PrefixTree()
     tree.put(Piece(0), ids(1, 2, 7))
     tree.put(Piece(0), ids(1, 2, 8))
     other = tree.match(ids(1, 2, 9)).other_way(4)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from core.kv_cache.idle_cost import Rent
+from core.kv_cache.idle_cost import IdleCost
 
 
 def test_it_is_due_when_as_much_was_paid_as_buying_costs() -> None:
-    rent = Rent()
+    rent = IdleCost()
     for _ in range(4):
         rent.pay(1.0)
         assert not rent.is_due(4.0)
@@ -19,6 +19,6 @@ def test_it_is_due_when_as_much_was_paid_as_buying_costs() -> None:
 
 
 def test_a_step_that_was_faster_pays_nothing_back() -> None:
-    rent = Rent()
+    rent = IdleCost()
     rent.pay(-1.0)
     assert rent.paid == 0.0

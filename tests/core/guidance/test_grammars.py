@@ -10,8 +10,8 @@ import pytest
 
 from core.llama.vocab import Vocab
 from core.process.input_thread import STACK_BYTES
-from core.sampling.grammar.grammar_compiler import Grammars
-from core.sampling.grammar.grammar_matcher import GrammarLost, Guide
+from core.sampling.grammar.grammar_compiler import GrammarCompiler
+from core.sampling.grammar.grammar_matcher import GrammarLost, GrammarMatcher
 from core.values.constraint import MAX_CHARACTERS, Constraint, ConstraintKind
 from core.values.errors import BadRequest
 from tests.support.engines import open_engine
@@ -31,22 +31,22 @@ def vocab() -> Iterator[Vocab]:
 
 
 @pytest.fixture(scope="module")
-def grammars(vocab: Vocab) -> Grammars:
-    return Grammars(vocab)
+def grammars(vocab: Vocab) -> GrammarCompiler:
+    return GrammarCompiler(vocab)
 
 
 def tokens_of(vocab: Vocab, text: str) -> list[int]:
     return [int(token) for token in vocab.tokenize(text, add_special=False)]
 
 
-def matches(guide: Guide, vocab: Vocab, text: str) -> bool:
+def matches(guide: GrammarMatcher, vocab: Vocab, text: str) -> bool:
     """Return whether a reply may be ``text``."""
     end = min(vocab.end_tokens)
     tokens = [*tokens_of(vocab, text), end]
     return guide.n_allowed(tokens) == len(tokens)
 
 
-def walk(guide: Guide, tokens: list[int]) -> None:
+def walk(guide: GrammarMatcher, tokens: list[int]) -> None:
     """Let a reply be ``tokens``, looking at what may come before each."""
     for token in tokens:
         guide.allowed()
@@ -78,7 +78,12 @@ def walk(guide: Guide, tokens: list[int]) -> None:
     ],
 )
 def test_a_grammar_takes_what_it_should(
-    grammars: Grammars, vocab: Vocab, kind: ConstraintKind, source: str, good: tuple[str, ...], bad: tuple[str, ...]
+    grammars: GrammarCompiler,
+    vocab: Vocab,
+    kind: ConstraintKind,
+    source: str,
+    good: tuple[str, ...],
+    bad: tuple[str, ...],
 ) -> None:
     for text in good:
         assert matches(grammars.guide(Constraint(kind, source)), vocab, text), text
@@ -86,7 +91,7 @@ def test_a_grammar_takes_what_it_should(
         assert not matches(grammars.guide(Constraint(kind, source)), vocab, text), text
 
 
-def test_json_has_no_endless_spaces(grammars: Grammars, vocab: Vocab) -> None:
+def test_json_has_no_endless_spaces(grammars: GrammarCompiler, vocab: Vocab) -> None:
     guide = grammars.guide(Constraint("json_schema", '{"type": "object"}'))
     assert matches(guide, vocab, '{\n  "a": 1\n}')
     assert not matches(guide, vocab, '{ "a":' + 30 * " " + "1}")
@@ -153,7 +158,7 @@ def test_json_has_no_endless_spaces(grammars: Grammars, vocab: Vocab) -> None:
     ],
 )
 def test_what_cannot_be_followed_is_refused_with_the_reason(
-    grammars: Grammars, kind: ConstraintKind, source: str, says: str
+    grammars: GrammarCompiler, kind: ConstraintKind, source: str, says: str
 ) -> None:
     with pytest.raises(BadRequest, match=says) as caught:
         grammars.guide(Constraint(kind, source, field="response_format"))
@@ -181,7 +186,7 @@ def test_an_unknown_kind_is_refused_with_those_there_are() -> None:
         Constraint("yaml", "a: b")  # type: ignore[arg-type]
 
 
-def test_each_guide_begins_anew(grammars: Grammars, vocab: Vocab) -> None:
+def test_each_guide_begins_anew(grammars: GrammarCompiler, vocab: Vocab) -> None:
     constraint = Constraint("regex", "(ab)+")
     first = grammars.guide(constraint)
     first.accept(int(first.allowed().argmax()))
@@ -189,12 +194,12 @@ def test_each_guide_begins_anew(grammars: Grammars, vocab: Vocab) -> None:
     assert matches(second, vocab, "ab")
 
 
-def test_what_is_as_deep_as_may_be_is_compiled_on_the_doors_thread(grammars: Grammars) -> None:
+def test_what_is_as_deep_as_may_be_is_compiled_on_the_doors_thread(grammars: GrammarCompiler) -> None:
     """Were the stack too small, the process would end here."""
     rules = "\n".join([*(f'r{i}: "x" r{i + 1}' for i in range(1_990)), 'r1990: "y"'])
     steps = {f"d{i}": {"anyOf": [{"type": "null"}, {"$ref": f"#/$defs/d{i + 1}"}]} for i in range(650)}
     schema = json.dumps({"$ref": "#/$defs/d0", "$defs": steps | {"d650": {"type": "null"}}})
-    guides: list[Guide] = []
+    guides: list[GrammarMatcher] = []
 
     def compile_both() -> None:
         guides.append(grammars.guide(Constraint("lark", f"start: r0\n{rules}")))
@@ -208,7 +213,7 @@ def test_what_is_as_deep_as_may_be_is_compiled_on_the_doors_thread(grammars: Gra
     assert len(guides) == 2
 
 
-def test_a_grammar_that_one_reply_has_worn_out_is_compiled_anew(grammars: Grammars, vocab: Vocab) -> None:
+def test_a_grammar_that_one_reply_has_worn_out_is_compiled_anew(grammars: GrammarCompiler, vocab: Vocab) -> None:
     """Replies share what the lexer has met, up to a limit for all of them."""
     constraint = Constraint("regex", "((a{0,100}){0,100}){0,100}|(b{0,100}){0,100}c")
     guide = grammars.guide(constraint)
@@ -218,7 +223,7 @@ def test_a_grammar_that_one_reply_has_worn_out_is_compiled_anew(grammars: Gramma
     assert matches(grammars.guide(constraint), vocab, "bbbbbbc")
 
 
-def test_what_is_allowed_agrees_with_what_is_listed(grammars: Grammars, vocab: Vocab) -> None:
+def test_what_is_allowed_agrees_with_what_is_listed(grammars: GrammarCompiler, vocab: Vocab) -> None:
     guide = grammars.guide(Constraint("json_schema", '{"type": "object"}'))
     for token in tokens_of(vocab, '{"name": "Ot'):
         listed = guide.allowed()
@@ -230,7 +235,7 @@ def test_what_is_allowed_agrees_with_what_is_listed(grammars: Grammars, vocab: V
     assert not guide.is_over
 
 
-def test_a_reply_is_over_where_nothing_can_follow(grammars: Grammars, vocab: Vocab) -> None:
+def test_a_reply_is_over_where_nothing_can_follow(grammars: GrammarCompiler, vocab: Vocab) -> None:
     guide = grammars.guide(Constraint("regex", "yes"))
     for token in tokens_of(vocab, "yes"):
         assert not guide.is_over
@@ -238,13 +243,13 @@ def test_a_reply_is_over_where_nothing_can_follow(grammars: Grammars, vocab: Voc
     assert guide.is_over
 
 
-def test_what_may_not_come_is_not_accepted(grammars: Grammars, vocab: Vocab) -> None:
+def test_what_may_not_come_is_not_accepted(grammars: GrammarCompiler, vocab: Vocab) -> None:
     guide = grammars.guide(Constraint("regex", "yes"))
     with pytest.raises(GrammarLost):
         guide.accept(tokens_of(vocab, "no")[0])
 
 
-def test_forced_tokens_spell_what_must_come(grammars: Grammars, vocab: Vocab) -> None:
+def test_forced_tokens_spell_what_must_come(grammars: GrammarCompiler, vocab: Vocab) -> None:
     guide = grammars.guide(Constraint("gbnf", 'root ::= "The quick brown fox " ("ran" | "slept")'))
     forced = guide.forced()
     text = b"".join(vocab.pieces[token] for token in forced).decode()
@@ -253,7 +258,7 @@ def test_forced_tokens_spell_what_must_come(grammars: Grammars, vocab: Vocab) ->
     assert grammars.guide(Constraint("regex", "(yes|no)")).forced() == []
 
 
-def test_special_tokens_are_no_text(grammars: Grammars, vocab: Vocab) -> None:
+def test_special_tokens_are_no_text(grammars: GrammarCompiler, vocab: Vocab) -> None:
     guide = grammars.guide(Constraint("regex", "(?s:.*)"))
     special = [token for token, piece in enumerate(vocab.pieces) if not piece]
     assert special
@@ -261,7 +266,7 @@ def test_special_tokens_are_no_text(grammars: Grammars, vocab: Vocab) -> None:
 
 
 def test_threads_may_ask_at_once(vocab: Vocab) -> None:
-    grammars = Grammars(vocab)
+    grammars = GrammarCompiler(vocab)
     found: list[bool] = []
 
     def ask(number: int) -> None:

@@ -19,7 +19,7 @@ from models.files.provenance import is_verified, read_record
 from models.gguf.header import read_header
 from models.quantise.errors import QuantiseCancelled, QuantiseFailed, QuantiseRefused
 from models.quantise.plan import QuantisePlan, make_plan
-from models.quantise.progress import Phase, QuantiseProgress
+from models.quantise.progress import QuantisePhase, QuantiseProgress
 from models.quantise.target_types import TARGETS
 from tests.support.disks import make_read_only, small_disk
 from tests.support.quantised import ember_f16, split_ember
@@ -52,10 +52,10 @@ def test_the_result_is_a_model_like_any_other(tmp_path):
     assert record is not None
     assert record.made_from == "ember-f16 (F16)"
     assert list(dict.fromkeys(progress.phase for progress in seen)) == [
-        Phase.SIZING,
-        Phase.QUANTISING,
-        Phase.VERIFYING,
-        Phase.DONE,
+        QuantisePhase.SIZING,
+        QuantisePhase.QUANTISING,
+        QuantisePhase.VERIFYING,
+        QuantisePhase.DONE,
     ]
     n_done = [progress.n_done for progress in seen]
     assert n_done == sorted(n_done)
@@ -113,7 +113,7 @@ def test_a_type_that_would_grow_the_file_is_refused_before_it_is_written(tmp_pat
     assert models_of(tmp_path) == ["ember-Q4_1"]
 
 
-@pytest.mark.parametrize("moment", [Phase.SIZING, Phase.QUANTISING, Phase.VERIFYING])
+@pytest.mark.parametrize("moment", [QuantisePhase.SIZING, QuantisePhase.QUANTISING, QuantisePhase.VERIFYING])
 def test_cancelling_leaves_nothing(tmp_path, moment):
     job = QuantiseJob(plan(tmp_path), tmp_path)
     with pytest.raises(QuantiseCancelled):
@@ -134,7 +134,7 @@ def test_a_process_that_dies_is_reported_and_leaves_nothing(tmp_path):
     job = QuantiseJob(plan(tmp_path), tmp_path)
 
     def kill(progress: QuantiseProgress) -> None:
-        if progress.phase is Phase.QUANTISING and job._process is not None:
+        if progress.phase is QuantisePhase.QUANTISING and job._process is not None:
             os.kill(job._process.pid, signal.SIGKILL)
 
     with pytest.raises(QuantiseFailed, match="could not be quantised to Q4_0"):
@@ -155,7 +155,7 @@ def test_a_disk_that_fills_up_in_the_middle(tmp_path):
         job = QuantiseJob(plan(disk), disk, reserve_bytes=0)
 
         def fill(progress: QuantiseProgress) -> None:
-            if progress.phase is Phase.QUANTISING and not (disk / "other").exists():
+            if progress.phase is QuantisePhase.QUANTISING and not (disk / "other").exists():
                 (disk / "other").write_bytes(bytes(5 << 20))
 
         with pytest.raises(DiskFull, match="is full"):
@@ -193,7 +193,7 @@ def test_two_at_once_make_it_once(tmp_path):
     first_writes, second_waits = threading.Event(), threading.Event()
 
     def second(progress: QuantiseProgress) -> None:
-        if progress.phase is Phase.WAITING:
+        if progress.phase is QuantisePhase.WAITING:
             second_waits.set()
 
     def run_second() -> None:
@@ -204,7 +204,7 @@ def test_two_at_once_make_it_once(tmp_path):
             outcomes.append(refusal)
 
     def first(progress: QuantiseProgress) -> None:
-        if progress.phase is Phase.QUANTISING:
+        if progress.phase is QuantisePhase.QUANTISING:
             first_writes.set()
             second_waits.wait(60)
 

@@ -9,7 +9,7 @@ import pytest
 
 from core.engine.engine import Engine
 from core.scheduler.sequence import Sequence
-from core.speculation.proposers.draft_sampler import Chooser
+from core.speculation.proposers.draft_sampler import DraftSampler
 from core.values.constraint import Constraint
 from core.values.request import Request
 from core.values.sampling_params import SamplingParams
@@ -46,7 +46,7 @@ def test_only_tokens_that_the_target_knows_are_proposed(
     logits[77] = 5.0
     logits[4096:] = 40.0
     asking = sequence(engine, sampling)
-    guesses = Chooser(engine.vocab.n_tokens).choose(asking, logits, 3)
+    guesses = DraftSampler(engine.vocab.n_tokens).choose(asking, logits, 3)
     engine.cancel("only")
     engine.step()
     assert [guess.token for guess in guesses] == [77]
@@ -55,7 +55,7 @@ def test_only_tokens_that_the_target_knows_are_proposed(
 def test_numbers_that_are_none_propose_nothing(engine: Engine) -> None:
     asking = sequence(engine, SAMPLINGS["greedy"])
     logits = np.full(4096, np.nan, np.float32)
-    assert Chooser(engine.vocab.n_tokens).choose(asking, logits, 3) == ()
+    assert DraftSampler(engine.vocab.n_tokens).choose(asking, logits, 3) == ()
     engine.cancel("only")
     engine.step()
 
@@ -64,7 +64,7 @@ def test_a_grammar_is_followed_from_where_the_draft_stands(engine: Engine) -> No
     asking = engine.submit(
         engine.prepare(Request("only", (1, 2, 3), sampling=GREEDY, constraint=Constraint("regex", "yes|no")))
     )
-    chooser = Chooser(engine.vocab.n_tokens)
+    chooser = DraftSampler(engine.vocab.n_tokens)
     yes, rest, other = (int(engine.vocab.tokenize(text, add_special=False)[0]) for text in ("y", "es", "Q"))
     logits = np.zeros(4096, np.float32)
     logits[other], logits[yes], logits[rest] = 9.0, 8.0, 7.0
@@ -79,7 +79,7 @@ def test_a_grammar_that_allows_nothing_known_proposes_nothing(engine: Engine) ->
     asking = engine.submit(engine.prepare(Request("only", (1, 2, 3), constraint=Constraint("regex", "yes|no"))))
     logits = np.full(4096, -np.inf, np.float32)
     logits[77] = 9.0
-    found = Chooser(engine.vocab.n_tokens).choose(asking, logits, 3, 1, [])
+    found = DraftSampler(engine.vocab.n_tokens).choose(asking, logits, 3, 1, [])
     engine.cancel("only")
     engine.step()
     assert found == ()

@@ -12,14 +12,14 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.kv_cache.context_shape import MOST_SHADOWED
-from core.scheduler.input_processor import Prepared
+from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.latency_targets import flow_target
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
 from core.speculation.policy.speculator import Speculator
-from core.speculation.policy.step_capacity import StepRoom
-from core.speculation.proposer import Chain, DraftFailed, Guess, Observation
-from core.speculation.proposers.ngram import Lookup
+from core.speculation.policy.step_capacity import StepCapacity
+from core.speculation.proposer import AcceptanceSample, DraftChain, DraftFailed, ProposedToken
+from core.speculation.proposers.ngram import NgramProposer
 from core.values.lane import Lane
 from core.values.request import Request
 from tests.support.drafters import RandomDrafter
@@ -54,13 +54,13 @@ class Knower(RandomDrafter):
         self.table = AcceptanceTable((0.7,))
         self.clock = Clock()
         self.n_probes = self.n_asked = 0
-        self._seen: list[Observation] = []
+        self._seen: list[AcceptanceSample] = []
 
-    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         self.clock.now += ROUND
         self.n_asked += len(chains)
         return [
-            Guess(said(chain.position) if self.is_right(chain.sequence.id, chain.position) else WRONG, 0)
+            ProposedToken(said(chain.position) if self.is_right(chain.sequence.id, chain.position) else WRONG, 0)
             for chain in chains
         ]
 
@@ -75,9 +75,9 @@ class Knower(RandomDrafter):
         self.n_probes += 1
         end = len(sequence.tokens)
         latest = range(max(end - MOST_SHADOWED, N_PROMPT), end)
-        self._seen += [Observation(sequence.id, 0, self.is_right(sequence.id, place)) for place in latest]
+        self._seen += [AcceptanceSample(sequence.id, 0, self.is_right(sequence.id, place)) for place in latest]
 
-    def take_observations(self) -> list[Observation]:
+    def take_observations(self) -> list[AcceptanceSample]:
         taken, self._seen = self._seen, []
         return taken
 
@@ -95,7 +95,7 @@ class Stage:
         curve: Calibration,
         *paid: Knower,
         n_requests: int = 1,
-        lookup: Lookup | None = None,
+        lookup: NgramProposer | None = None,
         says: Callable[[int], int] = said,
         surcharge: float = 1.0,
     ) -> None:
@@ -119,21 +119,21 @@ class Stage:
             self._speculator.forget(sequence)
         sampler = cast("Any", SimpleNamespace(seed=1, guide=None))
         prompt = np.array([self._says(place) for place in range(N_PROMPT)], np.int32)
-        prepared = [Prepared(Request(str(index), "x"), prompt, sampler) for index in range(n_requests)]
+        prepared = [PreparedRequest(Request(str(index), "x"), prompt, sampler) for index in range(n_requests)]
         self._requests = [Sequence(one, order=index, submitted_at=0.0) for index, one in enumerate(prepared)]
         for sequence in self._requests:
             self._speculator.admit(sequence)
 
-    def run(self, n_steps: int, room: int = 24) -> list[dict[str, Chain]]:
+    def run(self, n_steps: int, room: int = 24) -> list[dict[str, DraftChain]]:
         """Return what was drafted in each of so many steps, by request."""
         return [self._step(room) for _ in range(n_steps)]
 
-    def _step(self, room: int) -> dict[str, Chain]:
+    def _step(self, room: int) -> dict[str, DraftChain]:
         n, kv = len(self._requests), sum(len(sequence.tokens) for sequence in self._requests)
         before = self.clock.now
         drafted = {}
         if self._speculator.rouse(self._requests):
-            drafted = self._speculator.draft(list(self._requests), StepRoom(n, kv, room))
+            drafted = self._speculator.draft(list(self._requests), StepCapacity(n, kv, room))
         assert sum(len(chain.tokens) for chain in drafted.values()) <= room
         seconds = self._cost.time(n + sum(len(chain.tokens) for chain in drafted.values()), kv)
         if drafted:
@@ -146,7 +146,7 @@ class Stage:
         self.seconds += seconds + self.clock.now - before
         return drafted
 
-    def _verify(self, sequence: Sequence, chain: Chain | None) -> int:
+    def _verify(self, sequence: Sequence, chain: DraftChain | None) -> int:
         choices = [self._says(len(sequence.tokens))]
         for token in chain.tokens if chain is not None else ():
             if token != choices[-1]:
@@ -167,7 +167,7 @@ def never(request_id: str, position: int) -> bool:
     return False
 
 
-def names(steps: list[dict[str, Chain]]) -> Counter[str]:
+def names(steps: list[dict[str, DraftChain]]) -> Counter[str]:
     """Return how often each drafter worked."""
     return Counter(chain.drafter.name for step in steps for chain in step.values())
 
@@ -189,7 +189,7 @@ def test_of_two_drafters_the_one_that_pays_works_and_they_may_change_places(curv
 
 def test_what_is_looked_up_is_taken_for_nothing_where_a_draft_model_promises_no_more() -> None:
     often_wrong = Knower("draft", lambda _, position: position % 3 > 0)
-    stage = Stage(CPU, often_wrong, lookup=Lookup(), says=lambda position: position % 10)
+    stage = Stage(CPU, often_wrong, lookup=NgramProposer(), says=lambda position: position % 10)
     stage.run(20)
     assert set(names(stage.run(40))) == {"lookup"}
 
@@ -201,11 +201,11 @@ def test_a_draft_model_that_knows_more_takes_the_place_of_what_is_looked_up() ->
         return position % 10 if position % 10 < 4 else position
 
     class Reader(Knower):
-        def extend(self, chains: list[Chain]) -> list[Guess | None]:
+        def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
             self.clock.now += ROUND
-            return [Guess(says(chain.position), 0) for chain in chains]
+            return [ProposedToken(says(chain.position), 0) for chain in chains]
 
-    stage = Stage(GPU, Reader("draft", always), lookup=Lookup(), says=says)
+    stage = Stage(GPU, Reader("draft", always), lookup=NgramProposer(), says=says)
     stage.run(40)
     assert names(stage.run(40))["draft"] >= 36
 
@@ -261,7 +261,7 @@ def test_one_that_stopped_drafting_is_tried_again_more_and_more_seldom_and_draft
 
 def test_a_lookup_stakes_more_the_more_it_has_won_of_a_text() -> None:
     """However sure it seems, it may be wrong in this text: what that costs must be small beside what the text takes."""
-    stage = Stage(CPU, lookup=Lookup(), says=lambda position: position % 10)
+    stage = Stage(CPU, lookup=NgramProposer(), says=lambda position: position % 10)
     for _ in range(10):
         stage.run(30)
         stage.begin()
@@ -324,7 +324,7 @@ class Broken(Knower):
         self._fails_for = request_ids
         self.failed_at: list[float] = []
 
-    def extend(self, chains: list[Chain]) -> list[Guess | None]:
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         self._fail([chain.sequence for chain in chains])
         return super().extend(chains)
 

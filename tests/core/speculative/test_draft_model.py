@@ -12,7 +12,7 @@ from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
-from core.speculation.proposers.draft_model import DraftModel
+from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.sampling_params import SamplingParams
 from tests.support.drafters import price
 from tests.support.engines import (
@@ -36,7 +36,7 @@ DEPTH = 3
 
 
 @contextmanager
-def drafting(**options: Any) -> Iterator[tuple[Engine, DraftModel]]:
+def drafting(**options: Any) -> Iterator[tuple[Engine, DraftModelProposer]]:
     options = {"n_slots": 3, "n_ctx": 512, "draft_depth": DEPTH, "draft_width": 1, **options}
     with open_engine(draft_path=str(EMBER_DRAFT), speculation="draft", **options) as engine:
         model = engine.draft_model
@@ -45,7 +45,9 @@ def drafting(**options: Any) -> Iterator[tuple[Engine, DraftModel]]:
 
 
 def watch(
-    monkeypatch: pytest.MonkeyPatch, model: DraftModel, status: Callable[[DecodeStatus], DecodeStatus] = lambda one: one
+    monkeypatch: pytest.MonkeyPatch,
+    model: DraftModelProposer,
+    status: Callable[[DecodeStatus], DecodeStatus] = lambda one: one,
 ) -> list[list[int]]:
     """Return a list that will have the sequence of each row of each batch that the draft model decodes.
 

@@ -10,7 +10,7 @@ import pytest
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
 from core.speculation.policy.speculator import Speculator
-from core.speculation.proposers.grammar import Forced
+from core.speculation.proposers.grammar import GrammarProposer
 from core.values.constraint import Constraint
 from core.values.events import FinishReason
 from core.values.sampling_params import SamplingParams
@@ -132,5 +132,5 @@ def test_nothing_is_kept_of_replies_that_have_ended(drafting: Engine) -> None:
     assert speculator is not None
     complete(drafting, FOX, max_tokens=60, constraint=SENTENCE)
     (forced,) = speculator._drafters
-    assert isinstance(forced, Forced)
+    assert isinstance(forced, GrammarProposer)
     assert forced._runs == {}

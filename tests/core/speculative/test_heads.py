@@ -17,11 +17,11 @@ from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
 from core.llama import heads
 from core.llama.context import DecodeStatus
-from core.llama.heads import HeadKind, Rows
+from core.llama.heads import HeadKind, StateRows
 from core.loading.load_heads import why_left_out, why_no_mtp
 from core.scheduler.sequence import Sequence
-from core.speculation.proposer import Chain, Guess
-from core.speculation.proposers.dflash import DFlashHead
+from core.speculation.proposer import DraftChain, ProposedToken
+from core.speculation.proposers.dflash import DFlashProposer
 from core.speculation.proposers.draft_sampler import PRIORS
 from core.speculation.proposers.hidden_state_window import LONGEST_WINDOW
 from core.values.engine_options import EngineOptions
@@ -361,13 +361,13 @@ def test_after_a_block_that_failed_others_are_right() -> None:
 
 def test_a_block_is_evaluated_once_for_all_its_tokens_and_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
-    evaluate = DFlashHead._evaluate
+    evaluate = DFlashProposer._evaluate
 
-    def counted(head: DFlashHead, sequences: list[Sequence], anchors: list[int]) -> list[Rows]:
+    def counted(head: DFlashProposer, sequences: list[Sequence], anchors: list[int]) -> list[StateRows]:
         sizes.append(len(sequences))
         return evaluate(head, sequences, anchors)
 
-    monkeypatch.setattr(DFlashHead, "_evaluate", counted)
+    monkeypatch.setattr(DFlashProposer, "_evaluate", counted)
     with use(counting("dflash", step=0), n_slots=9, draft_depth=5) as engine:
         for index in range(9):
             submit(engine, str(index), (*COUNTING, 600 + index), max_tokens=30, sampling=ENDLESS)
@@ -404,7 +404,7 @@ def test_what_a_dflash_head_read_along_teaches(monkeypatch: pytest.MonkeyPatch) 
         head = head_of(engine)
         extend, seen = head.extend, []
 
-        def shadowed(chains: list[Chain]) -> list[Guess | None]:
+        def shadowed(chains: list[DraftChain]) -> list[ProposedToken | None]:
             for chain in chains:
                 if not chain.tokens:
                     head.shadow(chain.sequence)

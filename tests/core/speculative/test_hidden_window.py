@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from core.speculation.proposers.hidden_state_window import HiddenWindow
+from core.speculation.proposers.hidden_state_window import HiddenStateWindow
 
 
 def tokens(*values: int) -> npt.NDArray[np.int32]:
@@ -18,7 +18,7 @@ def states(*values: float) -> npt.NDArray[np.float32]:
 
 
 def test_states_belong_to_the_tokens_that_led_to_them() -> None:
-    window = HiddenWindow(2)
+    window = HiddenStateWindow(2)
     window.take(tokens(), tokens(5, 6, 7), (states(0, 1, 2),))
     window.take(tokens(5, 6, 7), tokens(8), (states(3),))
     assert window.known(tokens(5, 6, 7, 8, 9)) == range(4)
@@ -27,7 +27,7 @@ def test_states_belong_to_the_tokens_that_led_to_them() -> None:
 
 
 def test_rejected_tokens_take_their_states_with_them() -> None:
-    window = HiddenWindow(2)
+    window = HiddenStateWindow(2)
     window.take(tokens(), tokens(5, 6, 7, 8), (states(0, 1, 2, 3),))
     window.take(tokens(5, 6), tokens(9), (states(20),))
     assert window.known(tokens(5, 6, 9)) == range(3)
@@ -35,7 +35,7 @@ def test_rejected_tokens_take_their_states_with_them() -> None:
 
 
 def test_a_gap_or_another_text_begins_anew() -> None:
-    window = HiddenWindow(2)
+    window = HiddenStateWindow(2)
     window.take(tokens(), tokens(5, 6), (states(0, 1),))
     window.take(tokens(5, 6, 7), tokens(8), (states(3),))
     assert window.known(tokens(5, 6, 7, 8)) == range(3, 4)
@@ -46,14 +46,14 @@ def test_a_gap_or_another_text_begins_anew() -> None:
 
 
 def test_parts_lie_side_by_side() -> None:
-    window = HiddenWindow(4)
+    window = HiddenStateWindow(4)
     window.take(tokens(), tokens(5, 6), (states(1, 2), states(3, 4)))
     assert window.rows(1, 2).tolist() == [[2, -2, 4, -4]]
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 7, 40])
 def test_only_the_latest_are_kept(chunk: int) -> None:
-    window, text = HiddenWindow(2, size=8), np.arange(100, 220, dtype=np.int32)
+    window, text = HiddenStateWindow(2, size=8), np.arange(100, 220, dtype=np.int32)
     for start in range(0, 120, chunk):
         end = min(start + chunk, 120)
         window.take(text[:start], text[start:end], (states(*range(start, end)),))

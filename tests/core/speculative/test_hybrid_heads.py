@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from core.engine.engine import Engine
-from core.kv_cache.rollback import Checkpoints, Cut
+from core.kv_cache.rollback import CheckpointRollback, TrimRollback
 from core.loading.load_heads import why_no_mtp
-from core.scheduler.planner import Plan
+from core.scheduler.planner import StepPlan
 from core.values.events import RequestEvent
 from core.values.sampling_params import SamplingParams
 from models.facts.model_facts import read_model
@@ -38,11 +38,11 @@ PROMPTS = (FOX, chat("Who are you?"), "def add(a, b):\n", chat("Count to five.")
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 # By architecture, the way back from rejected drafts: llama.cpp keeps snapshots of some states.
 WAYS: dict[str, type] = {
-    "qwen35": Cut,
-    "qwen35moe": Cut,
-    "nemotron_h_moe": Cut,
-    "bailingmoe3": Cut,
-    "qwen3next": Checkpoints,
+    "qwen35": TrimRollback,
+    "qwen35moe": TrimRollback,
+    "nemotron_h_moe": TrimRollback,
+    "bailingmoe3": TrimRollback,
+    "qwen3next": CheckpointRollback,
 }
 BOTH_WAYS = ("qwen35", "qwen3next")
 HEADS = ("counts", "random")
@@ -221,7 +221,7 @@ def test_side_by_side_all_draft_equally_many_or_none(architecture: str) -> None:
         price(engine, {1: 0.010, 2: 0.0102, 4: 0.0105, 16: 0.012}, 0.001)  # rows are cheap
         decode = engine._runner.run
 
-        def noting(todo: Plan, events: list[RequestEvent]) -> Plan:
+        def noting(todo: StepPlan, events: list[RequestEvent]) -> StepPlan:
             drafted.append([len(share.draft) for share in todo])
             return decode(todo, events)
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 from core.kv_cache.slot import Slot
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
-from core.speculation.proposers.draft_cache_eviction import IdleTexts
+from core.speculation.proposers.draft_cache_eviction import DraftCacheEviction
 
 BATCH = cast("Batch", None)
 
@@ -24,9 +24,9 @@ class Cells:
         return DecodeStatus.NO_KV_SLOT if len(self.dropped) < self._n_to_drop else self._otherwise
 
 
-def texts(cells: Cells, *slots: Slot) -> IdleTexts:
+def texts(cells: Cells, *slots: Slot) -> DraftCacheEviction:
     """All slots were read, in this order."""
-    idle = IdleTexts(cast("Any", cells), cells.dropped.append)
+    idle = DraftCacheEviction(cast("Any", cells), cells.dropped.append)
     for slot in slots:
         idle.use(slot)
     return idle

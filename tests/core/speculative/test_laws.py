@@ -9,8 +9,8 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
-from core.speculation.draft_tree import Tip
-from core.speculation.proposer import Chain, Guess
+from core.speculation.draft_tree import GrowthPoint
+from core.speculation.proposer import DraftChain, ProposedToken
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
 from core.values.events import FinishReason
@@ -243,11 +243,11 @@ def test_a_drafter_that_sees_the_end_everywhere_changes_no_text_and_is_found_out
     plain: Engine, drafting: Engine, width: int
 ) -> None:
     class Pessimist(RandomDrafter):
-        def extend(self, chains: list[Chain]) -> list[Guess | None]:
-            return [Guess(min(plain.vocab.end_tokens), 0) for _ in chains]
+        def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
+            return [ProposedToken(min(plain.vocab.end_tokens), 0) for _ in chains]
 
-        def grow(self, tips: list[Tip], width: int) -> list[tuple[Guess, ...]]:
-            return [(Guess(min(plain.vocab.end_tokens), 0),) for _ in tips]
+        def grow(self, tips: list[GrowthPoint], width: int) -> list[tuple[ProposedToken, ...]]:
+            return [(ProposedToken(min(plain.vocab.end_tokens), 0),) for _ in tips]
 
     drafter = Pessimist(4096)
     before = drafter.table.rate(0)

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from core.speculation.acceptance import AcceptanceTable, SequenceAcceptance
-from core.speculation.policy.draft_state import Record, Rest
-from core.speculation.policy.risk_budget import Ledger
-from core.speculation.proposer import Promise
+from core.speculation.policy.draft_state import Backoff, DraftState
+from core.speculation.policy.risk_budget import RiskBudget
+from core.speculation.proposer import ExpectedGain
 
 
 def test_a_table_begins_with_its_priors_and_learns_what_happens() -> None:
@@ -72,8 +72,8 @@ def test_how_tokens_spread_over_bins_is_known_once_a_text_has_shown_it() -> None
     assert (high, low) == (sequence.expect(2, table.rate(2)), sequence.expect(0, table.rate(0)))
 
 
-def record(speedup: float = 1.0) -> Record:
-    return Record({}, {}, Ledger(0.0), Rest(), speedup=speedup)
+def record(speedup: float = 1.0) -> DraftState:
+    return DraftState({}, {}, RiskBudget(0.0), Backoff(), speedup=speedup)
 
 
 def test_the_speed_of_a_text_is_tokens_by_time_and_follows_the_last_steps() -> None:
@@ -108,12 +108,12 @@ def test_nothing_is_ever_certain() -> None:
 
 def test_what_a_draft_comes_to_beyond_its_promise_is_expected_of_the_next_one_of_its_source() -> None:
     known = record()
-    poor, rich = Promise("draft", 0.5), Promise("lookup", 1.0)
+    poor, rich = ExpectedGain("draft", 0.5), ExpectedGain("lookup", 1.0)
     assert known.expected(rich) > known.expected(poor)
     for _ in range(8):
         known.came_to(poor, 2.5)
         known.came_to(rich, 0.2)
     assert known.expected(poor) == pytest.approx(2.5, abs=0.2)
     assert known.expected(rich) == pytest.approx(0.2, abs=0.1)
-    assert known.expected(Promise("draft", 0.1)) < known.expected(poor)
+    assert known.expected(ExpectedGain("draft", 0.1)) < known.expected(poor)
     assert record().expected(rich) == 1.0, "of another text it says nothing"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from core.speculation.policy.risk_budget import Ledger
+from core.speculation.policy.risk_budget import RiskBudget
 
 STEP = 0.010
 
 
-def decode(ledger: Ledger, n_steps: int, lost: float = 0.0) -> None:
+def decode(ledger: RiskBudget, n_steps: int, lost: float = 0.0) -> None:
     for _ in range(n_steps):
         ledger.elapse(STEP + lost)
         ledger.book("draft", -lost)
 
 
 def test_risks_are_a_small_share_of_the_time() -> None:
-    ledger = Ledger(0.0)
+    ledger = RiskBudget(0.0)
     assert not ledger.may_risk("draft", 0.001)
     decode(ledger, 100)
     assert ledger.may_risk("draft", 0.014)
@@ -24,7 +24,7 @@ def test_risks_are_a_small_share_of_the_time() -> None:
 
 
 def test_what_one_has_won_may_be_risked_by_itself_and_by_nobody_else() -> None:
-    ledger = Ledger(0.0, memory=20.0)
+    ledger = RiskBudget(0.0, memory=20.0)
     ledger.book("lookup", 0.5)
     assert ledger.may_risk("lookup", 0.4)
     assert not ledger.may_risk("draft", 0.001)
@@ -35,7 +35,7 @@ def test_what_one_has_won_may_be_risked_by_itself_and_by_nobody_else() -> None:
 
 
 def test_a_loss_does_not_forbid_drafting_for_long() -> None:
-    ledger = Ledger(credit=0.02, memory=20.0)
+    ledger = RiskBudget(credit=0.02, memory=20.0)
     decode(ledger, 100)
     ledger.book("draft", -0.08)
     assert not ledger.may_risk("draft", 0.0)
@@ -44,7 +44,7 @@ def test_a_loss_does_not_forbid_drafting_for_long() -> None:
 
 
 def test_caution_grows_with_what_was_lost_and_goes_with_it() -> None:
-    ledger = Ledger(credit=0.02)
+    ledger = RiskBudget(credit=0.02)
     decode(ledger, 200)
     assert ledger.caution("draft") == 1.0
     seen = []

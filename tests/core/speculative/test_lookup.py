@@ -9,21 +9,21 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.scheduler.input_processor import Prepared
+from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import SequenceAcceptance
-from core.speculation.proposer import Chain
-from core.speculation.proposers.ngram import _PIECE, Lookup, NgramIndex
+from core.speculation.proposer import DraftChain
+from core.speculation.proposers.ngram import _PIECE, NgramIndex, NgramProposer
 from core.values.request import Request
 
 
 def sequence(tokens: list[int], name: str = "a") -> Sequence:
     sampler = cast(Any, SimpleNamespace(seed=1))
-    return Sequence(Prepared(Request(name, "x"), np.array(tokens, np.int32), sampler), order=0, submitted_at=0.0)
+    return Sequence(PreparedRequest(Request(name, "x"), np.array(tokens, np.int32), sampler), order=0, submitted_at=0.0)
 
 
-def draft(lookup: Lookup, of: Sequence, n: int) -> list[int]:
-    chain = Chain(of, lookup, SequenceAcceptance(0.6))
+def draft(lookup: NgramProposer, of: Sequence, n: int) -> list[int]:
+    chain = DraftChain(of, lookup, SequenceAcceptance(0.6))
     for _ in range(n):
         (guess,) = lookup.extend([chain])
         if guess is None:
@@ -33,35 +33,35 @@ def draft(lookup: Lookup, of: Sequence, n: int) -> list[int]:
 
 
 def test_a_repeated_passage_is_continued() -> None:
-    lookup, text = Lookup(), sequence([1, 2, 3, 4, 5, 6, 9, 1, 2, 3])
+    lookup, text = NgramProposer(), sequence([1, 2, 3, 4, 5, 6, 9, 1, 2, 3])
     lookup.admit(text)
     assert draft(lookup, text, 4) == [4, 5, 6, 9]
 
 
 def test_a_repetition_runs_on_into_what_was_drafted() -> None:
-    lookup, text = Lookup(), sequence([7, 8, 9, 7, 8, 9, 7, 8, 9])
+    lookup, text = NgramProposer(), sequence([7, 8, 9, 7, 8, 9, 7, 8, 9])
     lookup.admit(text)
     assert draft(lookup, text, 8) == [7, 8, 9, 7, 8, 9, 7, 8]
 
 
 def test_the_latest_occurrence_counts() -> None:
-    lookup, text = Lookup(), sequence([1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3])
+    lookup, text = NgramProposer(), sequence([1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3])
     lookup.admit(text)
     assert draft(lookup, text, 1) == [5]
 
 
 def test_new_text_is_not_drafted() -> None:
-    lookup, text = Lookup(), sequence([1, 2, 3, 4, 5, 6])
+    lookup, text = NgramProposer(), sequence([1, 2, 3, 4, 5, 6])
     lookup.admit(text)
     assert draft(lookup, text, 4) == []
 
 
 def test_a_longer_match_is_better_evidence() -> None:
-    lookup = Lookup()
+    lookup = NgramProposer()
     short, long = sequence([1, 2, 3, 9, 8, 1, 2, 3], "short"), sequence([*range(40), *range(35)], "long")
     lookup.admit(short)
     lookup.admit(long)
-    chains = [Chain(text, lookup, SequenceAcceptance(0.6)) for text in (short, long)]
+    chains = [DraftChain(text, lookup, SequenceAcceptance(0.6)) for text in (short, long)]
     first, second = lookup.extend(chains)
     assert first is not None
     assert second is not None
@@ -70,7 +70,7 @@ def test_a_longer_match_is_better_evidence() -> None:
 
 
 def test_tokens_that_come_are_indexed_and_unused_lookups_are_judged() -> None:
-    lookup, text = Lookup(), sequence([1, 2, 3, 4, 1, 2, 3])
+    lookup, text = NgramProposer(), sequence([1, 2, 3, 4, 1, 2, 3])
     lookup.admit(text)
     lookup.advance(text, [4, 1], 0)
     observed = lookup.take_observations()
@@ -81,14 +81,14 @@ def test_tokens_that_come_are_indexed_and_unused_lookups_are_judged() -> None:
 
 
 def test_tokens_of_its_own_chain_are_not_judged_twice() -> None:
-    lookup, text = Lookup(), sequence([1, 2, 3, 4, 1, 2, 3])
+    lookup, text = NgramProposer(), sequence([1, 2, 3, 4, 1, 2, 3])
     lookup.admit(text)
     lookup.advance(text, [4, 1], 2)
     assert lookup.take_observations() == []
 
 
 def test_a_finished_text_helps_the_next_request() -> None:
-    lookup, first = Lookup(), sequence([5], "first")
+    lookup, first = NgramProposer(), sequence([5], "first")
     lookup.admit(first)
     said = [11, 12, 13, 14, 15, 16]
     first.tokens.extend(np.array(said, np.int32))
@@ -103,7 +103,7 @@ def test_no_step_indexes_more_than_a_piece_of_a_long_prompt() -> None:
     """What is looked up waits until all is indexed, and is then the same as if that had been done at once."""
     n_pieces = 6
     prompt = [*range(1, _PIECE * (n_pieces - 1)), 1, 2, 3]
-    lookup, text = Lookup(), sequence(prompt)
+    lookup, text = NgramProposer(), sequence(prompt)
     lookup.admit(text)
     # The text goes on meanwhile.
     text.tokens.append(4)

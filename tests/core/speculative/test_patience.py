@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.latency_targets import flow_target
 from core.scheduler.sequence import Sequence
-from core.speculation.policy.latency_bound import Hope, Patience
+from core.speculation.policy.latency_bound import DraftCandidate, LatencyBound
 from core.speculation.policy.selection import keep_evenly, keep_what_pays
-from core.speculation.policy.step_cost import Prices
-from core.speculation.proposer import Chain
+from core.speculation.policy.step_cost import StepCost
+from core.speculation.proposer import DraftChain
 from core.values.lane import Lane
 from tests.support.engines import open_engine, run, submit
 from tools.model_factory.gguf_factory import EMBER_DRAFT
@@ -29,22 +29,22 @@ def request(name: str, lane: Lane = Lane.STANDARD) -> Any:
     return SimpleNamespace(id=name, lane=lane)
 
 
-def chain(name: str, *reach: float) -> Chain:
+def chain(name: str, *reach: float) -> DraftChain:
     drafted = len(reach)
     sequence = cast("Any", request(name))
-    return Chain(
+    return DraftChain(
         sequence, cast("Any", None), cast("Any", None), [7] * drafted, [0] * drafted, [0.5] * drafted, [*reach]
     )
 
 
-def step(*lanes: Lane, rate: float = 1.0, spent: float = 0.0) -> Prices:
+def step(*lanes: Lane, rate: float = 1.0, spent: float = 0.0) -> StepCost:
     """A step of requests called 0, 1 ... in these lanes, where time is worth next to nothing elsewhere."""
     requests = [request(str(index), lane) for index, lane in enumerate(lanes)]
-    patience = Patience(requests, SLOW.time(len(lanes)))
-    return Prices(len(lanes), rate, SLOW.time, 16, patience=patience, spent=spent)
+    patience = LatencyBound(requests, SLOW.time(len(lanes)))
+    return StepCost(len(lanes), rate, SLOW.time, 16, patience=patience, spent=spent)
 
 
-def kept(prices: Prices, *chains: Chain) -> list[int]:
+def kept(prices: StepCost, *chains: DraftChain) -> list[int]:
     keep_what_pays(list(chains), prices, lambda one: one.reach, has_forked=False)
     return [len(one.tokens) for one in chains]
 
@@ -114,8 +114,8 @@ def test_no_text_waits_beyond_its_target_and_nothing_is_cut_without_need(
 ) -> None:
     requests = [request(str(index), lane) for index, (lane, _) in enumerate(texts)]
     plain = SLOW.time(len(texts))
-    hopes = [Hope(str(index), chance) for index, (_, chances) in enumerate(texts) for chance in chances]
-    patience = Patience(requests, plain)
+    hopes = [DraftCandidate(str(index), chance) for index, (_, chances) in enumerate(texts) for chance in chances]
+    patience = LatencyBound(requests, plain)
 
     def seconds(count: int) -> float:
         return spent + SLOW.time(len(texts) + count)
@@ -133,7 +133,7 @@ def test_no_text_waits_beyond_its_target_and_nothing_is_cut_without_need(
 def test_requests_that_want_no_drafts_are_asked_for_their_patience_too(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[set[str]] = []
 
-    class Asked(Patience):
+    class Asked(LatencyBound):
         def __init__(self, requests: Collection[Sequence], plain_seconds: float) -> None:
             asked.append({request.id for request in requests})
             super().__init__(requests, plain_seconds)

@@ -8,19 +8,19 @@ from typing import Any, cast
 import pytest
 
 from core.speculation.policy.selection import keep_evenly
-from core.speculation.policy.step_cost import Prices
-from core.speculation.proposer import Chain
+from core.speculation.policy.step_cost import StepCost
+from core.speculation.proposer import DraftChain
 
 
-def chain(*reach: float) -> Chain:
+def chain(*reach: float) -> DraftChain:
     nobody = cast("Any", SimpleNamespace(id="nobody"))
     drafted = len(reach)
-    return Chain(nobody, nobody, nobody, [7] * drafted, [0] * drafted, [0.5] * drafted, list(reach))
+    return DraftChain(nobody, nobody, nobody, [7] * drafted, [0] * drafted, [0.5] * drafted, list(reach))
 
 
-def kept(chains: list[Chain], n_sequences: int, row: float, room: int = 100) -> list[int]:
+def kept(chains: list[DraftChain], n_sequences: int, row: float, room: int = 100) -> list[int]:
     """Keep where a token is worth a second and each row takes ``row`` seconds."""
-    prices = Prices(n_sequences, 1.0, lambda rows: 1.0 + row * rows, room)
+    prices = StepCost(n_sequences, 1.0, lambda rows: 1.0 + row * rows, room)
     keep_evenly(chains, n_sequences, prices, lambda one: one.reach)
     return [len(one.tokens) for one in chains]
 

@@ -10,13 +10,13 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.draft import Draft
-from core.scheduler.input_processor import Prepared
+from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
-from core.speculation.draft_tree import Tip
+from core.speculation.draft_tree import GrowthPoint
 from core.speculation.policy.speculator import Speculator
-from core.speculation.policy.step_capacity import StepRoom
-from core.speculation.proposer import Chain, Guess
+from core.speculation.policy.step_capacity import StepCapacity
+from core.speculation.proposer import DraftChain, ProposedToken
 from core.values.request import Request
 from tests.support.drafters import RandomDrafter
 
@@ -32,11 +32,11 @@ class Opinionated(RandomDrafter):
         super().__init__(4096)
         self.table = AcceptanceTable((0.7, 0.2, 0.1))
 
-    def extend(self, chains: list[Chain]) -> list[Guess | None]:
-        return [Guess(self._random.randrange(4096), 0) for _ in chains]
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
+        return [ProposedToken(self._random.randrange(4096), 0) for _ in chains]
 
-    def grow(self, tips: list[Tip], width: int) -> list[tuple[Guess, ...]]:
-        return [tuple(Guess(token, rank) for rank, token in enumerate(range(width))) for _ in tips]
+    def grow(self, tips: list[GrowthPoint], width: int) -> list[tuple[ProposedToken, ...]]:
+        return [tuple(ProposedToken(token, rank) for rank, token in enumerate(range(width))) for _ in tips]
 
 
 def drafts_on(
@@ -57,10 +57,12 @@ def drafts_on(
     for index in range(n_sequences):
         sampler = cast(Any, SimpleNamespace(seed=1, guide=None))
         prompt = np.zeros(20, np.int32)
-        sequences.append(Sequence(Prepared(Request(str(index), "x"), prompt, sampler), order=index, submitted_at=0.0))
+        sequences.append(
+            Sequence(PreparedRequest(Request(str(index), "x"), prompt, sampler), order=index, submitted_at=0.0)
+        )
         speculator.admit(sequences[-1])
     assert speculator.rouse(sequences)
-    chains = speculator.draft(sequences, StepRoom(n_sequences, 20 * n_sequences, room, n_branches, branch_seconds))
+    chains = speculator.draft(sequences, StepCapacity(n_sequences, 20 * n_sequences, room, n_branches, branch_seconds))
     return [chain.draft for chain in chains.values()]
 
 

@@ -17,15 +17,15 @@ from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
 from core.llama.library import L
 from core.scheduler.draft import PENDING, Draft
-from core.scheduler.planner import Plan, Share
+from core.scheduler.planner import Share, StepPlan
 from core.scheduler.tree_shape import TreeShape
-from core.speculation.draft_tree import Tip, Tree
-from core.speculation.policy.draft_state import Record, Rest
-from core.speculation.policy.risk_budget import Ledger as DraftLedger
+from core.speculation.draft_tree import DraftTree, GrowthPoint
+from core.speculation.policy.draft_state import Backoff, DraftState
+from core.speculation.policy.risk_budget import RiskBudget as DraftLedger
 from core.speculation.policy.speculator import Speculator
-from core.speculation.policy.step_outcome import Came
-from core.speculation.proposer import Chain, Guess
-from core.speculation.proposers.draft_model import DraftModel
+from core.speculation.policy.step_outcome import SequenceOutcome
+from core.speculation.proposer import DraftChain, ProposedToken
+from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.engine_options import MAX_SLOTS, EngineOptions
 from core.values.errors import BadOption, BrokenLogits
 from core.values.events import FinishReason, RequestEvent
@@ -60,14 +60,14 @@ class SecondChoiceDrafter(RandomDrafter):
         self._text = text
         self._first_right_every = first_right_every
 
-    def grow(self, tips: list[Tip], width: int) -> list[tuple[Guess, ...]]:
+    def grow(self, tips: list[GrowthPoint], width: int) -> list[tuple[ProposedToken, ...]]:
         return [self._choices(len(chain.sequence.tokens) + 1 + chain.depth_of(node), width) for chain, node in tips]
 
-    def _choices(self, place: int, width: int) -> tuple[Guess, ...]:
+    def _choices(self, place: int, width: int) -> tuple[ProposedToken, ...]:
         right = self._text[place] if place < len(self._text) else 0
         tokens = [(right + index) % self._n_vocab for index in range(1, width)]
         tokens.insert(0 if place % self._first_right_every == 0 else width - 1, right)
-        return tuple(Guess(token, 0) for token in tokens)
+        return tuple(ProposedToken(token, 0) for token in tokens)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def assert_sound_draft(engine: Engine) -> None:
     """Hold that no branch of the draft model's has anything once all texts have ended."""
     assert engine._speculator is not None
     model = engine._speculator._forker
-    assert isinstance(model, DraftModel)
+    assert isinstance(model, DraftModelProposer)
     assert model._branches.n_free == model._branches.count > 0
     n_slots = len(engine._slots)
     assert {model._context.last_position(n_slots + index) for index in range(model._branches.count)} == {-1}
@@ -110,7 +110,7 @@ def step_by_step(engine: Engine, ledger: Ledger) -> Ledger:
         ledger.add(engine.step())
         assert_sound_cache(engine)
     assert engine._speculator is not None
-    if isinstance(engine._speculator._forker, DraftModel):
+    if isinstance(engine._speculator._forker, DraftModelProposer):
         assert_sound_draft(engine)
     return ledger
 
@@ -119,7 +119,7 @@ def drafts_of_steps(engine: Engine, ledger: Ledger) -> Iterator[tuple[int, Share
     """Step until all have ended; give each draft as it was planned, and the tokens that its sequence had cached."""
     run, planned = engine._runner.run, list[tuple[int, Share]]()
 
-    def watch(shares: Plan, events: list[RequestEvent]) -> Plan:
+    def watch(shares: StepPlan, events: list[RequestEvent]) -> StepPlan:
         planned.extend((share.sequence.n_past, share) for share in shares if share.draft)
         return run(shares, events)
 
@@ -176,7 +176,7 @@ def test_a_tree_of_several_levels_is_verified_as_its_paths_are(plain: Engine) ->
     wanted = expected(plain, SURE, 30)
     answer = [token for token, _ in wanted]
 
-    class Bush(Chain):
+    class Bush(DraftChain):
         @property
         def draft(self) -> Draft:
             at = len(self.sequence.tokens) - self.sequence.n_prompt
@@ -369,8 +369,8 @@ def test_what_branches_take_is_booked_where_drafting_is_judged() -> None:
     for seconds in (0.0, 0.004):
         speculator = Speculator(CostModel(Calibration({1: 0.01})), n_ctx=64)
         speculator.branched(seconds)
-        record = Record({}, {}, DraftLedger(0.0), Rest())
-        effort = speculator.take_effort()._replace(came=[Came(record, 2, "draft", 3)])
+        record = DraftState({}, {}, DraftLedger(0.0), Backoff())
+        effort = speculator.take_effort()._replace(came=[SequenceOutcome(record, 2, "draft", 3)])
         speculator.step_done(1, 0.01, 0.01, effort)
         balances.append(speculator.ledger.balance("draft"))
     assert balances[0] - balances[1] == pytest.approx(0.004, rel=0.01)
@@ -482,7 +482,7 @@ def test_behind_a_fork_the_draft_model_says_what_it_says_behind_the_same_text(sa
         submit(engine, "only", FOX, max_tokens=300, sampling=sampling)
         engine.step()
         sequence, model = engine._roster.running[0], speculator._forker
-        assert isinstance(model, DraftModel)
+        assert isinstance(model, DraftModelProposer)
         tree = speculator._records.tree(sequence, model)
         _grow(model, tree, PENDING)
         # The second choice, behind it the third, then the first; so twice behind one place.
@@ -501,8 +501,8 @@ def test_behind_a_fork_the_draft_model_says_what_it_says_behind_the_same_text(sa
             assert (guess.token, guess.evidence) == (tree.tokens[children[0]], tree.evidence[children[0]])
 
 
-def _grow(model: DraftModel, tree: Tree, node: int) -> None:
-    (guesses,) = model.grow([Tip(tree, node)], 3)
+def _grow(model: DraftModelProposer, tree: DraftTree, node: int) -> None:
+    (guesses,) = model.grow([GrowthPoint(tree, node)], 3)
     assert len({guess.token for guess in guesses}) == 3
     tree.grow(node, guesses, 0.0)
 
@@ -514,7 +514,7 @@ def test_what_was_accepted_in_a_fork_need_not_be_read_again() -> None:
         submit(engine, "only", FOX, max_tokens=300)
         engine.step()
         sequence, model = engine._roster.running[0], speculator._forker
-        assert isinstance(model, DraftModel)
+        assert isinstance(model, DraftModelProposer)
         tree = speculator._records.tree(sequence, model)
         for node in (PENDING, 0, 1):
             _grow(model, tree, node)

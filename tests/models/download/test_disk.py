@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from models.catalog.catalog import Catalog
-from models.download.model_download import ModelDownload, Wish
+from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.options import DownloadOptions
-from models.download.progress import Progress
+from models.download.progress import DownloadProgress
 from models.files.errors import DiskFull, FolderRefused, NoSpace, UnsafeName
 from models.files.provenance import is_verified
 from tests.support.disks import fill_up, make_read_only, small_disk
@@ -30,7 +30,7 @@ def pull(server, hub):
     server.add(REPO, {FILE: CONTENT})
 
     def run(folder: Path, report=lambda progress: None):
-        return ModelDownload(hub, Wish(REPO), folder, OPTIONS).run(report)
+        return ModelDownload(hub, DownloadRequest(REPO), folder, OPTIONS).run(report)
 
     return run
 
@@ -44,7 +44,7 @@ def test_a_disk_that_others_fill_in_the_middle_keeps_what_is_there(pull, server,
         server.fault(FILE, Fault(bytes_per_second=2e6))
         other = disk / "other"
 
-        def fill(progress: Progress) -> None:
+        def fill(progress: DownloadProgress) -> None:
             if progress.n_done > 500_000 and not other.exists():
                 fill_up(other)
 

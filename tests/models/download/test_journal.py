@@ -7,10 +7,10 @@ import hashlib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.download.journal import Journal, Record, Subject, check_records, read_records
+from models.download.journal import Journal, JournalEntry, JournalSubject, check_records, read_records
 from models.download.pieces import PieceMap
 
-SUBJECT = Subject("sha256:" + "1" * 64, 95, 10)
+SUBJECT = JournalSubject("sha256:" + "1" * 64, 95, 10)
 
 
 def sha(raw: bytes) -> str:
@@ -43,7 +43,7 @@ def test_records_are_read_again_the_latest_of_each_piece(tmp_path):
 
 def test_another_subject_begins_anew(tmp_path):
     begun(tmp_path)[1].close()
-    assert read_records(tmp_path / "journal", Subject("sha256:" + "2" * 64, 95, 10)) == {}
+    assert read_records(tmp_path / "journal", JournalSubject("sha256:" + "2" * 64, 95, 10)) == {}
     assert read_records(tmp_path / "nothing", SUBJECT) == {}
 
 
@@ -64,7 +64,7 @@ def test_a_torn_or_damaged_journal_is_believed_in_part(tmp_path_factory, data):
     with open(folder / "journal", "ab") as file:
         journal._file = file.fileno()
         check_records(folder / "part", journal, pieces)
-    assert all(n == 0 or n in (whole.get(i, Record(0, "")).n_bytes, 2) for i, n in enumerate(pieces.have))
+    assert all(n == 0 or n in (whole.get(i, JournalEntry(0, "")).n_bytes, 2) for i, n in enumerate(pieces.have))
 
 
 def test_what_the_disk_spoilt_is_fetched_again(tmp_path):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from models.catalog.catalog import Catalog
-from models.download.model_download import ModelDownload, Wish
+from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.options import DownloadOptions
 from tools.stand_ins.hub_server import Fault
 
@@ -79,7 +79,7 @@ def test_killed_again_and_again_it_ends_with_the_right_file(seed, start, server,
     server.heal()
     options = DownloadOptions(piece_bytes=1 << 17, record_bytes=1 << 14, reserve_bytes=0)
     seen = []
-    ModelDownload(hub, Wish(REPO), folder, options).run(lambda progress: seen.append(progress.n_done))
+    ModelDownload(hub, DownloadRequest(REPO), folder, options).run(lambda progress: seen.append(progress.n_done))
     assert (folder / REPO / FILE).read_bytes() == CONTENT
     assert max(seen[:2]) > 0
     # What was on its way to four connections when each process died, at most.
@@ -114,9 +114,9 @@ def test_the_token_is_in_no_file(server, hub_with, tmp_path):
     server.fault(FILE, Fault(skip=2, status=503))
     options = DownloadOptions(piece_bytes=1 << 17, record_bytes=1 << 14, reserve_bytes=0, patience=0.2)
     with pytest.raises(Exception, match="Nothing has arrived"):
-        ModelDownload(hub_with("hf_good"), Wish(REPO), tmp_path / "models", options).run()
+        ModelDownload(hub_with("hf_good"), DownloadRequest(REPO), tmp_path / "models", options).run()
     server.heal()
-    ModelDownload(hub_with("hf_good"), Wish(REPO), tmp_path / "models", options).run()
+    ModelDownload(hub_with("hf_good"), DownloadRequest(REPO), tmp_path / "models", options).run()
     files = [path for path in (tmp_path / "models").rglob("*") if path.is_file()]
     assert all(b"hf_good" not in path.read_bytes() for path in files)
     (record,) = [json.loads(path.read_text()) for path in files if path.suffix == ".json"]

@@ -14,9 +14,9 @@ import pytest
 
 from models.catalog.catalog import Catalog
 from models.download import model_download
-from models.download.model_download import ModelDownload, Wish
+from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.options import DownloadOptions
-from models.download.progress import Phase
+from models.download.progress import DownloadPhase
 from models.download.transfer import Transfer
 from models.files import disk_space
 from models.files.errors import (
@@ -62,7 +62,7 @@ def pull(server, hub, folder):
 
     def run(wanted="", *, of=hub, report=lambda progress: None, **options):
         changed = DownloadOptions(**{name: getattr(OPTIONS, name) for name in OPTIONS.__slots__} | options)
-        return ModelDownload(of, Wish(REPO, wanted), folder, changed).run(report)
+        return ModelDownload(of, DownloadRequest(REPO, wanted), folder, changed).run(report)
 
     return run
 
@@ -86,7 +86,7 @@ def test_a_model_is_downloaded_over_several_connections(pull, server, folder):
     assert is_right(folder)
     assert not done.was_there
     assert len(server.content_requests()) >= OPTIONS.n_connections
-    assert seen[-1].phase is Phase.DONE
+    assert seen[-1].phase is DownloadPhase.DONE
     assert [p.n_done for p in seen] == sorted(p.n_done for p in seen)
     record = read_record(folder, done.files[0])
     assert record is not None
@@ -124,7 +124,7 @@ def test_of_a_changed_file_only_the_pieces_that_differ_are_fetched(pull, server,
     phases = []
     assert not pull(report=lambda progress: phases.append(progress.phase), n_connections=1).was_there
     assert server.n_content_bytes - n == 2 * PIECE
-    assert Phase.CHECKING in phases
+    assert DownloadPhase.CHECKING in phases
     assert is_right(folder)
     assert is_verified(folder, folder / REPO / FILE)
     n = server.n_content_bytes
@@ -177,14 +177,14 @@ def test_the_version_that_was_downloaded_is_mended_and_the_newest_taken_where_th
     new = CONTENT[:-1] + b"!"
     server.repos[REPO].change({FILE: new})
     spoil(folder, 5)
-    wish = Wish(REPO, FILE, commit, or_newest=True)
+    wish = DownloadRequest(REPO, FILE, commit, or_newest=True)
     n = server.n_content_bytes
     ModelDownload(hub, wish, folder, OPTIONS).run()
     assert (server.n_content_bytes - n, is_right(folder)) == (PIECE, True)
     spoil(folder, 5)
     server.repos[REPO].keeps_old = False
     with pytest.raises(RevisionNotFound):
-        ModelDownload(hub, Wish(REPO, FILE, commit), folder, OPTIONS).run()
+        ModelDownload(hub, DownloadRequest(REPO, FILE, commit), folder, OPTIONS).run()
     ModelDownload(hub, wish, folder, OPTIONS).run()
     assert is_right(folder, new)
 
@@ -257,7 +257,7 @@ class TestStoppedAndResumed:
     def test_stop_from_another_thread(self, hub, server, folder):
         server.add(REPO, {FILE: CONTENT})
         server.fault(FILE, Fault(stall_after=200_000))
-        download = ModelDownload(hub, Wish(REPO), folder, OPTIONS)
+        download = ModelDownload(hub, DownloadRequest(REPO), folder, OPTIONS)
         threading.Timer(0.2, download.stop).start()
         with pytest.raises(Stopped, match="goes on from there"):
             download.run()
@@ -560,7 +560,9 @@ def test_a_downloaded_model_is_listed_and_a_partial_one_is_not(pull, server, fol
     server.fault(FILE, Fault(bytes_per_second=20e6))
     catalog = Catalog([folder], starter=None)
     listed = []
-    pull(report=lambda progress: listed.append(len(catalog.entries()) if progress.phase is not Phase.DONE else 0))
+    pull(
+        report=lambda progress: listed.append(len(catalog.entries()) if progress.phase is not DownloadPhase.DONE else 0)
+    )
     assert set(listed) == {0}
     (entry,) = catalog.entries()
     assert (entry.title, entry.problem) == ("Ember", None)
@@ -572,7 +574,7 @@ def test_two_downloads_of_one_file_fetch_it_once(pull, server, folder):
 
     def saw(progress):
         seen.append(progress.phase)
-        if progress.phase is Phase.OTHER_INSTANCE:
+        if progress.phase is DownloadPhase.OTHER_INSTANCE:
             server.heal()
 
     def second():
@@ -589,7 +591,7 @@ def test_two_downloads_of_one_file_fetch_it_once(pull, server, folder):
     results.append(pull(report=report))
     other.join(60)
     assert sorted(result.was_there for result in results) == [False, True]
-    assert Phase.OTHER_INSTANCE in seen
+    assert DownloadPhase.OTHER_INSTANCE in seen
     assert server.n_content_bytes < 1.2 * len(CONTENT)
 
 
@@ -598,4 +600,4 @@ def test_a_server_that_is_gone_from_the_start(hub_with, folder):
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
         with pytest.raises(Exception, match="cannot be reached"):
-            ModelDownload(hub_with(address=address), Wish(REPO), folder, OPTIONS).run()
+            ModelDownload(hub_with(address=address), DownloadRequest(REPO), folder, OPTIONS).run()

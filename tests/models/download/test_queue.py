@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from models.download.model_download import Wish
+from models.download.model_download import DownloadRequest
 from models.download.options import DownloadOptions
-from models.download.progress import Phase, Speed
+from models.download.progress import DownloadPhase, TransferRate
 from models.download.queue import DownloadQueue
 from tools.stand_ins.hub_server import Fault
 
@@ -18,8 +18,8 @@ OPTIONS = DownloadOptions(piece_bytes=1 << 16, record_bytes=1 << 14, patience=60
 NAMES = ("one", "two", "three")
 
 
-def wish(name: str) -> Wish:
-    return Wish(f"acme/{name}", "Q4_0")
+def wish(name: str) -> DownloadRequest:
+    return DownloadRequest(f"acme/{name}", "Q4_0")
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def wait_for(queue: DownloadQueue, reached) -> None:
     raise AssertionError(queue.jobs)
 
 
-def phases(queue: DownloadQueue) -> list[Phase]:
+def phases(queue: DownloadQueue) -> list[DownloadPhase]:
     return [job.phase for job in queue.jobs]
 
 
@@ -59,7 +59,7 @@ def test_jobs_run_in_their_order(open_queue):
     queue = open_queue(changed=lambda job: began.append(job.wish.repo_id))
     for name in NAMES:
         queue.add(wish(name))
-    wait_for(queue, lambda jobs: all(job.phase is Phase.DONE for job in jobs))
+    wait_for(queue, lambda jobs: all(job.phase is DownloadPhase.DONE for job in jobs))
     assert list(dict.fromkeys(began)) == [f"acme/{name}" for name in NAMES]
 
 
@@ -71,8 +71,8 @@ def test_the_order_can_be_changed(open_queue, server, tmp_path):
     assert [job.wish.repo_id for job in queue.jobs] == ["acme/three", "acme/one", "acme/two"]
     slow(server, "two")
     queue.pause(one.number)
-    wait_for(queue, lambda jobs: jobs[0].phase is Phase.DONE)
-    assert queue.jobs[1].phase is Phase.PAUSED
+    wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.DONE)
+    assert queue.jobs[1].phase is DownloadPhase.PAUSED
 
 
 def test_paused_and_resumed(open_queue, server):
@@ -81,10 +81,10 @@ def test_paused_and_resumed(open_queue, server):
     job = queue.add(wish("one"))
     wait_for(queue, lambda jobs: jobs[0].progress.n_done > 50_000)
     queue.pause(job.number)
-    wait_for(queue, lambda jobs: jobs[0].phase is Phase.PAUSED)
+    wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.PAUSED)
     server.heal()
     queue.resume(job.number)
-    wait_for(queue, lambda jobs: jobs[0].phase is Phase.DONE)
+    wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.DONE)
     assert server.n_content_bytes < 1.6 * len(CONTENT)
 
 
@@ -120,9 +120,9 @@ def test_cancelled_offline_in_a_later_run_leaves_nothing_and_the_others_keep_the
 def test_what_was_removed_since_is_no_longer_said_to_be_downloaded(open_queue, tmp_path):
     queue = open_queue()
     queue.add(wish("one"))
-    wait_for(queue, lambda jobs: phases(queue) == [Phase.DONE])
+    wait_for(queue, lambda jobs: phases(queue) == [DownloadPhase.DONE])
     queue.clear_removed()
-    assert phases(queue) == [Phase.DONE]
+    assert phases(queue) == [DownloadPhase.DONE]
     (tmp_path / "models" / "acme" / "one" / "one-Q4_0.gguf").unlink()
     queue.clear_removed()
     assert queue.jobs == ()
@@ -133,10 +133,10 @@ def test_a_failure_is_told_the_others_go_on_and_it_can_be_tried_again(open_queue
     queue = open_queue()
     first = queue.add(wish("one"))
     queue.add(wish("two"))
-    wait_for(queue, lambda jobs: [job.phase for job in jobs] == [Phase.FAILED, Phase.DONE])
+    wait_for(queue, lambda jobs: [job.phase for job in jobs] == [DownloadPhase.FAILED, DownloadPhase.DONE])
     assert "has a problem" in (queue.jobs[0].problem or "")
     queue.resume(first.number)
-    wait_for(queue, lambda jobs: jobs[0].phase is Phase.DONE)
+    wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.DONE)
     assert queue.jobs[0].problem is None
 
 
@@ -149,10 +149,10 @@ def test_what_had_not_ended_is_there_after_a_restart(open_queue, server):
     queue.close()
     server.heal()
     again = open_queue()
-    assert [(job.wish, job.phase) for job in again.jobs] == [(wish(name), Phase.PAUSED) for name in NAMES[:2]]
+    assert [(job.wish, job.phase) for job in again.jobs] == [(wish(name), DownloadPhase.PAUSED) for name in NAMES[:2]]
     for job in again.jobs:
         again.resume(job.number)
-    wait_for(again, lambda jobs: all(job.phase is Phase.DONE for job in jobs))
+    wait_for(again, lambda jobs: all(job.phase is DownloadPhase.DONE for job in jobs))
     assert open_queue().jobs == ()
 
 
@@ -162,8 +162,8 @@ def test_several_at_a_time(open_queue, server):
     queue = open_queue(n_running=2)
     for name in NAMES:
         queue.add(wish(name))
-    wait_for(queue, lambda jobs: [job.phase for job in jobs].count(Phase.DOWNLOADING) == 2)
-    assert queue.jobs[2].phase is Phase.QUEUED
+    wait_for(queue, lambda jobs: [job.phase for job in jobs].count(DownloadPhase.DOWNLOADING) == 2)
+    assert queue.jobs[2].phase is DownloadPhase.QUEUED
     assert queue.add(wish("three")).number == queue.jobs[2].number
 
 
@@ -175,7 +175,7 @@ def test_a_damaged_list_is_an_empty_one(open_queue, tmp_path):
 
 
 def test_speed_and_eta():
-    speed = Speed()
+    speed = TransferRate()
     assert speed.progress(0.0, 100, 1100).eta is None
     progress = speed.progress(1.0, 200, 1100)
     assert (progress.bytes_per_second, progress.eta) == (100, 9)
@@ -201,6 +201,6 @@ def test_only_what_nobody_had_paused_was_interrupted(open_queue, server):
 def test_what_has_ended_is_taken_off_the_list(open_queue):
     queue = open_queue()
     queue.add(wish("one"))
-    wait_for(queue, lambda jobs: jobs[0].phase is Phase.DONE)
+    wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.DONE)
     queue.clear_ended()
     assert queue.jobs == ()

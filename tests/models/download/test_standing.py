@@ -12,15 +12,15 @@ import pytest
 
 from models.files.errors import Stopped
 from models.files.integrity import (
-    Gone,
-    Moved,
-    Standing,
+    GoneFile,
+    IntegrityState,
+    MovedFile,
     look_for_changes,
     settle,
     standing,
     verify,
 )
-from models.files.provenance import Record, pieces_of, read_record, write_record
+from models.files.provenance import FileOrigin, pieces_of, read_record, write_record
 
 NAME = "acme/fox-GGUF/模型 fox.gguf"
 
@@ -35,7 +35,9 @@ def put(tmp_path):
         known = {"repo_id": "acme/fox-GGUF", "commit": "0" * 40, "path": path.name} | fields
         content_hash = f"sha256:{hashlib.sha256(content).hexdigest()}"
         write_record(
-            tmp_path, path, Record(content=content_hash, n_bytes=status.st_size, mtime_ns=status.st_mtime_ns, **known)
+            tmp_path,
+            path,
+            FileOrigin(content=content_hash, n_bytes=status.st_size, mtime_ns=status.st_mtime_ns, **known),
         )
         return path
 
@@ -44,16 +46,16 @@ def put(tmp_path):
 
 def test_untouched_files_are_verified(put, tmp_path):
     path = put()
-    assert standing(tmp_path, [path]) is Standing.VERIFIED
+    assert standing(tmp_path, [path]) is IntegrityState.VERIFIED
     assert look_for_changes(tmp_path) == ()
-    assert verify(tmp_path, path, lambda n_done, n_total: None) is Standing.VERIFIED
+    assert verify(tmp_path, path, lambda n_done, n_total: None) is IntegrityState.VERIFIED
 
 
 def test_a_file_that_is_not_ours_is_unknown(tmp_path):
     path = tmp_path / "own.gguf"
     path.write_bytes(b"GGUF")
-    assert standing(tmp_path, [path]) is Standing.UNKNOWN
-    assert verify(tmp_path, path, lambda n_done, n_total: None) is Standing.UNKNOWN
+    assert standing(tmp_path, [path]) is IntegrityState.UNKNOWN
+    assert verify(tmp_path, path, lambda n_done, n_total: None) is IntegrityState.UNKNOWN
 
 
 @pytest.mark.parametrize("seconds", [0, 1, 4_000_000_000])
@@ -61,26 +63,26 @@ def test_a_changed_file_is_noticed_whatever_the_clock(put, tmp_path, seconds):
     path = put()
     path.write_bytes(b"GGUF" * 1001)
     os.utime(path, (seconds, seconds))
-    assert standing(tmp_path, [path]) is Standing.CHANGED
-    assert verify(tmp_path, path, lambda n_done, n_total: None) is Standing.CHANGED
+    assert standing(tmp_path, [path]) is IntegrityState.CHANGED
+    assert verify(tmp_path, path, lambda n_done, n_total: None) is IntegrityState.CHANGED
 
 
 def test_one_changed_part_is_enough(put, tmp_path):
     paths = [put(f"a/b/m-0000{i}-of-00002.gguf") for i in (1, 2)]
-    assert standing(tmp_path, paths) is Standing.VERIFIED
+    assert standing(tmp_path, paths) is IntegrityState.VERIFIED
     os.utime(paths[1], (1, 1))
-    assert standing(tmp_path, paths) is Standing.CHANGED
+    assert standing(tmp_path, paths) is IntegrityState.CHANGED
     paths[1].unlink()
-    assert standing(tmp_path, paths) is Standing.CHANGED
+    assert standing(tmp_path, paths) is IntegrityState.CHANGED
 
 
 def test_a_touched_file_is_verified_again_by_reading_it(put, tmp_path):
     path = put()
     os.utime(path, (5, 5))
     seen: list[tuple[int, int]] = []
-    assert verify(tmp_path, path, lambda n_done, n_total: seen.append((n_done, n_total))) is Standing.VERIFIED
+    assert verify(tmp_path, path, lambda n_done, n_total: seen.append((n_done, n_total))) is IntegrityState.VERIFIED
     assert seen == [(4000, 4000)]
-    assert standing(tmp_path, [path]) is Standing.VERIFIED
+    assert standing(tmp_path, [path]) is IntegrityState.VERIFIED
 
 
 def test_a_bit_that_flipped_is_found_and_remembered(put, tmp_path):
@@ -89,9 +91,9 @@ def test_a_bit_that_flipped_is_found_and_remembered(put, tmp_path):
     time = path.stat().st_mtime_ns
     path.write_bytes(b"GGUG" + b"GGUF" * 999)
     os.utime(path, ns=(time, time))
-    assert standing(tmp_path, [path]) is Standing.VERIFIED
-    assert verify(tmp_path, path, lambda n_done, n_total: None) is Standing.CHANGED
-    assert standing(tmp_path, [path]) is Standing.CHANGED
+    assert standing(tmp_path, [path]) is IntegrityState.VERIFIED
+    assert verify(tmp_path, path, lambda n_done, n_total: None) is IntegrityState.CHANGED
+    assert standing(tmp_path, [path]) is IntegrityState.CHANGED
 
 
 def test_verifying_can_be_stopped(put, tmp_path):
@@ -108,11 +110,11 @@ def test_a_moved_file_is_known_again(put, tmp_path):
     shutil.move(path, now)
     pieces_of(tmp_path, path).write_bytes(b"hashes of its pieces")
     (change,) = look_for_changes(tmp_path)
-    assert change == Moved(change.record, path, now)
+    assert change == MovedFile(change.record, path, now)
     assert str(now) in change.sentence
     settle(tmp_path, [change])
     assert (pieces_of(tmp_path, now).exists(), pieces_of(tmp_path, path).exists()) == (True, False)
-    assert standing(tmp_path, [now]) is standing(tmp_path, [other]) is Standing.VERIFIED
+    assert standing(tmp_path, [now]) is standing(tmp_path, [other]) is IntegrityState.VERIFIED
     assert look_for_changes(tmp_path) == ()
 
 
@@ -122,7 +124,7 @@ def test_a_copy_of_another_time_is_not_taken_for_the_moved_file(put, tmp_path):
     os.utime(tmp_path / "copy.gguf", (9, 9))
     path.unlink()
     (change,) = look_for_changes(tmp_path)
-    assert isinstance(change, Gone)
+    assert isinstance(change, GoneFile)
 
 
 def test_a_deleted_file_is_told_with_how_to_have_it_back(put, tmp_path):

@@ -18,7 +18,7 @@ from models.hub.errors import (
     TimedOut,
     Unreachable,
 )
-from models.hub.repository import Access, Role
+from models.hub.repository import Access, FileRole
 from models.hub.session import retry_after
 from tools.model_factory.gguf_factory import EMBER_DRAFT
 from tools.stand_ins.hub_server import PAGE, TOKEN, Fault
@@ -69,11 +69,11 @@ def test_search_by_recency(server, hub):
 def test_files_are_grouped_as_models_with_true_sizes(server, hub):
     server.add("acme/big-GGUF", FILES)
     repository = hub.repository("acme/big-GGUF")
-    models = [(item.name, item.quantisation, item.n_bytes) for item in repository.with_role(Role.MODEL)]
+    models = [(item.name, item.quantisation, item.n_bytes) for item in repository.with_role(FileRole.MODEL)]
     assert models == [("big-Q4_K_M", "Q4_K_M", 504), ("big-Q8_0", "Q8_0", 904), ("big-F16", "F16", 1608)]
-    assert [item.name for item in repository.with_role(Role.PROJECTOR)] == ["mmproj-big-F16"]
-    assert [item.name for item in repository.with_role(Role.DRAFT)] == ["big-draft-Q8_0"]
-    assert [item.name for item in repository.with_role(Role.OTHER)] == ["imatrix-big"]
+    assert [item.name for item in repository.with_role(FileRole.PROJECTOR)] == ["mmproj-big-F16"]
+    assert [item.name for item in repository.with_role(FileRole.DRAFT)] == ["big-draft-Q8_0"]
+    assert [item.name for item in repository.with_role(FileRole.OTHER)] == ["imatrix-big"]
     assert (repository.commit, repository.licence, repository.base_models) == ("0" * 40, "apache-2.0", ("acme/base",))
 
 

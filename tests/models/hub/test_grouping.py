@@ -6,7 +6,7 @@ import pytest
 
 from models.hub.grouping import choose, group, role_of
 from models.hub.quantisation import quantisation_of
-from models.hub.repository import RemoteFile, Role
+from models.hub.repository import FileRole, RemoteFile
 
 
 def files(*paths: str) -> list[RemoteFile]:
@@ -39,19 +39,19 @@ def test_quantisations_in_names(stem, expected):
 @pytest.mark.parametrize(
     ("path", "role"),
     [
-        ("mmproj-F16.gguf", Role.PROJECTOR),
-        ("model-mmproj-f16.gguf", Role.PROJECTOR),
-        ("mtp-GLM-4.gguf", Role.DRAFT),
-        ("MTP/GLM-4-Q8_0-MTP.gguf", Role.DRAFT),
-        ("sub/mtp-GLM-4.gguf", Role.DRAFT),
-        ("Qwen3.6-27B-MTP-Q8_0.gguf", Role.MODEL),
-        ("eagle3-Qwen3-8B.gguf", Role.DRAFT),
-        ("Qwen3-8B-speculator.eagle3.gguf", Role.DRAFT),
-        ("Qwen3-8B-EAGLE3-Q8_0.gguf", Role.DRAFT),
-        ("imatrix.gguf", Role.OTHER),
-        ("draft/model.gguf", Role.DRAFT),
-        ("Draftsman-7B.gguf", Role.MODEL),
-        ("a/b/c.gguf", Role.MODEL),
+        ("mmproj-F16.gguf", FileRole.PROJECTOR),
+        ("model-mmproj-f16.gguf", FileRole.PROJECTOR),
+        ("mtp-GLM-4.gguf", FileRole.DRAFT),
+        ("MTP/GLM-4-Q8_0-MTP.gguf", FileRole.DRAFT),
+        ("sub/mtp-GLM-4.gguf", FileRole.DRAFT),
+        ("Qwen3.6-27B-MTP-Q8_0.gguf", FileRole.MODEL),
+        ("eagle3-Qwen3-8B.gguf", FileRole.DRAFT),
+        ("Qwen3-8B-speculator.eagle3.gguf", FileRole.DRAFT),
+        ("Qwen3-8B-EAGLE3-Q8_0.gguf", FileRole.DRAFT),
+        ("imatrix.gguf", FileRole.OTHER),
+        ("draft/model.gguf", FileRole.DRAFT),
+        ("Draftsman-7B.gguf", FileRole.MODEL),
+        ("a/b/c.gguf", FileRole.MODEL),
     ],
 )
 def test_roles(path, role):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models.facts.model_facts import WeightBytes
-from models.pairing.gain import Judged, Kind, corrected, expected_acceptance, learnt, predict
+from models.pairing.gain import AcceptanceCounts, ProposerKind, corrected, expected_acceptance, learnt, predict
 from models.pairing.price import CPU_ROW, GPU_ROW
 
 DENSE = WeightBytes(8_000, 0, 1, 0)
@@ -40,16 +40,18 @@ def test_rows_are_cheaper_on_a_gpu():
 
 
 def test_acceptance_follows_what_was_published():
-    assert expected_acceptance(Kind.MODEL, 100_000_000, 137_000_000_000) == pytest.approx(0.61, abs=0.02)
-    assert expected_acceptance(Kind.MODEL, 800_000_000, 11_000_000_000) == pytest.approx(0.78, abs=0.02)
-    assert expected_acceptance(Kind.MODEL, 1, 10**12) == 0.4
-    assert expected_acceptance(Kind.MODEL, 0, 0) <= 0.87
-    assert 0.5 < expected_acceptance(Kind.EAGLE3, 0, 10**9) < expected_acceptance(Kind.MTP, 0, 10**9) < 1
+    assert expected_acceptance(ProposerKind.MODEL, 100_000_000, 137_000_000_000) == pytest.approx(0.61, abs=0.02)
+    assert expected_acceptance(ProposerKind.MODEL, 800_000_000, 11_000_000_000) == pytest.approx(0.78, abs=0.02)
+    assert expected_acceptance(ProposerKind.MODEL, 1, 10**12) == 0.4
+    assert expected_acceptance(ProposerKind.MODEL, 0, 0) <= 0.87
+    assert (
+        0.5 < expected_acceptance(ProposerKind.EAGLE3, 0, 10**9) < expected_acceptance(ProposerKind.MTP, 0, 10**9) < 1
+    )
 
 
 def test_what_was_judged_here_takes_the_place_of_what_was_published():
-    assert learnt(0.8, Judged(0, 0)) == 0.8
-    once, often = learnt(0.8, Judged(8, 0)), learnt(0.8, Judged(2_000, 600))
+    assert learnt(0.8, AcceptanceCounts(0, 0)) == 0.8
+    once, often = learnt(0.8, AcceptanceCounts(8, 0)), learnt(0.8, AcceptanceCounts(2_000, 600))
     assert 0.3 < once < 0.8
     assert often == pytest.approx(0.3, abs=0.01)
 

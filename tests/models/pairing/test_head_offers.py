@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from models.hub.errors import HubError
-from models.pairing.gain import Kind
+from models.pairing.gain import ProposerKind
 from models.pairing.head_offers import hub_heads
 from tools.model_factory import head_factory
 from tools.model_factory.gguf_factory import EMBER_DRAFT
@@ -28,7 +28,7 @@ def test_a_head_beside_the_model_is_offered_by_its_file(hub, server, deep, head)
     server.add(OWN, files)
     answer = hub_heads(hub, deep, NAMES, OWN)
     (offer,) = answer.offers
-    assert (offer.name, offer.kind, offer.is_checked) == (f"{OWN}:eagle3-fox-80M-Q8_0.gguf", Kind.EAGLE3, True)
+    assert (offer.name, offer.kind, offer.is_checked) == (f"{OWN}:eagle3-fox-80M-Q8_0.gguf", ProposerKind.EAGLE3, True)
     assert (offer.n_bytes, offer.gain > 1.05, answer.notes) == (len(head), True, ())
     assert "an EAGLE-3 head made for this model: " in offer.sentence
 
@@ -58,7 +58,7 @@ def test_what_cannot_draft_is_named_with_the_reason(hub, server, deep, tmp_path:
 def test_a_small_model_beside_the_model_drafts_too(hub, server, deep):
     server.add(OWN, {"fox-80M-Q8_0.gguf": b"GGUF", "draft/fox-2M.gguf": EMBER_DRAFT.read_bytes()})
     (offer,) = hub_heads(hub, deep, NAMES, OWN).offers
-    assert (offer.name, offer.kind) == (f"{OWN}:draft/fox-2M.gguf", Kind.MODEL)
+    assert (offer.name, offer.kind) == (f"{OWN}:draft/fox-2M.gguf", ProposerKind.MODEL)
 
 
 def test_a_model_in_a_repository_of_heads_is_no_head(hub, server, deep):

@@ -10,14 +10,14 @@ import pytest
 
 from models.catalog.catalog import Catalog, ModelEntry
 from models.pairing.file_id import file_id
-from models.pairing.gain import Kind
-from models.pairing.partner import Conditions, Partner, partners
-from models.pairing.store import Gain, PairStore
+from models.pairing.gain import ProposerKind
+from models.pairing.partner import PairingConditions, Partner, partners
+from models.pairing.store import MeasuredGain, PairStore
 from tests.support.pair_files import other_words
 from tools.model_factory import gguf_factory, head_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe
 
-HERE = Conditions(n_cells=1024, n_slots=2, machine="here")
+HERE = PairingConditions(n_cells=1024, n_slots=2, machine="here")
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def judged(
-    folder: Path, name: str = "deep", conditions: Conditions = HERE, store: PairStore | None = None
+    folder: Path, name: str = "deep", conditions: PairingConditions = HERE, store: PairStore | None = None
 ) -> dict[str, Partner]:
     catalog = Catalog([folder])
     entry = catalog.find(name)
@@ -56,7 +56,7 @@ def test_those_that_fit_come_first_and_the_others_say_why_not(folder):
     gains = [found[name].gain for name in usable]
     assert gains == sorted(gains, reverse=True)
     assert min(gains) > 1
-    assert found["head"].kind is Kind.EAGLE3
+    assert found["head"].kind is ProposerKind.EAGLE3
     assert "900 is 'fox' instead of" in (found["other-words"].problem or "")
     assert found["more-words"].problem == "It has 20,000 tokens and the model 4,096."
     assert "made for a model of width 512, and this one's is 384" in (found["wide-head"].problem or "")
@@ -83,7 +83,7 @@ def test_what_memory_has_no_room_for_is_refused_with_both_numbers(folder):
 def test_prediction_heads_in_the_file_are_a_partner(tmp_path):
     shutil.copyfile(head_factory.cached_mtp_counter(16), tmp_path / "counter.gguf")
     own = judged(tmp_path, "counter")["mtp"]
-    assert (own.kind, own.path, own.memory) == (Kind.MTP, None, 0)
+    assert (own.kind, own.path, own.memory) == (ProposerKind.MTP, None, 0)
     assert own.gain > 1
     refused = judged(tmp_path, "counter", replace(HERE, why_no_head=lambda kind: f"No {kind} in this build."))
     assert refused["mtp"].problem == "No mtp in this build."
@@ -93,7 +93,7 @@ def test_what_was_measured_goes_before_what_is_expected(folder):
     store = PairStore(folder / "pairs.json")
     target = file_id(folder / "deep.gguf")
     for path, gain in ((EMBER, 2.5), (EMBER_DRAFT, 0.9)):
-        store.keep(Gain(target, file_id(path), "here", gain, 10, 10 * gain, 0.5, 1.4, "2026-01-01"))
+        store.keep(MeasuredGain(target, file_id(path), "here", gain, 10, 10 * gain, 0.5, 1.4, "2026-01-01"))
     found = judged(folder, store=store)
     assert next(iter(found)) == "ember-q8_0"
     assert (found["ember-q8_0"].gain, found["ember-draft-q8_0"].gain) == (2.5, 0.9)
@@ -114,7 +114,7 @@ def test_a_head_of_a_kind_that_does_not_run_is_refused(folder):
 def test_a_dflash_head_is_a_partner_whose_block_costs_once(folder):
     head_factory.dflash_head(folder / "block.gguf")
     found = judged(folder)["block"]
-    assert (found.kind, found.is_usable) == (Kind.DFLASH, True)
+    assert (found.kind, found.is_usable) == (ProposerKind.DFLASH, True)
     assert found.prediction is not None
     assert found.prediction.depth > 1
     lacking = judged(folder, conditions=replace(HERE, why_no_head=lambda kind: f"No {kind} in this build."))

@@ -12,8 +12,8 @@ from models.estimate.speed.probe import Probe
 from models.facts.model_facts import ModelFacts, read_model
 from models.gguf.header import read_header
 from models.pairing.forecast import forecast
-from models.pairing.gain import NOTHING_JUDGED, Judged
-from models.pairing.price import CPU_ROW, GPU_ROW, Pace, cost_share, draft_bytes, pace_of, row_cost
+from models.pairing.gain import NOTHING_JUDGED, AcceptanceCounts
+from models.pairing.price import CPU_ROW, GPU_ROW, DraftingMachine, cost_share, draft_bytes, pace_of, row_cost
 from tools.model_factory import head_factory
 from tools.model_factory.gguf_factory import EMBER_DRAFT
 
@@ -24,7 +24,7 @@ def machine(bandwidth: float | None = 25e9, probe: Probe | None = None) -> Machi
     return machine_of([MachineDevice("CPU", DeviceKind.CPU, 20 * GB, 20 * GB, bandwidth, probe)])
 
 
-def pace(facts: ModelFacts, here: Machine | None = None) -> Pace:
+def pace(facts: ModelFacts, here: Machine | None = None) -> DraftingMachine:
     found = pace_of(facts, here or machine())
     assert found is not None
     return found
@@ -91,8 +91,8 @@ def test_heads_and_small_models_are_predicted_alike(deep, counter, tmp_path):
     head = read_model(head_factory.eagle_head(tmp_path / "head.gguf"))
     for target, draft in ((deep, read_model(EMBER_DRAFT)), (deep, head), (counter, None)):
         assumed = forecast(target, draft, pace(target), GPU_ROW, NOTHING_JUDGED)
-        bad = forecast(target, draft, pace(target), GPU_ROW, Judged(1_000, 10))
-        good = forecast(target, draft, pace(target), GPU_ROW, Judged(1_000, 990))
+        bad = forecast(target, draft, pace(target), GPU_ROW, AcceptanceCounts(1_000, 10))
+        good = forecast(target, draft, pace(target), GPU_ROW, AcceptanceCounts(1_000, 990))
         assert 1.0 <= bad.gain < assumed.gain < good.gain
         assert (assumed.is_measured, bad.is_measured) == (False, True)
         assert forecast(target, draft, pace(target), 0.5, NOTHING_JUDGED).gain < assumed.gain

@@ -12,11 +12,11 @@ import pytest
 
 from models.gguf.errors import UnreadableFile
 from models.pairing.file_id import file_id
-from models.pairing.store import Choice, Gain, PairStore
+from models.pairing.store import MeasuredGain, PairStore, PartnerChoice
 from tools.model_factory.gguf_factory import EMBER_DRAFT
 
-GAIN = Gain("big", "small", "here", 1.8, 10.0, 18.0, 0.7, 1.5, "2026-01-02")
-CHOICE = Choice("big", "small", "little", "/models/little.gguf", "user")
+GAIN = MeasuredGain("big", "small", "here", 1.8, 10.0, 18.0, 0.7, 1.5, "2026-01-02")
+CHOICE = PartnerChoice("big", "small", "little", "/models/little.gguf", "user")
 
 
 @pytest.fixture

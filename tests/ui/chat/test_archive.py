@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ui.chat.storage.chat_archive as archive_module
-from ui.chat.storage.chat_archive import Archive, reason
+from ui.chat.storage.chat_archive import ChatArchive, reason
 from ui.chat.storage.store import ChatStore
 from ui.client.chat_records import Chat, Message, Role
 
@@ -20,7 +20,9 @@ class Desk:
     def __init__(self, path: Path) -> None:
         self.problems: list[str | None] = []
         self.seen: list[int] = []
-        self.archive = Archive(path, post=lambda call: call(), on_problem=self.problems.append, saw_id=self.seen.append)
+        self.archive = ChatArchive(
+            path, post=lambda call: call(), on_problem=self.problems.append, saw_id=self.seen.append
+        )
 
     def ask(self, question: Callable[..., None], *values: object) -> object:
         answers: list[object] = []

@@ -17,7 +17,7 @@ from tools.stand_ins.hub_server import Fault, HubServer
 from tools.stand_ins.probed_machine import remember_probe
 from ui.library.hub_dialog import HubDialog
 from ui.library.library_page import DOWNLOADS, FIND, HERE, LibraryPage
-from ui.theme.appearance import Choice
+from ui.theme.appearance import ThemeChoice
 from ui.theme.tokens import LIGHT
 from ui.window.main_window import MainWindow
 
@@ -105,7 +105,7 @@ def test_a_line_divides_the_list_from_the_details_where_both_are_seen(
     assert not panes.line.isVisible()
     page.models.list.choose("ember-q8_0")
     qtbot.waitUntil(lambda: panes.line.isVisible() and panes.line.height() == panes.height())
-    window._choose_theme(Choice.LIGHT)
+    window._choose_theme(ThemeChoice.LIGHT)
     assert panes.line.grab().toImage().pixelColor(0, panes.height() - 1).name() == LIGHT.border
     window.resize(640, 480)
     qtbot.waitUntil(panes.side.isVisible)

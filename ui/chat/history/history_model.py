@@ -22,7 +22,7 @@ class Heading:
     text: str
 
 
-Row = Heading | ChatSummary
+HistoryRow = Heading | ChatSummary
 
 
 class HistoryModel(QAbstractListModel):
@@ -32,12 +32,12 @@ class HistoryModel(QAbstractListModel):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._rows: list[Row] = []
+        self._rows: list[HistoryRow] = []
         self._running: frozenset[int] = frozenset()
 
     def show(self, chats: Sequence[ChatSummary], today: date | None = None, is_grouped: bool = True) -> None:
         """Show other chats."""
-        rows: list[Row] = grouped(chats, today or date.today()) if is_grouped else list(chats)
+        rows: list[HistoryRow] = grouped(chats, today or date.today()) if is_grouped else list(chats)
         if rows == self._rows:
             return
         if len(rows) == len(self._rows) and [_key(row) for row in rows] == [_key(row) for row in self._rows]:
@@ -108,13 +108,13 @@ class HistoryModel(QAbstractListModel):
         return Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEditable
 
 
-def _key(row: Row) -> object:
+def _key(row: HistoryRow) -> object:
     return row.text if isinstance(row, Heading) else row.id
 
 
-def grouped(chats: Iterable[ChatSummary], today: date) -> list[Row]:
+def grouped(chats: Iterable[ChatSummary], today: date) -> list[HistoryRow]:
     """Return the chats, which are sorted from new to old, with a heading above each group of days."""
-    rows: list[Row] = []
+    rows: list[HistoryRow] = []
     last = ""
     edges = _Edges(today)
     for chat in chats:

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QColor, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QWidget
 
-from ui.chat.markdown.code_spans import Span, code_spans
+from ui.chat.markdown.code_spans import ColourSpan, code_spans
 from ui.platform.gui_thread import GuiThread
 from ui.theme.tokens import Palette
 
@@ -48,7 +48,7 @@ class CodeColours(QObject):
         # The other thread only gets the number: cursors must not be given up, and so destroyed, over there.
         self._waiting[number] = _Job(view, code)
 
-        def lexed(future: Future[list[Span]]) -> None:
+        def lexed(future: Future[list[ColourSpan]]) -> None:
             spans = [] if future.cancelled() or future.exception() is not None else future.result()
             self._gui.post(lambda: self._begin(number, spans))
 
@@ -61,7 +61,7 @@ class CodeColours(QObject):
         self._waiting.clear()
         self._lexing.shutdown(wait=False, cancel_futures=True)
 
-    def _begin(self, number: int, spans: list[Span]) -> None:
+    def _begin(self, number: int, spans: list[ColourSpan]) -> None:
         job = self._waiting.pop(number)
         job.spans.extend(spans)
         if job.spans and job.is_still_right:
@@ -84,7 +84,7 @@ class _Job:
         self._view = view
         self._code = code
         self._length = code.selectionEnd() - code.selectionStart()
-        self.spans: deque[Span] = deque()
+        self.spans: deque[ColourSpan] = deque()
 
     @property
     def is_still_right(self) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 MAX_CODE = 200_000  # characters; longer code stays plain
 
 
-class Span(NamedTuple):
+class ColourSpan(NamedTuple):
     """``length`` UTF-16 units from ``start``, in the palette's colour ``colour``."""
 
     start: int
@@ -15,7 +15,7 @@ class Span(NamedTuple):
     colour: str
 
 
-def code_spans(code: str, language: str) -> list[Span]:
+def code_spans(code: str, language: str) -> list[ColourSpan]:
     """Return the coloured spans of ``code``; empty where the language is not known or there is too much."""
     if not language or len(code) > MAX_CODE:
         return []
@@ -27,13 +27,13 @@ def code_spans(code: str, language: str) -> list[Span]:
         lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return []
-    spans: list[Span] = []
+    spans: list[ColourSpan] = []
     start = 0
     for kind, text in lexer.get_tokens(code):
         length = len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
         colour = _colour_of(str(kind))
         if colour and not text.isspace():
-            spans.append(Span(start, length, colour))
+            spans.append(ColourSpan(start, length, colour))
         start += length
     return spans
 

@@ -14,7 +14,7 @@ MAX_UNCUT = 4 * MAX_BLOCK  # a list or a quote may be this long where it has no 
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MarkdownBlock:
     """A block, or a part of one that was too long.
 
     ``length`` characters of the text make it up. ``is_cut`` says that its block goes on in the next piece, ``head``
@@ -42,11 +42,11 @@ class Markdown:
         """Return the block tokens of ``text``."""
         return self._parser.parse(text)
 
-    def pieces(self, text: str, head: str = "") -> list[Piece]:
+    def pieces(self, text: str, head: str = "") -> list[MarkdownBlock]:
         """Cut ``text``, before which ``head`` is to be read, into blocks none of which is too long."""
         return list(self._pieces(text, head))
 
-    def _pieces(self, text: str, head: str) -> Iterator[Piece]:
+    def _pieces(self, text: str, head: str) -> Iterator[MarkdownBlock]:
         source = head + text
         blocks = _top_level(self.parse(source))
         starts = _offsets(source, [block[0].map[0] if block[0].map else 0 for block in blocks])
@@ -55,19 +55,19 @@ class Markdown:
             begin, end = starts[number], starts[number + 1] if number + 1 < len(blocks) else len(source)
             known = len(head) if number == 0 else 0
             if block[0].type in ("fence", "code_block"):
-                yield Piece(block, end - begin - known)
+                yield MarkdownBlock(block, end - begin - known)
             else:
                 yield from self._parts(source[begin:end], block[0].type, known)
 
-    def _parts(self, block: str, kind: str, known: int) -> Iterator[Piece]:
+    def _parts(self, block: str, kind: str, known: int) -> Iterator[MarkdownBlock]:
         head = block[: _offsets(block, [2])[0]] if kind == "table_open" else ""
         while (at := cut_offset(block, kind)) is not None and at > known:
-            yield Piece(self.parse(block[:at]), at - known, True, head)
+            yield MarkdownBlock(self.parse(block[:at]), at - known, True, head)
             block, known = head + block[at:], len(head)
-        yield Piece(self.parse(block), len(block) - known)
+        yield MarkdownBlock(self.parse(block), len(block) - known)
 
 
-def n_certain(pieces: list[Piece], text: str) -> int:
+def n_certain(pieces: list[MarkdownBlock], text: str) -> int:
     """Return how many of the pieces of a growing text can no longer change.
 
     The last one can. The one before it can too while the last has no whole line: "4" after a list is a paragraph, "4."
@@ -114,7 +114,7 @@ def cut_offset(block: str, kind: str) -> int | None:
     return max(block.rfind(" ", 0, MAX_BLOCK), block.rfind("\n", 0, MAX_BLOCK)) + 1 or MAX_BLOCK
 
 
-def is_open(fence: Piece, text: str) -> bool:
+def is_open(fence: MarkdownBlock, text: str) -> bool:
     """Return whether the code block with which ``text`` ends still waits for its closing fence."""
     token = fence.tokens[0]
     lines = text.rstrip("\n").rsplit("\n", 1)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from ui.chat.markdown.code_colours import CodeColours
 from ui.chat.markdown.document_writer import CODE, INDENT, KIND, LANGUAGE, QUOTE, RULE, WORD_JOINER, DocumentWriter
-from ui.chat.markdown.markdown import Markdown, Piece, certain_code, is_open, n_certain
+from ui.chat.markdown.markdown import Markdown, MarkdownBlock, certain_code, is_open, n_certain
 from ui.chat.markdown.table_fit import fit_tables
 from ui.chat.markdown.text_view import TextView
 from ui.theme.text_style import TextStyle
@@ -102,7 +102,7 @@ class MarkdownView(TextView):
 
     # Writing.
 
-    def _write(self, pieces: list[Piece], tail: str, is_last: bool) -> None:
+    def _write(self, pieces: list[MarkdownBlock], tail: str, is_last: bool) -> None:
         """Write the open part again; of its pieces all but the last are there for good."""
         if self._code is not None and pieces and pieces[0].is_fence:
             is_certain = is_last or len(pieces) > 1 or not is_open(pieces[0], tail)
@@ -116,7 +116,7 @@ class MarkdownView(TextView):
             self._close(piece)
         self._write_open(pieces[n_closed:], tail, is_last)
 
-    def _close(self, piece: Piece) -> None:
+    def _close(self, piece: MarkdownBlock) -> None:
         begin = self._tail_at
         writer = self._writer()
         writer.write(piece.tokens)
@@ -125,7 +125,7 @@ class MarkdownView(TextView):
         self._head = piece.head
         self._colour_code(begin)
 
-    def _keep_tail(self, piece: Piece) -> None:
+    def _keep_tail(self, piece: MarkdownBlock) -> None:
         """Close the code block that is there already."""
         begin = self._tail_at
         self._tail_at, self._is_tail_fresh = self._writer().cursor.position(), True
@@ -133,7 +133,7 @@ class MarkdownView(TextView):
         self._head = piece.head
         self._colour_code(begin)
 
-    def _write_open(self, pieces: list[Piece], tail: str, is_last: bool) -> None:
+    def _write_open(self, pieces: list[MarkdownBlock], tail: str, is_last: bool) -> None:
         writer = self._writer()
         for piece in pieces:
             if piece is pieces[-1] and piece.is_fence and not is_last and is_open(piece, tail):

@@ -15,13 +15,13 @@ from typing import TypeVar
 from ui.chat.storage.store import ChatStore, StoreDamaged, StoreTooNew
 from ui.client.chat_records import Chat, ChatSummary, Message
 
-Answer = TypeVar("Answer")
-Work = Callable[[ChatStore], None]
+ResultT = TypeVar("ResultT")
+StoreJob = Callable[[ChatStore], None]
 RETRY_SECONDS = 2.0
 MEMORY_ONLY = "Chats now live in memory only and are gone when you close the window."
 
 
-class Archive:
+class ChatArchive:
     """Chats on disk, behind a queue: jobs run in order on one thread.
 
     ``post`` runs a function on the thread of the window. ``on_problem`` gets a sentence when chats cannot be kept,
@@ -40,8 +40,8 @@ class Archive:
         self._post = post
         self._on_problem = on_problem
         self._saw_id = saw_id
-        self._jobs: queue.SimpleQueue[tuple[bool, Work] | None] = queue.SimpleQueue()
-        self._unsaved: deque[Work] = deque()
+        self._jobs: queue.SimpleQueue[tuple[bool, StoreJob] | None] = queue.SimpleQueue()
+        self._unsaved: deque[StoreJob] = deque()
         self._next_try = 0.0
         self._thread = threading.Thread(target=self._run, name="chat archive", daemon=True)
         self._thread.start()
@@ -101,10 +101,10 @@ class Archive:
         self._jobs.put((False, lambda store: done.set()))
         return done.wait(timeout)
 
-    def _write(self, work: Work) -> None:
+    def _write(self, work: StoreJob) -> None:
         self._jobs.put((True, work))
 
-    def _read(self, ask: Callable[[ChatStore], Answer], then: Callable[[Answer], None], otherwise: Answer) -> None:
+    def _read(self, ask: Callable[[ChatStore], ResultT], then: Callable[[ResultT], None], otherwise: ResultT) -> None:
         def work(store: ChatStore) -> None:
             answer = otherwise
             try:
@@ -135,7 +135,7 @@ class Archive:
         self._save(store)
         store.close()
 
-    def _next_job(self) -> tuple[bool, Work] | None:
+    def _next_job(self) -> tuple[bool, StoreJob] | None:
         if not self._unsaved:
             return self._jobs.get()
         try:

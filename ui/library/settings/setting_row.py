@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QPlainTextEdit, QVBoxLayout, QWidget
 
 from core.values.model_settings import BadSetting, ModelSettings
-from models.library.values import Setting
+from models.library.values import SettingValue
 from ui.library.settings.setting_words import CHOICES, HEADS, SettingWords
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
@@ -34,7 +34,7 @@ class TextField(QLineEdit):
         """What is set."""
         return self.text().strip() or None
 
-    def put(self, setting: Setting) -> None:
+    def put(self, setting: SettingValue) -> None:
         """Show a setting."""
         self.setPlaceholderText(setting.recommended.capitalize())
         self.setText(setting.text or "")
@@ -62,7 +62,7 @@ class PromptField(QPlainTextEdit):
         """What is set."""
         return self.toPlainText() if self.toPlainText().strip() else None
 
-    def put(self, setting: Setting) -> None:
+    def put(self, setting: SettingValue) -> None:
         """Show a setting."""
         self.setPlaceholderText("None. How should the model behave?")
         self.setPlainText(setting.text or "")
@@ -89,7 +89,7 @@ class OneOf(ChoiceField):
         found = self.currentData()
         return found if isinstance(found, str) else None
 
-    def put(self, setting: Setting, others: tuple[str, ...] = ()) -> None:
+    def put(self, setting: SettingValue, others: tuple[str, ...] = ()) -> None:
         """Show a setting; ``others`` can be chosen besides. What is set can be, even where it is none of them."""
         words = dict(self._choices) | {other: dict([HEADS]).get(other, other) for other in others}
         self.clear()
@@ -167,7 +167,7 @@ class SettingRow(QWidget):
         """Whether it is other than what is kept."""
         return self.value != self._before
 
-    def show_setting(self, setting: Setting, others: tuple[str, ...] = ()) -> None:
+    def show_setting(self, setting: SettingValue, others: tuple[str, ...] = ()) -> None:
         """Show what is kept."""
         self.field.blockSignals(True)
         if isinstance(self.field, OneOf):

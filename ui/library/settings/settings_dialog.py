@@ -56,7 +56,7 @@ class SettingsDialog(QDialog):
         self.save.clicked.connect(self._on_save)
         self._lay_out()
         self._enable(False)
-        link.ask(ask.Settings(model), self._on_sheet, self._on_trouble)
+        link.ask(ask.GetSettings(model), self._on_sheet, self._on_trouble)
 
     def _lay_out(self) -> None:
         form = QVBoxLayout(self.form)
