@@ -198,7 +198,7 @@ def measure_forced(name: str, path: str, options: argparse.Namespace) -> ReportR
     speculator = Speculator(
         engine.cost, n_ctx=engine.n_ctx, rollback=engine._rollback, end_tokens=engine.vocab.end_tokens
     )
-    engine.speculate_with(speculator)
+    engine.replace_speculator(speculator)
     plain, drafted, ratios = Replies([]), Replies([]), []
     for seed in range(-2, options.replies):
         if not seed:

@@ -91,7 +91,7 @@ class EngineClient:
 
     def settle(self) -> None:
         """Let the engine bring all texts to the disk, as it does when nobody asks."""
-        while (pause := self.engine.tidy()) is not None:
+        while (pause := self.engine.write_back()) is not None:
             time.sleep(pause)
 
     def close(self) -> None:

@@ -119,7 +119,7 @@ def tokens_of(text: str, count: int) -> list[str]:
 def open_window(application: QApplication, folder: Path) -> MainWindow:
     from app.client.library_process import library_command, library_environment, library_folder
     from ui.client.api import Api
-    from ui.platform.calm_python import calm_python
+    from ui.platform.calm_python import tune_python
     from ui.platform.child_process import ChildProcess
     from ui.theme.appearance import Appearance, ThemeChoice
     from ui.window.main_window import MainWindow
@@ -128,7 +128,7 @@ def open_window(application: QApplication, folder: Path) -> MainWindow:
     appearance = Appearance(application, ThemeChoice.LIGHT)
     window = MainWindow(Api(), appearance, folder / "chats.db", folder / "window.ini", library)
     window.show()
-    calm_python()
+    tune_python()
     window.tools.colours.warm_up()
     return window
 

@@ -23,7 +23,7 @@ from first_start.advice import advise
 from first_start.command import Log, run_logged
 from first_start.errors import CommandFailed, SetupError
 from first_start.llama_install import LlamaInstall
-from first_start.progress import Progress
+from first_start.progress import SetupProgress
 from first_start.venv_folder import LOCK, LOG, VenvFolder
 from first_start.wheel_cache import WheelCache, cache_folder
 
@@ -51,7 +51,7 @@ class SetupRequest:
 class Bootstrap:
     """One set-up, step by step."""
 
-    def __init__(self, root: Path, wish: SetupRequest, progress: Progress, log: Log) -> None:
+    def __init__(self, root: Path, wish: SetupRequest, progress: SetupProgress, log: Log) -> None:
         self.root, self.wish, self.progress, self.log = root, wish, progress, log
         self.venv = VenvFolder(root)
         self.requirements, self.constraints = requirements.read(root)
@@ -214,7 +214,7 @@ def set_up(root: Path, wish: SetupRequest) -> None:
     with lock.hold(venv.path / LOCK, tell_waiting):
         if not wish.again and stamp.is_stamped(venv, wish.fingerprint, wish.stamps):
             return
-        progress = Progress(sys.stdout, _N_STEPS)
+        progress = SetupProgress(sys.stdout, _N_STEPS)
         progress.say("Setting up Slipstream. The next start is instant.")
         with Log(venv.path / LOG, progress.tick) as log:
             try:

@@ -12,7 +12,7 @@ import typer
 from app import __version__
 from app.cli.commands import batch, bench, cache, chat, desktop, doctor, serve, test, verify
 from app.cli.models import commands as models
-from app.cli.terminal.say import say_aside
+from app.cli.terminal.say import say_on_stderr
 from app.environment.exit_codes import ExitCode
 from app.environment.standard_streams import drop_output, why_not_written
 from core.values.errors import BadOption, BadRequest, LoadFailed, SlipstreamError
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if problem is None:
             raise
         drop_output()
-        say_aside(f"Error: {problem}")
+        say_on_stderr(f"Error: {problem}")
         return ExitCode.ERROR
     return code
 
@@ -95,7 +95,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         build(is_pretty=sys.stdout.isatty())(args=arguments, prog_name=PROGRAM)
     except SlipstreamError as error:
-        say_aside(f"Error: {error.message}")
+        say_on_stderr(f"Error: {error.message}")
         return exit_code(error)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.OK if end.code is None else ExitCode.ERROR

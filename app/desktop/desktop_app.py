@@ -71,7 +71,7 @@ def _run(
 
     from ui.client.api import Api
     from ui.client.private_server import PrivateServer
-    from ui.platform.calm_python import calm_python
+    from ui.platform.calm_python import tune_python
     from ui.platform.child_process import ChildProcess
     from ui.theme.appearance import Appearance
     from ui.theme.icons import icon
@@ -91,7 +91,7 @@ def _run(
     # The window is painted first: only then the other processes compete for the machine.
     QTimer.singleShot(0, application, _trace_start)
     QTimer.singleShot(0, application, link.start)
-    QTimer.singleShot(0, application, calm_python)
+    QTimer.singleShot(0, application, tune_python)
     QTimer.singleShot(1_500, application, window.tools.colours.warm_up)
     # Downloads that were interrupted go on; the model that answers comes first.
     QTimer.singleShot(LIBRARY_MS, application, window.prepare_library)

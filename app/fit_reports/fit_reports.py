@@ -42,7 +42,7 @@ class CurrentMachine:
         return why_no_head(kind)
 
 
-def machine_now() -> CurrentMachine:
+def current_machine() -> CurrentMachine:
     """Look at memory and devices, and read what was measured before."""
     from app.doctor.checks import check_llama
     from core.llama.checks.backends import gpu_backends
@@ -55,7 +55,7 @@ def machine_now() -> CurrentMachine:
     return CurrentMachine(known_machine(devices, free_memory(), folder, runs), runs)
 
 
-def judge_file(
+def report_file(
     facts: ModelFacts,
     path: Path,
     here: CurrentMachine,
@@ -75,13 +75,13 @@ def judge_file(
     """
     from app.settings.model_settings_store import settings_of
     from core.loading.dry_run import compute_bytes
-    from core.loading.fit_request import planned
+    from core.loading.fit_request import with_setting
     from models.estimate.fit.search import is_close
     from models.estimate.speed.runs import judged as judged_tokens
     from models.estimate.speed.runs import measured
     from models.pairing.forecast import draft_key
     from models.pairing.gain import AcceptanceCounts
-    from models.recommend.fit_report import judge
+    from models.recommend.fit_report import fit_report
 
     tokens = AcceptanceCounts(*judged_tokens(here.runs, path.stem, facts.weight_bytes, draft_key(draft)))
     reached = measured(here.runs, path.stem, facts.weight_bytes)
@@ -89,7 +89,7 @@ def judge_file(
     wanted = _wanted(facts, options, draft, here)
 
     def judged(wanted: FitRequest) -> FitReport:
-        found = judge(
+        found = fit_report(
             facts,
             here.machine,
             n_ctx=n_ctx,
@@ -103,18 +103,18 @@ def judge_file(
     judgement = judged(wanted)
     if is_quick or judgement.plan is None or not is_close(judgement.plan):
         return judgement
-    exact = compute_bytes(planned(options, judgement.plan.setting))
+    exact = compute_bytes(with_setting(options, judgement.plan.setting))
     return judgement if exact is None else judged(replace(wanted, compute=exact))
 
 
-def judge_remote(
+def report_remote(
     facts: ModelFacts, here: CurrentMachine, *, n_ctx: int | None = None, draft: ModelFacts | None = None
 ) -> FitReport:
     """Judge a model of the Hub by its header."""
-    from models.recommend.fit_report import judge
+    from models.recommend.fit_report import fit_report
 
     wanted = _wanted(facts, _options(Path(facts.architecture), draft), draft, here)
-    return judge(facts, here.machine, n_ctx=n_ctx, wanted=wanted, why_no_head=here.why_no_head)
+    return fit_report(facts, here.machine, n_ctx=n_ctx, wanted=wanted, why_no_head=here.why_no_head)
 
 
 def _with_gain(found: FitReport, gain: float | None) -> FitReport:
@@ -136,12 +136,12 @@ def _options(
 
 
 def _wanted(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, here: CurrentMachine) -> FitRequest:
-    from core.loading.fit_request import wanted_of
+    from core.loading.fit_request import fit_request_of
     from models.pairing.gain import ProposerKind
     from models.pairing.heads import why_no_mtp
 
     can_use_heads = why_no_mtp(facts) is None and here.why_no_head(ProposerKind.MTP) is None
-    return wanted_of(facts, options, draft, uses_heads=options.uses_heads and can_use_heads)
+    return fit_request_of(facts, options, draft, uses_heads=options.uses_heads and can_use_heads)
 
 
 def as_fields(judgement: FitReport) -> dict[str, Any]:

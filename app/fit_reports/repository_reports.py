@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.fit_reports.fit_reports import CurrentMachine, judge_remote
+from app.fit_reports.fit_reports import CurrentMachine, report_remote
 
 if TYPE_CHECKING:
     from models.facts.model_facts import ModelFacts
@@ -94,4 +94,4 @@ class RepositoryReports:
 
     def _judge(self, facts: ModelFacts) -> FitReport:
         self._here = self._here or self._look()
-        return judge_remote(facts, self._here, n_ctx=self._n_ctx)
+        return report_remote(facts, self._here, n_ctx=self._n_ctx)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from app.fit_reports.fit_reports import CurrentMachine, as_fields, judge_remote
+from app.fit_reports.fit_reports import CurrentMachine, as_fields, report_remote
 from models.recommend.fit_report import FitReport, FitVerdict
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _suggested(model: CuratedModel, here: CurrentMachine) -> Suggestion:
     from models.recommend.recommend import QuantisationOption, recommend
 
     judged = [
-        QuantisationOption(model.title, file.quantisation, file.n_bytes, judge_remote(model.facts_of(file), here))
+        QuantisationOption(model.title, file.quantisation, file.n_bytes, report_remote(model.facts_of(file), here))
         for file in model.files
     ]
     # Where none fits, the smallest is the one that misses least.

@@ -90,7 +90,7 @@ def folders_file() -> Path:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def as_library_errors() -> Iterator[None]:
     """Turn what the library raises into a LibraryError."""
     from models.catalog.imported_folders import ImportRefused
     from models.files import errors as download

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.environment.exit_codes import ExitCode
-from app.library.hub_access import LibraryError, folders_file, told
+from app.library.hub_access import LibraryError, as_library_errors, folders_file
 from models.formatting.program import PROGRAM
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def import_folder(folder: Path) -> ImportedFolder:
     """Use the models below ``folder`` from now on; raises LibraryError."""
     from models.catalog.imported_folders import read_folders, recognise
 
-    with told():
+    with as_library_errors():
         chosen = recognise(folder)
     known = read_folders(folders_file())
     _save((*(other for other in known if other.path != chosen.path), chosen))

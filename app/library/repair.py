@@ -82,7 +82,7 @@ class RepairPlan:
         return f"Its files have changed since they were downloaded. If you did not change them, {remedy}"
 
 
-def mending(entry: ModelEntry) -> RepairPlan | None:
+def repair_plan(entry: ModelEntry) -> RepairPlan | None:
     """Return how a model is made right; None where nothing is known of what it was."""
     folder = models_folder()
     record = read_record(folder, entry.path)

@@ -6,7 +6,7 @@ import logging
 import threading
 
 from app.environment.paths import models_folder
-from models.files.integrity import GoneFile, MovedFile, look_for_changes, settle
+from models.files.integrity import GoneFile, MovedFile, accept_changes, look_for_changes
 from models.library.values import Notice
 
 _log = logging.getLogger("slipstream.library")
@@ -41,7 +41,7 @@ def _path(change: MovedFile | GoneFile) -> str:
 
 def _settle(changes: list[MovedFile | GoneFile] | list[MovedFile]) -> None:
     try:
-        settle(models_folder(), changes)
+        accept_changes(models_folder(), changes)
     except OSError as error:
         _log.warning("%s cannot be written: %s", models_folder(), error)
 

@@ -7,7 +7,7 @@ import time
 
 from app.doctor.checks import check_bandwidth, check_kernels
 from app.environment.exit_codes import ExitCode
-from app.fit_reports.fit_reports import CurrentMachine, machine_now
+from app.fit_reports.fit_reports import CurrentMachine, current_machine
 from app.jobs.pair_test.other_work import other_work
 from app.library.hub_access import LibraryError
 
@@ -27,7 +27,7 @@ class MachineService:
         """Return this machine, as it was some seconds ago at most."""
         with self._lock:
             if self._here is None or time.monotonic() - self._looked > FRESH_SECONDS:
-                self._here, self._looked = machine_now(), time.monotonic()
+                self._here, self._looked = current_machine(), time.monotonic()
             return self._here
 
     def measure(self) -> None:

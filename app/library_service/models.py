@@ -13,14 +13,14 @@ from app.library.hub_access import LibraryError, folders_file
 from app.library.imported_folders import forget_folder, import_folder, places
 from app.library.measured_rates import MeasuredRates
 from app.library.removal import remove_model, why_not_ours
-from app.library.repair import mending
+from app.library.repair import repair_plan
 from app.library_service.file_changes import FileChanges
 from app.pairing.model_list import ListedModels
 from app.settings.model_settings_store import LastUsed, UsageStore
 from models.catalog.catalog import ModelEntry
 from models.catalog.imported_folders import read_folders
 from models.facts.split_files import parts
-from models.files.integrity import IntegrityState, standing
+from models.files.integrity import IntegrityState, integrity_of
 from models.files.provenance import FileOrigin, read_record
 from models.library.values import FolderPlace, ModelDetails, ModelRow, ModelRows, RowReport
 
@@ -100,7 +100,7 @@ class ModelService:
     def wish(self, name: str) -> DownloadRequest:
         """Return the download that mends a model; raises UnknownModel, and LibraryError where there is none."""
         entry = self.entry(name)
-        how = mending(entry)
+        how = repair_plan(entry)
         wish = how.wish if how is not None else None
         if wish is None:
             unknown = f"{name} was not downloaded here, so what it was is not known."
@@ -141,9 +141,9 @@ class _Known:
     def row(self, entry: ModelEntry) -> ModelRow:
         """Return a model as a row."""
         record = read_record(self._folder, entry.path)
-        stands = standing(self._folder, parts(entry.path))
+        stands = integrity_of(self._folder, parts(entry.path))
         judged = self._judged(entry)
-        how = mending(entry) if stands is IntegrityState.CHANGED else None
+        how = repair_plan(entry) if stands is IntegrityState.CHANGED else None
         wish = how.wish if how is not None else None
         return ModelRow(
             name=entry.name,

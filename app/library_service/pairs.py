@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from app.environment.exit_codes import ExitCode
-from app.fit_reports.fit_reports import judge_file
+from app.fit_reports.fit_reports import report_file
 from app.jobs.pair_test.pair_test import PairTest, PairTestResult, PartnerTrial
 from app.library.hub_access import LibraryError
 from app.library_service.hub import FITS
@@ -47,7 +47,7 @@ class PairService:
         drafting = self._shelf.find(used.path) if used is not None and used.path is not None else None
         draft = drafting.facts if drafting is not None else None
         heads = uses_heads(found)
-        judged = judge_file(entry.facts, entry.path, self._machine.now(), draft=draft, uses_heads=heads)
+        judged = report_file(entry.facts, entry.path, self._machine.now(), draft=draft, uses_heads=heads)
         return _judgement(name, judged, used)
 
     def partners(self, name: str) -> Partners:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.fit_reports.fit_reports import judge_file
+from app.fit_reports.fit_reports import report_file
 from app.library_service.machine import MachineService
 from app.pairing.model_list import MOST_PAIRED, ListedModels
 from app.pairing.service import pairing
@@ -97,7 +97,7 @@ class RowReporter:
         return self.of(entry) is not None and known is not None and time.monotonic() - known.at < FRESH_SECONDS
 
     def _judged(self, entry: ModelEntry, facts: ModelFacts, listed: ListedModels) -> RowReport:
-        judgement = judge_file(facts, entry.path, self._machine.now(), is_quick=True)
+        judgement = report_file(facts, entry.path, self._machine.now(), is_quick=True)
         partners: tuple[str, ...] = ()
         if len(listed.models) <= MOST_PAIRED:
             found = pairing(entry, listed).partners

@@ -9,7 +9,7 @@ from pathlib import Path
 from app.environment.paths import cache_folder
 from app.settings.server_settings import ServerSettings
 from core.llama.checks.backends import gpu_backends
-from core.loading.fit_request import wanted_of
+from core.loading.fit_request import fit_request_of
 from core.machine import bandwidth
 from core.machine import probe as machine_probe
 from core.machine.host import this_machine
@@ -37,7 +37,7 @@ def conditions_of(facts: ModelFacts, settings: ServerSettings = USUAL) -> Pairin
     has_gpu = settings.n_gpu_layers != 0 and bool(gpu_backends())
     free = free_memory()
     machine = machine_of([MachineDevice("CPU", DeviceKind.CPU, free, free)])
-    wanted = wanted_of(facts, settings.engine_options("any"), None, uses_heads=why_no_mtp(facts) is None)
+    wanted = fit_request_of(facts, settings.engine_options("any"), None, uses_heads=why_no_mtp(facts) is None)
     plan = best_plan(facts, machine, wanted) or least_plan(facts, machine, wanted)
     measured, known = _measured(cache_folder(), _stamps(cache_folder()))
     # Of several GPUs the first one that was measured stands for all.

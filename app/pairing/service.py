@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import data_folder
 from app.library.find_model import catalog
-from app.library.hub_access import LibraryError, told
+from app.library.hub_access import LibraryError, as_library_errors
 from app.pairing.conditions import conditions_of, machine_key
 from app.pairing.decision import Decision, by_settings, decide
 from app.pairing.draft_setting import NONE, forget_own_draft, own_draft
@@ -206,7 +206,7 @@ def saved(change: Callable[[], _Answer]) -> _Answer:
 
 
 def _id(entry: ModelEntry) -> str:
-    with told():
+    with as_library_errors():
         return file_id(entry.path)
 
 

@@ -79,7 +79,7 @@ class ThreadControl:
         if now >= self._look_at or (ratio > SUSPICIOUS and now >= self._look_at - _LOOK_SECONDS + _SOONEST_LOOK):
             self._look(now)
         count, slowdown = governor.count, governor.slowdown
-        governor.book(ratio, seconds, now)
+        governor.observe(ratio, seconds, now)
         if governor.is_learning:
             self._cost.observe(rows, kv, seconds, own_time)
         if governor.count != count or governor.slowdown != slowdown:
@@ -93,7 +93,7 @@ class ThreadControl:
             if governor is not None:
                 governor.is_shared = is_shared or self._was_shared
                 if not governor.is_shared and not governor.has_all:
-                    governor.hope(now)
+                    governor.retry_soon(now)
         self._was_shared = is_shared
 
     def _apply(self, kind: StepKind, governor: ThreadTuner, was_slow: bool) -> None:
@@ -103,9 +103,9 @@ class ThreadControl:
             if other is None or other is governor:
                 continue
             if is_slow and not was_slow:
-                other.alert(governor.count, now)
+                other.suggest(governor.count, now)
             elif was_slow and not is_slow:
-                other.hope(now)
+                other.retry_soon(now)
         self._cost.slow_down(kind, governor.slowdown)
         counts = [one.count if one is not None else 1 for one in self._governors]
         if counts != self._counts:

@@ -79,7 +79,7 @@ class ThreadTuner:
         """True where all threads are used, and not for a trial."""
         return self._state is _State.ALL
 
-    def book(self, ratio: float, seconds: float, now: float) -> None:
+    def observe(self, ratio: float, seconds: float, now: float) -> None:
         """Learn from a step that took ``seconds``, ``ratio`` times what is expected of all threads without load.
 
         ``now`` is on any clock that counts seconds.
@@ -104,14 +104,14 @@ class ThreadTuner:
             else:
                 self._pressure, self._n_free = 0.0, _FEW_FREE_STEPS
 
-    def alert(self, count: int, now: float) -> None:
+    def suggest(self, count: int, now: float) -> None:
         """Steps of another kind are faster with only ``count`` threads: try that here too."""
         lower = [own for own in self._counts if own <= count]
         if self._state is _State.ALL and lower and lower[-1] < self.count and now >= self._due_at:
             self._search(lower[-1])
             self._found = {self._home: _UNKNOWN}
 
-    def hope(self, now: float) -> None:
+    def retry_soon(self, now: float) -> None:
         """Steps of another kind are as fast as ever again with all threads: look here too."""
         self._due_at = min(self._due_at, now)
         self._tries_all = True

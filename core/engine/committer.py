@@ -104,7 +104,7 @@ class Committer:
                 self._branches.trim(share.sequence.slot.id, 0)
                 self._slots.clear(share.sequence.slot)  # nobody may go on from what it holds
                 failure = _failure(share.sequence, error)
-                self._endings.end(share.sequence, FinishReason.FAILED, events, now, failure)
+                self._endings.finish(share.sequence, FinishReason.FAILED, events, now, failure)
             first += 1 + len(share.draft)
 
     def _verify(
@@ -173,9 +173,9 @@ class Committer:
         if is_decoding:
             reading.book(sequence.account, len(choices))
         if self.speculator is not None:
-            self.speculator.verified(sequence, chains.get(sequence.id) if draft else None, choices, n_accepted)
+            self.speculator.learn(sequence, chains.get(sequence.id) if draft else None, choices, n_accepted)
         if reason is not None:
-            self._endings.end(sequence, reason, events, now)
+            self._endings.finish(sequence, reason, events, now)
 
     def _keep_path(self, shape: TreeShape, row: int, slot: int, n_past: int) -> None:
         """Let a slot hold the way of a tree that ends in ``row``, which makes ``n_past`` positions, and no other."""
@@ -186,7 +186,7 @@ class Committer:
             self._context.copy(branch, slot, n_past, start)
         self._branches.release(slot, n_past - 1 - shape.depths[row])
         if self.speculator is not None:
-            self.speculator.branched(self._branches.take_seconds())
+            self.speculator.book_branching(self._branches.take_seconds())
 
     def _choose(self, sequence: Sequence, logits: npt.NDArray[np.float32]) -> tuple[int, tuple[TokenLogprob, ...]]:
         """Return a sequence's next token and its log probabilities if they were asked for."""

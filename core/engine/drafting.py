@@ -7,7 +7,7 @@ from collections.abc import Callable
 from core.kv_cache.branches import Branches
 from core.kv_cache.rollback import MOST_REPLAYED, Rollback
 from core.llama.context import Context
-from core.scheduler.latency_targets import step_target
+from core.scheduler.latency_targets import step_latency_target
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.speculator import Speculator
@@ -49,7 +49,7 @@ class Drafting:
         if not speculating:
             return {}, 0.0
         began = self._clock()
-        if not self.speculator.rouse(speculating):
+        if not self.speculator.begin_step(speculating):
             return {}, self._clock() - began
         kv = sum([sequence.n_past + 1 for sequence in decoding])
         roster = self._roster
@@ -66,7 +66,7 @@ class Drafting:
             n_branches,
             branches.seconds_each if n_branches else 0.0,
             beside=_without(decoding, speculating),
-            target=step_target(decoding),
+            target=step_latency_target(decoding),
         )
         chains = self.speculator.draft(speculating, step)
         return chains, self._clock() - began
@@ -86,7 +86,7 @@ class Drafting:
         self._rollback.is_shared = n_even > 0
         beside = _without(decoding, speculating)
         n_rows = len(decoding) + n_replay + chunk
-        step = StepCapacity(n_rows, kv, room, n_even=n_even, beside=beside, target=step_target(decoding))
+        step = StepCapacity(n_rows, kv, room, n_even=n_even, beside=beside, target=step_latency_target(decoding))
         chains = self.speculator.draft(speculating, step)
         self._mark([chain.sequence for chain in chains.values()])
         return chains

@@ -27,8 +27,8 @@ from core.llama.vocab import Vocab
 from core.scheduler.admission import Admission
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.input_processor import InputProcessor, PreparedRequest
-from core.scheduler.latency_targets import step_target
-from core.scheduler.planner import NO_DRAFTS, StepPlan, leading, plan, prefill_chunk, stop_at_stops
+from core.scheduler.latency_targets import step_latency_target
+from core.scheduler.planner import NO_DRAFTS, StepPlan, cut_at_checkpoints, leading_requests, plan, prefill_chunk
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.speculator import Speculator
@@ -146,7 +146,7 @@ class Engine:
         if request_id in self._roster:
             self._cancelled.add(request_id)
 
-    def speculate_with(self, speculator: Speculator) -> None:
+    def replace_speculator(self, speculator: Speculator) -> None:
         """Draft with ``speculator`` from now on, in place of the one there was, which is closed."""
         if self._speculator is not None:
             self._speculator.close()
@@ -228,7 +228,7 @@ class Engine:
         if roster.waiting.size:
             self._admission.admit(events, began)
 
-        leaders = leading(roster.running)
+        leaders = leading_requests(roster.running)
         todo, chains, draft_seconds = self._plan(leaders)
         if not todo:
             self._committed_at = self._ended_at = None
@@ -250,11 +250,11 @@ class Engine:
         is_idle = not len(roster)
         self._turn(reading, began, ended, draft_seconds, is_idle=is_idle)
         if leaders is roster.running:
-            self._pacer.rest()
+            self._pacer.stop()
         else:
             self._keep_pace(done, began, ended, draft_seconds, is_idle=is_idle)
         if is_idle:
-            self._books.close()
+            self._books.flush()
         return events
 
     def _plan(self, leaders: list[Sequence]) -> tuple[StepPlan, dict[str, DraftChain], float]:
@@ -268,7 +268,7 @@ class Engine:
         if leaders is not running:
             todo += self._riding(todo)
         if len(decoding) < len(running):
-            todo = stop_at_stops(todo)
+            todo = cut_at_checkpoints(todo)
         return todo, chains, draft_seconds
 
     def _commit(
@@ -285,11 +285,11 @@ class Engine:
         since = began if self._committed_at is None else self._committed_at
         self._committed_at = now
         speculator = self._speculator
-        draft_bytes = speculator.evaluated(done) if speculator is not None else 0
+        draft_bytes = speculator.observe(done) if speculator is not None else 0
         reading = self.meter.read(done, decode_seconds, draft_seconds, draft_bytes, now - since)
         gain = self._committer.commit(done, chains, reading, events, now)
         speculates = speculator is not None and any(share.sequence.request.speculates for share in done)
-        self._books.enter(reading, gain, began, now, speculates=speculates)
+        self._books.add(reading, gain, began, now, speculates=speculates)
         self._slots.after_step()
         return reading
 
@@ -307,9 +307,9 @@ class Engine:
     def _keep_pace(self, done: StepPlan, began: float, ended: float, draft_seconds: float, *, is_idle: bool) -> None:
         """The fast lane has led a step."""
         if done:
-            self._pacer.book(done, began, ended, draft_seconds)
+            self._pacer.observe(done, began, ended, draft_seconds)
         if is_idle:
-            self._pacer.rest()
+            self._pacer.stop()
 
     def _riding(self, leaders: StepPlan) -> StepPlan:
         """Return the shares of those who ride along with the fast lane."""
@@ -317,11 +317,11 @@ class Engine:
         n_rows = sum([share.n_rows + len(share.draft) for share in leaders])
         if not riders:
             return ()
-        return self._pacer.board(leaders, riders, self._runner.capacity - n_rows)
+        return self._pacer.add_riders(leaders, riders, self._runner.capacity - n_rows)
 
-    def tidy(self) -> float | None:
+    def write_back(self) -> float | None:
         """Use a moment without work to bring texts to safety; return in how many seconds to call again, None: never."""
-        if self._slots.tidy():
+        if self._slots.write_back():
             self._has_tidied = True
             return 0.0
         if self._slots.is_writing:
@@ -329,7 +329,7 @@ class Engine:
             return _TIDY_PAUSE
         if self._has_tidied:
             self._has_tidied = False
-            self.meter.tell_again()
+            self.meter.mark_changed()
             return 0.0
         return None
 
@@ -341,10 +341,10 @@ class Engine:
         """Return what the last second was like, where it is time to say so again."""
         now = self._clock()
         if self.is_idle:
-            self._books.close()
+            self._books.flush()
         if not self.meter.is_due(now, self.is_idle):
             return None
-        self._books.close()
+        self._books.flush()
         slots, store = self._slots, self._slots.store
         occupancy = Occupancy(
             self.n_running,
@@ -366,17 +366,17 @@ class Engine:
         """Return how many prefill rows the next step may have beside those that decode."""
         kv = sum([sequence.n_past + 1 for sequence in decoding])
         # llama.cpp evaluates so many at a time anyway; with more, new requests would only wait for the whole batch.
-        return prefill_chunk(self.cost, len(decoding), kv, self._n_ubatch, step_target(decoding))
+        return prefill_chunk(self.cost, len(decoding), kv, self._n_ubatch, step_latency_target(decoding))
 
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
         while self._cancelled:
             request_id = self._cancelled.pop()
             if request_id in self._roster:
-                self._endings.end(self._roster[request_id], FinishReason.CANCELLED, events, now)
+                self._endings.finish(self._roster[request_id], FinishReason.CANCELLED, events, now)
 
     def close(self) -> None:
         """Free samplers, context and model, in this order."""
-        for sequence in self._roster.forget_all():
+        for sequence in self._roster.clear():
             sequence.sampler.close()
         if self._speculator is not None:
             self._speculator.close()

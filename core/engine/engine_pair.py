@@ -59,7 +59,7 @@ class EnginePair:
         return self.main.is_idle and (self._spark is None or self._spark.is_idle)
 
     @property
-    def n_deeds(self) -> int:
+    def activity_count(self) -> int:
         """A count that grows with each step of either engine, and with each request that is being prepared."""
         return self._n_prepared + self.main.n_steps + (0 if self._spark is None else self._spark.n_steps)
 
@@ -77,7 +77,7 @@ class EnginePair:
 
     def tidy(self) -> float | None:
         """Use a moment without work, as ``Engine.tidy`` does."""
-        return self.main.tidy()
+        return self.main.write_back()
 
     def take_snapshot(self) -> Snapshot | None:
         """Return what the last second was like: of the loaded model, or of the other where only that works."""

@@ -23,7 +23,7 @@ class RequestFinisher:
         self._branches = branches
         self._meter = meter
 
-    def end(
+    def finish(
         self,
         sequence: Sequence,
         reason: FinishReason,
@@ -43,7 +43,7 @@ class RequestFinisher:
 
     def fail(self, sequence: Sequence, message: str, events: list[RequestEvent], now: float) -> None:
         """End a request for a reason that is not its own."""
-        self.end(sequence, FinishReason.FAILED, events, now, Failure(FailureKind.INTERNAL, message))
+        self.finish(sequence, FinishReason.FAILED, events, now, Failure(FailureKind.INTERNAL, message))
 
     def _receipt(self, sequence: Sequence, now: float) -> Receipt:
         account = sequence.account

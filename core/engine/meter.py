@@ -43,7 +43,7 @@ class StepReading:
     seen: float | None = None
     seen_each: float | None = None
 
-    def plainly(self, n_tokens: float) -> float | None:
+    def plain_seconds(self, n_tokens: float) -> float | None:
         """Return the seconds that a sequence's ``n_tokens`` take without drafts; None where that is not known."""
         if self.seen is None or n_tokens == 1:
             return self.seen
@@ -52,7 +52,7 @@ class StepReading:
     def book(self, account: RequestCost, n_tokens: int) -> None:
         """Add the step to the account of a request that took ``n_tokens`` from it."""
         account.n_tokens += n_tokens
-        plain = self.plainly(n_tokens)
+        plain = self.plain_seconds(n_tokens)
         if plain is not None:
             account.n_compared += n_tokens
             account.n_steps += 1
@@ -171,7 +171,7 @@ class Meter:
         while steps[0].ended < ended - _WINDOW_SECONDS:
             steps.popleft()
         if reading.n_sequences and not reading.n_prefill:
-            plain = reading.plainly(n_tokens / reading.n_sequences)
+            plain = reading.plain_seconds(n_tokens / reading.n_sequences)
             self._saved += plain - reading.seconds if plain is not None else 0.0
 
     def is_due(self, now: float, is_idle: bool) -> bool:
@@ -180,7 +180,7 @@ class Meter:
             return not self._was_idle
         return not 0.0 <= now - self._published_at < _SNAPSHOT_SECONDS
 
-    def tell_again(self) -> None:
+    def mark_changed(self) -> None:
         """Something changed although there was no work: a snapshot is due."""
         self._was_idle = False
 
@@ -275,7 +275,7 @@ def _speedup(steps: list[_Step]) -> float | None:
         if not reading.n_sequences or reading.n_prefill:
             continue
         each = step.n_tokens / reading.n_sequences
-        taken = reading.plainly(each)
+        taken = reading.plain_seconds(each)
         if taken is not None:
             plain += taken
             spent += reading.seconds

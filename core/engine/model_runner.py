@@ -123,7 +123,7 @@ class ModelRunner:
 
         It is the latest of the lowest lane.
         """
-        if self._roster.slots.spill_idle():
+        if self._roster.slots.evict_idle():
             return shares
         if has_drafts(shares):
             return drop_drafts(shares)
@@ -140,7 +140,7 @@ class ModelRunner:
             return ()
         assert victim.slot is not None
         self._branches.trim(victim.slot.id, 0)
-        self._roster.push_back(victim, self._clock())
+        self._roster.preempt_for_memory(victim, self._clock())
         return tuple(share for share in shares if share.sequence is not victim)
 
     def _fail(self, sequence: Sequence, message: str, events: list[RequestEvent]) -> None:

@@ -43,17 +43,17 @@ class StepFeedback:
         self._slots = slots
         self._entries: list[_Entry] = []
 
-    def enter(self, reading: StepReading, gain: StepYield, began: float, ended: float, *, speculates: bool) -> None:
+    def add(self, reading: StepReading, gain: StepYield, began: float, ended: float, *, speculates: bool) -> None:
         """Enter a step; ``speculates`` says whether one of its requests may draft."""
         entries = self._entries
         # What drafting took is of this step: a step that cut all of its drafts away has paid for them too.
-        effort = self.speculator.take_effort() if speculates and self.speculator is not None else None
+        effort = self.speculator.take_outcome() if speculates and self.speculator is not None else None
         entries.append(_Entry(reading, gain, began, ended, effort))
         is_plain = reading.n_rows == reading.n_sequences
         if not is_plain or len(entries) >= _MOST or ended - entries[0].began >= _LONGEST:
-            self.close()
+            self.flush()
 
-    def close(self) -> None:
+    def flush(self) -> None:
         """Learn from all that was entered."""
         entries = self._entries
         if not entries:
@@ -65,8 +65,8 @@ class StepFeedback:
             rows, kv = reading.n_rows, reading.kv
             self.observe(rows, kv, reading.decode)
             if speculator is not None and effort is not None and not reading.n_prefill:
-                speculator.step_done(reading.n_sequences, reading.plain, reading.decode, effort)
+                speculator.book_step(reading.n_sequences, reading.plain, reading.decode, effort)
             self._meter.record(reading, began, ended, gain.n_sampled, gain.n_drafted, gain.n_accepted)
             if n_idle:
                 rent += self._cost.idle_time(rows, n_idle)
-        slots.charge(rent)
+        slots.charge_idle(rent)

@@ -14,7 +14,7 @@ _MOST_OUTPUTS = 128
 # Side branches of drafted trees, over all sequences.
 MOST_BRANCHES = 32
 # While a draft model catches up, this many of the latest tokens are compared with what it would have said.
-MOST_SHADOWED = 32
+MAX_READ_ALONG = 32
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ def divergence(match: PrefixMatch, prompt: TokenIds) -> Divergence | None:
 
     None where nothing begins alike, or where it just goes on from what is stored.
     """
-    other = match.other_way(_MOST_SHOWN)
+    other = match.continuation(_MOST_SHOWN)
     if other is None or match.size >= len(prompt) - 1:
         return None
     own = prompt[match.size : match.size + _MOST_SHOWN]

@@ -15,15 +15,15 @@ class IdleCost:
         """Nothing was paid yet."""
         self.paid = 0.0
 
-    def pay(self, seconds: float) -> None:
+    def add(self, seconds: float) -> None:
         """A step took so much longer."""
         self.paid += max(seconds, 0.0)
 
-    def is_due(self, price: float) -> bool:
+    def covers(self, price: float) -> bool:
         """Return whether as much as ``price`` was paid."""
         return self.paid > price
 
-    def settle(self, price: float) -> None:
+    def subtract(self, price: float) -> None:
         """One was bought."""
         self.paid = max(0.0, self.paid - price)
 

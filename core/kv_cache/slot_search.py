@@ -46,7 +46,7 @@ class SlotSearch:
                 best, n_best = place, size
         return best, n_best
 
-    def leader(self, match: PrefixMatch, rank: int) -> tuple[Slot | None, int]:
+    def computing_slot(self, match: PrefixMatch, rank: int) -> tuple[Slot | None, int]:
         """Return the request at work that will hold most of a text, and how much; a running state is not shared.
 
         It is in no lower lane than the one of ``rank``.
@@ -57,7 +57,7 @@ class SlotSearch:
                 best, n_best = place, end
         return best, n_best
 
-    def target(self, source: Slot | None, n_shared: int) -> Slot:
+    def slot_to_take(self, source: Slot | None, n_shared: int) -> Slot:
         """Return the free slot to take for a text that shares ``n_shared`` tokens with ``source``."""
         free = [slot for slot in self._slots if slot.is_free]
         oldest = min(free, key=lambda slot: (slot.n_resident > 0, slot.last_used))

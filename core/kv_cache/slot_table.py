@@ -110,7 +110,9 @@ class SlotTable:
 
     # -- requests -----------------------------------------------------------------------------------------------
 
-    def hold(self, tokens: TokenBuffer, earlier: PlacementWait | None = None, rank: int = 0) -> PlacementWait | None:
+    def wait_for(
+        self, tokens: TokenBuffer, earlier: PlacementWait | None = None, rank: int = 0
+    ) -> PlacementWait | None:
         """Return what a request with ``tokens`` should wait for; None: it can be placed now.
 
         ``earlier`` is what it has waited for: the disk is asked once. ``rank`` is its lane's: it does not wait for
@@ -122,7 +124,7 @@ class SlotTable:
         _, n_held = self._search.best(match)
         links = self._links(match, n_held)
         n_known = max([n_held, *[link.end for link in links]])
-        leader, n_coming = self._search.leader(match, rank)
+        leader, n_coming = self._search.computing_slot(match, rank)
         if leader is not None and n_coming - n_known >= _LEAST_AWAITED:
             leader.stops.add(n_coming)
             return SharedPrefixWait(leader, n_coming)
@@ -133,13 +135,13 @@ class SlotTable:
         # By then computing would have been as fast.
         return self._archive.read(missing, self._clock() + self._prefill_seconds(n_known - n_held))
 
-    def make_way(self, tokens: TokenBuffer) -> bool:
+    def evict_ahead(self, tokens: TokenBuffer) -> bool:
         """Save some of what is in the slot that ``tokens`` would take; True where nothing is left to be saved.
 
         For as long as others are at work it is done in small parts, so that none of them waits for long.
         """
         source, n_shared = self._search.best(self._search.match(tokens))
-        target = self._search.target(source, n_shared)
+        target = self._search.slot_to_take(source, n_shared)
         if target.n_resident - (n_shared if target is source else 0) < LEAST_SAVED:
             return True
         until = self._clock() + _LONGEST_MOVE
@@ -148,7 +150,7 @@ class SlotTable:
                 return False
         return True
 
-    def bring(self, tokens: TokenBuffer, hold: PlacementWait | None = None) -> bool:
+    def load_ahead(self, tokens: TokenBuffer, hold: PlacementWait | None = None) -> bool:
         """Load some of what only the store has of a text into a free slot; True where ``take`` may load the rest.
 
         Like ``make_way``, for as long as others are at work: a long text takes as long to load as several steps.
@@ -179,7 +181,7 @@ class SlotTable:
         target.rank = rank
         target.stops = set() if self.can_cut or self._archive is None else self._stops(target, tokens.size)
         self.n_hits += target.n_resident
-        self._tree.put(target, tokens.view)
+        self._tree.insert(target, tokens.view)
         return target, target.n_resident
 
     def _stops(self, slot: Slot, n_prompt: int) -> set[int]:
@@ -200,7 +202,7 @@ class SlotTable:
 
     def _prepare(self, source: Slot | None, n_shared: int, tokens: TokenBuffer) -> Slot:
         """Occupy a slot that holds the shared part of ``tokens`` and nothing else."""
-        target = self._search.target(source, n_shared)
+        target = self._search.slot_to_take(source, n_shared)
         if target.n_resident - (n_shared if target is source else 0) >= LEAST_SAVED:
             self._contents.save(target)
         contents = self._contents
@@ -224,7 +226,7 @@ class SlotTable:
     def _load(self, link: SegmentLink, blob: Blob, target: Slot) -> bool:
         """Load a piece behind what a slot holds; idle texts make room for it."""
         while not self._contents.load(link, blob, target):
-            if not self.spill_idle():
+            if not self.evict_idle():
                 return False
         return True
 
@@ -234,7 +236,7 @@ class SlotTable:
     def _use(self, links: list[SegmentLink]) -> None:
         """Count the use of pieces that are loaded: once for each request, in however many parts they come."""
         if self.store is not None:
-            self.store.used(links)
+            self.store.touch(links)
 
     def divergence(self, tokens: TokenBuffer) -> Divergence | None:
         """Return where ``tokens`` first differ from what is stored, None where they do not."""
@@ -248,7 +250,7 @@ class SlotTable:
         slot.last_used = self._ticks
         self._contents.leave_tree(slot)
         if slot.n_resident:
-            self._tree.put(slot, slot.text)
+            self._tree.insert(slot, slot.text)
 
     def clear(self, slot: Slot) -> None:
         """Drop everything a slot holds."""
@@ -264,7 +266,7 @@ class SlotTable:
 
     # -- idle texts -----------------------------------------------------------------------------------------------
 
-    def spill_idle(self) -> bool:
+    def evict_idle(self) -> bool:
         """Make room: the free slot used longest ago gives what it holds to the store; False where there is none."""
         slot = self._search.oldest_idle()
         if slot is None:
@@ -287,11 +289,11 @@ class SlotTable:
         if not self._is_at_work:
             self._is_at_work = True
             if self.store is not None:
-                self.store.hush(True)
+                self.store.defer_writes(True)
         if not self.can_cut:
             self._save_states()
 
-    def charge(self, rent: float) -> None:
+    def charge_idle(self, rent: float) -> None:
         """Steps took ``rent`` seconds longer because of idle texts: where that adds up, they leave, the oldest first.
 
         At most one piece is saved at a time, so that nobody waits for long.
@@ -299,13 +301,13 @@ class SlotTable:
         if not self.n_idle:
             self._rent.reset()
             return
-        self._rent.pay(rent)
+        self._rent.add(rent)
         while (slot := self._search.oldest_idle()) is not None:
             price = self._price(slot)
-            if not self._rent.is_due(price) or self._contents.save_piece(slot):
+            if not self._rent.covers(price) or self._contents.save_piece(slot):
                 return
             self._contents.drop(slot)
-            self._rent.settle(price)
+            self._rent.subtract(price)
         self._rent.reset()
 
     def _save_states(self) -> None:
@@ -315,12 +317,12 @@ class SlotTable:
                 slot.stops.discard(slot.n_resident)
                 self._contents.save_piece(slot)
 
-    def tidy(self) -> bool:
+    def write_back(self) -> bool:
         """Nobody needs the device: copy a piece of what only it holds; return whether something was done."""
         if self.store is None:
             return False
         self._is_at_work = False
-        self.store.hush(False)
+        self.store.defer_writes(False)
         self.store.poll()
         for slot in sorted(self._slots, key=lambda one: -one.last_used):
             if slot.is_free and slot.n_resident and self._contents.save_piece(slot):

@@ -22,7 +22,7 @@ from core.values.loaded_model import LoadedModel, SmallModel
 _CELLS = 8_192
 
 
-def spark_model(draft: DraftModelProposer, options: EngineOptions, n_ctx: int) -> SmallModel:
+def small_model_facts(draft: DraftModelProposer, options: EngineOptions, n_ctx: int) -> SmallModel:
     """Return what is known of the draft model of a model with ``n_ctx`` tokens for each request."""
     assert options.draft_path is not None
     model, vocab = draft.model, Vocab(draft.model)
@@ -37,7 +37,7 @@ def spark_model(draft: DraftModelProposer, options: EngineOptions, n_ctx: int) -
     )
 
 
-def why_none(options: EngineOptions) -> str:
+def why_no_draft_engine(options: EngineOptions) -> str:
     """Return why no small model can answer beside a loaded one, as a sentence."""
     if options.draft_path is None and options.speculation == "off":
         return "None is loaded, since drafting is switched off."
@@ -54,7 +54,7 @@ def why_none(options: EngineOptions) -> str:
     return f"{name} could not be loaded."
 
 
-def open_spark(main: Engine, loaded: LoadedModel) -> Engine:
+def open_draft_engine(main: Engine, loaded: LoadedModel) -> Engine:
     """Return an engine that answers with the draft model of ``main``, whose weights stay with that.
 
     Close it before ``main``. Raises LoadFailed where there is no memory for its cache.

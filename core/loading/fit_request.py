@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from core.kv_cache.context_shape import MOST_SHADOWED, n_branches, n_outputs, n_snapshots
+from core.kv_cache.context_shape import MAX_READ_ALONG, n_branches, n_outputs, n_snapshots
 from core.llama.cache_lines import whole_lines
 from core.values.engine_options import EngineOptions, KvType
 from models.estimate.fit.memory import EngineShape
@@ -14,7 +14,9 @@ from models.estimate.fit.search import KV_TYPES, FitRequest, usual_ctx
 from models.facts.model_facts import ModelFacts
 
 
-def wanted_of(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, *, uses_heads: bool) -> FitRequest:
+def fit_request_of(
+    facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, *, uses_heads: bool
+) -> FitRequest:
     """Return what is looked for: options that are set as they are, and the others to be chosen.
 
     ``draft`` is the model that drafts; ``uses_heads`` says whether the prediction heads in the model's file do.
@@ -33,7 +35,7 @@ def wanted_of(facts: ModelFacts, options: EngineOptions, draft: ModelFacts | Non
     )
 
 
-def planned(options: EngineOptions, setting: LoadSetting) -> EngineOptions:
+def with_setting(options: EngineOptions, setting: LoadSetting) -> EngineOptions:
     """Return the options with the setting of a plan that was found for them."""
     return replace(
         options,
@@ -54,6 +56,6 @@ def engine_shape(facts: ModelFacts, options: EngineOptions, *, uses_heads: bool)
         n_ubatch=options.n_ubatch,
         n_outputs=whole_lines(n_outputs(options, n_side_branches)),
         flash_attention=options.flash_attention != "off",
-        draft_outputs=whole_lines(max(options.n_slots + n_side_branches, MOST_SHADOWED)),
+        draft_outputs=whole_lines(max(options.n_slots + n_side_branches, MAX_READ_ALONG)),
         uses_heads=uses_heads,
     )

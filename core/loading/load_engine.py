@@ -18,14 +18,14 @@ from core.cost.thread_choice import ThreadChoice, candidates, fewest_that_pay, m
 from core.cost.thread_control import thread_control
 from core.engine.engine import Engine
 from core.engine.meter import Meter
-from core.kv_cache.context_shape import MOST_SHADOWED, context_shape, n_branches
+from core.kv_cache.context_shape import MAX_READ_ALONG, context_shape, n_branches
 from core.kv_cache.rollback import Rollback, choose_rollback
 from core.llama.batch import Batch
 from core.llama.context import Context
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.loading.context_size import ContextSize
-from core.loading.draft_engine import spark_model, why_none
+from core.loading.draft_engine import small_model_facts, why_no_draft_engine
 from core.loading.dry_run import compute_bytes
 from core.loading.load_cache import make_slots
 from core.loading.load_heads import LoadedTarget, file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
@@ -124,8 +124,8 @@ def load_engine(
         fim=engine.vocab.fill_in_the_middle,
         load_seconds=time.perf_counter() - began,
         notices=notices,
-        spark=spark_model(engine.draft_model, options, size.n_ctx) if engine.draft_model is not None else None,
-        why_no_spark=why_none(options) if engine.draft_model is None else "",
+        spark=small_model_facts(engine.draft_model, options, size.n_ctx) if engine.draft_model is not None else None,
+        why_no_spark=why_no_draft_engine(options) if engine.draft_model is None else "",
         draft_path=draft_path,
         has_heads=wants_mtp(facts, options),
     )
@@ -254,7 +254,7 @@ def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
         if reason:
             raise LoadFailed(f"{path} cannot draft for {options.model_path}. {reason}")
         n_side_branches = n_branches(options, can_branch=not model.is_recurrent)
-        n_rows = max(options.n_slots + n_side_branches, MOST_SHADOWED)
+        n_rows = max(options.n_slots + n_side_branches, MAX_READ_ALONG)
         context = Context(
             model,
             n_cells=target.size.n_cells,

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.llama.devices import Device, list_devices
 from core.loading.context_size import CELLS_STEP, ContextSize, pool_cells
-from core.loading.fit_request import planned, wanted_of
+from core.loading.fit_request import fit_request_of, with_setting
 from core.loading.load_heads import wants_mtp
 from core.machine.known_machine import known_machine, known_runs
 from core.values.engine_options import EngineOptions
@@ -68,15 +68,15 @@ def machine_with(gpus: tuple[Device, ...], cache_folder: Path | None) -> Machine
 def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: ComputeBytes) -> LoadPlan:
     """Return how to load a model; raises ModelDoesNotFit with both numbers, and with what would fit."""
     draft = _draft(options)
-    wanted = wanted_of(facts, options, draft, uses_heads=wants_mtp(facts, options))
+    wanted = fit_request_of(facts, options, draft, uses_heads=wants_mtp(facts, options))
     tried = best_plan(facts, machine, wanted) or least_plan(facts, machine, wanted)
     if is_close(tried):
-        wanted = replace(wanted, compute=compute(planned(options, tried.setting)))
+        wanted = replace(wanted, compute=compute(with_setting(options, tried.setting)))
     plan = best_plan(facts, machine, wanted)
     if plan is None:
         needed = wanted if wanted.must_draft else replace(wanted, draft=None)
         raise _does_not_fit(least_plan(facts, machine, needed), _way_out(facts, machine, needed))
-    found = planned(options, plan.setting)
+    found = with_setting(options, plan.setting)
     notices = _notices(facts, machine, wanted, plan)
     if draft is not None and not plan.has_draft:
         both = plan_of(facts, machine, plan.setting, draft, wanted.shape, wanted.compute)
@@ -98,7 +98,7 @@ def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = N
 
 def need_of(facts: ModelFacts, options: EngineOptions, size: ContextSize) -> MemoryNeed:
     """Estimate the memory of an engine with these options, with all that drafts for it."""
-    wanted = wanted_of(facts, options, _draft(options), uses_heads=wants_mtp(facts, options))
+    wanted = fit_request_of(facts, options, _draft(options), uses_heads=wants_mtp(facts, options))
     return wanted.shape.need(facts, size.n_cells, options.cache_type, wanted.draft)
 
 

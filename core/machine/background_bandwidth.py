@@ -11,7 +11,7 @@ from typing import Protocol
 
 from core.machine.bandwidth import Bandwidth, measure, remember
 from core.machine.host import this_machine
-from core.machine.measurements import are_disturbing
+from core.machine.measurements import others_are_busy
 from core.machine.other_programs import OtherPrograms, busy_seconds
 from core.values.errors import SlipstreamError
 from models.estimate.fit.memory import free_memory
@@ -29,7 +29,7 @@ class ActivitySource(Protocol):
         """True where they do nothing."""
 
     @property
-    def n_deeds(self) -> int:
+    def activity_count(self) -> int:
         """A count that grows whenever they do something."""
 
 
@@ -70,14 +70,14 @@ class BackgroundBandwidth:
 
     def _try(self) -> Bandwidth | None:
         """Return a measurement that nothing disturbed, or None."""
-        n_deeds = self._engines.n_deeds
+        n_before = self._engines.activity_count
         self._everybody.busy_cores()
         time.sleep(self._quiet)
-        if not self._is_quiet(n_deeds) or are_disturbing(self._everybody):
+        if not self._is_quiet(n_before) or others_are_busy(self._everybody):
             return None
         self._rivals.busy_cores()
         bandwidth = self._take()
-        return bandwidth if self._is_quiet(n_deeds) and not are_disturbing(self._rivals) else None
+        return bandwidth if self._is_quiet(n_before) and not others_are_busy(self._rivals) else None
 
-    def _is_quiet(self, n_deeds: int) -> bool:
-        return self._engines.is_idle and self._engines.n_deeds == n_deeds
+    def _is_quiet(self, n_before: int) -> bool:
+        return self._engines.is_idle and self._engines.activity_count == n_before

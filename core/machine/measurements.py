@@ -50,7 +50,7 @@ class Measurements:
     def keep(self, key: str, entry: dict[str, Any]) -> None:
         """Remember an entry; not in the file if other programs used the cores since: that does not hold for later."""
         self.entries[key] = entry
-        if self._path is None or are_disturbing(self._rivals):
+        if self._path is None or others_are_busy(self._rivals):
             return
         entries = self._read()
         entries[key] = entry
@@ -76,7 +76,7 @@ def physical_cores() -> int:
     return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
 
 
-def are_disturbing(rivals: OtherPrograms) -> bool:
+def others_are_busy(rivals: OtherPrograms) -> bool:
     """Return True where others have used so much of the cores since they were asked last that no measurement holds.
 
     The system's load average would say it too late: it still counts this program's own start, half a minute ago.

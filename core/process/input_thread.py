@@ -50,7 +50,7 @@ class InputThread:
         self._thread.start()
         threading.stack_size(usual)
 
-    def enter(self, request: Request) -> None:
+    def put(self, request: Request) -> None:
         """Put a request in."""
         with self._lock:
             self._inside.add(request.id)

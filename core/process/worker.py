@@ -168,7 +168,7 @@ class Worker:
                 command: Command = self._pipe.receive()
                 match command:
                     case Submit(request):
-                        self._door.enter(request)
+                        self._door.put(request)
                     case Cancel(request_id):
                         if not self._door.cancel(request_id):
                             self._inbox.put(command)
@@ -231,7 +231,7 @@ def _load(command: LoadModel, outbox: EventSender) -> EnginePair | None:
     """Load the model, or say why not."""
     try:
         from core.llama import log
-        from core.loading.draft_engine import open_spark
+        from core.loading.draft_engine import open_draft_engine
         from core.loading.load_engine import load_engine
         from core.machine.background_bandwidth import BackgroundBandwidth
         from core.machine.measurements import MEASURED_FILE, Measurements
@@ -245,7 +245,7 @@ def _load(command: LoadModel, outbox: EventSender) -> EnginePair | None:
             progress=_in_steps(lambda share: outbox.put((EngineState(EnginePhase.LOADING, progress=share),))),
         )
         log.silence()
-        engines = EnginePair(engine, partial(open_spark, engine, model) if model.spark is not None else None)
+        engines = EnginePair(engine, partial(open_draft_engine, engine, model) if model.spark is not None else None)
         if engine.meter.peak is None and not model.n_gpu_layers:
             # The weights are in this machine's memory, whose speed nobody has measured yet.
             BackgroundBandwidth(engines, command.cache_folder, partial(setattr, engine.meter, "peak")).start()

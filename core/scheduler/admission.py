@@ -27,7 +27,7 @@ class Admission:
         roster = self._roster
         while (sequence := roster.place_next(now)) is not None:
             self._start(sequence, events, now)
-        while (victim := roster.in_the_way(now)) is not None:
+        while (victim := roster.preemption_victim(now)) is not None:
             assert victim.slot is not None
             self._branches.trim(victim.slot.id, 0)
             newcomer = roster.preempt(victim, now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.cost.cost_model import CostModel
 from core.scheduler.interference_budget import InterferenceBudget
-from core.scheduler.piggyback import board, in_turn, least_price
+from core.scheduler.piggyback import fair_order, fill_step, least_cost
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import Sequence
 from core.values.lane import Lane
@@ -24,7 +24,7 @@ class PiggybackScheduler:
         self._ended_at: float | None = None
         self._lone = 0.0
 
-    def board(self, leading: StepPlan, riders: list[Sequence], room: int) -> StepPlan:
+    def add_riders(self, leading: StepPlan, riders: list[Sequence], room: int) -> StepPlan:
         """Return the shares of ``riders`` in a step of ``leading`` ones, at most ``room`` rows.
 
         There are none where riders must wait.
@@ -35,19 +35,19 @@ class PiggybackScheduler:
         alone = self._cost.time(rows, kv)
 
         def price(more: int, more_kv: int) -> float:
-            return self.ledger.price(self._cost.time(rows + more, kv + more_kv) - alone, more)
+            return self.ledger.cost(self._cost.time(rows + more, kv + more_kv) - alone, more)
 
-        turns = in_turn(riders)
-        allowance = self.ledger.allowance(alone, least_price(turns[0], price))
+        turns = fair_order(riders)
+        allowance = self.ledger.allowance(alone, least_cost(turns[0], price))
         if allowance <= 0.0:
             return ()
-        shares = board(turns, price, allowance, room)
+        shares = fill_step(turns, price, allowance, room)
         for share in shares:
             self.n_rides += 1
             share.sequence.rode_at = self.n_rides
         return shares
 
-    def book(self, done: StepPlan, began: float, ended: float, drafting: float) -> None:
+    def observe(self, done: StepPlan, began: float, ended: float, drafting: float) -> None:
         """Record a step that the fast lane has led, with the seconds spent on drafting for it."""
         since = began if self._ended_at is None else self._ended_at
         self._ended_at = ended
@@ -57,9 +57,9 @@ class PiggybackScheduler:
         more, more_kv = _rows_and_kv(riding)
         self._lone = self._cost.time(rows, kv)
         extra = self._cost.time(rows + more, kv + more_kv) - self._lone
-        self.ledger.book(ended - since - drafting, self._lone, extra, more)
+        self.ledger.observe(ended - since - drafting, self._lone, extra, more)
 
-    def rest(self) -> None:
+    def stop(self) -> None:
         """The fast lane does not lead: there is no pace to keep."""
         if self._ended_at is not None:
             self._ended_at = None

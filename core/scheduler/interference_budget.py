@@ -40,11 +40,11 @@ class InterferenceBudget:
         self._since_ride = RIDE_INTERVAL
         self._since_lone = 0
 
-    def lone(self, predicted: float) -> float:
+    def alone_seconds(self, predicted: float) -> float:
         """Return what a step is expected to take without riders."""
         return predicted * self._lone_ratio
 
-    def price(self, predicted: float, n_rows: int) -> float:
+    def cost(self, predicted: float, n_rows: int) -> float:
         """Return what ``n_rows`` rows of riders are expected to add where the cost model says ``predicted``."""
         return max(predicted + self._row_seconds * n_rows, 0.25 * predicted)
 
@@ -54,7 +54,7 @@ class InterferenceBudget:
         ``least`` is the price of the cheapest ride.
         """
         self._least = least
-        steady = RIDE_SHARE * self.lone(predicted)
+        steady = RIDE_SHARE * self.alone_seconds(predicted)
         if self._since_lone > _CONTROL_STEPS or self.balance < 0.0:
             return 0.0
         if least <= steady:
@@ -63,12 +63,12 @@ class InterferenceBudget:
             return 0.0
         return self.balance
 
-    def book(self, seconds: float, predicted: float, extra: float = 0.0, n_riding: int = 0) -> None:
+    def observe(self, seconds: float, predicted: float, extra: float = 0.0, n_riding: int = 0) -> None:
         """Record a step that took ``seconds``.
 
         ``predicted`` is the cost model's time without riders, ``extra`` what it adds for their ``n_riding`` rows.
         """
-        lone = self.lone(predicted)
+        lone = self.alone_seconds(predicted)
         if lone <= 0.0 or seconds <= 0.0:
             return
         self._earn(lone)
@@ -92,7 +92,7 @@ class InterferenceBudget:
 
     def book_pause(self, seconds: float, predicted: float) -> None:
         """Record ``seconds`` in which the fast lane waited for something else; a step is ``predicted``."""
-        self._spend(seconds, self.lone(predicted))
+        self._spend(seconds, self.alone_seconds(predicted))
         self._since_ride = 0
 
     def _earn(self, lone: float) -> None:
@@ -104,6 +104,6 @@ class InterferenceBudget:
 
     def _learn_row(self, measured: float, extra: float, n_rows: int, lone: float) -> None:
         """Learn what a row adds beyond its prediction: sampling, events, or a curve that is not what was measured."""
-        bound = _OUTLIER * max(self.price(extra, n_rows), lone)
+        bound = _OUTLIER * max(self.cost(extra, n_rows), lone)
         error = min(max(measured - extra, -bound), bound) / n_rows
         self._row_seconds += _ROW_RATE * (error - self._row_seconds)

@@ -15,13 +15,13 @@ _PREFILL_TARGET = 0.5
 _FLOW_TARGETS = {Lane.FAST: 0.05, Lane.STANDARD: 0.1, Lane.BATCH: _PREFILL_TARGET}
 
 
-def step_target(decoding: list[Sequence]) -> float:
+def step_latency_target(decoding: list[Sequence]) -> float:
     """Return the seconds that a step should take at most beside those that decode."""
     if not decoding:
         return _PREFILL_TARGET
     return _DECODE_TARGETS[min((sequence.lane for sequence in decoding), key=lambda lane: lane.rank)]
 
 
-def flow_target(lane: Lane) -> float:
+def token_latency_target(lane: Lane) -> float:
     """Return the inter-token latency (seconds) up to which a text of a lane may wait for what others draft."""
     return _FLOW_TARGETS[lane]

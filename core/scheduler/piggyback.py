@@ -16,18 +16,18 @@ RowCost = Callable[[int, int], float]
 """Seconds that ``rows`` more rows, which attend to ``kv`` tokens altogether, add to the step."""
 
 
-def in_turn(riders: list[Sequence]) -> list[Sequence]:
+def fair_order(riders: list[Sequence]) -> list[Sequence]:
     """Return riders in the order in which they may join: whoever rode longest ago, batch requests behind."""
     return sorted(riders, key=lambda s: (s.rode_at + _BATCH_BEHIND * (s.lane is Lane.BATCH), s.lane.rank, s.order))
 
 
-def least_price(rider: Sequence, price: RowCost) -> float:
+def least_cost(rider: Sequence, price: RowCost) -> float:
     """Return what the smallest share of a rider adds."""
     n_rows = _decode_rows(rider) or 1
     return price(n_rows, _kv(rider, n_rows))
 
 
-def board(riders: Series[Sequence], price: RowCost, allowance: float, room: int) -> tuple[Share, ...]:
+def fill_step(riders: Series[Sequence], price: RowCost, allowance: float, room: int) -> tuple[Share, ...]:
     """Return the shares of riders that join, in the order of ``riders``, for at most ``allowance`` and ``room`` rows.
 
     Whoever decodes takes its row, whoever has a prompt to read as many rows as there is still time for. The first who

@@ -64,7 +64,7 @@ def plan(running: list[Sequence], n_batch: int, chunk: int, drafts: Mapping[str,
     return shares + tuple(_prefill_by_lane(prefilling, room))
 
 
-def leading(running: list[Sequence]) -> list[Sequence]:
+def leading_requests(running: list[Sequence]) -> list[Sequence]:
     """Return the requests whose step this is: the fast lane's while one of them decodes, else all."""
     fast = [sequence for sequence in running if sequence.lane is _FAST]
     return fast if fast and any(not sequence.is_prefilling for sequence in fast) else running
@@ -102,7 +102,7 @@ def _prefill(prefilling: list[Sequence], room: int) -> Iterable[Share]:
     return shares
 
 
-def stop_at_stops(shares: StepPlan) -> StepPlan:
+def cut_at_checkpoints(shares: StepPlan) -> StepPlan:
     """Return the plan without the prefill rows beyond the next stop of each sequence (see ``Slot.stops``)."""
     stopped = []
     for share in shares:

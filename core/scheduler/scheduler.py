@@ -55,7 +55,7 @@ class Scheduler:
             return None
         return self._place_first(tuple(Lane), now)
 
-    def in_the_way(self, now: float) -> Sequence | None:
+    def preemption_victim(self, now: float) -> Sequence | None:
         """Return the batch request that should make way for one of a higher lane, None where there is none.
 
         It is the youngest of those that have had their term.
@@ -89,13 +89,13 @@ class Scheduler:
         sequence.slot = None
         self._is_short_of_memory = False
 
-    def push_back(self, sequence: Sequence, now: float) -> None:
+    def preempt_for_memory(self, sequence: Sequence, now: float) -> None:
         """Take a running request's cells; it keeps its tokens and goes on from them when others have ended."""
         self._empty(sequence)
         self._put_back(sequence, now)
         self._is_short_of_memory = True
 
-    def forget_all(self) -> list[Sequence]:
+    def clear(self) -> list[Sequence]:
         """Return everybody, who are gone from here."""
         everybody = list(self._by_id.values())
         self._by_id.clear()
@@ -120,7 +120,7 @@ class Scheduler:
         """Return whether a request should wait for something that saves it computing; others may overtake it."""
         if sequence.hold is not None and not sequence.hold.is_over:
             return True
-        hold = self.slots.hold(sequence.tokens, sequence.hold, sequence.lane.rank)
+        hold = self.slots.wait_for(sequence.tokens, sequence.hold, sequence.lane.rank)
         if hold is None:
             return False  # what it has waited for still says what the disk has read
         sequence.hold = hold
@@ -143,7 +143,7 @@ class Scheduler:
 
     def _is_prepared(self, sequence: Sequence) -> bool:
         """Move a part of what has to leave a slot or come into it; return whether the request can be placed now."""
-        return self.slots.make_way(sequence.tokens) and self.slots.bring(sequence.tokens, sequence.hold)
+        return self.slots.evict_ahead(sequence.tokens) and self.slots.load_ahead(sequence.tokens, sequence.hold)
 
     def _empty(self, sequence: Sequence) -> None:
         """Free a request's cells; what was in them is kept where there is room."""

@@ -12,7 +12,7 @@ from core.values.lane import Lane
 # For so many seconds the lanes above may go first. They count from when a lane was last served, not from each arrival:
 # otherwise a queue that has grown old would, all of it, go before whoever comes now. A person who chats waits five
 # seconds for a turn at most; a batch job moves by a request each half minute even where nobody ever pauses.
-PATIENCE = {Lane.FAST: 0.0, Lane.STANDARD: 5.0, Lane.BATCH: 30.0}
+MAX_WAIT_SECONDS = {Lane.FAST: 0.0, Lane.STANDARD: 5.0, Lane.BATCH: 30.0}
 ABOVE_BATCH = (Lane.FAST, Lane.STANDARD)
 
 
@@ -53,7 +53,7 @@ class WaitingQueue:
     def next(self, lanes: Iterable[Lane] = tuple(Lane), depth: int = 1) -> list[Sequence]:
         """Return the first ``depth`` requests of each of ``lanes``, whose turn it is first."""
         heads = [
-            (max(head.waiting_since, self._served_at[lane]) + PATIENCE[lane], lane.rank, place, head)
+            (max(head.waiting_since, self._served_at[lane]) + MAX_WAIT_SECONDS[lane], lane.rank, place, head)
             for lane in lanes
             for place, head in enumerate(islice(self._queues[lane].values(), depth))
         ]

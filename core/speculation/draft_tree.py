@@ -137,8 +137,8 @@ class TreeProposer(CostlyProposer, Protocol):
     def grow(self, tips: Series[GrowthPoint], width: int) -> list[tuple[ProposedToken, ...]]:
         """Return the ``width`` best next tokens for each tip; at most ``most_tips``. May raise DraftFailed."""
 
-    def settle(self, sequence: Sequence) -> None:
+    def keep_accepted(self, sequence: Sequence) -> None:
         """Keep of a sequence's branches what has become part of it."""
 
-    def drop_forks(self) -> None:
+    def drop_branches(self) -> None:
         """Free the branches of sequences that were not settled."""

@@ -41,10 +41,10 @@ class Proposer(Protocol):
     name: str
     table: AcceptanceTable
 
-    def admit(self, sequence: Sequence) -> None:
+    def begin(self, sequence: Sequence) -> None:
         """A sequence starts to decode."""
 
-    def forget(self, sequence: Sequence) -> None:
+    def end(self, sequence: Sequence) -> None:
         """A sequence has ended or lost its slot."""
 
     def clear(self) -> None:
@@ -53,20 +53,20 @@ class Proposer(Protocol):
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         """Return the next token of each chain, None where there is none to propose. May raise DraftFailed."""
 
-    def take_observations(self) -> list[AcceptanceSample]:
+    def take_samples(self) -> list[AcceptanceSample]:
         """Return what was learnt in passing, once."""
 
 
 class CostlyProposer(Proposer, Protocol):
     """A drafter that takes time, which must be worth it."""
 
-    def n_behind(self, sequence: Sequence) -> int:
+    def n_unread(self, sequence: Sequence) -> int:
         """Return how many tokens of a sequence it has not read."""
 
     def round_seconds(self, n_chains: int) -> float:
         """Return the expected seconds of a round, in which each chain grows by a token."""
 
-    def start_seconds(self, n_chains: int) -> float:
+    def first_round_seconds(self, n_chains: int) -> float:
         """Return the expected seconds that the first round of ``n_chains`` takes beyond a usual one.
 
         A drafter that finds several tokens at once does its work there.
@@ -81,7 +81,7 @@ class CostlyProposer(Proposer, Protocol):
         May raise DraftFailed.
         """
 
-    def shadow(self, sequence: Sequence) -> None:
+    def read_along(self, sequence: Sequence) -> None:
         """Read what a sequence has said since, and note how often the drafter would have been right.
 
         May raise DraftFailed.
@@ -98,7 +98,7 @@ class CostlyProposer(Proposer, Protocol):
 class TargetObserver(Protocol):
     """A drafter that feeds on what the target computes."""
 
-    def evaluated(self, shares: StepPlan) -> None:
+    def observe(self, shares: StepPlan) -> None:
         """The target has evaluated ``shares``, whose rows came in this order; nothing is committed yet."""
 
 
@@ -178,7 +178,7 @@ class DraftChain:
         self.rates.append(rate)
         self.reach.append(self.probability * self.acceptance.expect(guess.evidence, rate))
 
-    def stop(self, guess: ProposedToken | None) -> None:
+    def close(self, guess: ProposedToken | None) -> None:
         """Grow no further: nothing is proposed, or a ``guess`` that need not be verified."""
         self.next = guess
         self.is_done = True

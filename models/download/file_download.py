@@ -14,9 +14,9 @@ from models.download.pieces import PieceMap, piece_bytes_for
 from models.download.progress import DownloadPhase
 from models.download.ranges import RangeRequests
 from models.download.repair import repair
-from models.download.reuse import take_over
+from models.download.reuse import reuse_pieces
 from models.download.transfer import Transfer
-from models.files.errors import WrongContent, told
+from models.files.errors import WrongContent, as_download_errors
 from models.files.provenance import pieces_of
 from models.files.safe_path import partial, target
 from models.hub.client import Hub
@@ -53,7 +53,7 @@ class FileDownload:
         try:
             journal, pieces = self._begin(stop, report)
         except OSError as error:
-            raise told(error, self.part.parent, self.file.n_bytes - self.n_received) from error
+            raise as_download_errors(error, self.part.parent, self.file.n_bytes - self.n_received) from error
         ranges = RangeRequests(self._hub, self._repo_id, self._commit, self.file, self._options.n_connections)
         transfer = Transfer(self.file, ranges, self.part, journal, pieces, self._options, stop)
         try:
@@ -95,7 +95,7 @@ class FileDownload:
             file.truncate(self.file.n_bytes)
         try:
             parts = (self._place, self._kept, self.part)
-            take_over(*parts, journal, pieces, stop, lambda n_bytes: report(DownloadPhase.CHECKING, n_bytes))
+            reuse_pieces(*parts, journal, pieces, stop, lambda n_bytes: report(DownloadPhase.CHECKING, n_bytes))
         except BaseException:
             journal.close()
             raise

@@ -13,8 +13,8 @@ from models.download.file_download import FileDownload
 from models.download.options import DownloadOptions
 from models.download.progress import DownloadPhase, DownloadProgress, TransferRate
 from models.files.disk_space import check_space
-from models.files.errors import ChangedOnHub, NothingToChoose, Stopped, told
-from models.files.folder_lock import only_one
+from models.files.errors import ChangedOnHub, NothingToChoose, Stopped, as_download_errors
+from models.files.folder_lock import hold_folder_lock
 from models.files.integrity import IntegrityState, verify
 from models.files.provenance import FileOrigin, is_verified, read_record, write_record
 from models.files.safe_path import partial, target
@@ -128,7 +128,7 @@ class ModelDownload:
                 DownloadProgress(DownloadPhase.OTHER_INSTANCE, sum(file.n_received for file in files), model.n_bytes)
             )
 
-        with only_one(lock, self._stop, waiting):
+        with hold_folder_lock(lock, self._stop, waiting):
             pairs = zip(files, targets, strict=True)
             missing = [file for file, place in pairs if not self._is_there(file, place, model.n_bytes, report)]
             if missing:
@@ -207,7 +207,7 @@ class ModelDownload:
                     ),
                 )
         except OSError as error:
-            raise told(error, self._folder, 0) from error
+            raise as_download_errors(error, self._folder, 0) from error
 
 
 class _State:

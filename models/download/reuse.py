@@ -13,7 +13,7 @@ from models.download.pieces import PieceMap
 from models.files.errors import Stopped
 
 
-def take_over(
+def reuse_pieces(
     old: Path,
     kept: Path,
     part: Path,

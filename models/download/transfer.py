@@ -14,7 +14,7 @@ from models.download.options import DownloadOptions
 from models.download.pieces import Claim, PieceMap
 from models.download.ranges import RangeRequests, TransientFailure
 from models.files.content_hash import Hasher, digest_of, hasher
-from models.files.errors import ConnectionLost, DownloadError, Stopped, told
+from models.files.errors import ConnectionLost, DownloadError, Stopped, as_download_errors
 from models.hub.errors import HubError, RateLimited
 from models.hub.repository import RemoteFile
 
@@ -92,7 +92,7 @@ class Transfer:
                 file.write(content)
             self.journal.write(index, len(content), hashlib.sha256(content).hexdigest())
         except OSError as error:
-            raise told(error, self.part.parent, 0) from error
+            raise as_download_errors(error, self.part.parent, 0) from error
         self.doubt(index)
 
     def _watch(self, report: Callable[[int], None]) -> None:
@@ -145,7 +145,7 @@ class Transfer:
         except TransientFailure as again:
             return again
         except OSError as error:
-            self._fail(told(error, self.part.parent, self.pieces.n_bytes - self.pieces.n_received))
+            self._fail(as_download_errors(error, self.part.parent, self.pieces.n_bytes - self.pieces.n_received))
         except (HubError, DownloadError) as error:
             self._fail(error)
         finally:

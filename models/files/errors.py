@@ -106,7 +106,7 @@ class Stopped(DownloadError):
         super().__init__(f"The download was stopped. {_KEPT}")
 
 
-def told(error: OSError, folder: Path, missing: int) -> DownloadError:
+def as_download_errors(error: OSError, folder: Path, missing: int) -> DownloadError:
     """What a failed write means, with the bytes that were still to come."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(folder, missing)

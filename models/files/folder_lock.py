@@ -16,7 +16,7 @@ _LOOK_SECONDS = 0.1
 
 
 @contextmanager
-def only_one(path: Path, stop: threading.Event, waiting: Callable[[], None]) -> Iterator[None]:
+def hold_folder_lock(path: Path, stop: threading.Event, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the lock at ``path``; while another process holds it, ``waiting`` is called now and then.
 
     Raises Stopped when ``stop`` is set meanwhile, and FolderRefused.

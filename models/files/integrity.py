@@ -70,7 +70,7 @@ class GoneFile:
         )
 
 
-def standing(folder: Path, files: Iterable[Path]) -> IntegrityState:
+def integrity_of(folder: Path, files: Iterable[Path]) -> IntegrityState:
     """What is known of a model of these files: the least that is known of any of them."""
     found = {_standing_of(folder, file) for file in files}
     return next(
@@ -99,7 +99,7 @@ def look_for_changes(folder: Path) -> tuple[MovedFile | GoneFile, ...]:
     return tuple(changes)
 
 
-def settle(folder: Path, changes: Iterable[MovedFile | GoneFile]) -> None:
+def accept_changes(folder: Path, changes: Iterable[MovedFile | GoneFile]) -> None:
     """Let the records follow: moved files keep theirs, and what is gone is forgotten. Raises OSError."""
     for change in changes:
         if isinstance(change, MovedFile):

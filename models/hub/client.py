@@ -115,7 +115,7 @@ class Hub:
         if self.settings.is_offline:
             raise Offline
         open_session(self.settings)
-        with told(self.settings, repo_id, revision):
+        with as_hub_errors(self.settings, repo_id, revision):
             return ask(self._api())
 
     def _api(self) -> HfApi:
@@ -126,7 +126,7 @@ class Hub:
 
 
 @contextmanager
-def told(settings: HubSettings, repo_id: str = "", revision: str | None = None) -> Iterator[None]:
+def as_hub_errors(settings: HubSettings, repo_id: str = "", revision: str | None = None) -> Iterator[None]:
     """Turn what huggingface_hub raises into sentences."""
     from huggingface_hub import errors as theirs
 

@@ -90,7 +90,7 @@ class FitReport:
         return self.verdict in (FitVerdict.GREEN, FitVerdict.TIGHT)
 
 
-def judge(
+def fit_report(
     facts: ModelFacts,
     machine: Machine,
     *,

@@ -14,7 +14,7 @@ from first_start import amx as amx_probe
 from first_start.amx import Amx
 from first_start.command import Log, run_logged
 from first_start.errors import SetupError
-from first_start.machine import Compiler, Machine
+from first_start.machine import BuildMachine, Compiler
 
 PROJECT = "llama-cpp-python"
 # What is changed in llama.cpp's sources before they are compiled; the headers beside it are added to them.
@@ -45,7 +45,7 @@ class BuildPlan:
         return f"{self.backend.value}{with_compiler}{', without AMX' if self.compiler_flags else ''}"
 
 
-def choose_backend(machine: Machine) -> tuple[Backend, str]:
+def choose_backend(machine: BuildMachine) -> tuple[Backend, str]:
     """Return where llama.cpp shall compute, and a note where the machine could do more than it was given."""
     if machine.system == "Darwin":
         return (Backend.METAL, "") if machine.architecture == "arm64" else (Backend.CPU, "")
@@ -59,7 +59,7 @@ def choose_backend(machine: Machine) -> tuple[Backend, str]:
     )
 
 
-def plan_build(machine: Machine, amx: Amx) -> BuildPlan:
+def plan_build(machine: BuildMachine, amx: Amx) -> BuildPlan:
     """Decide how llama.cpp is built for ``machine``."""
     backend, note = choose_backend(machine)
     flags = amx_probe.flags_for(amx, machine.compiler) if machine.compiler else ()

@@ -12,8 +12,8 @@ from first_start import amx
 from first_start.command import Log
 from first_start.errors import CommandFailed
 from first_start.llama_build import Backend, BuildPlan, WheelBuild, plan_build, without_gpu
-from first_start.machine import Machine, look
-from first_start.progress import Progress
+from first_start.machine import BuildMachine, look
+from first_start.progress import SetupProgress
 from first_start.venv_folder import VenvFolder
 from first_start.wheel_cache import WheelCache, build_key
 
@@ -39,7 +39,7 @@ class LlamaInstall:
     pip: Callable[..., None]
 
     @cached_property
-    def machine(self) -> Machine:
+    def machine(self) -> BuildMachine:
         """This machine; looked at late, because the compiler may only just have been installed."""
         return look(self.environment)
 
@@ -70,7 +70,7 @@ class LlamaInstall:
         self.pip("The installation of llama.cpp", "install", "--no-index", "--no-deps", "--force-reinstall", str(wheel))
         record.write_text(build.key, encoding="utf-8")
 
-    def make(self, build: Build, log: Log, progress: Progress) -> tuple[Path, Build]:
+    def make(self, build: Build, log: Log, progress: SetupProgress) -> tuple[Path, Build]:
         """Build the wheel and return it with what it is; where the build for a GPU fails, build for the CPU."""
         try:
             return self._run(build, log, progress), build
@@ -84,7 +84,7 @@ class LlamaInstall:
         self.cache.note_failure(build.key)
         return wheel, on_cpu
 
-    def _run(self, build: Build, log: Log, progress: Progress) -> Path:
+    def _run(self, build: Build, log: Log, progress: SetupProgress) -> Path:
         progress.update(f"building for the {build.plan}; this takes some minutes, once")
         constraints = self.venv.root / "constraints.txt"
         work = self.cache.work_folder(build.key)

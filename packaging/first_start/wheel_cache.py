@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from first_start.llama_build import SOURCES, Backend, BuildPlan, build_environment
-from first_start.machine import Machine
+from first_start.machine import BuildMachine
 
 _KEEP = 6
 _BUILDING = ".building-"
@@ -23,7 +23,7 @@ _USER_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CUDAFLAGS", "CUDAAR
 def build_key(
     version: str,
     plan: BuildPlan,
-    machine: Machine,
+    machine: BuildMachine,
     environment: Mapping[str, str],
     recipe: Path | None = None,
 ) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.doctor.report import DeviceFacts, LlamaFacts
 from app.environment.paths import model_settings_file
-from app.fit_reports.fit_reports import CurrentMachine, judge_file, machine_now
+from app.fit_reports.fit_reports import CurrentMachine, current_machine, report_file
 from app.settings.model_settings_store import ModelSettingsStore
 from app.settings.server_settings import ServerSettings
 from core.loading.memory_fit import LoadPlan, fit
@@ -86,7 +86,7 @@ def test_a_model_is_loaded_as_it_was_judged(
         patch.setattr("app.settings.model_settings_store.settings_of", lambda path: own)
         must = bool(must_draft)
         draft = DRAFT if must_draft is not None else None
-        judgement = judge_file(facts, EMBER, CurrentMachine(machine, ()), draft=draft, must_draft=must)
+        judgement = report_file(facts, EMBER, CurrentMachine(machine, ()), draft=draft, must_draft=must)
         found = loaded(facts, machine, own, str(EMBER_DRAFT) if draft is not None else None, must)
     plan = judgement.plan
     assert plan is not None
@@ -105,9 +105,9 @@ def test_a_model_is_loaded_as_it_was_judged(
 def test_what_is_set_for_a_model_counts_in_its_judgement() -> None:
     facts = read_model(EMBER)
     here = CurrentMachine(machine_of([MachineDevice("CPU", DeviceKind.CPU, 20 * GB, 20 * GB)]), ())
-    before = judge_file(facts, EMBER, here).plan
+    before = report_file(facts, EMBER, here).plan
     ModelSettingsStore(model_settings_file()).change(EMBER, "ember", lambda old: ModelSettings(ctx=512, kv_type="q8_0"))
-    after = judge_file(facts, EMBER, here).plan
+    after = report_file(facts, EMBER, here).plan
     assert before is not None
     assert after is not None
     assert (before.setting.n_ctx, before.setting.kv_type) == (1024, "f16")
@@ -125,5 +125,5 @@ def test_llama_cpp_is_asked_for_devices_only_where_it_is_made_for_gpus(monkeypat
     monkeypatch.setattr("app.doctor.checks.check_llama", check_llama)
     for backends, names in (((), ["CPU"]), (("cuda",), ["CPU", "CUDA0"])):
         monkeypatch.setattr("core.llama.checks.backends.gpu_backends", lambda backends=backends: backends)
-        assert [device.name for device in machine_now().machine.devices] == names
+        assert [device.name for device in current_machine().machine.devices] == names
     assert asked == ["devices"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.scheduler.piggyback import board, in_turn, least_price
+from core.scheduler.piggyback import fair_order, fill_step, least_cost
 from core.values.lane import Lane
 from tests.support.sequences import sequence
 
@@ -18,25 +18,25 @@ def test_whoever_rode_longest_ago_is_first_and_batch_requests_are_behind() -> No
     riders = [sequence(order, 1, 5, lane) for order, lane in enumerate([Lane.BATCH, *[Lane.STANDARD] * 3])]
     for rider, step in zip(riders, (10, 30, 20, 20), strict=True):
         rider.rode_at = step
-    assert [rider.order for rider in in_turn(riders)] == [2, 3, 1, 0]
+    assert [rider.order for rider in fair_order(riders)] == [2, 3, 1, 0]
     riders[1].rode_at = 1_000
-    assert [rider.order for rider in in_turn(riders)] == [2, 3, 0, 1], "in the end a batch request has its turn"
+    assert [rider.order for rider in fair_order(riders)] == [2, 3, 0, 1], "in the end a batch request has its turn"
 
 
 def test_a_prompt_takes_the_rows_that_can_be_paid() -> None:
     decoding, reading = sequence(0, 1, 5), sequence(1, 100, 7)
-    shares = board([decoding, reading], per_row, 9.5, 256)
+    shares = fill_step([decoding, reading], per_row, 9.5, 256)
     assert [(share.sequence.order, share.n_rows) for share in shares] == [(0, 1), (1, 8)]
-    assert [share.n_rows for share in board([decoding, reading], per_row, 1_000.0, 256)] == [1, 100]
-    assert board([reading, decoding], per_row, 0.5, 256) == ()
+    assert [share.n_rows for share in fill_step([decoding, reading], per_row, 1_000.0, 256)] == [1, 100]
+    assert fill_step([reading, decoding], per_row, 0.5, 256) == ()
 
 
 def test_rows_to_replay_ride_together_or_not_at_all() -> None:
     rider = sequence(0, 4, 9)
     rider.n_replay = 3
-    assert least_price(rider, per_row) == 4.0
-    assert board([rider], per_row, 3.9, 256) == ()
-    assert [share.n_rows for share in board([rider], per_row, 4.0, 256)] == [4]
+    assert least_cost(rider, per_row) == 4.0
+    assert fill_step([rider], per_row, 3.9, 256) == ()
+    assert [share.n_rows for share in fill_step([rider], per_row, 4.0, 256)] == [4]
 
 
 @given(
@@ -50,7 +50,7 @@ def test_riders_never_take_more_than_they_may(pending: list[int], allowance: flo
         return rows * 0.5 + kv * 0.001 + (20.0 if rows >= cliff else 0.0)
 
     riders = [sequence(order, n, 10) for order, n in enumerate(pending)]
-    shares = board(riders, price, allowance, room)
+    shares = fill_step(riders, price, allowance, room)
     n_rows = sum(share.n_rows for share in shares)
     kv = sum(share.n_rows * 10 + share.n_rows * (share.n_rows + 1) // 2 for share in shares)
     assert n_rows <= room

@@ -71,7 +71,7 @@ def hall() -> Iterator[Hall]:
 
 
 def test_a_request_is_admitted_with_its_tokens(hall: Hall) -> None:
-    hall.door.enter(Request("a", "good"))
+    hall.door.put(Request("a", "good"))
     admitted = hall.take()
     assert isinstance(admitted, tuple)
     assert admitted[0].request.id == "a"
@@ -91,8 +91,8 @@ def test_a_request_is_admitted_with_its_tokens(hall: Hall) -> None:
 def test_what_cannot_be_prepared_ends_with_its_reason_and_the_next_comes_in(
     hall: Hall, prompt: str, kind: FailureKind
 ) -> None:
-    hall.door.enter(Request("a", prompt))
-    hall.door.enter(Request("b", "good"))
+    hall.door.put(Request("a", prompt))
+    hall.door.put(Request("b", "good"))
     ended = hall.take()
     assert isinstance(ended, Ended)
     assert ended.failure is not None
@@ -103,7 +103,7 @@ def test_what_cannot_be_prepared_ends_with_its_reason_and_the_next_comes_in(
 def test_what_is_cancelled_inside_is_not_admitted(hall: Hall) -> None:
     hall.intake.may_go_on.clear()
     for name, prompt in (("a", "good"), ("b", "bad"), ("c", "good")):
-        hall.door.enter(Request(name, prompt))
+        hall.door.put(Request(name, prompt))
     assert all(hall.door.cancel(name) for name in "abb")
     assert not hall.door.cancel("nobody")
     hall.intake.may_go_on.set()

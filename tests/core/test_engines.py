@@ -9,7 +9,7 @@ import pytest
 
 from core.engine.engine_pair import EnginePair
 from core.llama import log
-from core.loading.draft_engine import open_spark
+from core.loading.draft_engine import open_draft_engine
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, LoadFailed
 from core.values.events import FinishReason
@@ -29,7 +29,7 @@ def engines() -> Iterator[EnginePair]:
     log.silence()
     options = EngineOptions(str(EMBER), n_slots=2, n_ctx=512, n_threads=1, draft_path=str(EMBER_DRAFT))
     main, loaded = load(options)
-    made = EnginePair(main, lambda: open_spark(main, loaded))
+    made = EnginePair(main, lambda: open_draft_engine(main, loaded))
     yield made
     made.close()
 

@@ -82,7 +82,7 @@ def follow(governor: ThreadTuner, machine: Machine, seconds: float) -> Run:
         run.counts.append(governor.count)
         took = machine.step(governor.count)
         run.seconds.append(took)
-        governor.book(took / quiet, took, machine.now)
+        governor.observe(took / quiet, took, machine.now)
         if governor.is_learning:
             run.learnt.append(took / quiet)
     return run
@@ -137,7 +137,7 @@ def test_what_was_recorded_is_escaped(seed: int) -> None:
         seconds = RECORDED[(start + n_slow) % len(RECORDED)] if governor.count == 2 else 0.0013
         n_slow += governor.count == 2
         now += seconds
-        governor.book(seconds / 0.0008, seconds, now)
+        governor.observe(seconds / 0.0008, seconds, now)
     assert 20_000 / now > 0.9 / 0.0013, f"{n_slow} steps with two threads"
 
 
@@ -181,7 +181,7 @@ def test_a_single_slow_step_changes_nothing() -> None:
     governor = ThreadTuner((1, 2))
     for turn in range(200):
         ratio = 500.0 if turn % 100 == 50 else 1.0
-        governor.book(ratio, ratio * 1e-3, turn * 1e-3)
+        governor.observe(ratio, ratio * 1e-3, turn * 1e-3)
         assert governor.count == 2
         assert not (governor.is_learning and ratio > 1.0)
 
@@ -222,7 +222,7 @@ def test_a_machine_that_is_slower_with_any_number_of_threads_is_learnt_anew() ->
     for _ in range(600):
         took = 4.0 if governor.count == 2 else 7.0
         now += took * 1e-3
-        governor.book(took / normal, took * 1e-3, now)
+        governor.observe(took / normal, took * 1e-3, now)
         if governor.is_learning:
             learnt += 1
             normal *= 1.0 + 0.1 * (min(took / normal, 3.0) - 1.0)
@@ -233,22 +233,22 @@ def test_a_machine_that_is_slower_with_any_number_of_threads_is_learnt_anew() ->
 
 def test_another_kinds_finding_is_tried_at_once_and_so_is_its_recovery() -> None:
     governor = ThreadTuner((1, 2))
-    governor.alert(1, 0.0)
+    governor.suggest(1, 0.0)
     assert governor.count == 1
     for turn in range(4):
-        governor.book(1.7, 0.0017, 0.01 * turn)
+        governor.observe(1.7, 0.0017, 0.01 * turn)
     assert (governor.has_all, governor.count) == (False, 1)
     assert governor.slowdown == pytest.approx(1.7)
-    governor.hope(0.1)
-    governor.book(1.7, 0.0017, 0.1)
+    governor.retry_soon(0.1)
+    governor.observe(1.7, 0.0017, 0.1)
     assert governor.count == 2
     for _ in range(12):
-        governor.book(1.0, 0.001, 0.2)
+        governor.observe(1.0, 0.001, 0.2)
     assert governor.has_all
 
 
 def test_an_alert_that_names_more_threads_than_there_are_is_nothing_new() -> None:
     governor = ThreadTuner((1, 2))
-    governor.alert(2, 0.0)
+    governor.suggest(2, 0.0)
     assert governor.has_all
     assert governor.count == 2

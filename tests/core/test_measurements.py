@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from core.machine.measurements import Measurements, are_disturbing, measurement_key, physical_cores
+from core.machine.measurements import Measurements, measurement_key, others_are_busy, physical_cores
 from core.machine.other_programs import OtherPrograms
 
 
 @pytest.fixture(autouse=True)
 def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.machine.measurements.are_disturbing", lambda rivals: False)
+    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda rivals: False)
 
 
 class Clock:
@@ -45,7 +45,7 @@ def test_nothing_is_kept_without_a_file_or_while_others_use_the_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Measurements(None).keep("a", {"x": 1})
-    monkeypatch.setattr("core.machine.measurements.are_disturbing", lambda rivals: True)
+    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda rivals: True)
     Measurements(tmp_path / "m.json").keep("a", {"x": 1})
     assert not list(tmp_path.iterdir())
 
@@ -54,7 +54,7 @@ def test_nothing_is_kept_without_a_file_or_while_others_use_the_cores(
 def test_who_else_worked_counts_from_when_nothing_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, is_kept: bool
 ) -> None:
-    monkeypatch.setattr("core.machine.measurements.are_disturbing", are_disturbing)
+    monkeypatch.setattr("core.machine.measurements.others_are_busy", others_are_busy)
     clock = Clock()
     store = Measurements(tmp_path / "m.json", rivals=clock.rivals())
     clock.now, clock.seconds = 30.0, 30.0 * physical_cores()  # before: a start, or another program
@@ -71,7 +71,7 @@ def test_what_was_told_or_just_measured_counts_where_the_file_has_nothing(
 ) -> None:
     path = tmp_path / "m.json"
     Measurements(path).keep("quiet", {"x": 1})
-    monkeypatch.setattr("core.machine.measurements.are_disturbing", lambda rivals: True)
+    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda rivals: True)
     store = Measurements(path, {"told": {"x": 2}, "quiet": {"x": 3}})
     store.keep("busy", {"x": 4})
     assert [store.recall(key) for key in ("told", "quiet", "busy")] == [{"x": 2}, {"x": 1}, {"x": 4}]

@@ -143,7 +143,7 @@ class TestBytes:
             engine.step()
             speculator = engine._speculator
             assert speculator is not None
-            speculator.evaluated(())
+            speculator.observe(())
             drafted_before = engine.stats.n_drafted
             seen: list[int] = []
             read = engine.meter.read

@@ -48,7 +48,7 @@ class Machine:
 
     def step(self) -> None:
         leading: StepPlan = tuple(Share(fast, 1) for fast in self.fast)
-        riding = self.pacer.board(leading, self.riders, 256) if self.riders else ()
+        riding = self.pacer.add_riders(leading, self.riders, 256) if self.riders else ()
         rows = len(leading) + sum(share.n_rows for share in riding)
         n_riding = rows - len(leading)
         seconds = self.true(rows, n_riding)
@@ -58,7 +58,7 @@ class Machine:
             self.n_rows[rider.id] += share.n_rows
             if rider.is_prefilling:
                 rider.n_past += min(share.n_rows, rider.n_pending - 1)
-        self.pacer.book(leading + riding, self.now, self.now + seconds, 0.0)
+        self.pacer.observe(leading + riding, self.now, self.now + seconds, 0.0)
         self.now += seconds
         self.steps.append(seconds)
         self.n_riding.append(n_riding)
@@ -183,7 +183,7 @@ def test_what_else_the_fast_lane_waits_for_comes_out_of_the_same_purse() -> None
             n_pauses += 1
     assert n_pauses > 20
     assert paused <= 1.1 * RIDE_SHARE * sum(machine.steps)
-    machine.pacer.rest()
+    machine.pacer.stop()
     assert machine.pacer.can_pause(10.0), "where there is no fast lane, nothing waits"
 
 
@@ -191,7 +191,7 @@ def test_a_ledger_saves_no_more_than_a_short_ride() -> None:
     ledger = InterferenceBudget()
     for _ in range(10_000):
         ledger.allowance(0.01, 0.015)
-        ledger.book(0.01, 0.01)
+        ledger.observe(0.01, 0.01)
     assert 0.0 < ledger.balance <= RIDE_SHARE * (RIDE_INTERVAL + 1) * 0.01 + 1e-9
     ledger.start_over()
     assert ledger.balance == 0.0
@@ -203,4 +203,4 @@ def test_a_short_reply_is_not_held_up_either() -> None:
         machine.steps.clear()
         machine.run(32)
         assert sum(machine.steps) <= 1.1 * 32 * LINEAR[1]
-        machine.pacer.rest()
+        machine.pacer.stop()

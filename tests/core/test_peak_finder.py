@@ -13,7 +13,7 @@ from core.engine.engine_pair import EnginePair
 from core.machine.background_bandwidth import BackgroundBandwidth
 from core.machine.bandwidth import Bandwidth, TooLittleMemory, remembered
 from core.machine.host import Host
-from core.machine.measurements import are_disturbing
+from core.machine.measurements import others_are_busy
 from core.process.worker import EventSender, _load
 from core.values.commands import LoadModel
 from core.values.engine_options import EngineOptions
@@ -28,12 +28,12 @@ MEASURED = Bandwidth(12e9, 2, 1 << 30, MACHINE.cpu, MACHINE.ram)
 
 class Engine:
     is_idle = True
-    n_deeds = 0
+    activity_count = 0
 
 
 @pytest.fixture(autouse=True)
 def quiet_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.machine.background_bandwidth.are_disturbing", lambda rivals: False)
+    monkeypatch.setattr("core.machine.background_bandwidth.others_are_busy", lambda rivals: False)
 
 
 def test_a_quiet_engine_is_measured_once_and_the_result_is_kept(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_measurement_that_was_disturbed_is_made_again(tmp_path: Path) -> None:
     def take() -> Bandwidth:
         nonlocal n_taken
         n_taken += 1
-        engine.n_deeds += n_taken < 3
+        engine.activity_count += n_taken < 3
         return MEASURED
 
     BackgroundBandwidth(engine, tmp_path, found.append, quiet=0.0, take=take)._work()
@@ -75,14 +75,14 @@ def test_what_a_load_waits_for_is_the_rest_of_both_models(tmp_path: Path, monkey
     assert engines is not None
     (seen,) = watched
     request = Request("spark", FOX, 4, by_draft=True)
-    counts = [seen.n_deeds]
+    counts = [seen.activity_count]
     prepared = engines.prepare(request)
-    counts.append(seen.n_deeds)
+    counts.append(seen.activity_count)
     engines.submit(prepared)
     assert not seen.is_idle
     while not engines.is_idle:
         engines.step()
-        counts.append(seen.n_deeds)
+        counts.append(seen.activity_count)
     engines.close()
     assert counts == sorted(set(counts)), "each deed is seen"
 
@@ -99,14 +99,14 @@ def test_nothing_is_measured_while_the_engine_works(tmp_path: Path) -> None:
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 def test_what_others_disturbed_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     answers = [when == "before", when == "meanwhile", False, False]
-    monkeypatch.setattr("core.machine.background_bandwidth.are_disturbing", lambda rivals: answers.pop(0))
+    monkeypatch.setattr("core.machine.background_bandwidth.others_are_busy", lambda rivals: answers.pop(0))
     found: list[float] = []
     BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED)._work()
     assert (found, len(answers)) == ([12e9], 1 if when == "before" else 0)
 
 
 def test_this_process_must_be_at_rest_before_it_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.machine.background_bandwidth.are_disturbing", are_disturbing)
+    monkeypatch.setattr("core.machine.background_bandwidth.others_are_busy", others_are_busy)
     n_taken, is_over = 0, threading.Event()
 
     def take() -> Bandwidth:

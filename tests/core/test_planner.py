@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.draft import Draft
-from core.scheduler.latency_targets import step_target
-from core.scheduler.planner import Share, halve_prefill, has_prefill, leading, plan, prefill_chunk
+from core.scheduler.latency_targets import step_latency_target
+from core.scheduler.planner import Share, halve_prefill, has_prefill, leading_requests, plan, prefill_chunk
 from core.values.lane import Lane
 from tests.support.sequences import sequence
 
@@ -97,10 +97,10 @@ def test_chunks_follow_the_machine() -> None:
 
 def test_steps_are_as_short_as_the_first_lane_among_those_who_decode_wants_them() -> None:
     lanes = {lane: sequence(rank, 1, 4, lane) for rank, lane in enumerate(Lane)}
-    targets = [step_target([lanes[lane]]) for lane in Lane]
+    targets = [step_latency_target([lanes[lane]]) for lane in Lane]
     assert targets == sorted(targets)
-    assert step_target(list(lanes.values())) == targets[0] < targets[1]
-    assert step_target([]) > targets[-1]
+    assert step_latency_target(list(lanes.values())) == targets[0] < targets[1]
+    assert step_latency_target([]) > targets[-1]
 
 
 def test_prompts_of_the_batch_lane_go_behind_those_of_others_but_move_on() -> None:
@@ -112,9 +112,9 @@ def test_prompts_of_the_batch_lane_go_behind_those_of_others_but_move_on() -> No
 def test_the_fast_lane_leads_while_it_decodes() -> None:
     fast, reading = sequence(0, 1, 9, Lane.FAST), sequence(1, 50, lane=Lane.FAST)
     others = [sequence(2, 1, 5), sequence(3, 1, 5, Lane.BATCH), sequence(4, 40, lane=Lane.BATCH)]
-    assert leading([*others, fast, reading]) == [fast, reading]
+    assert leading_requests([*others, fast, reading]) == [fast, reading]
     running = [*others, reading]
-    assert leading(running) is running, "a prompt that is read keeps nobody from decoding"
+    assert leading_requests(running) is running, "a prompt that is read keeps nobody from decoding"
 
 
 def test_rows_lost_with_a_rejected_draft_are_replayed_before_the_next_one() -> None:

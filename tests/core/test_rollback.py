@@ -391,7 +391,7 @@ def test_drafting_pays_for_replayed_rows(files: dict[str, Path], monkeypatch: py
     target = Target(files["mamba"], monkeypatch, "checkpoints", {})
     with target.open(n_slots=1) as engine:
         speculator = use_drafter(engine, RandomDrafter(4096), 4)
-        monkeypatch.setattr(speculator, "step_done", lambda *step: booked.append(step[1] / engine.cost.time(1, 60)))
+        monkeypatch.setattr(speculator, "book_step", lambda *step: booked.append(step[1] / engine.cost.time(1, 60)))
         complete(engine, max_tokens=41, sampling=ENDLESS)
     # Each step but the prompt's brings one token, whether or not it replays.
     assert len(booked) == 40

@@ -9,7 +9,7 @@ import pytest
 from core.kv_cache.slot_table import SlotTable
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
-from core.scheduler.waiting_queue import PATIENCE
+from core.scheduler.waiting_queue import MAX_WAIT_SECONDS
 from core.values.lane import Lane
 from tests.support.sequences import sequence
 
@@ -41,7 +41,7 @@ class Office:
         roster = self.roster
         while roster.place_next(self.now):
             pass
-        while (victim := roster.in_the_way(self.now)) is not None:
+        while (victim := roster.preemption_victim(self.now)) is not None:
             roster.preempt(victim, self.now)
         return sorted(one.order for one in roster.running)
 
@@ -106,7 +106,7 @@ def test_a_batch_request_that_never_ran_gets_its_turn_beside_a_stream_of_others(
         office.place()
         if office.roster.running[0] is batch:
             break
-    assert waited <= PATIENCE[Lane.BATCH] + 2.0
+    assert waited <= MAX_WAIT_SECONDS[Lane.BATCH] + 2.0
     assert running.slot is None
 
 
@@ -114,7 +114,7 @@ def test_while_memory_is_short_only_a_higher_lane_joins_in_place_of_a_batch_requ
     office = Office(n_slots=3)
     _, second = office.arrive(Lane.BATCH, Lane.BATCH)
     office.place()
-    office.roster.push_back(second, office.now)
+    office.roster.preempt_for_memory(second, office.now)
     office.arrive(Lane.BATCH)
     assert office.place() == [0]
     office.arrive(Lane.STANDARD, Lane.STANDARD)
@@ -131,4 +131,4 @@ def test_who_leaves_while_waiting_is_gone(lane: Lane) -> None:
     office.roster.remove(waiting)
     assert "1" not in office.roster
     assert not len(office.roster.waiting)
-    assert len(office.roster.forget_all()) == 1
+    assert len(office.roster.clear()) == 1

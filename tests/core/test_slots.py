@@ -87,12 +87,12 @@ def test_a_prefix_that_another_computes_is_waited_for_but_not_in_a_lower_lane() 
     shared = range(100)
     batch, _ = table.take(tokens(*shared, 200), rank=Lane.BATCH.rank)
     other = tokens(*shared, 201)
-    assert table.hold(other, rank=Lane.BATCH.rank) is not None
-    assert table.hold(other, rank=Lane.FAST.rank) is None
+    assert table.wait_for(other, rank=Lane.BATCH.rank) is not None
+    assert table.wait_for(other, rank=Lane.FAST.rank) is None
     standard, _ = table.take(tokens(*shared, 202), rank=Lane.STANDARD.rank)
-    hold = table.hold(other, rank=Lane.BATCH.rank)
+    hold = table.wait_for(other, rank=Lane.BATCH.rank)
     assert hold is not None
-    assert table.hold(other, rank=Lane.FAST.rank) is None
+    assert table.wait_for(other, rank=Lane.FAST.rank) is None
     batch.n_resident = standard.n_resident = 100
     assert hold.is_over
 
@@ -119,7 +119,7 @@ def test_idle_slots_are_dropped_one_at_a_time_and_busy_ones_never() -> None:
     busy, _ = table.take(tokens(3, 3))
     busy.n_resident = 2
     assert table.n_resident == 6 - 2 * (busy.id != 2)
-    while table.spill_idle():
+    while table.evict_idle():
         pass
     assert table.n_resident == 2
     assert busy.n_resident == 2

@@ -49,7 +49,7 @@ class Desk:
         reading = StepReading(
             n_rows, n_prefill, n_sequences, n_rows * (1 + len(self.seen)), 1_000, self.step, self.step, self.step
         )
-        self.books.enter(reading, StepYield(1, 1, 0, 0), self.now, self.now + self.step, speculates=speculates)
+        self.books.add(reading, StepYield(1, 1, 0, 0), self.now, self.now + self.step, speculates=speculates)
         self.now += self.step
 
 
@@ -62,7 +62,7 @@ def test_plain_steps_are_learnt_from_together() -> None:
     changes = sorted(set(lengths))
     assert changes[0] == 0
     assert 2 <= len(changes) <= 6
-    desk.books.close()
+    desk.books.flush()
     assert len(desk.seen) == 40
     assert desk.meter.snapshot(desk.now, False, NOBODY).decode_rate == pytest.approx(1 / STEP, rel=0.01)
 
@@ -71,11 +71,11 @@ def test_what_drafting_took_is_booked_with_its_own_step_and_once(monkeypatch: py
     desk = Desk()
     speculator = desk.books.speculator = Speculator(desk.cost, n_ctx=64)
     efforts: list[DraftingOutcome] = []
-    monkeypatch.setattr(speculator, "step_done", lambda *step: efforts.append(step[-1]))
-    speculator.branched(0.001)
+    monkeypatch.setattr(speculator, "book_step", lambda *step: efforts.append(step[-1]))
+    speculator.book_branching(0.001)
     for _ in range(4):
         desk.enter(speculates=True)
-    desk.books.close()
+    desk.books.flush()
     assert [effort.seconds for effort in efforts] == [0.001, 0.0, 0.0, 0.0]
 
 
@@ -93,7 +93,7 @@ def test_steps_with_drafts_or_prompts_are_learnt_from_at_once_behind_those_befor
     desk.enter()
     desk.enter(n_rows, n_prefill, n_sequences)
     assert [rows for rows, _, _ in desk.seen] == [1, n_rows]
-    desk.books.close()
+    desk.books.flush()
     assert len(desk.seen) == 2, "each once"
 
 
@@ -105,7 +105,7 @@ def test_what_idle_texts_cost_is_charged_for_all_steps() -> None:
     for _ in range(3):
         desk.enter()
     assert desk.slots._rent.paid == 0.0
-    desk.books.close()
+    desk.books.flush()
     assert desk.slots._rent.paid == pytest.approx(3 * 100 * 1e-7)
 
 

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.scheduler.waiting_queue import PATIENCE, WaitingQueue
+from core.scheduler.waiting_queue import MAX_WAIT_SECONDS, WaitingQueue
 from core.values.lane import Lane
 from tests.support.sequences import sequence
 
@@ -37,12 +37,12 @@ def test_lanes_go_in_their_order_and_each_by_arrival() -> None:
 
 
 def test_whoever_has_waited_out_the_patience_goes_before_newer_ones_of_higher_lanes() -> None:
-    line = line_of((Lane.BATCH, 0.0), (Lane.STANDARD, PATIENCE[Lane.BATCH] + 1.0), (Lane.FAST, 100.0))
+    line = line_of((Lane.BATCH, 0.0), (Lane.STANDARD, MAX_WAIT_SECONDS[Lane.BATCH] + 1.0), (Lane.FAST, 100.0))
     assert served(line, 100.0) == [0, 1, 2]
 
 
 def test_an_old_queue_gets_a_turn_not_all_of_them() -> None:
-    now = 10 * PATIENCE[Lane.BATCH]
+    now = 10 * MAX_WAIT_SECONDS[Lane.BATCH]
     line = line_of(*[(Lane.BATCH, 0.0)] * 3, *[(Lane.STANDARD, now)] * 3)
     assert served(line, now) == [0, 3, 4, 5, 1, 2]
 

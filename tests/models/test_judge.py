@@ -14,7 +14,7 @@ from models.estimate.speed.probe import Probe
 from models.estimate.speed.work import DeviceTraits, Placement, work
 from models.facts.model_facts import read_model
 from models.pairing.gain import AcceptanceCounts
-from models.recommend.fit_report import FitVerdict, judge, unknown_speed
+from models.recommend.fit_report import FitVerdict, fit_report, unknown_speed
 from tests.support.made_up_machines import larger
 from tools.model_factory import head_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
@@ -43,7 +43,7 @@ def test_the_map_of_weights_adds_up():
 
 
 def test_a_processor_alone_gets_the_whole_model():
-    judgement = judge(FACTS, machine())
+    judgement = fit_report(FACTS, machine())
     assert judgement.verdict is FitVerdict.GREEN
     assert judgement.plan.setting == LoadSetting(0, 0, "f16", 1024)
     assert "1,024 tokens" in judgement.sentence
@@ -54,10 +54,10 @@ def test_a_processor_alone_gets_the_whole_model():
 def test_a_coarser_cache_is_for_where_the_finer_one_has_no_room():
     attention = Probe({"Q8_0": 25e9}, {"F16": 1e9, "Q8_0": 20e9, "Q4_0": 20e9})
     cpu = MachineDevice("CPU", DeviceKind.CPU, 20 * GB, 20 * GB, 25e9, attention)
-    roomy = judge(FACTS, machine_of([cpu]))
+    roomy = fit_report(FACTS, machine_of([cpu]))
     assert (roomy.verdict, roomy.plan.setting.kv_type) == (FitVerdict.GREEN, "f16")
     need = roomy.plan.needs[0].total
-    tight = judge(FACTS, machine_of([replace(cpu, total=need, free=need)]))
+    tight = fit_report(FACTS, machine_of([replace(cpu, total=need, free=need)]))
     assert (tight.verdict, tight.plan.setting.kv_type) == (FitVerdict.TIGHT, "q8_0")
 
 
@@ -69,19 +69,19 @@ def test_memory_on_one_device_is_the_estimate():
 
 def test_a_gpu_with_room_gets_everything():
     facts = larger(FACTS, 100)
-    judgement = judge(facts, machine(8 * GB))
+    judgement = fit_report(facts, machine(8 * GB))
     assert judgement.plan.setting.n_gpu_layers == 7
     assert judgement.plan.placement.layers == (1,) * 6
-    assert judgement.speed.empty > 5 * judge(facts, machine()).speed.empty
+    assert judgement.speed.empty > 5 * fit_report(facts, machine()).speed.empty
 
 
 def test_a_slow_gpu_gets_nothing():
-    assert judge(FACTS, machine(8 * GB, bandwidth=100e9, gpu_bandwidth=5e9)).plan.setting.n_gpu_layers == 0
+    assert fit_report(FACTS, machine(8 * GB, bandwidth=100e9, gpu_bandwidth=5e9)).plan.setting.n_gpu_layers == 0
 
 
 def test_a_small_gpu_gets_the_layers_that_fit():
     facts = larger(FACTS, 200)
-    judgement = judge(facts, machine(int(1.2 * GB)))
+    judgement = fit_report(facts, machine(int(1.2 * GB)))
     setting = judgement.plan.setting
     assert 0 < setting.n_gpu_layers < 7
     assert setting.n_ctx == 1024
@@ -91,7 +91,7 @@ def test_a_small_gpu_gets_the_layers_that_fit():
 
 def test_experts_stay_on_the_processor_where_a_gpu_has_no_room_for_them():
     facts = larger(MOE, 200)
-    judgement = judge(facts, machine(3 * GB))
+    judgement = fit_report(facts, machine(3 * GB))
     setting = judgement.plan.setting
     assert setting.n_gpu_layers > 3
     assert judgement.plan.placement.experts.count(0) > judgement.plan.placement.layers.count(0)
@@ -115,7 +115,7 @@ def test_the_best_plan_is_as_fast_as_any():
 
 def test_little_memory_shortens_the_context_and_says_so():
     long = replace(FACTS, n_ctx_train=1 << 20)
-    judgement = judge(long, machine(host=300_000_000), wanted=FitRequest(1 << 18))
+    judgement = fit_report(long, machine(host=300_000_000), wanted=FitRequest(1 << 18))
     assert judgement.verdict is FitVerdict.TIGHT
     assert judgement.plan.setting.n_ctx < 1 << 18
     assert "There is no room for 262,144 tokens" in judgement.notes[0]
@@ -123,7 +123,7 @@ def test_little_memory_shortens_the_context_and_says_so():
 
 def test_a_context_that_is_asked_for_and_has_no_room_does_not_fit():
     long, here = replace(FACTS, n_ctx_train=1 << 20), machine(host=300_000_000)
-    judgement = judge(long, here, n_ctx=1 << 18)
+    judgement = fit_report(long, here, n_ctx=1 << 18)
     assert (judgement.verdict, judgement.fits, judgement.speed) == (FitVerdict.NO, False, None)
     fitting = judgement.fitting
     assert fitting is not None
@@ -131,19 +131,19 @@ def test_a_context_that_is_asked_for_and_has_no_room_does_not_fit():
     assert "on CPU even with a q4_0 cache, and 300 MB is free" in judgement.sentence
     assert f"{fitting.setting.n_ctx:,} tokens fit" in judgement.sentence
     longest = fitting.setting.n_ctx
-    assert judge(long, here, n_ctx=longest).fits
-    assert not judge(long, here, n_ctx=longest + 256).fits
-    assert judge(long, here, wanted=FitRequest(1 << 18, may_shorten=False)).fitting == fitting
+    assert fit_report(long, here, n_ctx=longest).fits
+    assert not fit_report(long, here, n_ctx=longest + 256).fits
+    assert fit_report(long, here, wanted=FitRequest(1 << 18, may_shorten=False)).fitting == fitting
 
 
 def test_where_no_context_fits_none_is_offered():
-    judgement = judge(FACTS, machine(host=8_000_000), n_ctx=1024)
+    judgement = fit_report(FACTS, machine(host=8_000_000), n_ctx=1024)
     assert (judgement.verdict, judgement.fitting) == (FitVerdict.NO, None)
     assert "nor with fewer" in judgement.sentence
 
 
 def test_no_memory_is_said_with_both_numbers():
-    judgement = judge(FACTS, machine(host=8_000_000))
+    judgement = fit_report(FACTS, machine(host=8_000_000))
     assert (judgement.verdict, judgement.speed) == (FitVerdict.NO, None)
     assert "8.0 MB is free" in judgement.sentence
     assert "It needs 24 MB on CPU" in judgement.sentence
@@ -153,33 +153,36 @@ def test_a_draft_takes_memory_and_may_bring_speed():
     draft, deep = read_model(EMBER_DRAFT), larger(FACTS, 50)
     quiet = machine_of([MachineDevice("CPU", DeviceKind.CPU, GB, GB, 25e9)])
     with_draft = FitRequest(1024, draft=draft)
-    alone, drafted = judge(deep, quiet), judge(deep, quiet, wanted=with_draft, judged=AcceptanceCounts(1_000, 900))
+    alone, drafted = (
+        fit_report(deep, quiet),
+        fit_report(deep, quiet, wanted=with_draft, judged=AcceptanceCounts(1_000, 900)),
+    )
     assert drafted.plan.total > alone.plan.total + draft.weight_bytes
     assert drafted.with_draft.rate > alone.speed.empty
     assert drafted.with_draft.is_acceptance_measured
-    assert judge(deep, quiet, wanted=with_draft, judged=AcceptanceCounts(1_000, 0)).with_draft.depth == 0
+    assert fit_report(deep, quiet, wanted=with_draft, judged=AcceptanceCounts(1_000, 0)).with_draft.depth == 0
 
 
 def test_heads_are_judged_like_small_models_and_only_where_the_library_runs_them(tmp_path):
     facts = read_model(head_factory.mtp_counter(tmp_path / "counter.gguf", 16))
     wanted = FitRequest(1024, shape=EngineShape(uses_heads=True))
-    found = judge(facts, machine(), wanted=wanted, judged=AcceptanceCounts(1_000, 950))
+    found = fit_report(facts, machine(), wanted=wanted, judged=AcceptanceCounts(1_000, 950))
     assert found.with_draft.rate > 1.1 * found.speed.empty
     assert found.with_draft.is_acceptance_measured
-    assert judge(facts, machine(), wanted=FitRequest(1024)).with_draft is None
-    lacking = judge(facts, machine(), wanted=wanted, why_no_head=lambda kind: f"It lacks what {kind} needs.")
+    assert fit_report(facts, machine(), wanted=FitRequest(1024)).with_draft is None
+    lacking = fit_report(facts, machine(), wanted=wanted, why_no_head=lambda kind: f"It lacks what {kind} needs.")
     assert lacking.with_draft is None
     assert "Its prediction heads cannot draft here. It lacks what mtp needs." in lacking.notes
     eagle = read_model(head_factory.eagle_head(tmp_path / "head.gguf"))
     beside = FitRequest(1024, draft=eagle)
-    assert judge(larger(FACTS, 50), machine(), wanted=beside).with_draft.depth > 0
-    lacking = judge(FACTS, machine(), wanted=beside, why_no_head=lambda kind: f"It lacks what {kind} needs.")
+    assert fit_report(larger(FACTS, 50), machine(), wanted=beside).with_draft.depth > 0
+    lacking = fit_report(FACTS, machine(), wanted=beside, why_no_head=lambda kind: f"It lacks what {kind} needs.")
     assert (lacking.with_draft, lacking.notes[-1]) == (
         None,
         "Its EAGLE-3 head cannot draft here. It lacks what eagle3 needs.",
     )
     block = read_model(head_factory.dflash_head(tmp_path / "block.gguf"))
-    lacking = judge(FACTS, machine(), wanted=FitRequest(1024, draft=block), why_no_head=lambda kind: f"No {kind}.")
+    lacking = fit_report(FACTS, machine(), wanted=FitRequest(1024, draft=block), why_no_head=lambda kind: f"No {kind}.")
     assert lacking.notes[-1] == "Its DFlash head cannot draft here. No dflash."
 
 
@@ -189,11 +192,11 @@ def test_a_draft_that_need_not_be_costs_neither_context_nor_precision():
     alone = plan_of(FACTS, machine(), LoadSetting(0, 0, "f16", 1024)).total
     coarse = plan_of(FACTS, machine(), LoadSetting(0, 0, "q4_0", 1024), draft).total
     tight = machine(host=int(max(alone, coarse) / 0.95) + 1)
-    left_out, kept = judge(FACTS, tight, wanted=may), judge(FACTS, tight, wanted=must)
+    left_out, kept = fit_report(FACTS, tight, wanted=may), fit_report(FACTS, tight, wanted=must)
     assert (left_out.plan.setting.kv_type, left_out.plan.has_draft, left_out.with_draft) == ("f16", False, None)
     assert "no room for its draft" in left_out.notes[0]
     assert (kept.plan.setting.kv_type, kept.plan.has_draft) == ("q4_0", True)
-    assert judge(FACTS, machine(), wanted=may).plan.has_draft
+    assert fit_report(FACTS, machine(), wanted=may).plan.has_draft
 
 
 def test_what_was_asked_for_is_kept():
@@ -219,7 +222,7 @@ def test_a_coarser_cache_is_only_for_models_that_llama_cpp_gives_one(changes):
 
 
 def test_a_machine_nobody_measured_has_no_speed_but_a_fit():
-    judgement = judge(FACTS, machine(8 * GB, bandwidth=None, gpu_bandwidth=None))
+    judgement = fit_report(FACTS, machine(8 * GB, bandwidth=None, gpu_bandwidth=None))
     assert judgement.verdict is FitVerdict.GREEN
     assert (judgement.speed, judgement.why_no_speed) == (None, unknown_speed())
     assert judgement.plan.setting.n_gpu_layers == 7
@@ -227,21 +230,21 @@ def test_a_machine_nobody_measured_has_no_speed_but_a_fit():
 
 @pytest.mark.parametrize("n_ctx", [0, -5, 1 << 31, 1 << 60])
 def test_a_context_that_cannot_be_is_refused(n_ctx):
-    judgement = judge(FACTS, machine(), n_ctx=n_ctx)
+    judgement = fit_report(FACTS, machine(), n_ctx=n_ctx)
     assert (judgement.verdict, judgement.plan) == (FitVerdict.UNUSABLE, None)
     assert f"{n_ctx:,} tokens is not possible" in judgement.sentence
 
 
 def test_a_context_beyond_training_is_cut_and_said():
-    judgement = judge(FACTS, machine(), n_ctx=9_000)
+    judgement = fit_report(FACTS, machine(), n_ctx=9_000)
     assert judgement.plan.setting.n_ctx == 1024
     assert "trained for 1,024 tokens" in judgement.notes[0]
 
 
 def test_a_header_without_layers_is_refused():
     empty = replace(FACTS, n_layers=0, weight_map=replace(FACTS.weight_map, layers=()))
-    assert "has no layers" in judge(empty, machine()).sentence
-    assert judge(replace(FACTS, problem="It is broken."), machine()).sentence == "It is broken."
+    assert "has no layers" in fit_report(empty, machine()).sentence
+    assert fit_report(replace(FACTS, problem="It is broken."), machine()).sentence == "It is broken."
 
 
 def test_a_machine_without_a_processor_is_no_machine():

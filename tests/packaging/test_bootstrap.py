@@ -6,18 +6,18 @@ from pathlib import Path
 
 import bootstrap
 import pytest
-from bootstrap import Wish, describe_pip, explain, main, parse_wish, pip_environment, usable_folder
+from bootstrap import SetupRequest, describe_pip, explain, main, parse_wish, pip_environment, usable_folder
 from first_start import qt_libraries, stamp
 from first_start.errors import CommandFailed, PackagesMissing, SetupError
 from first_start.llama_build import Backend
-from first_start.machine import Compiler, Family, Machine
+from first_start.machine import BuildMachine, Compiler, Family
 from first_start.qt_libraries import parse_missing
 from first_start.venv_folder import VenvFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 
-PC = Machine("Linux", "x86_64", compiler=Compiler("gcc", "g++", Family.GCC, 12, "gcc 12"))
-GPU_PC = Machine("Linux", "x86_64", nvidia_gpus=("H200",), nvcc="/usr/bin/nvcc", compiler=PC.compiler)
+PC = BuildMachine("Linux", "x86_64", compiler=Compiler("gcc", "g++", Family.GCC, 12, "gcc 12"))
+GPU_PC = BuildMachine("Linux", "x86_64", nvidia_gpus=("H200",), nvcc="/usr/bin/nvcc", compiler=PC.compiler)
 
 
 @dataclass
@@ -203,7 +203,7 @@ def test_a_full_disk_is_told_before_anything_is_fetched(project, monkeypatch, ca
 
 
 def test_wishes_are_read():
-    assert parse_wish(["--stamp", "x", "--dev"]) == Wish("x", development=True, again=False, fresh=False)
+    assert parse_wish(["--stamp", "x", "--dev"]) == SetupRequest("x", development=True, again=False, fresh=False)
     assert parse_wish(["--stamp", "x", "--fresh"]).again
 
 

@@ -15,12 +15,12 @@ from first_start.llama_build import (
     with_own_sources,
     without_gpu,
 )
-from first_start.machine import Compiler, Family, Machine, find_compiler, parse_compiler, parse_cpu_flags
+from first_start.machine import BuildMachine, Compiler, Family, find_compiler, parse_compiler, parse_cpu_flags
 
 GCC12 = Compiler("gcc", "g++", Family.GCC, 12, "gcc (Debian 12.2.0-14+deb12u1) 12.2.0")
 GCC13 = replace(GCC12, major=13)
 CLANG = Compiler("clang", "clang++", Family.CLANG, 14, "Debian clang version 14.0.6")
-PC = Machine("Linux", "x86_64", compiler=GCC12, cpu_flags=frozenset({"avx2", "fma"}))
+PC = BuildMachine("Linux", "x86_64", compiler=GCC12, cpu_flags=frozenset({"avx2", "fma"}))
 XEON = replace(PC, cpu_flags=frozenset({"avx512f", "amx_tile", "amx_int8", "amx_bf16"}))
 WITH_GPU = replace(PC, nvidia_gpus=("NVIDIA H200, 9.0",), nvcc="/opt/cuda/bin/nvcc")
 
@@ -52,7 +52,7 @@ def test_nvcc_without_a_gpu_builds_for_the_cpu():
 
 @pytest.mark.parametrize(("architecture", "backend"), [("arm64", Backend.METAL), ("x86_64", Backend.CPU)])
 def test_a_mac_builds_for_metal_where_its_chip_is_apples(architecture, backend):
-    plan = plan_build(Machine("Darwin", architecture, compiler=CLANG), Amx.ABSENT)
+    plan = plan_build(BuildMachine("Darwin", architecture, compiler=CLANG), Amx.ABSENT)
     assert plan.backend is backend
     assert plan.cmake_args == (f"-DGGML_METAL={'on' if backend is Backend.METAL else 'off'}",)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import io
 
-from first_start.progress import Progress, spell_rest, spell_seconds
+from first_start.progress import SetupProgress, spell_rest, spell_seconds
 
 
 class Clock:
@@ -30,7 +30,7 @@ def test_the_rest_is_told_once_it_is_more_than_a_guess():
 
 def test_without_a_terminal_a_step_is_two_lines_and_a_sign_of_life_each_half_minute():
     clock, stream = Clock(), io.StringIO()
-    progress = Progress(stream, 5, clock)
+    progress = SetupProgress(stream, 5, clock)
     progress.begin("llama.cpp")
     for clock.now in range(0, 70, 5):
         progress.show_share(clock.now, 100)
@@ -44,7 +44,7 @@ def test_without_a_terminal_a_step_is_two_lines_and_a_sign_of_life_each_half_min
 
 def test_on_a_terminal_the_line_advances_in_place():
     clock, stream = Clock(), Terminal()
-    progress = Progress(stream, 5, clock)
+    progress = SetupProgress(stream, 5, clock)
     progress.begin("Python packages")
     progress.update("fetching numpy")
     clock.now = 12.0
@@ -56,7 +56,7 @@ def test_on_a_terminal_the_line_advances_in_place():
 
 def test_an_abandoned_step_leaves_the_line_to_what_follows():
     stream = Terminal()
-    progress = Progress(stream, 5, Clock())
+    progress = SetupProgress(stream, 5, Clock())
     progress.abandon()
     assert stream.getvalue() == ""
     progress.begin("llama.cpp")

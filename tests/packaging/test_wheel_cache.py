@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from first_start.amx import NO_AMX, Amx
 from first_start.llama_build import SOURCES, plan_build
-from first_start.machine import Compiler, Family, Machine
+from first_start.machine import BuildMachine, Compiler, Family
 from first_start.wheel_cache import WheelCache, build_key, cache_folder
 
 GCC = Compiler("gcc", "g++", Family.GCC, 12, "gcc 12.2.0-14")
-PC = Machine("Linux", "x86_64", "glibc 2.36", frozenset({"avx2", "fma"}), compiler=GCC)
+PC = BuildMachine("Linux", "x86_64", "glibc 2.36", frozenset({"avx2", "fma"}), compiler=GCC)
 PLAN = plan_build(PC, Amx.ABSENT)
 KEY = build_key("0.3.36", PLAN, PC, {})
 

@@ -12,7 +12,7 @@ from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
 from core.speculation.policy.speculator import Speculator
 from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
-from core.speculation.proposers.draft_model import Tip
+from core.speculation.proposers.draft_model import GrowthPoint
 
 
 class RandomDrafter:
@@ -27,10 +27,10 @@ class RandomDrafter:
         self._random = random.Random(seed)
         self._n_vocab = n_vocab
 
-    def admit(self, sequence: Sequence) -> None:
+    def begin(self, sequence: Sequence) -> None:
         pass
 
-    def forget(self, sequence: Sequence) -> None:
+    def end(self, sequence: Sequence) -> None:
         pass
 
     def clear(self) -> None:
@@ -39,24 +39,24 @@ class RandomDrafter:
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         return [ProposedToken(self._random.randrange(self._n_vocab), 0) for _ in chains]
 
-    def grow(self, tips: list[Tip], width: int) -> list[tuple[ProposedToken, ...]]:
+    def grow(self, tips: list[GrowthPoint], width: int) -> list[tuple[ProposedToken, ...]]:
         return [
             tuple(ProposedToken(token, 0) for token in self._random.sample(range(self._n_vocab), width)) for _ in tips
         ]
 
-    def settle(self, sequence: Sequence) -> None:
+    def keep_accepted(self, sequence: Sequence) -> None:
         pass
 
-    def drop_forks(self) -> None:
+    def drop_branches(self) -> None:
         pass
 
-    def n_behind(self, sequence: Sequence) -> int:
+    def n_unread(self, sequence: Sequence) -> int:
         return 1
 
     def round_seconds(self, n_chains: int) -> float:
         return 0.0
 
-    def start_seconds(self, n_chains: int) -> float:
+    def first_round_seconds(self, n_chains: int) -> float:
         return 0.0
 
     def catch_up_seconds(self, n_behind: int) -> float:
@@ -65,10 +65,10 @@ class RandomDrafter:
     def catch_up(self, sequence: Sequence, seconds: float) -> bool:
         return True
 
-    def shadow(self, sequence: Sequence) -> None:
+    def read_along(self, sequence: Sequence) -> None:
         pass
 
-    def take_observations(self) -> list[AcceptanceSample]:
+    def take_samples(self) -> list[AcceptanceSample]:
         return []
 
     def take_bytes_read(self) -> float:
@@ -108,7 +108,7 @@ def use_drafter(engine: Engine, drafter: Any, depth: int | None = None, width: i
         rollback=engine._rollback,
         end_tokens=engine.vocab.end_tokens,
     )
-    engine.speculate_with(speculator)
+    engine.replace_speculator(speculator)
     return speculator
 
 

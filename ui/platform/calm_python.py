@@ -8,7 +8,7 @@ import sys
 SWITCH_SECONDS = 0.0005
 
 
-def calm_python() -> None:
+def tune_python() -> None:
     """Tune the collector and the switching of threads for a window.
 
     A collection that goes through all that was imported takes tens of milliseconds. And each call into Qt gives other

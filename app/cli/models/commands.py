@@ -107,7 +107,7 @@ def _show(
     REPO lists the quantisations, their sizes and which one to take; REPO:QUANT judges one by its header. Both read a
     few MB and download nothing.
     """
-    from app.fit_reports.fit_reports import as_fields, as_lines, judge_file, machine_now
+    from app.fit_reports.fit_reports import as_fields, as_lines, current_machine, report_file
     from app.library.find_model import UnknownModel, catalog, find_draft, find_model
     from app.pairing.service import pairing, uses_heads
     from models.pairing.gain import ProposerKind
@@ -126,10 +126,10 @@ def _show(
     facts, known, partners = _facts(entry), entry.facts, _partners(found)
     drafting = models.find(str(used.path)) if used is not None and used.path is not None else None
     judgement = (
-        judge_file(
+        report_file(
             known,
             entry.path,
-            machine_now(),
+            current_machine(),
             n_ctx=context,
             draft=drafting.facts if drafting is not None else None,
             must_draft=draft is not None,

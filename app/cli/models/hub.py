@@ -26,9 +26,9 @@ def hub(
 
     The variables HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE go before what is set here.
     """
-    from app.library.hub_access import change_hub, hub_settings, told
+    from app.library.hub_access import as_library_errors, change_hub, hub_settings
 
-    with told():
+    with as_library_errors():
         if address is not None or proxy is not None:
             change_hub(address, proxy)
         settings = hub_settings()
@@ -50,9 +50,9 @@ def login(as_json: _Json = False) -> None:
 
     The token is asked for without showing it, or read from a pipe; it is in no file, log or command line.
     """
-    from app.library.hub_access import hub, log_in, told
+    from app.library.hub_access import as_library_errors, hub, log_in
 
-    with told():
+    with as_library_errors():
         address = hub().settings.address
         user = log_in(_ask())
     print(json.dumps({"user": user}) if as_json else f"Logged in at {address} as {user}.")
@@ -60,9 +60,9 @@ def login(as_json: _Json = False) -> None:
 
 def logout(as_json: _Json = False) -> None:
     """Remove the Hub's access token from the system's keyring."""
-    from app.library.hub_access import hub_settings, log_out, told
+    from app.library.hub_access import as_library_errors, hub_settings, log_out
 
-    with told():
+    with as_library_errors():
         address, was_there = hub_settings().address, log_out()
     if as_json:
         print(json.dumps({"was_logged_in": was_there}))

@@ -46,11 +46,11 @@ def known() -> Known:
 def facts(entry: ModelEntry, known: Known) -> dict[str, Any]:
     """One model as JSON says it; what is not known is None."""
     from models.facts.split_files import parts
-    from models.files.integrity import IntegrityState, standing
+    from models.files.integrity import IntegrityState, integrity_of
     from models.files.provenance import read_record
 
     record = read_record(known.folder, entry.path)
-    stands = standing(known.folder, parts(entry.path))
+    stands = integrity_of(known.folder, parts(entry.path))
     used = known.last_used.of(entry.path)
     return {
         "name": entry.name,
@@ -83,11 +83,11 @@ class Rates:
 
     def __init__(self, *, expects: bool) -> None:
         from app.environment.paths import cache_folder
-        from app.fit_reports.fit_reports import machine_now
+        from app.fit_reports.fit_reports import current_machine
         from app.library.measured_rates import MeasuredRates
 
         self._measured = MeasuredRates(cache_folder())
-        self._here = machine_now() if expects else None
+        self._here = current_machine() if expects else None
 
     def measured(self, entry: ModelEntry) -> float | None:
         """What a model reached lately."""
@@ -95,11 +95,11 @@ class Rates:
 
     def expected(self, entry: ModelEntry) -> float | None:
         """What is predicted at an empty context."""
-        from app.fit_reports.fit_reports import judge_file
+        from app.fit_reports.fit_reports import report_file
 
         if self._here is None or entry.facts is None or entry.problem is not None:
             return None
-        speed = judge_file(entry.facts, entry.path, self._here, is_quick=True).speed
+        speed = report_file(entry.facts, entry.path, self._here, is_quick=True).speed
         return speed.empty if speed is not None else None
 
     def as_fields(self, entry: ModelEntry) -> dict[str, float | None]:
@@ -154,10 +154,10 @@ def listing(entries: Sequence[ModelEntry], rates: Rates) -> str:
 
 def _settle(changes: Sequence[MovedFile | GoneFile]) -> None:
     from app.environment.paths import models_folder
-    from models.files.integrity import settle
+    from models.files.integrity import accept_changes
 
     try:
-        settle(models_folder(), changes)
+        accept_changes(models_folder(), changes)
     except OSError as error:
         print(f"{models_folder()} cannot be written: {error.strerror}.", file=sys.stderr)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.cli.terminal.progress_line import ProgressLine
-from app.cli.terminal.say import say, say_aside
+from app.cli.terminal.say import say, say_on_stderr
 from app.environment.exit_codes import ExitCode
 from models.formatting.figures import duration, size
 
@@ -79,7 +79,7 @@ def _pull_draft(done: Downloaded, connections: int) -> tuple[Downloaded | None, 
 def _download(wish: DownloadRequest, connections: int) -> Downloaded:
     """Download with a line that says how far it is; raises LibraryError, and Exit after Ctrl-C."""
     from app.environment.paths import models_folder
-    from app.library.hub_access import hub, told
+    from app.library.hub_access import as_library_errors, hub
     from models.download.model_download import ModelDownload
     from models.download.options import DownloadOptions
 
@@ -89,7 +89,7 @@ def _download(wish: DownloadRequest, connections: int) -> Downloaded:
         last.progress = progress
         line.show(_text(progress), progress.phase.value, is_last=progress.phase.value == "done")
 
-    with told():
+    with as_library_errors():
         download = ModelDownload(hub(), wish, models_folder(), DownloadOptions(n_connections=connections))
         try:
             done = download.run(show)
@@ -100,7 +100,7 @@ def _download(wish: DownloadRequest, connections: int) -> Downloaded:
         finally:
             line.end()
     if done.repository.was_renamed:
-        say_aside(f"{wish.repo_id} has been renamed to {done.repository.repo_id}.")
+        say_on_stderr(f"{wish.repo_id} has been renamed to {done.repository.repo_id}.")
     return done
 
 

@@ -34,7 +34,7 @@ def quantise(
     """
     from app.environment.paths import models_folder
     from app.jobs.quantise.job import QuantiseJob
-    from app.library.hub_access import told
+    from app.library.hub_access import as_library_errors
     from models.quantise.errors import QuantiseCancelled
 
     line = ProgressLine()
@@ -42,7 +42,7 @@ def quantise(
     def show(progress: QuantiseProgress) -> None:
         line.show(_text(progress), progress.phase.value, is_last=progress.phase.value == "done")
 
-    with told():
+    with as_library_errors():
         plan = _plan(name, type_name, output, allow_requantize)
         try:
             done = QuantiseJob(plan, models_folder(), n_threads=threads).run(show)

@@ -48,10 +48,10 @@ def search(
 
         print_suggestions(as_json)
         return
-    from app.library.hub_access import hub, told
+    from app.library.hub_access import as_library_errors, hub
     from models.hub.client import SORTS, Search
 
-    with told():
+    with as_library_errors():
         found = hub().search(Search(" ".join(words or ()), author, SORTS[sort.value], limit))
     if as_json:
         print(json.dumps([asdict(row) for row in found], ensure_ascii=False, default=str))
@@ -78,13 +78,13 @@ def search(
 
 def show_remote(name: str, as_json: bool, n_ctx: int | None = None, draft: ModelFacts | None = None) -> None:
     """Describe a repository, or with ``REPO:QUANT`` one of its models by its header, and judge it for this machine."""
-    from app.fit_reports.fit_reports import as_fields, as_lines, judge_remote, machine_now
-    from app.library.hub_access import hub, told
+    from app.fit_reports.fit_reports import as_fields, as_lines, current_machine, report_remote
+    from app.library.hub_access import as_library_errors, hub
     from models.download.model_download import choose_one
     from models.hub.remote_source import remote_facts
 
     repo_id, _, wanted = name.partition(":")
-    with told():
+    with as_library_errors():
         client = hub()
         repository = client.repository(repo_id)
         if not wanted:
@@ -95,7 +95,7 @@ def show_remote(name: str, as_json: bool, n_ctx: int | None = None, draft: Model
         model = choose_one(repository, wanted)
         known = remote_facts(client, repository, model)
     facts = _facts(model, known)
-    judgement = judge_remote(known, machine_now(), n_ctx=n_ctx, draft=draft)
+    judgement = report_remote(known, current_machine(), n_ctx=n_ctx, draft=draft)
     if as_json:
         print(_json({"repository": repository.repo_id, **facts, "judgement": as_fields(judgement)}))
         return
@@ -105,13 +105,13 @@ def show_remote(name: str, as_json: bool, n_ctx: int | None = None, draft: Model
 
 def _advice(client: Hub, repository: Repository, n_ctx: int | None) -> dict[str, Any]:
     """Which of the models to take here; where no header can be read, why nothing is said."""
-    from app.fit_reports.fit_reports import machine_now
+    from app.fit_reports.fit_reports import current_machine
     from app.fit_reports.repository_reports import RepositoryReports
     from models.gguf.errors import GgufError
     from models.hub.errors import HubError
 
     try:
-        found = RepositoryReports(client, repository, machine_now, n_ctx).recommended()
+        found = RepositoryReports(client, repository, current_machine, n_ctx).recommended()
     except (HubError, GgufError) as error:
         return {"name": None, "quantisation": None, "sentence": f"No advice on what to take: {error}"}
     if found is None or found.candidate is None:

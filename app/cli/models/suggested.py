@@ -8,7 +8,7 @@ from shutil import get_terminal_size
 from textwrap import TextWrapper
 
 from app.cli.terminal.table import table
-from app.fit_reports.fit_reports import machine_now
+from app.fit_reports.fit_reports import current_machine
 from app.fit_reports.suggestions import Suggestion, suggestions
 from models.catalog.curated import curated
 from models.formatting.figures import parameters, size, speed
@@ -25,7 +25,7 @@ _FITS = {
 
 def print_suggestions(as_json: bool) -> None:
     """Print the list, those that fit this machine best first within each use."""
-    known, found = curated(), suggestions(machine_now())
+    known, found = curated(), suggestions(current_machine())
     if as_json:
         listed = [one.as_fields() for one in found]
         print(json.dumps({"date": known.date, "source": known.source, "models": listed}, ensure_ascii=False))

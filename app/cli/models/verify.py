@@ -29,7 +29,7 @@ def verify(
     from app.environment.paths import models_folder
     from app.library.find_model import find_entry
     from app.library.hub_access import LibraryError
-    from app.library.repair import mending
+    from app.library.repair import repair_plan
     from models.facts.split_files import parts
     from models.files.integrity import IntegrityState
 
@@ -42,7 +42,7 @@ def verify(
         (one for one in (IntegrityState.CHANGED, IntegrityState.UNKNOWN) if one in found.values()),
         IntegrityState.VERIFIED,
     )
-    how = mending(entry) if worst is IntegrityState.CHANGED else None
+    how = repair_plan(entry) if worst is IntegrityState.CHANGED else None
     if as_json:
         files = {str(file): stands.value for file, stands in found.items()}
         facts = {"name": entry.name, "verified": worst.value, "files": files}

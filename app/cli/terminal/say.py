@@ -12,6 +12,6 @@ def say(text: str = "") -> None:
     print(lines(text))
 
 
-def say_aside(text: str) -> None:
+def say_on_stderr(text: str) -> None:
     """Print it on standard error, which does not belong to the answer."""
     print(lines(text), file=sys.stderr)

@@ -20,8 +20,8 @@ from core.ipc.pipe import Pipe, PipeClosed
 from core.machine.host import this_machine
 from core.process.engine_process import worker_environment
 from models.files.disk_space import check_space
-from models.files.errors import DownloadError, Stopped, told
-from models.files.folder_lock import only_one
+from models.files.errors import DownloadError, Stopped, as_download_errors
+from models.files.folder_lock import hold_folder_lock
 from models.files.provenance import FileOrigin, write_record
 from models.files.safe_path import PARTIAL_FOLDER
 from models.quantise.errors import QuantiseCancelled, QuantiseError, QuantiseFailed, QuantiseRefused
@@ -72,7 +72,7 @@ class QuantiseJob:
             report(QuantiseProgress(QuantisePhase.WAITING, 0, self._plan.weight_bytes))
 
         try:
-            with only_one(lock, self._cancelled, waiting), self._cleared(partial):
+            with hold_folder_lock(lock, self._cancelled, waiting), self._cleared(partial):
                 if self._plan.target.exists():
                     raise QuantiseRefused(f"There is a model called {self._plan.name} already: {self._plan.target}.")
                 return self._make(partial, report)
@@ -86,7 +86,7 @@ class QuantiseJob:
             partial.unlink(missing_ok=True)
             partial.touch()
         except OSError as error:
-            raise told(error, self._folder, self._plan.weight_bytes) from error
+            raise as_download_errors(error, self._folder, self._plan.weight_bytes) from error
         try:
             yield
         finally:
@@ -178,7 +178,7 @@ class QuantiseJob:
 
     def _failure(self, reason: str) -> QuantiseError | DownloadError:
         if reason == os.strerror(errno.ENOSPC):
-            return told(OSError(errno.ENOSPC, reason), self._folder, self._plan.weight_bytes)
+            return as_download_errors(OSError(errno.ENOSPC, reason), self._folder, self._plan.weight_bytes)
         return QuantiseFailed(
             f"{self._plan.source_name} could not be quantised to {self._plan.type.name}: {reason.rstrip('.')}. "
             "Nothing of it is left on the disk."
@@ -197,7 +197,7 @@ class QuantiseJob:
             )
             write_record(self._folder, target, record)
         except OSError as error:
-            raise told(error, self._folder, 0) from error
+            raise as_download_errors(error, self._folder, 0) from error
         return status.st_size
 
 
@@ -208,7 +208,7 @@ def remove_leftovers(folder: Path) -> None:
     for partial in (folder / PARTIAL_FOLDER / FOLDER).glob("*.gguf"):
         with (
             suppress(Stopped, DownloadError, OSError),
-            only_one(partial.with_name(partial.name + ".lock"), at_once, lambda: None),
+            hold_folder_lock(partial.with_name(partial.name + ".lock"), at_once, lambda: None),
         ):
             partial.unlink(missing_ok=True)
 

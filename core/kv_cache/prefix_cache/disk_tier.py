@@ -94,7 +94,7 @@ class DiskTier:
         """True while there is something to be done or to be told."""
         return self._n_busy > 0 or not self._events.empty()
 
-    def hush(self, is_working: bool) -> None:
+    def defer_writes(self, is_working: bool) -> None:
         """Requests are at work, or are not any more: what can wait to be written does."""
         if is_working is self._is_quiet.is_set():
             (self._is_quiet.clear if is_working else self._is_quiet.set)()

@@ -40,7 +40,7 @@ class GreedyDual(Generic[T]):
         """``item`` is gone for a reason of its own."""
         self._priorities.pop(item, None)
 
-    def give_up(self, may_go: Callable[[T], bool]) -> T | None:
+    def evict(self, may_go: Callable[[T], bool]) -> T | None:
         """Forget the thing of least priority among those that may go, and return it; None where none may."""
         kept = []
         found = None

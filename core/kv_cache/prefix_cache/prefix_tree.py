@@ -59,7 +59,7 @@ class PrefixMatch:
                     reaches[place] = end
         return reaches
 
-    def other_way(self, n_most: int) -> TokenIds | None:
+    def continuation(self, n_most: int) -> TokenIds | None:
         """Return up to ``n_most`` tokens with which a stored text goes on where this one leaves it; None where none."""
         if not self.path:
             return None
@@ -92,7 +92,7 @@ class PrefixTree:
                 break
         return PrefixMatch(path, size)
 
-    def put(self, place: PrefixHolder, tokens: TokenIds) -> None:
+    def insert(self, place: PrefixHolder, tokens: TokenIds) -> None:
         """Say that ``place``, which was nowhere, holds positions from ``place.start`` to the end of ``tokens``."""
         node = self._grow(self.root, tokens)
         place.node, place.end = node, len(tokens)

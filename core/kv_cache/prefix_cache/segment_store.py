@@ -92,7 +92,7 @@ class SegmentStore:
         self._leave(segment)
         return False
 
-    def used(self, links: list[SegmentLink]) -> None:
+    def touch(self, links: list[SegmentLink]) -> None:
         """Segments were of use."""
         for link in links:
             segment = link.segment
@@ -125,7 +125,7 @@ class SegmentStore:
 
     def _free_ram(self) -> bool:
         """Take one segment out of RAM; False where none may go."""
-        segment = self._in_ram.give_up(lambda one: one.is_on_disk or not one.children)
+        segment = self._in_ram.evict(lambda one: one.is_on_disk or not one.children)
         if segment is None:
             return False
         blob = segment.blob
@@ -190,10 +190,10 @@ class SegmentStore:
             self._disk.wait(seconds)
             self.poll()
 
-    def hush(self, is_working: bool) -> None:
+    def defer_writes(self, is_working: bool) -> None:
         """Requests are at work, or are not any more."""
         if self._disk is not None:
-            self._disk.hush(is_working)
+            self._disk.defer_writes(is_working)
 
     def close(self) -> None:
         """End the disk's threads."""
@@ -207,7 +207,7 @@ class SegmentStore:
         if parent is not None and not parent.is_on_disk and not parent.is_pending:
             return False
         while self.n_disk_bytes + segment.n_bytes > disk.limit:
-            oldest = self._on_disk.give_up(lambda one: one is not parent and _may_leave_disk(one))
+            oldest = self._on_disk.evict(lambda one: one is not parent and _may_leave_disk(one))
             if oldest is None:
                 self._unwritten.pop(segment, None)  # there will be no room for it soon
                 return False
@@ -288,7 +288,7 @@ class SegmentStore:
 
     def _enter(self, segment: Segment, text: TokenIds) -> None:
         self._segments[segment.id] = segment
-        self._tree.put(segment, text)
+        self._tree.insert(segment, text)
         if segment.parent is not None:
             segment.parent.children.add(segment)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from core.sampling.grammar.endless_schema import said, why_endless_value
+from core.sampling.grammar.endless_schema import reason_clause, why_endless_value
 from core.sampling.grammar.least_fixed_point import find_cycle, least_fixed_point
 
 _START = "start"
@@ -63,7 +63,7 @@ def why_endless(text: str) -> str | None:
     if ends is None or ends.get(_START, True):
         return None
     cycle = find_cycle(_START, lambda name: next((other for other in needs[name] if not ends[other]), None))
-    return said(cycle) if cycle else None
+    return reason_clause(cycle) if cycle else None
 
 
 def _read(text: str) -> _Grammar:

@@ -27,7 +27,7 @@ def why_endless(text: str) -> str | None:
         return None  # not for this check to say
 
 
-def said(names: list[str]) -> str:
+def reason_clause(names: list[str]) -> str:
     """Return the reason as a clause: each of ``names`` requires the next, and the last one is the first."""
     if len(names) == 2:
         return f"it can never be satisfied, since {names[0]} requires itself"
@@ -59,7 +59,7 @@ class _Graph:
         names = [_name(pointer) for pointer in targets]
         if targets[0] != targets[-1]:
             names.append(names[0])
-        return said(names)
+        return reason_clause(names)
 
     def _collect(self) -> None:
         """Find the parts that matter, those that others need first."""

@@ -54,7 +54,7 @@ class GrammarCompiler:
         self._compiled: OrderedDict[Constraint, _Compiled] = OrderedDict()
         self._lock = threading.Lock()
 
-    def guide(self, constraint: Constraint) -> GrammarMatcher:
+    def matcher(self, constraint: Constraint) -> GrammarMatcher:
         """Return a guide at its beginning. Raises BadRequest where no text could follow the constraint."""
         with self._lock:
             compiled = self._compiled.get(constraint)

@@ -11,7 +11,7 @@ from core.scheduler.draft import PENDING
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import SequenceAcceptance
 from core.speculation.draft_tree import DraftTree, GrowthPoint, TreeProposer
-from core.speculation.policy.draft_length import GrowthCandidate, RoundValue, another_round, charged, informed_round
+from core.speculation.policy.draft_length import GrowthCandidate, RoundValue, adaptive_round_value, charged, round_value
 from core.speculation.policy.draft_state import DraftState
 from core.speculation.policy.draft_states import DraftStates
 from core.speculation.policy.step_cost import StepCost
@@ -72,17 +72,17 @@ class DraftGrowth:
         self._usual_reply = _USUAL_REPLY
 
     @property
-    def has_forked(self) -> bool:
+    def has_branched(self) -> bool:
         """True where trees have grown since the last ``drop_forks``."""
         return self._has_forked
 
-    def drop_forks(self) -> None:
+    def drop_branches(self) -> None:
         """Let the draft model forget the branches of the trees that grew."""
         if self._forker is not None and self._has_forked:
-            self._forker.drop_forks()
+            self._forker.drop_branches()
             self._has_forked = False
 
-    def reply_ended(self, n_generated: int) -> None:
+    def learn_reply_length(self, n_generated: int) -> None:
         """Learn how long replies usually are."""
         self._usual_reply += _REPLY_WEIGHT * (n_generated - self._usual_reply)
 
@@ -92,7 +92,7 @@ class DraftGrowth:
 
     # -- by what pays -------------------------------------------------------------------------------------------
 
-    def promise(self, drafter: CostlyProposer, chain: DraftChain, prices: StepCost, n_alike: int = 1) -> float:
+    def expected_gain(self, drafter: CostlyProposer, chain: DraftChain, prices: StepCost, n_alike: int = 1) -> float:
         """Return what a drafter can be expected to be worth on a sequence, in tokens.
 
         Of ``n_alike`` texts that could all be drafted for, one alone may not be worth a round that all share.
@@ -102,7 +102,7 @@ class DraftGrowth:
         alone = self._outlook(drafter, candidates, [chain.acceptance], prices, [chain.sequence]).worth
         if alone > 0.0 or n_alike == 1:
             return alone
-        prices = prices.one_of(n_alike)
+        prices = prices.shared_by(n_alike)
         return self._outlook(drafter, candidates, [chain.acceptance], prices, [chain.sequence], n_alike).worth
 
     def _outlook(
@@ -125,16 +125,16 @@ class DraftGrowth:
             if not late:
                 late.append(self._late(drafter, [sequence for sequence in fresh if sequence is not None]))
             n_fresh = n_alike * sum([sequence is not None for sequence in fresh[:n_chains]])
-            return late[0] + drafter.start_seconds(n_fresh) / n_alike
+            return late[0] + drafter.first_round_seconds(n_fresh) / n_alike
 
         def round_seconds(n_chains: int) -> float:
             return drafter.round_seconds(n_alike * n_chains) / n_alike
 
-        outlook = another_round(candidates, prices, round_seconds, first)
+        outlook = round_value(candidates, prices, round_seconds, first)
         if outlook.n_chains or not candidates or None in fresh:
             return outlook
         spreads = [known.spread(drafter.table) for known in acceptances]
-        return informed_round(candidates, spreads, prices, round_seconds, first)
+        return adaptive_round_value(candidates, spreads, prices, round_seconds, first)
 
     def gains(self, chain: DraftChain, rate: float) -> list[float]:
         """Return what verifying each token of a chain promises, in tokens."""
@@ -159,7 +159,7 @@ class DraftGrowth:
                 drafter,
                 [self._candidate(chain, prices.rate) for chain in live],
                 [chain.acceptance for chain in live],
-                prices.beside(n_drafted),
+                prices.with_rows(n_drafted),
                 [None if chain.tokens else chain.sequence for chain in live],
             )
             if not outlook.n_chains:
@@ -180,7 +180,7 @@ class DraftGrowth:
                 forker,
                 [GrowthCandidate(tree.reach_of(node) / tree.caution, tree.acceptance.mean) for tree, node in tips],
                 [tree.acceptance for tree, _ in tips],
-                prices.beside(n_drafted),
+                prices.with_rows(n_drafted),
                 [tree.sequence if node == PENDING else None for tree, node in tips],
             )
             if not outlook.n_chains:
@@ -194,7 +194,7 @@ class DraftGrowth:
 
     def _late(self, drafter: CostlyProposer, sequences: list[Sequence]) -> float:
         """Return this step's part of the seconds that a drafter needs to read what it has not read yet."""
-        n_behind = sum(drafter.n_behind(sequence) - 1 for sequence in sequences)
+        n_behind = sum(drafter.n_unread(sequence) - 1 for sequence in sequences)
         if n_behind <= 0:
             return 0.0
         n_steps = max(1.0, max(map(self._n_to_come, sequences)) / _TOKENS_PER_STEP)
@@ -212,7 +212,7 @@ class DraftGrowth:
 
     # -- at risk ------------------------------------------------------------------------------------------------
 
-    def at_risk(
+    def run_charged(
         self, drafter: Proposer, sequences: list[Sequence], work: Callable[[], None], *, pays_later: bool = False
     ) -> Collection[str]:
         """Book the seconds of what a drafter does for ``sequences``, and return the ids of those that it fails for.
@@ -245,7 +245,7 @@ class DraftGrowth:
             nonlocal can_draft
             can_draft = drafter.catch_up(sequence, self.reading_seconds)
 
-        self.at_risk(drafter, [sequence], work, pays_later=pays_later)
+        self.run_charged(drafter, [sequence], work, pays_later=pays_later)
         self.reading_seconds -= self.seconds_at_risk - before
         return can_draft
 
@@ -253,10 +253,10 @@ class DraftGrowth:
         """As ``catch_up``, for a draft: one that must wait has stopped."""
         can_draft = self.catch_up(drafter, chain.sequence, pays_later=True)
         if not can_draft:
-            chain.stop(None)
+            chain.close(None)
         return can_draft
 
-    def pay(self, sequence: Sequence, n_new: int) -> None:
+    def amortise(self, sequence: Sequence, n_new: int) -> None:
         """Book what ``n_new`` tokens of a reply owe for having been caught up with."""
         record = self._records.by_id[sequence.id]
         for name, debt in record.debts.items():
@@ -266,15 +266,15 @@ class DraftGrowth:
 
     def _works(self, drafter: Proposer, chains: list[DraftChain], work: Callable[[], None]) -> bool:
         """Let a drafter work; False where it failed: chains that it failed for stop, the others are as they were."""
-        failed = self.at_risk(drafter, [chain.sequence for chain in chains], work)
+        failed = self.run_charged(drafter, [chain.sequence for chain in chains], work)
         for chain in chains if failed else ():
             if chain.sequence.id in failed:
-                chain.stop(None)
+                chain.close(None)
         return not failed
 
     # -- by a token ---------------------------------------------------------------------------------------------
 
-    def look_up(self, chain: DraftChain, room: int, *, is_lawful: bool = False) -> None:
+    def extend_free(self, chain: DraftChain, room: int, *, is_lawful: bool = False) -> None:
         """Let a chain grow by what its drafter finds for next to nothing; ``is_lawful``: no grammar forbids that."""
         limit = min(self.limit(chain), room)
         while not chain.is_done and len(chain.tokens) < limit:
@@ -289,7 +289,7 @@ class DraftGrowth:
         for chain, guess in zip(chains, drafter.extend(chains), strict=True):
             # Behind the end there is nothing; the end itself comes with the row before it.
             if guess is None or guess.token in self._end_tokens:
-                chain.stop(guess)
+                chain.close(guess)
                 continue
             guide = chain.sequence.sampler.guide if not is_lawful else None
             if guide is not None and guide.n_allowed([*chain.tokens, guess.token]) <= len(chain.tokens):

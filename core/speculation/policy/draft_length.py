@@ -40,7 +40,7 @@ class RoundValue(NamedTuple):
     n_chains: int
 
 
-def another_round(
+def round_value(
     candidates: Sequence[GrowthCandidate],
     prices: StepCost,
     round_seconds: Callable[[int], float],
@@ -71,7 +71,7 @@ def another_round(
     return RoundValue(best_worth, best_chains)
 
 
-def informed_round(
+def adaptive_round_value(
     candidates: Sequence[GrowthCandidate],
     spreads: Sequence[Sequence[tuple[float, float]]],
     prices: StepCost,

@@ -45,12 +45,12 @@ class Backoff:
     n_left: int = 0
     length: int = 0
 
-    def tire(self, longest: int) -> None:
+    def back_off(self, longest: int) -> None:
         """It came to nothing: look again a little later, each time later still, after ``longest`` steps at most."""
         self.length = min(2 * self.length + 1, longest)
         self.n_left = self.length
 
-    def wake(self) -> None:
+    def reset(self) -> None:
         """It came to something: look in each step."""
         self.n_left = self.length = 0
 
@@ -81,11 +81,11 @@ class DraftState:
     _plain: float = 0.0
     _spent: float = 0.0
 
-    def expected(self, promise: ExpectedGain) -> float:
+    def expected_gain(self, promise: ExpectedGain) -> float:
         """Return what a draft is likely to be worth: what it promises, and what others of its source came to beyond."""
         return promise.worth + self._surprises.get(promise.source, 0.0)
 
-    def came_to(self, promise: ExpectedGain, worth: float) -> None:
+    def learn_gain(self, promise: ExpectedGain, worth: float) -> None:
         """A draft was ``worth`` so many tokens.
 
         Where two can draft, texts differ in who knows more of them than it seems, and it is the same one for long.
@@ -94,22 +94,22 @@ class DraftState:
         self._surprises[promise.source] = known + _SURPRISE_WEIGHT * (worth - promise.worth - known)
 
     @property
-    def rests(self) -> bool:
+    def is_backing_off(self) -> bool:
         """True where nobody is to be asked what to draft in the next step."""
         return self.looks.n_left > 0 < self.thoughts.n_left
 
-    def came(self, n_new: int, plain_step: float, spent: float) -> None:
+    def learn_speed(self, n_new: int, plain_step: float, spent: float) -> None:
         """A step of ``spent`` seconds brought this text ``n_new`` tokens, each of which is a plain step otherwise."""
         # A step that took longer still met a suspended machine or a jump of the clock.
         self._come(_FADE, plain_step * n_new, min(spent, HICCUP * plain_step), plain_step)
 
-    def has_rested(self, plain_step: float, n_sequences: int) -> None:
+    def settle_backoff(self, plain_step: float, n_sequences: int) -> None:
         """The rest is over: its steps were plain ones, shared by so many texts."""
         if self.n_rested:
             kept = _FADE**self.n_rested
             seconds = plain_step * (1.0 - kept) / (1.0 - _FADE)
             self._come(kept, seconds, seconds, plain_step)
-            self.ledger.elapse(plain_step * self.n_rested / n_sequences)
+            self.ledger.add_elapsed(plain_step * self.n_rested / n_sequences)
             self.n_rested = 0
 
     def _come(self, kept: float, plain: float, spent: float, plain_step: float) -> None:

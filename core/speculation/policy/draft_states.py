@@ -69,7 +69,7 @@ class DraftStates:
                 weight = min(0.5, seen.n_seen / 100.0)
                 self._means[name] += weight * (seen.mean - self._means[name])
 
-    def rouse(self, sequences: list[Sequence]) -> bool:
+    def begin_step(self, sequences: list[Sequence]) -> bool:
         """A step begins: return whether there is one for whom to think about paid drafting; the others rest."""
         is_awake = False
         for sequence in sequences:
@@ -88,7 +88,7 @@ class DraftStates:
                     thoughts.n_left = 0
         return is_awake
 
-    def rest(self, sequences: list[Sequence]) -> int:
+    def skip_steps(self, sequences: list[Sequence]) -> int:
         """Return for how many further steps nobody is to be asked; they are taken off everybody's rest at once."""
         records = [self.by_id[sequence.id] for sequence in sequences]
         rests = [rest for record in records for rest in (record.looks, record.thoughts)]
@@ -97,11 +97,11 @@ class DraftStates:
             rest.n_left -= n_steps
         return n_steps
 
-    def looking(self, sequences: list[Sequence]) -> list[Sequence]:
+    def due_for_lookup(self, sequences: list[Sequence]) -> list[Sequence]:
         """Return those for whom to look for what costs next to nothing."""
         return [sequence for sequence in sequences if not self.by_id[sequence.id].looks.n_left]
 
-    def awake(self, sequences: list[Sequence]) -> list[Sequence]:
+    def due_for_proposers(self, sequences: list[Sequence]) -> list[Sequence]:
         """Return those for whom to think about paid drafting."""
         return [sequence for sequence in sequences if not self.by_id[sequence.id].thoughts.n_left]
 
@@ -110,7 +110,7 @@ class DraftStates:
         record = self.by_id[sequence.id]
         record.trials[drafter.name].fail(record.n_verified)
 
-    def may_ask(self, drafter: Proposer, sequence: Sequence) -> bool:
+    def can_ask(self, drafter: Proposer, sequence: Sequence) -> bool:
         """Return whether a drafter is to be asked about a sequence: not soon after it has failed there."""
         record = self.by_id[sequence.id]
         trial = record.trials.get(drafter.name)
@@ -135,22 +135,22 @@ class DraftStates:
 
     def _caution(self, record: DraftState, drafter: Proposer) -> float:
         """Return how many times its price a draft must be worth: by what was lost on this text, and on all."""
-        return max(self.ledger.caution(drafter.name), record.ledger.caution(drafter.name))
+        return max(self.ledger.required_return(drafter.name), record.ledger.required_return(drafter.name))
 
-    def may_risk(self, drafter: Proposer, sequence: Sequence, seconds: float) -> bool:
+    def can_spend(self, drafter: Proposer, sequence: Sequence, seconds: float) -> bool:
         """Return whether a drafter may spend ``seconds`` on a text without knowing what comes of it."""
         of_text = self.by_id[sequence.id].ledger
-        return of_text.may_risk(drafter.name, seconds) and self.ledger.may_risk(drafter.name, seconds)
+        return of_text.can_spend(drafter.name, seconds) and self.ledger.can_spend(drafter.name, seconds)
 
     def book(self, record: DraftState, drafter: str, seconds: float) -> None:
         """Book what a drafter has won on a text, or lost."""
         record.ledger.book(drafter, seconds)
         self.ledger.book(drafter, seconds)
 
-    def collect_observations(self) -> None:
+    def collect_samples(self) -> None:
         """Learn what drafters have seen in passing."""
         for drafter in self._drafters:
-            for sequence_id, evidence, was_right in drafter.take_observations():
+            for sequence_id, evidence, was_right in drafter.take_samples():
                 record = self.by_id.get(sequence_id)
                 rate = drafter.table.rate(evidence)
                 drafter.table.learn(evidence, was_right)

@@ -32,7 +32,7 @@ class FixedDepth:
         drafter = self._drafter
         if drafter is None or not self._depth:
             return []
-        decoding = [sequence for sequence in decoding if self._records.may_ask(drafter, sequence)]
+        decoding = [sequence for sequence in decoding if self._records.can_ask(drafter, sequence)]
         room_each = room // max(len(decoding), 1)
         depth = min(self._depth, room_each)
         if self._forker is not None and n_branches and self._width > 1:

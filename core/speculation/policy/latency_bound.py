@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
-from core.scheduler.latency_targets import flow_target
+from core.scheduler.latency_targets import token_latency_target
 from core.scheduler.sequence import Sequence as Request
 
 # Where the step is beyond a lane's target without drafts, it may become longer by so much.
@@ -15,7 +15,7 @@ _SLACK = 1.25
 _ROUNDING = 1.0 - 1e-9
 
 
-def spare_seconds(target: float, plain_seconds: float) -> float:
+def slack_seconds(target: float, plain_seconds: float) -> float:
     """Return by how much a step of ``plain_seconds`` may become longer: up to its ``target``, and a little always."""
     return max(target, _SLACK * plain_seconds) - plain_seconds
 
@@ -41,14 +41,14 @@ class LatencyBound:
         """
         slowest = _SLACK * plain_seconds
         sharing = requests if len(requests) > 1 else ()
-        self._limits = {request.id: max(flow_target(request.lane), slowest) for request in sharing}
+        self._limits = {request.id: max(token_latency_target(request.lane), slowest) for request in sharing}
         self._least = min(self._limits.values(), default=float("inf"))
 
-    def limit(self, drafted: Collection[str]) -> float:
+    def limit_without(self, drafted: Collection[str]) -> float:
         """Return the seconds that the step may take where it brings one token each to all but ``drafted``."""
         return min([seconds for name, seconds in self._limits.items() if name not in drafted], default=float("inf"))
 
-    def cut(self, count: int, hopes: Iterable[DraftCandidate], seconds: Callable[[int], float]) -> int:
+    def trim(self, count: int, hopes: Iterable[DraftCandidate], seconds: Callable[[int], float]) -> int:
         """Return the most of ``count`` drafted tokens that nobody waits too long for.
 
         ``hopes`` come in the order in which they are verified; the step takes ``seconds`` with so many of them.

@@ -51,7 +51,7 @@ class ProposerChoice:
         self._probes = probes
         self._width = width
 
-    def find(self, decoding: list[Sequence], prices: StepCost) -> list[DraftChain]:
+    def find_free(self, decoding: list[Sequence], prices: StepCost) -> list[DraftChain]:
         """Return chains of what was looked up (but for those at rest) or must come, whichever promises more.
 
         If all that was looked up is wrong, the text must be able to afford that: who was right may stake more the next
@@ -60,24 +60,24 @@ class ProposerChoice:
         found: dict[str, DraftChain] = {}
         lookup, records = self._lookup, self._records
         plain = prices.step_seconds(prices.n_rows)
-        for sequence in records.looking(decoding) if lookup is not None else ():
+        for sequence in records.due_for_lookup(decoding) if lookup is not None else ():
             assert lookup is not None
             chain = records.chain(sequence, lookup)
-            stake = records.by_id[sequence.id].ledger.at_stake(lookup.name)
-            self._growth.look_up(chain, min(max(prices.rows_within(plain + stake, prices.room), 1), prices.room))
+            stake = records.by_id[sequence.id].ledger.available(lookup.name)
+            self._growth.extend_free(chain, min(max(prices.rows_within(plain + stake, prices.room), 1), prices.room))
             if chain.tokens:
                 found[sequence.id] = chain
         for sequence in decoding:
             if sequence.sampler.guide is None:
                 continue
             chain = records.chain(sequence, self._forced)
-            self._growth.look_up(chain, prices.room, is_lawful=True)
+            self._growth.extend_free(chain, prices.room, is_lawful=True)
             rival = found.get(sequence.id)
             if chain.tokens and (rival is None or sum(chain.reach) >= sum(rival.reach)):
                 found[sequence.id] = chain
         return list(found.values())
 
-    def draft(self, awake: list[Sequence], found: list[DraftChain], prices: StepCost) -> list[DraftChain]:
+    def choose_and_draft(self, awake: list[Sequence], found: list[DraftChain], prices: StepCost) -> list[DraftChain]:
         """Let the drafter work that promises most, where that is more than what was found, for as long as it pays.
 
         Return what was drafted, and what was found for the others.
@@ -92,11 +92,13 @@ class ProposerChoice:
                 record = self._records.by_id[sequence.id]
                 chain.promise = ExpectedGain(chain.drafter.name, worth)
                 rival.promise = ExpectedGain(_source(rival), self._worth(rival, prices))
-                is_better = is_better and record.expected(chain.promise) > max(record.expected(rival.promise), 0.0)
+                is_better = is_better and record.expected_gain(chain.promise) > max(
+                    record.expected_gain(rival.promise), 0.0
+                )
             if is_better:
                 chosen.setdefault(chain.drafter.name, []).append(chain)
         for drafter in self._paid:
-            self._probes.make(drafter, awake)
+            self._probes.run(drafter, awake)
         return self._grow(chosen, found, prices) if chosen else found
 
     def _grow(self, chosen: dict[str, list[DraftChain]], found: list[DraftChain], prices: StepCost) -> list[DraftChain]:
@@ -106,20 +108,20 @@ class ProposerChoice:
         given_up = {chain.sequence.id for chains in chosen.values() for chain in chains}
         n_taken = sum(len(chain.tokens) for chain in found if chain.sequence.id not in given_up)
         # What would be cut for the sake of those who have no draft need not be drafted.
-        prices = prices.within(prices.patience.limit(given_up | rivals))
+        prices = prices.within(prices.patience.limit_without(given_up | rivals))
         drafted: list[DraftChain] = []
         for drafter in self._paid:
             chains = chosen.get(drafter.name, [])
             # A probe may just have failed.
-            chains = [chain for chain in chains if self._records.may_ask(drafter, chain.sequence)]
+            chains = [chain for chain in chains if self._records.can_ask(drafter, chain.sequence)]
             if not chains:
                 continue
             if width > 1 and drafter is self._forker:
                 trees = [self._records.tree(chain.sequence, self._forker, chain.promise) for chain in chains]
-                growth.grow_trees(trees, prices.beside(n_taken), width)
+                growth.grow_trees(trees, prices.with_rows(n_taken), width)
                 chains = [*trees]
             else:
-                growth.grow_chains(drafter, chains, prices.beside(n_taken))
+                growth.grow_chains(drafter, chains, prices.with_rows(n_taken))
             drafted += [chain for chain in chains if chain.tokens or (chain.next and chain.sequence.id not in rivals)]
             n_taken += sum(len(chain.tokens) for chain in chains)
         replaced = {chain.sequence.id for chain in drafted}
@@ -134,15 +136,15 @@ class ProposerChoice:
         best: tuple[DraftChain, float] | None = None
         for drafter in self._paid:
             chain = self._records.chain(sequence, drafter)
-            may_ask = self._records.may_ask(drafter, sequence)
-            promise = self._growth.promise(drafter, chain, prices, n_awake) if may_ask else 0.0
+            may_ask = self._records.can_ask(drafter, sequence)
+            promise = self._growth.expected_gain(drafter, chain, prices, n_awake) if may_ask else 0.0
             if best is None or promise > best[1]:
                 best = chain, promise
         assert best is not None
         if best[1] > 0.0:
-            record.thoughts.wake()
+            record.thoughts.reset()
         else:
-            record.thoughts.tire(self._records.longest_thought)
+            record.thoughts.back_off(self._records.longest_thought)
         return best
 
     def _worth(self, chain: DraftChain, prices: StepCost) -> float:

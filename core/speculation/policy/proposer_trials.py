@@ -20,19 +20,19 @@ class ProposerTrials:
         self._growth = growth
         self._records = records
 
-    def make(self, drafter: CostlyProposer, sequences: list[Sequence]) -> None:
+    def run(self, drafter: CostlyProposer, sequences: list[Sequence]) -> None:
         """Let a drafter read along where it is time for that, to learn whether it would pay."""
         for sequence in sequences:
             record = self._records.by_id[sequence.id]
             trial = record.trials[drafter.name]
-            if record.n_verified - trial.tried_at < trial.interval or not self._records.may_ask(drafter, sequence):
+            if record.n_verified - trial.tried_at < trial.interval or not self._records.can_ask(drafter, sequence):
                 continue
-            seconds = drafter.catch_up_seconds(drafter.n_behind(sequence)) + drafter.start_seconds(1)
-            if not self._records.may_risk(drafter, sequence, seconds):
+            seconds = drafter.catch_up_seconds(drafter.n_unread(sequence)) + drafter.first_round_seconds(1)
+            if not self._records.can_spend(drafter, sequence, seconds):
                 continue
             if not self._growth.catch_up(drafter, sequence):
                 continue
             trial.interval = min(trial.interval * 2, _LONGEST_PROBE)
-            if not self._growth.at_risk(drafter, [sequence], partial(drafter.shadow, sequence)):
+            if not self._growth.run_charged(drafter, [sequence], partial(drafter.read_along, sequence)):
                 trial.tried_at = record.n_verified
                 record.thoughts.n_left = 0

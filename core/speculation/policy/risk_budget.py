@@ -37,15 +37,15 @@ class RiskBudget:
         """Return the seconds that a drafter has won (positive) or lost lately."""
         return self._balances.get(drafter, 0.0)
 
-    def may_risk(self, drafter: str, seconds: float) -> bool:
+    def can_spend(self, drafter: str, seconds: float) -> bool:
         """Return whether ``seconds`` may be spent on something whose gain is not known."""
-        return seconds <= self.at_stake(drafter)
+        return seconds <= self.available(drafter)
 
-    def at_stake(self, drafter: str) -> float:
+    def available(self, drafter: str) -> float:
         """Return the seconds that may be spent on what has no known gain; negative where too much is lost."""
         return self.balance(drafter) + self._allowance
 
-    def caution(self, drafter: str) -> float:
+    def required_return(self, drafter: str) -> float:
         """Return how many times its price a draft must be worth: 1 while no more was lost than may be risked.
 
         What was believed to pay has not: steps with drafts may take longer here than their rows say, or tokens be right
@@ -63,7 +63,7 @@ class RiskBudget:
         """Add what a drafter has won, or lost where it is negative."""
         self._balances[drafter] = self._balances.get(drafter, 0.0) + seconds
 
-    def elapse(self, seconds: float) -> None:
+    def add_elapsed(self, seconds: float) -> None:
         """So long was decoded since this was said last."""
         self._elapsed += seconds
         if self._memory == math.inf:

@@ -30,7 +30,7 @@ def keep_what_pays(
     )[: max(prices.room, 0)]
     if not has_forked:
         count = best_cut([gain for _, _, _, gain in tokens], prices)
-        count = prices.bearable(
+        count = prices.within_latency(
             count, (DraftCandidate(chain.sequence.id, chain.reach[-node]) for _, node, chain, _ in tokens)
         )
         sizes: dict[int, int] = {}
@@ -42,7 +42,9 @@ def keep_what_pays(
     price = prices.rate * prices.branch_seconds
     nodes = branching([(chain, -node) for _, node, chain, _ in tokens], prices.n_branches, price)
     count = best_cut([worth for worth, _, _ in nodes], prices)
-    count = prices.bearable(count, (DraftCandidate(chain.sequence.id, chain.reach[node]) for _, chain, node in nodes))
+    count = prices.within_latency(
+        count, (DraftCandidate(chain.sequence.id, chain.reach[node]) for _, chain, node in nodes)
+    )
     keep(chains, [(chain, node) for _, chain, node in nodes[:count]])
 
 
@@ -64,7 +66,7 @@ def keep_evenly(
         if left > worth:
             depth, worth = size, left
     hopes = (DraftCandidate(chain.sequence.id, chain.reach[place]) for place in range(depth) for chain in chains)
-    depth = prices.bearable(depth * len(chains), hopes) // max(len(chains), 1)
+    depth = prices.within_latency(depth * len(chains), hopes) // max(len(chains), 1)
     for chain in chains:
         chain.truncate(depth)
 

@@ -16,7 +16,7 @@ from core.speculation.policy.draft_growth import DraftGrowth
 from core.speculation.policy.draft_state import FIRST_PROBE
 from core.speculation.policy.draft_states import SHORT_REST, DraftStates
 from core.speculation.policy.fixed_depth import FixedDepth
-from core.speculation.policy.latency_bound import LatencyBound, spare_seconds
+from core.speculation.policy.latency_bound import LatencyBound, slack_seconds
 from core.speculation.policy.proposer_choice import ProposerChoice
 from core.speculation.policy.proposer_trials import ProposerTrials
 from core.speculation.policy.risk_budget import HICCUP
@@ -132,7 +132,7 @@ class Speculator:
         self._n_resting = 0
         self._records.admit(sequence)
         for drafter in self._drafters:
-            drafter.admit(sequence)
+            drafter.begin(sequence)
 
     def forget(self, sequence: Sequence) -> None:
         """A sequence has ended; what it taught stays."""
@@ -142,39 +142,39 @@ class Speculator:
         for name, debt in record.debts.items():
             self.ledger.book(name, -debt)
         self._records.forget(sequence)
-        self._growth.reply_ended(sequence.n_generated)
+        self._growth.learn_reply_length(sequence.n_generated)
         for drafter in self._drafters:
-            drafter.forget(sequence)
+            drafter.end(sequence)
 
     # -- before a step ------------------------------------------------------------------------------------------
 
-    def rouse(self, decoding: list[Sequence]) -> bool:
+    def begin_step(self, decoding: list[Sequence]) -> bool:
         """A step begins: return whether ``draft`` is to be asked. Where nothing came of that lately, it rests."""
         if self._n_resting:
             # After a step the processor's caches hold weights and nothing else: what is not touched costs nothing.
             self._n_resting -= 1
             return False
         growth, records, lookup = self._growth, self._records, self._lookup
-        growth.drop_forks()
+        growth.drop_branches()
         growth.seconds_at_risk = 0.0
         self._cut_away = {}
         if self._fixed is not None:
             return True
-        is_awake = records.rouse(decoding)
-        looking = records.looking(decoding) if lookup is not None else ()
+        is_awake = records.begin_step(decoding)
+        looking = records.due_for_lookup(decoding) if lookup is not None else ()
         if looking and lookup is not None:
             began = self._clock()
-            missed = [sequence for sequence in looking if not lookup.finds(sequence)]
+            missed = [sequence for sequence in looking if not lookup.has_match(sequence)]
             if missed:
                 taken = (self._clock() - began) / len(looking)
                 self._look_seconds = _lately(self._look_seconds, taken)
                 longest = self._longest_rest(self._look_seconds, len(decoding))
                 for sequence in missed:
-                    records.by_id[sequence.id].looks.tire(longest)
+                    records.by_id[sequence.id].looks.back_off(longest)
             is_awake = is_awake or len(missed) < len(looking)
         if is_awake or any(sequence.sampler.guide is not None for sequence in decoding):
             return True
-        self._n_resting = records.rest(decoding)
+        self._n_resting = records.skip_steps(decoding)
         return False
 
     def _longest_rest(self, seconds: float, n_texts: int, share: float = _DECIDING_SHARE) -> int:
@@ -189,7 +189,7 @@ class Speculator:
             chains = self._fixed.draft(decoding, step.room, step.n_branches)
         else:
             chains = self._draft_what_pays(decoding, step)
-        self._records.collect_observations()
+        self._records.collect_samples()
         self._seconds_drafting = self._clock() - began
         drafted: dict[str, DraftChain] = {}
         for chain in chains:
@@ -206,26 +206,26 @@ class Speculator:
         if step.n_even and (len(decoding) < step.n_even or any(sequence.n_replay for sequence in decoding)):
             return []
         began, records = self._clock(), self._records
-        awake = records.awake(decoding) if self._paid else []
+        awake = records.due_for_proposers(decoding) if self._paid else []
         per_row = step.kv / max(n_rows, 1)
 
         def step_seconds(rows: int) -> float:
             return cost.time(rows, int(per_row * rows))
 
         plain = step_seconds(n_rows)
-        growth.reading_seconds = spare_seconds(step.target, plain)
+        growth.reading_seconds = slack_seconds(step.target, plain)
         # What a second is worth: the tokens that it brings at the speed that these texts have reached lately.
         of = records.by_id
         for sequence in decoding:
-            of[sequence.id].has_rested(plain, len(decoding))
+            of[sequence.id].settle_backoff(plain, len(decoding))
         rate = sum([of[sequence.id].speedup for sequence in decoding]) / step_seconds(len(decoding))
         patience = LatencyBound([*decoding, *step.beside], plain)
         prices = StepCost(n_rows, rate, step_seconds, step.room, step.n_branches, step.branch_seconds, patience)
-        chains = self._contest.find(decoding, prices)
+        chains = self._contest.find_free(decoding, prices)
         if not awake and not chains:
             return []
         if awake:
-            chains = self._contest.draft(awake, chains, prices)
+            chains = self._contest.choose_and_draft(awake, chains, prices)
             prices = prices._replace(spent=growth.seconds_at_risk)
         self._keep_what_pays(chains, step, prices)
         self._decided(began, decoding, chains)
@@ -238,7 +238,9 @@ class Speculator:
         if step.n_even:
             keep_evenly(chains, step.n_even, prices, lambda chain: growth.gains(chain, prices.rate))
         else:
-            keep_what_pays(chains, prices, lambda chain: growth.gains(chain, prices.rate), has_forked=growth.has_forked)
+            keep_what_pays(
+                chains, prices, lambda chain: growth.gains(chain, prices.rate), has_forked=growth.has_branched
+            )
 
     def _decided(self, began: float, decoding: list[Sequence], chains: list[DraftChain]) -> None:
         """Let those rest for whom what was found does not pay, for as long as what that took is worth."""
@@ -248,16 +250,16 @@ class Speculator:
             self._thought_seconds = _lately(self._thought_seconds, (self._clock() - began) / len(decoding))
         records.longest_thought = max(self._longest_rest(self._thought_seconds, len(decoding)), SHORT_REST)
         longest = self._longest_rest(self._thought_seconds, len(decoding), _JUDGING_SHARE)
-        for sequence in records.looking(decoding) if self._lookup is not None else ():
+        for sequence in records.due_for_lookup(decoding) if self._lookup is not None else ():
             looks = records.by_id[sequence.id].looks
             if sequence.id in kept:
-                looks.wake()
+                looks.reset()
             else:
-                looks.tire(longest)
+                looks.back_off(longest)
 
     # -- after a step -------------------------------------------------------------------------------------------
 
-    def evaluated(self, shares: StepPlan) -> int:
+    def observe(self, shares: StepPlan) -> int:
         """The target has evaluated ``shares``: drafters that feed on it take what they need.
 
         Returns the bytes that all drafters have read since the step before.
@@ -265,7 +267,7 @@ class Speculator:
         if self._watchers:
             began = self._clock()
             for watcher in self._watchers:
-                watcher.evaluated(shares)
+                watcher.observe(shares)
             # No risk: it costs the same whatever is drafted.
             self._seconds_drafting += self._clock() - began
         elif not self._has_worked:
@@ -273,7 +275,7 @@ class Speculator:
         self._has_worked = False
         return sum([drafter.take_bytes_read() for drafter in self._paid])
 
-    def verified(self, sequence: Sequence, chain: DraftChain | None, choices: list[int], n_accepted: int) -> None:
+    def learn(self, sequence: Sequence, chain: DraftChain | None, choices: list[int], n_accepted: int) -> None:
         """Learn from a step: the target chose ``choices``, of which the first ``n_accepted`` were the chain's.
 
         The last choice may be the end of the text. There is none beside the accepted ones where the text ended there.
@@ -281,7 +283,7 @@ class Speculator:
         record = self._records.by_id.get(sequence.id)
         if record is None:
             return
-        if chain is None and record.rests and not self._cut_away:
+        if chain is None and record.is_backing_off and not self._cut_away:
             # A plain step, and the next one will be too: what is to be learnt of it is learnt later, at once.
             record.n_verified += len(choices)
             record.n_rested += 1
@@ -295,7 +297,7 @@ class Speculator:
                 sequence.n_judged += min(len(choices), max(chain.kept_depths) + 1)
                 sequence.n_right += n_accepted
         record.n_verified += len(choices)
-        self._growth.pay(sequence, len(choices))
+        self._growth.amortise(sequence, len(choices))
         n_rows, promise = 0, None
         if chain is not None:
             record.drafted_by, n_rows, promise = chain.drafter.name, len(chain.kept_depths), chain.promise
@@ -305,8 +307,8 @@ class Speculator:
             trial.tried_at, trial.interval = record.n_verified, FIRST_PROBE
         if isinstance(chain, DraftTree) and self._forker is not None:
             began = self._clock()
-            self._forker.settle(sequence)
-            self.branched(self._clock() - began)
+            self._forker.keep_accepted(sequence)
+            self.book_branching(self._clock() - began)
         self._judge_unverified(chain or self._cut_away.get(sequence.id), choices, n_accepted)
         if self._lookup is not None:
             has_ended = bool(choices) and choices[-1] in self._end_tokens
@@ -328,12 +330,12 @@ class Speculator:
             chain.sequence.n_judged += 1
             chain.sequence.n_right += was_right
 
-    def branched(self, seconds: float) -> None:
+    def book_branching(self, seconds: float) -> None:
         """Book what the branches of a step's trees have taken beside its decode, before ``step_done``."""
         self._seconds_shared += seconds
         self._seconds_drafting += seconds
 
-    def take_effort(self) -> DraftingOutcome:
+    def take_outcome(self) -> DraftingOutcome:
         """Return what drafting for the last step and the way back from it took, once; ``step_done`` books it."""
         growth = self._growth
         if not (self._seconds_drafting or self._came or growth.risks or self._checkpoints):
@@ -346,33 +348,33 @@ class Speculator:
         growth.risks, self._came = [], []
         return effort
 
-    def step_done(self, n_sequences: int, plain_step: float, decode: float, effort: DraftingOutcome) -> None:
+    def book_step(self, n_sequences: int, plain_step: float, decode: float, effort: DraftingOutcome) -> None:
         """Book a step that only decoded: it took ``decode`` seconds and the drafting.
 
         ``plain_step`` is what it takes without drafts. An end-of-generation token counts as one.
         """
         if effort is NO_EFFORT:
-            self.ledger.elapse(decode)
+            self.ledger.add_elapsed(decode)
             return
         records, plain = self._records, plain_step / max(n_sequences, 1)
         n_rows = sum([came.n_rows for came in effort.came])
         spent = decode + effort.seconds
-        self.ledger.elapse(spent)
+        self.ledger.add_elapsed(spent)
         # Rows of drafts, those replayed after them, and the way back have taken what the step took beyond a plain one.
         beyond = min(decode, HICCUP * plain_step) - plain_step + effort.shared
         # And it took time to decide on them.
         thought = effort.seconds - effort.shared - sum([risk.seconds for risk in effort.risks])
         for record, n_new, drafter, n_drafted, promise in effort.came:
-            record.has_rested(plain_step, n_sequences)
-            record.ledger.elapse(plain)
+            record.settle_backoff(plain_step, n_sequences)
+            record.ledger.add_elapsed(plain)
             lost = beyond * (n_drafted / n_rows if n_rows else 1.0 / len(effort.came))
             if drafter and (won := plain * (n_new - 1) - lost):
                 records.book(record, drafter, won - max(thought, 0.0) * n_drafted / max(n_rows, 1))
             if promise is not None:
                 lost += sum([risk.seconds for risk in effort.risks if risk.record is record])
-                record.came_to(promise, n_new - 1 - record.speedup / plain * lost)
+                record.learn_gain(promise, n_new - 1 - record.speedup / plain * lost)
             if spent > 0.0:
-                record.came(n_new, plain_step, spent)
+                record.learn_speed(n_new, plain_step, spent)
         for record, drafter, seconds in effort.risks:
             records.book(record, drafter, -min(seconds, HICCUP * plain_step))
 

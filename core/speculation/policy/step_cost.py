@@ -28,12 +28,12 @@ class StepCost(NamedTuple):
     patience: LatencyBound = _ENDLESS
     spent: float = 0.0
 
-    def bearable(self, count: int, hopes: Iterable[DraftCandidate]) -> int:
+    def within_latency(self, count: int, hopes: Iterable[DraftCandidate]) -> int:
         """Return the most of ``count`` drafted tokens that nobody who shares the step waits too long for.
 
         ``hopes`` come in the order in which they are verified.
         """
-        return self.patience.cut(count, hopes, lambda rows: self.spent + self.step_seconds(self.n_rows + rows))
+        return self.patience.trim(count, hopes, lambda rows: self.spent + self.step_seconds(self.n_rows + rows))
 
     def within(self, seconds: float) -> StepCost:
         """Return the prices of a step with room for only so many rows that it takes ``seconds`` at most."""
@@ -53,7 +53,7 @@ class StepCost(NamedTuple):
                 most = middle - 1
         return fits
 
-    def one_of(self, n_alike: int) -> StepCost:
+    def shared_by(self, n_alike: int) -> StepCost:
         """Return the prices for each of so many texts for which as much is drafted: they share the step."""
         n_rows, step_seconds = self.n_rows, self.step_seconds
         before = step_seconds(n_rows)
@@ -63,6 +63,6 @@ class StepCost(NamedTuple):
 
         return self._replace(step_seconds=share)
 
-    def beside(self, n_taken: int) -> StepCost:
+    def with_rows(self, n_taken: int) -> StepCost:
         """Return the prices of a step in which so many further rows are taken."""
         return self._replace(n_rows=self.n_rows + n_taken, room=self.room - n_taken)

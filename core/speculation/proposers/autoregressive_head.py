@@ -75,7 +75,7 @@ class AutoregressiveHead(HiddenStateProposer):
 
     # -- what it costs ------------------------------------------------------------------------------------------
 
-    def n_behind(self, sequence: Sequence) -> int:
+    def n_unread(self, sequence: Sequence) -> int:
         """Return how many tokens are to be read before the next one can be drafted."""
         span = self._unread(sequence)
         return span.n_rows if span is not None else 1
@@ -84,7 +84,7 @@ class AutoregressiveHead(HiddenStateProposer):
         """Return the expected seconds of a round."""
         return self.cost.time(n_chains)
 
-    def start_seconds(self, n_chains: int) -> float:
+    def first_round_seconds(self, n_chains: int) -> float:
         """Return nothing: a first round costs what others cost."""
         return 0.0
 
@@ -135,7 +135,7 @@ class AutoregressiveHead(HiddenStateProposer):
         self._observe(n_rows, 0, self._clock() - began)
         return guesses
 
-    def shadow(self, sequence: Sequence) -> None:
+    def read_along(self, sequence: Sequence) -> None:
         """Read what a sequence has said since, and note how often the head would have been right. Drafts nothing.
 
         Raises DraftFailed.

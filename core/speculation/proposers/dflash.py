@@ -71,14 +71,14 @@ class DFlashProposer(HiddenStateProposer):
     def _features(self, n_rows: int) -> tuple[StateRows, ...]:
         return self._inputs.rows(n_rows)
 
-    def evaluated(self, shares: StepPlan) -> None:
+    def observe(self, shares: StepPlan) -> None:
         """Keep the states of the rows that the target has just evaluated; what was drafted is over."""
         self._forget_blocks()
-        super().evaluated(shares)
+        super().observe(shares)
 
     # -- what it costs ------------------------------------------------------------------------------------------
 
-    def n_behind(self, sequence: Sequence) -> int:
+    def n_unread(self, sequence: Sequence) -> int:
         """Return how many tokens are to be read before the next one can be drafted."""
         span = self._unread(sequence)
         return span.n_rows + 1 if span is not None else 1
@@ -87,7 +87,7 @@ class DFlashProposer(HiddenStateProposer):
         """Return nothing: within a block, tokens only have to be chosen."""
         return 0.0
 
-    def start_seconds(self, n_chains: int) -> float:
+    def first_round_seconds(self, n_chains: int) -> float:
         """Return the expected seconds of the blocks of ``n_chains``."""
         return self.cost.time(n_chains * self._n_block) if n_chains else 0.0
 
@@ -115,7 +115,7 @@ class DFlashProposer(HiddenStateProposer):
             self._fill_in(spans[start : start + most])
         return [self._next(chain) for chain in chains]
 
-    def shadow(self, sequence: Sequence) -> None:
+    def read_along(self, sequence: Sequence) -> None:
         """Read what a sequence has said since, and note how far a block would have been right. Drafts nothing.
 
         Raises DraftFailed.

@@ -14,7 +14,7 @@ from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
 from core.cost.thread_control import ThreadControl
 from core.kv_cache.branches import Branches
-from core.kv_cache.context_shape import MOST_SHADOWED
+from core.kv_cache.context_shape import MAX_READ_ALONG
 from core.kv_cache.token_buffer import TokenBuffer
 from core.llama.batch import Batch
 from core.llama.context import Context
@@ -84,13 +84,13 @@ class DraftModelProposer:
         self._chooser = DraftSampler(n_vocab)
         self._observations: list[AcceptanceSample] = []
 
-    def admit(self, sequence: Sequence) -> None:
+    def begin(self, sequence: Sequence) -> None:
         """Do nothing yet: the prompt is read when drafting first pays."""
 
-    def forget(self, sequence: Sequence) -> None:
+    def end(self, sequence: Sequence) -> None:
         """Keep the cache: the next turn of the conversation begins with it."""
         if sequence.slot is not None and self._branches.count:
-            self.settle(sequence)
+            self.keep_accepted(sequence)
             self._branches.trim(sequence.slot.id, 0)
 
     def clear(self) -> None:
@@ -101,7 +101,7 @@ class DraftModelProposer:
             lane.forks.clear()
             lane.resident.truncate(0)
 
-    def n_behind(self, sequence: Sequence) -> int:
+    def n_unread(self, sequence: Sequence) -> int:
         """Return how many tokens of a sequence the draft model has not read."""
         lane = self._lane(sequence)
         return len(sequence.tokens) - lane.resident.common_prefix(sequence.tokens.view)
@@ -110,7 +110,7 @@ class DraftModelProposer:
         """Return the expected seconds of a round."""
         return self.cost.time(n_chains)
 
-    def start_seconds(self, n_chains: int) -> float:
+    def first_round_seconds(self, n_chains: int) -> float:
         """Return nothing: a first round costs what others cost."""
         return 0.0
 
@@ -177,7 +177,7 @@ class DraftModelProposer:
         self._observe(rows + self._batch.n_tokens, 0, self._clock() - began)
         return found
 
-    def settle(self, sequence: Sequence) -> None:
+    def keep_accepted(self, sequence: Sequence) -> None:
         """Keep of a sequence's branches what has become part of it; the ids are free again."""
         slot, lane = sequence.slot, self._lane(sequence)
         if not lane.forks:
@@ -196,14 +196,14 @@ class DraftModelProposer:
         self._branches.release(slot.id, min(n_shared, lane.n_certain))
         lane.forks.clear()
 
-    def drop_forks(self) -> None:
+    def drop_branches(self) -> None:
         """Free the branches of sequences that were not settled: they lost their slots."""
         for slot, lane in enumerate(self._lanes):
             if lane.forks:
                 self._branches.release(slot, lane.n_certain)
                 lane.forks.clear()
 
-    def shadow(self, sequence: Sequence) -> None:
+    def read_along(self, sequence: Sequence) -> None:
         """Read what a sequence has said since, and note how often the draft would have been right. Drafts nothing.
 
         Raises DraftFailed.
@@ -214,7 +214,7 @@ class DraftModelProposer:
         if rows:
             self._observe(rows, 0, self._clock() - began)
 
-    def take_observations(self) -> list[AcceptanceSample]:
+    def take_samples(self) -> list[AcceptanceSample]:
         """Return what catching up has shown."""
         taken, self._observations = self._observations, []
         return taken
@@ -281,7 +281,7 @@ class DraftModelProposer:
         """Drop what is not a sequence's text; return how many of its tokens are to be read, the last one left out."""
         assert sequence.slot is not None
         slot, lane, tokens = sequence.slot.id, self._lane(sequence), sequence.tokens
-        self.settle(sequence)
+        self.keep_accepted(sequence)
         n_known = min(lane.resident.common_prefix(tokens.view), len(tokens) - 1)
         if n_known < len(lane.resident):
             self._cut(slot, lane, n_known)
@@ -303,7 +303,7 @@ class DraftModelProposer:
         start = len(lane.resident)
         end = min(len(tokens) - 1, start + n_rows)
         # Rows whose next token was generated show whether the draft would have found it.
-        first_judged = max(start, sequence.n_prompt - 1, len(tokens) - 1 - MOST_SHADOWED)
+        first_judged = max(start, sequence.n_prompt - 1, len(tokens) - 1 - MAX_READ_ALONG)
         self._batch.clear()
         if first_judged > start:
             self._batch.add_run(tokens[start : min(first_judged, end)], start, slot, want_last=False)

@@ -21,10 +21,10 @@ class GrammarProposer:
         self.table = AcceptanceTable(_PRIORS)
         self._runs: dict[str, list[int]] = {}
 
-    def admit(self, sequence: Sequence) -> None:
+    def begin(self, sequence: Sequence) -> None:
         """Do nothing: all that counts is where the reply stands in its grammar."""
 
-    def forget(self, sequence: Sequence) -> None:
+    def end(self, sequence: Sequence) -> None:
         """Drop the run of a sequence that has ended."""
         self._runs.pop(sequence.id, None)
 
@@ -35,7 +35,7 @@ class GrammarProposer:
         """Return the next forced token of each chain; what the grammar says is asked once for each new chain."""
         return [self._next(chain) for chain in chains]
 
-    def take_observations(self) -> list[AcceptanceSample]:
+    def take_samples(self) -> list[AcceptanceSample]:
         """Nothing is learnt in passing."""
         return []
 

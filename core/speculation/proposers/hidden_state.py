@@ -108,7 +108,7 @@ class HiddenStateProposer(ABC):
 
     # -- what the target does -----------------------------------------------------------------------------------
 
-    def evaluated(self, shares: StepPlan) -> None:
+    def observe(self, shares: StepPlan) -> None:
         """Keep the states of the rows that the target has just evaluated, for those who may be drafted for."""
         if not any(share.sequence.request.speculates for share in shares):
             return
@@ -129,10 +129,10 @@ class HiddenStateProposer(ABC):
             self._lane(sequence).window.take(tokens[:past], evaluated, tuple(part[rows] for part in parts))
             row = end
 
-    def admit(self, sequence: Sequence) -> None:  # noqa: B027 (a deliberate nothing)
+    def begin(self, sequence: Sequence) -> None:  # noqa: B027 (a deliberate nothing)
         """Do nothing yet: what was evaluated is read when drafting first pays."""
 
-    def forget(self, sequence: Sequence) -> None:  # noqa: B027
+    def end(self, sequence: Sequence) -> None:  # noqa: B027
         """Keep the cache: the next turn of the conversation begins with it."""
 
     def clear(self) -> None:
@@ -154,7 +154,7 @@ class HiddenStateProposer(ABC):
         taken, self._bytes_read = self._bytes_read, 0
         return taken
 
-    def take_observations(self) -> list[AcceptanceSample]:
+    def take_samples(self) -> list[AcceptanceSample]:
         """Return what reading along has shown."""
         taken, self._observations = self._observations, []
         return taken

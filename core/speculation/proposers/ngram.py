@@ -95,12 +95,12 @@ class NgramProposer:
         self._shared: dict[tuple[int, ...], int] = {}
         self._observations: list[AcceptanceSample] = []
 
-    def admit(self, sequence: Sequence) -> None:
+    def begin(self, sequence: Sequence) -> None:
         """Begin to index a prompt; the rest of a long one is indexed a piece at a time, as lookups are asked for."""
         track = self._tracks[sequence.id] = _Track()
         track.read_on(sequence)
 
-    def forget(self, sequence: Sequence) -> None:
+    def end(self, sequence: Sequence) -> None:
         """Keep what the finished text teaches for others."""
         if self._tracks.pop(sequence.id, None) is not None:
             self._teach_others(sequence.tokens.view[max(sequence.n_prompt - _SHARED_SIZE, 0) :].tolist())
@@ -109,7 +109,7 @@ class NgramProposer:
         """Forget what finished texts taught for others."""
         self._shared.clear()
 
-    def finds(self, sequence: Sequence) -> bool:
+    def has_match(self, sequence: Sequence) -> bool:
         """Return whether there is anything to propose for a sequence."""
         track = self._tracks.get(sequence.id)
         return track is not None and track.read_on(sequence) and self._first(track) is not None
@@ -133,7 +133,7 @@ class NgramProposer:
                     self._observations.append(AcceptanceSample(sequence.id, guess.evidence, guess.token == token))
             track.index.append(token)
 
-    def take_observations(self) -> list[AcceptanceSample]:
+    def take_samples(self) -> list[AcceptanceSample]:
         """Return how lookups that were not used would have done."""
         taken, self._observations = self._observations, []
         return taken

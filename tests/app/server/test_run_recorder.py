@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.fit_reports.fit_reports import judge_file, machine_now
+from app.fit_reports.fit_reports import current_machine, report_file
 from app.server.calls.run_recorder import RunRecorder
 from core.machine.known_machine import identity
 from core.values.events import Ended, FinishReason
@@ -139,11 +139,11 @@ def test_what_was_measured_stands_beside_the_prediction(own_home: Path) -> None:
     for _ in range(3):
         reply(recording)
     recording.save()
-    judgement = judge_file(read_model(EMBER), EMBER, machine_now())
+    judgement = report_file(read_model(EMBER), EMBER, current_machine())
     assert judgement.measured is not None
     assert (round(judgement.measured.rate), round(judgement.measured.plain_rate)) == (200, 100)
     (own_home / "cache" / FILE_NAME).write_text(json.dumps({"machine": "another", "runs": []}))
-    assert judge_file(read_model(EMBER), EMBER, machine_now()).measured is None
+    assert report_file(read_model(EMBER), EMBER, current_machine()).measured is None
 
 
 def test_a_server_keeps_what_its_replies_measured(own_home: Path, start_server) -> None:

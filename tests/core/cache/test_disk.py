@@ -48,7 +48,7 @@ def words(n: int, seed: int = 0) -> tuple[int, ...]:
 
 def settle(engine: Engine) -> None:
     """Let an idle engine bring its texts to safety."""
-    while (pause := engine.tidy()) is not None:
+    while (pause := engine.write_back()) is not None:
         engine.check_integrity()
         time.sleep(pause)
 
@@ -248,10 +248,10 @@ def test_a_slow_disk_delays_no_request(tmp_path: Path, monkeypatch: pytest.Monke
         try:
             ask(engine, words(100))
             while not is_at_it.is_set():
-                engine.tidy()
+                engine.write_back()
             for seed in range(5):
                 assert complete(engine, words(100, seed), max_tokens=4)[1].failure is None
-                engine.tidy()
+                engine.write_back()
         finally:
             gate.set()
         settle(engine)

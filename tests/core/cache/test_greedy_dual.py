@@ -13,14 +13,14 @@ def test_what_saves_least_for_its_size_goes_first() -> None:
     order: GreedyDual[str] = GreedyDual()
     for name, worth in (("a", 3.0), ("b", 1.0), ("c", 2.0)):
         order.touch(name, worth)
-    assert [order.give_up(anything) for _ in range(4)] == ["b", "c", "a", None]
+    assert [order.evict(anything) for _ in range(4)] == ["b", "c", "a", None]
 
 
 def test_among_equals_the_one_that_was_used_longest_ago_goes_first() -> None:
     order: GreedyDual[str] = GreedyDual()
     for name in ("a", "b", "a"):
         order.touch(name, 1.0)
-    assert order.give_up(anything) == "b"
+    assert order.evict(anything) == "b"
 
 
 def test_what_is_of_no_use_any_more_sinks_below_what_comes() -> None:
@@ -28,7 +28,7 @@ def test_what_is_of_no_use_any_more_sinks_below_what_comes() -> None:
     order.touch("once", 5.0)
     for turn in range(20):
         order.touch(f"new {turn}", 1.0)
-        if order.give_up(anything) == "once":
+        if order.evict(anything) == "once":
             return
     raise AssertionError("nothing ages")
 
@@ -37,9 +37,9 @@ def test_what_may_not_go_keeps_its_place() -> None:
     order: GreedyDual[str] = GreedyDual()
     order.touch("a", 1.0)
     order.touch("b", 2.0)
-    assert order.give_up(lambda item: item != "a") == "b"
-    assert order.give_up(lambda item: False) is None
-    assert order.give_up(anything) == "a"
+    assert order.evict(lambda item: item != "a") == "b"
+    assert order.evict(lambda item: False) is None
+    assert order.evict(anything) == "a"
 
 
 def test_what_is_forgotten_is_not_given_up() -> None:
@@ -47,4 +47,4 @@ def test_what_is_forgotten_is_not_given_up() -> None:
     order.touch("a", 1.0)
     order.forget("a")
     assert "a" not in order
-    assert order.give_up(anything) is None
+    assert order.evict(anything) is None

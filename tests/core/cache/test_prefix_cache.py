@@ -38,13 +38,13 @@ def words(n: int, seed: int = 0) -> tuple[int, ...]:
 
 def tidy(engine: Engine) -> None:
     """Let an idle engine do what it does when there is time."""
-    while engine.tidy() == 0.0:
+    while engine.write_back() == 0.0:
         engine.check_integrity()
 
 
 def settle(engine: Engine) -> None:
     """Let it wait for its disk, too."""
-    while (pause := engine.tidy()) is not None:
+    while (pause := engine.write_back()) is not None:
         time.sleep(pause)
 
 
@@ -58,7 +58,7 @@ def test_a_text_that_left_the_device_comes_back_from_ram() -> None:
     with open_engine(n_slots=2, n_ctx=1024, speculation="off") as engine:
         first = words(400)
         assert cached(engine, first) == 0
-        while engine._slots.spill_idle():
+        while engine._slots.evict_idle():
             pass
         assert engine._slots.n_resident == 0
         assert cached(engine, first) == 399
@@ -69,7 +69,7 @@ def test_what_comes_back_gives_the_same_tokens() -> None:
     prompt = words(350)
     with open_engine(n_slots=2, n_ctx=512, speculation="off") as engine:
         _, _, ledger = complete(engine, prompt, max_tokens=24, sampling=GREEDY_WITH_LOGPROBS)
-        while engine._slots.spill_idle():
+        while engine._slots.evict_idle():
             pass
         _, ended, again = complete(engine, prompt, max_tokens=24, sampling=GREEDY_WITH_LOGPROBS)
         assert ended.receipt.n_cached == 349
@@ -308,7 +308,7 @@ def test_a_long_text_comes_back_in_small_parts_while_others_are_at_work(monkeypa
     with open_engine(n_slots=2, n_ctx=1024, speculation="off") as engine:
         _, _, ledger = complete(engine, prompt, max_tokens=8, sampling=GREEDY_WITH_LOGPROBS)
         wanted = greedy_tokens(ledger, "only")
-        while engine._slots.spill_idle():
+        while engine._slots.evict_idle():
             pass
         submit(engine, "at work", FOX, max_tokens=60, sampling=ENDLESS)
         ledger = Ledger()

@@ -44,7 +44,7 @@ def test_places_agree_with_a_text_as_far_as_a_comparison_says(
     model: dict[Piece, list[int]] = {}
     for text, start in stored:
         piece = Piece(start)
-        tree.put(piece, ids(*text))
+        tree.insert(piece, ids(*text))
         model[piece] = text
         tree.check()
         action = data.draw(st.sampled_from(["keep", "remove", "extend"]))
@@ -72,7 +72,7 @@ def test_nothing_is_left_when_all_places_are_gone(stored: list[tuple[list[int], 
     everyone = []
     for text, start in stored:
         everyone.append(Piece(start))
-        tree.put(everyone[-1], ids(*text))
+        tree.insert(everyone[-1], ids(*text))
     for piece in everyone:
         tree.remove(piece)
         tree.check()
@@ -81,25 +81,25 @@ def test_nothing_is_left_when_all_places_are_gone(stored: list[tuple[list[int], 
 
 def test_the_other_way_is_what_a_stored_text_says_next() -> None:
     tree = PrefixTree()
-    tree.put(Piece(0), ids(1, 2, 3, 4, 5))
-    other = tree.match(ids(1, 2, 9)).other_way(2)
+    tree.insert(Piece(0), ids(1, 2, 3, 4, 5))
+    other = tree.match(ids(1, 2, 9)).continuation(2)
     assert other is not None
     assert other.tolist() == [3, 4]
 
 
 def test_there_is_no_other_way_where_a_text_goes_on_from_a_stored_one() -> None:
     tree = PrefixTree()
-    tree.put(Piece(0), ids(1, 2))
-    assert tree.match(ids(1, 2, 9)).other_way(2) is None
-    tree.put(Piece(0), ids(1, 2, 7, 7))
-    assert tree.match(ids(1, 2, 9)).other_way(2) is None
-    assert tree.match(ids(5)).other_way(2) is None
+    tree.insert(Piece(0), ids(1, 2))
+    assert tree.match(ids(1, 2, 9)).continuation(2) is None
+    tree.insert(Piece(0), ids(1, 2, 7, 7))
+    assert tree.match(ids(1, 2, 9)).continuation(2) is None
+    assert tree.match(ids(5)).continuation(2) is None
 
 
 def test_between_two_texts_that_part_the_other_way_is_one_of_them() -> None:
     tree = PrefixTree()
-    tree.put(Piece(0), ids(1, 2, 7))
-    tree.put(Piece(0), ids(1, 2, 8))
-    other = tree.match(ids(1, 2, 9)).other_way(4)
+    tree.insert(Piece(0), ids(1, 2, 7))
+    tree.insert(Piece(0), ids(1, 2, 8))
+    other = tree.match(ids(1, 2, 9)).continuation(4)
     assert other is not None
     assert other.tolist() == [8]

@@ -86,13 +86,13 @@ def test_a_grammar_takes_what_it_should(
     bad: tuple[str, ...],
 ) -> None:
     for text in good:
-        assert matches(grammars.guide(Constraint(kind, source)), vocab, text), text
+        assert matches(grammars.matcher(Constraint(kind, source)), vocab, text), text
     for text in bad:
-        assert not matches(grammars.guide(Constraint(kind, source)), vocab, text), text
+        assert not matches(grammars.matcher(Constraint(kind, source)), vocab, text), text
 
 
 def test_json_has_no_endless_spaces(grammars: GrammarCompiler, vocab: Vocab) -> None:
-    guide = grammars.guide(Constraint("json_schema", '{"type": "object"}'))
+    guide = grammars.matcher(Constraint("json_schema", '{"type": "object"}'))
     assert matches(guide, vocab, '{\n  "a": 1\n}')
     assert not matches(guide, vocab, '{ "a":' + 30 * " " + "1}")
     assert not matches(guide, vocab, "{\n\n\n\n}")
@@ -161,7 +161,7 @@ def test_what_cannot_be_followed_is_refused_with_the_reason(
     grammars: GrammarCompiler, kind: ConstraintKind, source: str, says: str
 ) -> None:
     with pytest.raises(BadRequest, match=says) as caught:
-        grammars.guide(Constraint(kind, source, field="response_format"))
+        grammars.matcher(Constraint(kind, source, field="response_format"))
     assert caught.value.param == "response_format"
     assert len(caught.value.message) < 600
     assert "\n" not in caught.value.message
@@ -188,9 +188,9 @@ def test_an_unknown_kind_is_refused_with_those_there_are() -> None:
 
 def test_each_guide_begins_anew(grammars: GrammarCompiler, vocab: Vocab) -> None:
     constraint = Constraint("regex", "(ab)+")
-    first = grammars.guide(constraint)
+    first = grammars.matcher(constraint)
     first.accept(int(first.allowed().argmax()))
-    second = grammars.guide(constraint)
+    second = grammars.matcher(constraint)
     assert matches(second, vocab, "ab")
 
 
@@ -202,8 +202,8 @@ def test_what_is_as_deep_as_may_be_is_compiled_on_the_doors_thread(grammars: Gra
     guides: list[GrammarMatcher] = []
 
     def compile_both() -> None:
-        guides.append(grammars.guide(Constraint("lark", f"start: r0\n{rules}")))
-        guides.append(grammars.guide(Constraint("json_schema", schema)))
+        guides.append(grammars.matcher(Constraint("lark", f"start: r0\n{rules}")))
+        guides.append(grammars.matcher(Constraint("json_schema", schema)))
 
     usual = threading.stack_size(STACK_BYTES)
     thread = threading.Thread(target=compile_both)
@@ -216,15 +216,15 @@ def test_what_is_as_deep_as_may_be_is_compiled_on_the_doors_thread(grammars: Gra
 def test_a_grammar_that_one_reply_has_worn_out_is_compiled_anew(grammars: GrammarCompiler, vocab: Vocab) -> None:
     """Replies share what the lexer has met, up to a limit for all of them."""
     constraint = Constraint("regex", "((a{0,100}){0,100}){0,100}|(b{0,100}){0,100}c")
-    guide = grammars.guide(constraint)
+    guide = grammars.matcher(constraint)
     (letter,) = tokens_of(vocab, "a")
     with pytest.raises(GrammarLost, match=r"any further: it is too large\.$"):
         walk(guide, [letter] * 200)
-    assert matches(grammars.guide(constraint), vocab, "bbbbbbc")
+    assert matches(grammars.matcher(constraint), vocab, "bbbbbbc")
 
 
 def test_what_is_allowed_agrees_with_what_is_listed(grammars: GrammarCompiler, vocab: Vocab) -> None:
-    guide = grammars.guide(Constraint("json_schema", '{"type": "object"}'))
+    guide = grammars.matcher(Constraint("json_schema", '{"type": "object"}'))
     for token in tokens_of(vocab, '{"name": "Ot'):
         listed = guide.allowed()
         assert listed.shape == (vocab.n_tokens,)
@@ -236,7 +236,7 @@ def test_what_is_allowed_agrees_with_what_is_listed(grammars: GrammarCompiler, v
 
 
 def test_a_reply_is_over_where_nothing_can_follow(grammars: GrammarCompiler, vocab: Vocab) -> None:
-    guide = grammars.guide(Constraint("regex", "yes"))
+    guide = grammars.matcher(Constraint("regex", "yes"))
     for token in tokens_of(vocab, "yes"):
         assert not guide.is_over
         guide.accept(token)
@@ -244,22 +244,22 @@ def test_a_reply_is_over_where_nothing_can_follow(grammars: GrammarCompiler, voc
 
 
 def test_what_may_not_come_is_not_accepted(grammars: GrammarCompiler, vocab: Vocab) -> None:
-    guide = grammars.guide(Constraint("regex", "yes"))
+    guide = grammars.matcher(Constraint("regex", "yes"))
     with pytest.raises(GrammarLost):
         guide.accept(tokens_of(vocab, "no")[0])
 
 
 def test_forced_tokens_spell_what_must_come(grammars: GrammarCompiler, vocab: Vocab) -> None:
-    guide = grammars.guide(Constraint("gbnf", 'root ::= "The quick brown fox " ("ran" | "slept")'))
+    guide = grammars.matcher(Constraint("gbnf", 'root ::= "The quick brown fox " ("ran" | "slept")'))
     forced = guide.forced()
     text = b"".join(vocab.pieces[token] for token in forced).decode()
     assert "The quick brown fox ".startswith(text)
     assert len(text) > len("The quick")
-    assert grammars.guide(Constraint("regex", "(yes|no)")).forced() == []
+    assert grammars.matcher(Constraint("regex", "(yes|no)")).forced() == []
 
 
 def test_special_tokens_are_no_text(grammars: GrammarCompiler, vocab: Vocab) -> None:
-    guide = grammars.guide(Constraint("regex", "(?s:.*)"))
+    guide = grammars.matcher(Constraint("regex", "(?s:.*)"))
     special = [token for token, piece in enumerate(vocab.pieces) if not piece]
     assert special
     assert {token for token in special if guide.allows(token)} <= vocab.end_tokens
@@ -271,7 +271,7 @@ def test_threads_may_ask_at_once(vocab: Vocab) -> None:
 
     def ask(number: int) -> None:
         for turn in range(20):
-            guide = grammars.guide(Constraint("regex", f"{number}{turn % 3}"))
+            guide = grammars.matcher(Constraint("regex", f"{number}{turn % 3}"))
             found.append(matches(guide, vocab, f"{number}{turn % 3}"))
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(4)]

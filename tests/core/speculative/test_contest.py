@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from core.cost.cost_model import Calibration, CostModel
-from core.kv_cache.context_shape import MOST_SHADOWED
+from core.kv_cache.context_shape import MAX_READ_ALONG
 from core.scheduler.input_processor import PreparedRequest
-from core.scheduler.latency_targets import flow_target
+from core.scheduler.latency_targets import token_latency_target
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
 from core.speculation.policy.speculator import Speculator
@@ -70,14 +70,14 @@ class Knower(RandomDrafter):
     def catch_up_seconds(self, n_behind: int) -> float:
         return ROUND
 
-    def shadow(self, sequence: Sequence) -> None:
+    def read_along(self, sequence: Sequence) -> None:
         self.clock.now += ROUND
         self.n_probes += 1
         end = len(sequence.tokens)
-        latest = range(max(end - MOST_SHADOWED, N_PROMPT), end)
+        latest = range(max(end - MAX_READ_ALONG, N_PROMPT), end)
         self._seen += [AcceptanceSample(sequence.id, 0, self.is_right(sequence.id, place)) for place in latest]
 
-    def take_observations(self) -> list[AcceptanceSample]:
+    def take_samples(self) -> list[AcceptanceSample]:
         taken, self._seen = self._seen, []
         return taken
 
@@ -132,17 +132,17 @@ class Stage:
         n, kv = len(self._requests), sum(len(sequence.tokens) for sequence in self._requests)
         before = self.clock.now
         drafted = {}
-        if self._speculator.rouse(self._requests):
+        if self._speculator.begin_step(self._requests):
             drafted = self._speculator.draft(list(self._requests), StepCapacity(n, kv, room))
         assert sum(len(chain.tokens) for chain in drafted.values()) <= room
         seconds = self._cost.time(n + sum(len(chain.tokens) for chain in drafted.values()), kv)
         if drafted:
             seconds *= self._surcharge
-        self._speculator.evaluated(())
+        self._speculator.observe(())
         n_sampled = sum(self._verify(sequence, drafted.get(sequence.id)) for sequence in self._requests)
         self.n_sampled += n_sampled
-        effort = self._speculator.take_effort()
-        self._speculator.step_done(n, self._cost.time(n, kv), seconds, effort)
+        effort = self._speculator.take_outcome()
+        self._speculator.book_step(n, self._cost.time(n, kv), seconds, effort)
         self.seconds += seconds + self.clock.now - before
         return drafted
 
@@ -155,7 +155,7 @@ class Stage:
         for token in choices:
             sequence.tokens.append(token)
         sequence.n_generated += len(choices)
-        self._speculator.verified(sequence, chain, choices, len(choices) - 1)
+        self._speculator.learn(sequence, chain, choices, len(choices) - 1)
         return len(choices)
 
 
@@ -328,9 +328,9 @@ class Broken(Knower):
         self._fail([chain.sequence for chain in chains])
         return super().extend(chains)
 
-    def shadow(self, sequence: Sequence) -> None:
+    def read_along(self, sequence: Sequence) -> None:
         self._fail([sequence])
-        super().shadow(sequence)
+        super().read_along(sequence)
 
     def _fail(self, sequences: list[Sequence]) -> None:
         failed = [sequence for sequence in sequences if sequence.id in self._fails_for]
@@ -394,7 +394,7 @@ def test_drafts_for_one_make_another_wait_no_longer_than_its_lane_allows() -> No
     only_first.n_asked = 0
     steps = stage.run(40)
     n_rows = [2 + sum(len(chain.tokens) for chain in step.values()) for step in steps]
-    assert max(CostModel(SLOW).time(rows) for rows in n_rows) + ROUND <= flow_target(Lane.STANDARD)
+    assert max(CostModel(SLOW).time(rows) for rows in n_rows) + ROUND <= token_latency_target(Lane.STANDARD)
     assert sum(n_rows) > 2.8 * len(steps), "as far as that it is drafted for"
     assert only_first.n_asked <= 1.3 * sum(n - 2 for n in n_rows), "and next to nothing in vain"
 

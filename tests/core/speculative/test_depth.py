@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.cost.cost_model import Calibration, CostModel
-from core.speculation.policy.draft_length import GrowthCandidate, another_round, best_cut, charged, informed_round
+from core.speculation.policy.draft_length import GrowthCandidate, adaptive_round_value, best_cut, charged, round_value
 from core.speculation.policy.step_cost import StepCost
 
 GPU = CostModel(Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130}))
@@ -24,12 +24,12 @@ def free(_: int) -> float:
 
 @pytest.mark.parametrize(("rate", "expected"), [(0.95, True), (0.7, True), (0.3, False), (0.05, False)])
 def test_on_a_cpu_only_likely_tokens_are_worth_a_row(rate: float, expected: bool) -> None:
-    outlook = another_round([GrowthCandidate(1.0, rate)], step(CPU), free)
+    outlook = round_value([GrowthCandidate(1.0, rate)], step(CPU), free)
     assert (outlook.n_chains == 1) is expected
 
 
 def test_on_a_gpu_even_unlikely_tokens_are() -> None:
-    assert another_round([GrowthCandidate(1.0, 0.2)], step(GPU), free).n_chains == 1
+    assert round_value([GrowthCandidate(1.0, 0.2)], step(GPU), free).n_chains == 1
 
 
 def test_a_dear_draft_model_must_promise_more() -> None:
@@ -37,21 +37,21 @@ def test_a_dear_draft_model_must_promise_more() -> None:
         return 0.004
 
     candidates = [GrowthCandidate(1.0, 0.75)]
-    assert another_round(candidates, step(CPU), free).n_chains == 1
-    assert another_round(candidates, step(CPU), dear).n_chains == 0
+    assert round_value(candidates, step(CPU), free).n_chains == 1
+    assert round_value(candidates, step(CPU), dear).n_chains == 0
 
 
 def test_what_the_next_round_costs_beyond_itself_counts_once() -> None:
     candidates = [GrowthCandidate(1.0, 0.9)]
-    assert another_round(candidates, step(CPU), free, lambda _: 0.001).n_chains == 1
-    assert another_round(candidates, step(CPU), free, lambda _: 1.0).n_chains == 0
+    assert round_value(candidates, step(CPU), free, lambda _: 0.001).n_chains == 1
+    assert round_value(candidates, step(CPU), free, lambda _: 1.0).n_chains == 0
 
 
 def test_what_only_some_of_the_chains_must_begin_with_is_charged_to_those() -> None:
     """Of two chains the first is under way, and the other one is to be begun with a dear block."""
     candidates = [GrowthCandidate(0.9, 0.9), GrowthCandidate(1.0, 0.8)]
-    assert another_round(candidates, step(GPU, 2), free).n_chains == 2
-    assert another_round(candidates, step(GPU, 2), free, lambda n_chains: 0.05 * (n_chains - 1)).n_chains == 1
+    assert round_value(candidates, step(GPU, 2), free).n_chains == 2
+    assert round_value(candidates, step(GPU, 2), free, lambda n_chains: 0.05 * (n_chains - 1)).n_chains == 1
 
 
 def cheap(n_chains: int) -> float:
@@ -65,23 +65,23 @@ KNOWING, GUESSING = ((0.5, 0.95), (0.5, 0.05)), ((1.0, 0.5),)
 def test_a_drafter_that_knows_when_it_is_right_is_worth_asking() -> None:
     candidates = [GrowthCandidate(1.0, 0.4)]
     prices = step(CPU)._replace(rate=1.2 * step(CPU).rate)
-    assert another_round(candidates, prices, cheap).n_chains == 0, "on average it does not pay"
-    assert informed_round(candidates, [KNOWING], prices, cheap).n_chains == 1
-    assert informed_round(candidates, [GUESSING], prices, cheap).n_chains == 0
+    assert round_value(candidates, prices, cheap).n_chains == 0, "on average it does not pay"
+    assert adaptive_round_value(candidates, [KNOWING], prices, cheap).n_chains == 1
+    assert adaptive_round_value(candidates, [GUESSING], prices, cheap).n_chains == 0
 
 
 def test_asking_must_be_worth_its_time() -> None:
     candidates = [GrowthCandidate(1.0, 0.4)]
-    outlook = informed_round(candidates, [KNOWING], step(CPU), cheap)
+    outlook = adaptive_round_value(candidates, [KNOWING], step(CPU), cheap)
     assert outlook.worth > 0.0
-    late = informed_round(candidates, [KNOWING], step(CPU), cheap, lambda _: 0.02)
+    late = adaptive_round_value(candidates, [KNOWING], step(CPU), cheap, lambda _: 0.02)
     assert late == (0.0, 0)
-    assert informed_round(candidates, [KNOWING], step(CPU, room=0), cheap) == (0.0, 0)
+    assert adaptive_round_value(candidates, [KNOWING], step(CPU, room=0), cheap) == (0.0, 0)
 
 
 def test_sequences_that_are_asked_together_share_what_rows_cost() -> None:
-    one = informed_round([GrowthCandidate(1.0, 0.4)], [KNOWING], step(CLIFF), cheap)
-    four = informed_round([GrowthCandidate(1.0, 0.4)] * 4, [KNOWING] * 4, step(CLIFF, 4), cheap)
+    one = adaptive_round_value([GrowthCandidate(1.0, 0.4)], [KNOWING], step(CLIFF), cheap)
+    four = adaptive_round_value([GrowthCandidate(1.0, 0.4)] * 4, [KNOWING] * 4, step(CLIFF, 4), cheap)
     assert four.n_chains == 4
     assert four.worth > one.worth
 
@@ -93,12 +93,12 @@ def test_only_the_promising_chains_grow() -> None:
         GrowthCandidate(1.0, 0.1),
         GrowthCandidate(0.3, 0.2),
     ]
-    assert another_round(candidates, step(CPU, 4), free).n_chains == 2
+    assert round_value(candidates, step(CPU, 4), free).n_chains == 2
 
 
 def test_without_room_nothing_grows() -> None:
-    assert another_round([GrowthCandidate(1.0, 0.99)], step(CPU, room=0), free).n_chains == 0
-    assert another_round([], step(CPU), free).n_chains == 0
+    assert round_value([GrowthCandidate(1.0, 0.99)], step(CPU, room=0), free).n_chains == 0
+    assert round_value([], step(CPU), free).n_chains == 0
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_the_best_cut(reaches: list[float], model: CostModel, expected: int) -> 
 def test_a_dear_first_row_does_not_hide_free_ones_behind_it() -> None:
     stairs = CostModel(Calibration({1: 0.010, 2: 0.016, 3: 0.016, 4: 0.016, 5: 0.016, 8: 0.030}))
     assert best_cut([0.55, 0.5, 0.45, 0.4], step(stairs)) == 4
-    assert another_round([GrowthCandidate(1.0, 0.6)], step(stairs), free).n_chains == 1
+    assert round_value([GrowthCandidate(1.0, 0.6)], step(stairs), free).n_chains == 1
 
 
 def test_what_rejections_cost_is_charged_as_often_as_they_come() -> None:
@@ -136,6 +136,6 @@ def test_a_chain_that_pays_on_a_flat_curve_does_not_where_a_rejection_is_dear() 
     assert best_cut(reaches, prices) == 3
     assert best_cut(charged(reaches, 0.0, lambda depth: 0.5), prices) == 3
     assert best_cut(charged(reaches, 0.0, lambda depth: 3.0), prices) == 0
-    assert another_round([GrowthCandidate(1.0, 0.7, 0.5)], prices, free).n_chains == 1
-    assert another_round([GrowthCandidate(1.0, 0.7, 3.0)], prices, free).n_chains == 0
-    assert another_round([GrowthCandidate(1.0, 0.99, 3.0)], prices, free).n_chains == 1
+    assert round_value([GrowthCandidate(1.0, 0.7, 0.5)], prices, free).n_chains == 1
+    assert round_value([GrowthCandidate(1.0, 0.7, 3.0)], prices, free).n_chains == 0
+    assert round_value([GrowthCandidate(1.0, 0.99, 3.0)], prices, free).n_chains == 1

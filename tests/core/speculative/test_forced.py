@@ -53,7 +53,7 @@ def drafting() -> Iterator[Engine]:
     with open_engine(n_slots=4, n_ctx=512) as engine:
         flat = CostModel(Calibration({1: 0.01, 64: 0.01}))
         flat.observe = lambda *_: None  # type: ignore[method-assign]
-        engine.speculate_with(Speculator(flat, n_ctx=512))
+        engine.replace_speculator(Speculator(flat, n_ctx=512))
         yield engine
 
 

@@ -407,8 +407,8 @@ def test_what_a_dflash_head_read_along_teaches(monkeypatch: pytest.MonkeyPatch) 
         def shadowed(chains: list[DraftChain]) -> list[ProposedToken | None]:
             for chain in chains:
                 if not chain.tokens:
-                    head.shadow(chain.sequence)
-                    seen.extend(head.take_observations())
+                    head.read_along(chain.sequence)
+                    seen.extend(head.take_samples())
             return extend(chains)
 
         monkeypatch.setattr(head, "extend", shadowed)

@@ -78,24 +78,24 @@ def record(speedup: float = 1.0) -> DraftState:
 
 def test_the_speed_of_a_text_is_tokens_by_time_and_follows_the_last_steps() -> None:
     known = record(3.0)
-    known.came(1, 0.01, 0.01)
+    known.learn_speed(1, 0.01, 0.01)
     assert 2.0 < known.speedup < 3.0, "what others came at counts as two steps"
     for _ in range(60):
-        known.came(4, 0.01, 0.02)
-        known.came(1, 0.01, 0.01)
+        known.learn_speed(4, 0.01, 0.02)
+        known.learn_speed(1, 0.01, 0.01)
     assert known.speedup == pytest.approx(5 * 0.01 / 0.03, rel=0.1), "not the mean of 2 and 1"
     for _ in range(30):
-        known.came(1, 0.01, 0.015)
+        known.learn_speed(1, 0.01, 0.015)
     assert known.speedup == 1.0, "time is never worth less than plain decoding makes of it"
 
 
 def test_a_suspended_machine_does_not_make_time_worthless() -> None:
     known = record(2.0)
     for _ in range(20):
-        known.came(2, 0.01, 0.01)
-    known.came(2, 0.01, 3600.0)
+        known.learn_speed(2, 0.01, 0.01)
+    known.learn_speed(2, 0.01, 3600.0)
     for _ in range(40):
-        known.came(2, 0.01, 0.01)
+        known.learn_speed(2, 0.01, 0.01)
     assert known.speedup > 1.5
 
 
@@ -109,11 +109,11 @@ def test_nothing_is_ever_certain() -> None:
 def test_what_a_draft_comes_to_beyond_its_promise_is_expected_of_the_next_one_of_its_source() -> None:
     known = record()
     poor, rich = ExpectedGain("draft", 0.5), ExpectedGain("lookup", 1.0)
-    assert known.expected(rich) > known.expected(poor)
+    assert known.expected_gain(rich) > known.expected_gain(poor)
     for _ in range(8):
-        known.came_to(poor, 2.5)
-        known.came_to(rich, 0.2)
-    assert known.expected(poor) == pytest.approx(2.5, abs=0.2)
-    assert known.expected(rich) == pytest.approx(0.2, abs=0.1)
-    assert known.expected(ExpectedGain("draft", 0.1)) < known.expected(poor)
-    assert record().expected(rich) == 1.0, "of another text it says nothing"
+        known.learn_gain(poor, 2.5)
+        known.learn_gain(rich, 0.2)
+    assert known.expected_gain(poor) == pytest.approx(2.5, abs=0.2)
+    assert known.expected_gain(rich) == pytest.approx(0.2, abs=0.1)
+    assert known.expected_gain(ExpectedGain("draft", 0.1)) < known.expected_gain(poor)
+    assert record().expected_gain(rich) == 1.0, "of another text it says nothing"

@@ -9,50 +9,50 @@ STEP = 0.010
 
 def decode(ledger: RiskBudget, n_steps: int, lost: float = 0.0) -> None:
     for _ in range(n_steps):
-        ledger.elapse(STEP + lost)
+        ledger.add_elapsed(STEP + lost)
         ledger.book("draft", -lost)
 
 
 def test_risks_are_a_small_share_of_the_time() -> None:
     ledger = RiskBudget(0.0)
-    assert not ledger.may_risk("draft", 0.001)
+    assert not ledger.can_spend("draft", 0.001)
     decode(ledger, 100)
-    assert ledger.may_risk("draft", 0.014)
-    assert not ledger.may_risk("draft", 0.05)
+    assert ledger.can_spend("draft", 0.014)
+    assert not ledger.can_spend("draft", 0.05)
     ledger.book("draft", -0.014)
-    assert not ledger.may_risk("draft", 0.005)
+    assert not ledger.can_spend("draft", 0.005)
 
 
 def test_what_one_has_won_may_be_risked_by_itself_and_by_nobody_else() -> None:
     ledger = RiskBudget(0.0, memory=20.0)
     ledger.book("lookup", 0.5)
-    assert ledger.may_risk("lookup", 0.4)
-    assert not ledger.may_risk("draft", 0.001)
+    assert ledger.can_spend("lookup", 0.4)
+    assert not ledger.can_spend("draft", 0.001)
     ledger.book("draft", -0.2)
-    assert (ledger.caution("lookup"), ledger.caution("draft")) == (1.0, 100.0)
+    assert (ledger.required_return("lookup"), ledger.required_return("draft")) == (1.0, 100.0)
     decode(ledger, 8000)
-    assert not ledger.may_risk("lookup", 0.45), "old gains do not pay for long losses"
+    assert not ledger.can_spend("lookup", 0.45), "old gains do not pay for long losses"
 
 
 def test_a_loss_does_not_forbid_drafting_for_long() -> None:
     ledger = RiskBudget(credit=0.02, memory=20.0)
     decode(ledger, 100)
     ledger.book("draft", -0.08)
-    assert not ledger.may_risk("draft", 0.0)
+    assert not ledger.can_spend("draft", 0.0)
     decode(ledger, 1500)
-    assert ledger.may_risk("draft", 0.0), "after fifteen seconds"
+    assert ledger.can_spend("draft", 0.0), "after fifteen seconds"
 
 
 def test_caution_grows_with_what_was_lost_and_goes_with_it() -> None:
     ledger = RiskBudget(credit=0.02)
     decode(ledger, 200)
-    assert ledger.caution("draft") == 1.0
+    assert ledger.required_return("draft") == 1.0
     seen = []
     for _ in range(40):
         decode(ledger, 1, lost=0.004)
-        seen.append(ledger.caution("draft"))
+        seen.append(ledger.required_return("draft"))
     assert seen == sorted(seen)
     assert seen[0] == 1.0
     assert 3.0 < seen[-1] <= 100.0
     decode(ledger, 40, lost=-0.010)
-    assert ledger.caution("draft") == 1.0, "won back"
+    assert ledger.required_return("draft") == 1.0, "won back"

@@ -34,33 +34,33 @@ def draft(lookup: NgramProposer, of: Sequence, n: int) -> list[int]:
 
 def test_a_repeated_passage_is_continued() -> None:
     lookup, text = NgramProposer(), sequence([1, 2, 3, 4, 5, 6, 9, 1, 2, 3])
-    lookup.admit(text)
+    lookup.begin(text)
     assert draft(lookup, text, 4) == [4, 5, 6, 9]
 
 
 def test_a_repetition_runs_on_into_what_was_drafted() -> None:
     lookup, text = NgramProposer(), sequence([7, 8, 9, 7, 8, 9, 7, 8, 9])
-    lookup.admit(text)
+    lookup.begin(text)
     assert draft(lookup, text, 8) == [7, 8, 9, 7, 8, 9, 7, 8]
 
 
 def test_the_latest_occurrence_counts() -> None:
     lookup, text = NgramProposer(), sequence([1, 2, 3, 4, 1, 2, 3, 5, 1, 2, 3])
-    lookup.admit(text)
+    lookup.begin(text)
     assert draft(lookup, text, 1) == [5]
 
 
 def test_new_text_is_not_drafted() -> None:
     lookup, text = NgramProposer(), sequence([1, 2, 3, 4, 5, 6])
-    lookup.admit(text)
+    lookup.begin(text)
     assert draft(lookup, text, 4) == []
 
 
 def test_a_longer_match_is_better_evidence() -> None:
     lookup = NgramProposer()
     short, long = sequence([1, 2, 3, 9, 8, 1, 2, 3], "short"), sequence([*range(40), *range(35)], "long")
-    lookup.admit(short)
-    lookup.admit(long)
+    lookup.begin(short)
+    lookup.begin(long)
     chains = [DraftChain(text, lookup, SequenceAcceptance(0.6)) for text in (short, long)]
     first, second = lookup.extend(chains)
     assert first is not None
@@ -71,31 +71,31 @@ def test_a_longer_match_is_better_evidence() -> None:
 
 def test_tokens_that_come_are_indexed_and_unused_lookups_are_judged() -> None:
     lookup, text = NgramProposer(), sequence([1, 2, 3, 4, 1, 2, 3])
-    lookup.admit(text)
+    lookup.begin(text)
     lookup.advance(text, [4, 1], 0)
-    observed = lookup.take_observations()
+    observed = lookup.take_samples()
     assert [seen.was_right for seen in observed] == [True, True]
-    assert lookup.take_observations() == []
+    assert lookup.take_samples() == []
     lookup.advance(text, [77], 0)
-    assert [seen.was_right for seen in lookup.take_observations()] == [False]
+    assert [seen.was_right for seen in lookup.take_samples()] == [False]
 
 
 def test_tokens_of_its_own_chain_are_not_judged_twice() -> None:
     lookup, text = NgramProposer(), sequence([1, 2, 3, 4, 1, 2, 3])
-    lookup.admit(text)
+    lookup.begin(text)
     lookup.advance(text, [4, 1], 2)
-    assert lookup.take_observations() == []
+    assert lookup.take_samples() == []
 
 
 def test_a_finished_text_helps_the_next_request() -> None:
     lookup, first = NgramProposer(), sequence([5], "first")
-    lookup.admit(first)
+    lookup.begin(first)
     said = [11, 12, 13, 14, 15, 16]
     first.tokens.extend(np.array(said, np.int32))
     lookup.advance(first, said, 0)
-    lookup.forget(first)
+    lookup.end(first)
     second = sequence([11, 12, 13, 14], "second")
-    lookup.admit(second)
+    lookup.begin(second)
     assert draft(lookup, second, 2) == [15, 16]
 
 
@@ -104,7 +104,7 @@ def test_no_step_indexes_more_than_a_piece_of_a_long_prompt() -> None:
     n_pieces = 6
     prompt = [*range(1, _PIECE * (n_pieces - 1)), 1, 2, 3]
     lookup, text = NgramProposer(), sequence(prompt)
-    lookup.admit(text)
+    lookup.begin(text)
     # The text goes on meanwhile.
     text.tokens.append(4)
     lookup.advance(text, [4], 0)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.cost.cost_model import Calibration, CostModel
-from core.scheduler.latency_targets import flow_target
+from core.scheduler.latency_targets import token_latency_target
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.latency_bound import DraftCandidate, LatencyBound
 from core.speculation.policy.selection import keep_evenly, keep_what_pays
@@ -59,7 +59,7 @@ def test_alone_a_text_waits_for_as_many_tokens_as_come_together() -> None:
 def test_a_text_without_a_draft_waits_no_longer_than_its_lane_allows() -> None:
     (n_drafted,) = kept(step(Lane.STANDARD, Lane.STANDARD), chain("0", *SURE))
     assert n_drafted == 1
-    assert SLOW.time(2 + n_drafted) <= flow_target(Lane.STANDARD) < SLOW.time(2 + n_drafted + 1)
+    assert SLOW.time(2 + n_drafted) <= token_latency_target(Lane.STANDARD) < SLOW.time(2 + n_drafted + 1)
 
 
 def test_what_drafting_took_is_waited_for_too() -> None:
@@ -78,13 +78,13 @@ def test_two_good_drafts_wait_for_each_other() -> None:
 def test_a_poor_draft_does_not_make_a_text_wait_for_the_long_one_of_another() -> None:
     n_good, n_poor = kept(step(Lane.STANDARD, Lane.STANDARD), chain("0", *SURE), chain("1", 0.4))
     assert 1 <= n_good + n_poor <= 3
-    assert SLOW.time(2 + n_good + n_poor) <= flow_target(Lane.STANDARD) * (1 + 0.4 * n_poor)
+    assert SLOW.time(2 + n_good + n_poor) <= token_latency_target(Lane.STANDARD) * (1 + 0.4 * n_poor)
 
 
 def test_where_plain_steps_are_too_slow_already_drafts_make_them_little_slower() -> None:
     lanes = (Lane.STANDARD,) * 4
     (n_drafted,) = kept(step(*lanes), chain("0", *SURE))
-    assert SLOW.time(4) > flow_target(Lane.STANDARD)
+    assert SLOW.time(4) > token_latency_target(Lane.STANDARD)
     assert n_drafted == 1
     assert SLOW.time(5) <= 1.25 * SLOW.time(4)
 
@@ -98,8 +98,8 @@ def test_drafts_of_equal_length_are_shortened_together(chances: tuple[float, ...
 
 def test_rows_that_those_without_drafts_leave() -> None:
     prices = step(Lane.STANDARD, Lane.STANDARD)
-    assert prices.patience.limit({"0"}) == flow_target(Lane.STANDARD)
-    assert prices.patience.limit({"0", "1"}) == float("inf")
+    assert prices.patience.limit_without({"0"}) == token_latency_target(Lane.STANDARD)
+    assert prices.patience.limit_without({"0", "1"}) == float("inf")
     assert prices.within(0.1).room == 1
     assert prices.within(0.05).room == 0
     assert prices.within(float("inf")) is prices
@@ -122,10 +122,10 @@ def test_no_text_waits_beyond_its_target_and_nothing_is_cut_without_need(
 
     def waits(count: int) -> list[float]:
         gains = [sum(hope.chance for hope in hopes[:count] if hope.request_id == one.id) for one in requests]
-        limits = [max(flow_target(one.lane), 1.25 * plain) for one in requests]
+        limits = [max(token_latency_target(one.lane), 1.25 * plain) for one in requests]
         return [seconds(count) / (1 + gain) / limit for gain, limit in zip(gains, limits, strict=True)]
 
-    count = patience.cut(len(hopes), hopes, seconds)
+    count = patience.trim(len(hopes), hopes, seconds)
     assert not count or max(waits(count)) <= 1 + 1e-9
     assert all(max(waits(more)) > 1 - 1e-9 for more in range(count + 1, len(hopes) + 1))
 
@@ -138,7 +138,7 @@ def test_requests_that_want_no_drafts_are_asked_for_their_patience_too(monkeypat
             asked.append({request.id for request in requests})
             super().__init__(requests, plain_seconds)
 
-    monkeypatch.setattr("core.speculation.policy.speculator.Patience", Asked)
+    monkeypatch.setattr("core.speculation.policy.speculator.LatencyBound", Asked)
     with open_engine(n_slots=3, n_ctx=256, draft_path=str(EMBER_DRAFT)) as engine:
         for name, speculates in (("drafted", True), ("plain", False), ("also plain", False)):
             submit(engine, name, "Once upon a time", max_tokens=24, speculates=speculates)

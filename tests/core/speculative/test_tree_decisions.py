@@ -61,7 +61,7 @@ def drafts_on(
             Sequence(PreparedRequest(Request(str(index), "x"), prompt, sampler), order=index, submitted_at=0.0)
         )
         speculator.admit(sequences[-1])
-    assert speculator.rouse(sequences)
+    assert speculator.begin_step(sequences)
     chains = speculator.draft(sequences, StepCapacity(n_sequences, 20 * n_sequences, room, n_branches, branch_seconds))
     return [chain.draft for chain in chains.values()]
 

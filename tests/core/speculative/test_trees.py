@@ -368,10 +368,10 @@ def test_what_branches_take_is_booked_where_drafting_is_judged() -> None:
     balances = []
     for seconds in (0.0, 0.004):
         speculator = Speculator(CostModel(Calibration({1: 0.01})), n_ctx=64)
-        speculator.branched(seconds)
+        speculator.book_branching(seconds)
         record = DraftState({}, {}, DraftLedger(0.0), Backoff())
-        effort = speculator.take_effort()._replace(came=[SequenceOutcome(record, 2, "draft", 3)])
-        speculator.step_done(1, 0.01, 0.01, effort)
+        effort = speculator.take_outcome()._replace(came=[SequenceOutcome(record, 2, "draft", 3)])
+        speculator.book_step(1, 0.01, 0.01, effort)
         balances.append(speculator.ledger.balance("draft"))
     assert balances[0] - balances[1] == pytest.approx(0.004, rel=0.01)
 
@@ -490,7 +490,7 @@ def test_behind_a_fork_the_draft_model_says_what_it_says_behind_the_same_text(sa
             _grow(model, tree, node)
         chain = speculator._records.chain(sequence, model)
         for node in (0, 1, 2, 3, 5):
-            model.drop_forks()
+            model.drop_branches()
             start = len(sequence.tokens)
             sequence.tokens.extend(np.array(tree.path(node), np.int32))
             (guess,) = model.extend([chain])
@@ -521,6 +521,6 @@ def test_what_was_accepted_in_a_fork_need_not_be_read_again() -> None:
         children = [child for child, parent in enumerate(tree.parents) if parent == 1]
         for token in (tree.tokens[1], tree.tokens[children[2]]):
             sequence.tokens.append(token)
-        assert model.n_behind(sequence) == 2
-        model.settle(sequence)
-        assert model.n_behind(sequence) == 1
+        assert model.n_unread(sequence) == 2
+        model.keep_accepted(sequence)
+        assert model.n_unread(sequence) == 1

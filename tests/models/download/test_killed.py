@@ -24,13 +24,13 @@ ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 import sys
 from pathlib import Path
-from models.download.model_download import ModelDownload, Wish
+from models.download.model_download import ModelDownload, DownloadRequest
 from models.download.options import DownloadOptions
 from models.hub.client import Hub
 from models.hub.settings import HubSettings
 
 options = DownloadOptions(piece_bytes=1 << 17, record_bytes=1 << 14, reserve_bytes=0)
-download = ModelDownload(Hub(HubSettings(sys.argv[1])), Wish(sys.argv[2]), Path(sys.argv[3]), options)
+download = ModelDownload(Hub(HubSettings(sys.argv[1])), DownloadRequest(sys.argv[2]), Path(sys.argv[3]), options)
 done = download.run(lambda progress: print(progress.n_done, flush=True))
 print("was there" if done.was_there else "done", flush=True)
 """

@@ -15,9 +15,9 @@ from models.files.integrity import (
     GoneFile,
     IntegrityState,
     MovedFile,
+    accept_changes,
+    integrity_of,
     look_for_changes,
-    settle,
-    standing,
     verify,
 )
 from models.files.provenance import FileOrigin, pieces_of, read_record, write_record
@@ -46,7 +46,7 @@ def put(tmp_path):
 
 def test_untouched_files_are_verified(put, tmp_path):
     path = put()
-    assert standing(tmp_path, [path]) is IntegrityState.VERIFIED
+    assert integrity_of(tmp_path, [path]) is IntegrityState.VERIFIED
     assert look_for_changes(tmp_path) == ()
     assert verify(tmp_path, path, lambda n_done, n_total: None) is IntegrityState.VERIFIED
 
@@ -54,7 +54,7 @@ def test_untouched_files_are_verified(put, tmp_path):
 def test_a_file_that_is_not_ours_is_unknown(tmp_path):
     path = tmp_path / "own.gguf"
     path.write_bytes(b"GGUF")
-    assert standing(tmp_path, [path]) is IntegrityState.UNKNOWN
+    assert integrity_of(tmp_path, [path]) is IntegrityState.UNKNOWN
     assert verify(tmp_path, path, lambda n_done, n_total: None) is IntegrityState.UNKNOWN
 
 
@@ -63,17 +63,17 @@ def test_a_changed_file_is_noticed_whatever_the_clock(put, tmp_path, seconds):
     path = put()
     path.write_bytes(b"GGUF" * 1001)
     os.utime(path, (seconds, seconds))
-    assert standing(tmp_path, [path]) is IntegrityState.CHANGED
+    assert integrity_of(tmp_path, [path]) is IntegrityState.CHANGED
     assert verify(tmp_path, path, lambda n_done, n_total: None) is IntegrityState.CHANGED
 
 
 def test_one_changed_part_is_enough(put, tmp_path):
     paths = [put(f"a/b/m-0000{i}-of-00002.gguf") for i in (1, 2)]
-    assert standing(tmp_path, paths) is IntegrityState.VERIFIED
+    assert integrity_of(tmp_path, paths) is IntegrityState.VERIFIED
     os.utime(paths[1], (1, 1))
-    assert standing(tmp_path, paths) is IntegrityState.CHANGED
+    assert integrity_of(tmp_path, paths) is IntegrityState.CHANGED
     paths[1].unlink()
-    assert standing(tmp_path, paths) is IntegrityState.CHANGED
+    assert integrity_of(tmp_path, paths) is IntegrityState.CHANGED
 
 
 def test_a_touched_file_is_verified_again_by_reading_it(put, tmp_path):
@@ -82,7 +82,7 @@ def test_a_touched_file_is_verified_again_by_reading_it(put, tmp_path):
     seen: list[tuple[int, int]] = []
     assert verify(tmp_path, path, lambda n_done, n_total: seen.append((n_done, n_total))) is IntegrityState.VERIFIED
     assert seen == [(4000, 4000)]
-    assert standing(tmp_path, [path]) is IntegrityState.VERIFIED
+    assert integrity_of(tmp_path, [path]) is IntegrityState.VERIFIED
 
 
 def test_a_bit_that_flipped_is_found_and_remembered(put, tmp_path):
@@ -91,9 +91,9 @@ def test_a_bit_that_flipped_is_found_and_remembered(put, tmp_path):
     time = path.stat().st_mtime_ns
     path.write_bytes(b"GGUG" + b"GGUF" * 999)
     os.utime(path, ns=(time, time))
-    assert standing(tmp_path, [path]) is IntegrityState.VERIFIED
+    assert integrity_of(tmp_path, [path]) is IntegrityState.VERIFIED
     assert verify(tmp_path, path, lambda n_done, n_total: None) is IntegrityState.CHANGED
-    assert standing(tmp_path, [path]) is IntegrityState.CHANGED
+    assert integrity_of(tmp_path, [path]) is IntegrityState.CHANGED
 
 
 def test_verifying_can_be_stopped(put, tmp_path):
@@ -112,9 +112,9 @@ def test_a_moved_file_is_known_again(put, tmp_path):
     (change,) = look_for_changes(tmp_path)
     assert change == MovedFile(change.record, path, now)
     assert str(now) in change.sentence
-    settle(tmp_path, [change])
+    accept_changes(tmp_path, [change])
     assert (pieces_of(tmp_path, now).exists(), pieces_of(tmp_path, path).exists()) == (True, False)
-    assert standing(tmp_path, [now]) is standing(tmp_path, [other]) is IntegrityState.VERIFIED
+    assert integrity_of(tmp_path, [now]) is integrity_of(tmp_path, [other]) is IntegrityState.VERIFIED
     assert look_for_changes(tmp_path) == ()
 
 
@@ -136,7 +136,7 @@ def test_a_deleted_file_is_told_with_how_to_have_it_back(put, tmp_path):
     said = " ".join(change.sentence for change in changes)
     assert "`./slipstream models pull 'acme/fox-GGUF:模型 fox.gguf'`" in said
     assert "made from fox-F16" in said
-    settle(tmp_path, changes)
+    accept_changes(tmp_path, changes)
     assert look_for_changes(tmp_path) == ()
     assert read_record(tmp_path, path) is None
 
