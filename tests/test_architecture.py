@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tools.structure import DOCUMENT, PARTS, PICTURES, read_rooms, table, table_in
+from tools.structure import DOCUMENT, PARTS, PICTURES, table, table_in
+from tools.structure import read_rooms as read_rooms_anew
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = (*PARTS, "tests", "benchmarks", "tools")
@@ -36,6 +37,7 @@ KNOWN_TO_UI = {"core/values"}
 WITHOUT_LLAMA = ("core/values/", "core/kv_cache/prefix_cache/", "core/speculation/policy/")
 MOST_FILES = 15
 
+read_rooms = cache(read_rooms_anew)
 SOURCES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for part in (*PARTS, "tools", "benchmarks")

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.jobs.verify import verification
 from app.jobs.verify.near_tie import FAR, NEAR_TIE
 from app.jobs.verify.verification import Comparison, DecodedReply, Mode, ReplyComparer, TokenIds, Verification, Verifier
 from core.engine.committer import Committer
@@ -35,12 +34,6 @@ def engine() -> Iterator[Engine]:
         yield engine
 
 
-@pytest.fixture(autouse=True)
-def _decode_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its speed does not matter here."""
-    monkeypatch.setattr(verification, "TIMED_SECONDS", 0.0)
-
-
 def reply(*tokens: int, has_ended: bool = False, **fields: Any) -> DecodedReply:
     return DecodedReply(tokens, has_ended, **fields)
 
@@ -48,7 +41,7 @@ def reply(*tokens: int, has_ended: bool = False, **fields: Any) -> DecodedReply:
 def run(engine: Engine, *texts: str, modes: tuple[Mode, ...] = (GREEDY, SAMPLED), n_tokens: int = 40) -> Verification:
     shares: list[float] = []
     tokens = [engine.tokenize(Request("x", text)) for text in texts]
-    found = Verifier(engine).run(tokens, modes, n_tokens, shares.append)
+    found = Verifier(engine, 0.0).run(tokens, modes, n_tokens, shares.append)
     assert shares == sorted(shares)
     return found
 

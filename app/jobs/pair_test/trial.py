@@ -42,7 +42,12 @@ def measure(job: TrialTask) -> TrialResult:
     from core.values.request import Request
 
     options = EngineOptions(job.target, n_ctx=N_CTX, draft_path=job.draft, speculation="draft")
-    verifier, loaded = load_verifier(options, cache_folder=cache_folder(), progress=lambda share: say("loading", share))
+    verifier, loaded = load_verifier(
+        options,
+        cache_folder=cache_folder(),
+        progress=lambda share: say("loading", share),
+        timed_seconds=0.0,  # the prompts count together: each of them once is enough
+    )
     try:
         if loaded.notices:
             raise SlipstreamError(" ".join(loaded.notices))

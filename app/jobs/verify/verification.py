@@ -234,9 +234,10 @@ class ReplyComparer:
 class Verifier:
     """Decodes prompts plainly and with drafts on one engine, which it takes over."""
 
-    def __init__(self, engine: Engine) -> None:
-        """``engine`` must be idle and able to speculate."""
+    def __init__(self, engine: Engine, timed_seconds: float) -> None:
+        """``engine`` must be idle and able to speculate. Replies are repeated until they took ``timed_seconds``."""
         self.engine = engine
+        self._timed_seconds = timed_seconds
         self._ids = itertools.count()
         self._judge = ReplyComparer(engine.next_logits, engine.vocab.end_tokens)
 
@@ -276,7 +277,7 @@ class Verifier:
         for _ in range(_MOST_TURNS):
             for speculates in ways:
                 turns[speculates].append(self._reply(prompt, mode, n_tokens, speculates))
-            if sum(reply.seconds for reply in turns[False]) >= TIMED_SECONDS:
+            if sum(reply.seconds for reply in turns[False]) >= self._timed_seconds:
                 break
             ways = ways[::-1]
         plain, drafted = (
@@ -314,9 +315,13 @@ class Verifier:
 
 
 def load_verifier(
-    options: EngineOptions, *, cache_folder: Path | None, progress: Callable[[float], None]
+    options: EngineOptions,
+    *,
+    cache_folder: Path | None,
+    progress: Callable[[float], None],
+    timed_seconds: float | None = None,
 ) -> tuple[Verifier, LoadedModel]:
-    """Load a model and its drafters. Raises LoadFailed and BadOption."""
+    """Load a model and its proposers. Raises LoadFailed and BadOption."""
     log.silence()
     engine, model = load_engine(options, cache_folder=cache_folder, progress=progress)
-    return Verifier(engine), model
+    return Verifier(engine, TIMED_SECONDS if timed_seconds is None else timed_seconds), model
