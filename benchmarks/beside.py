@@ -40,7 +40,10 @@ class Company:
     """An engine with ``n_others`` texts beside which prompts are read."""
 
     def __init__(self, model: Path, n_others: int, n_slots: int, n_threads: int) -> None:
-        options = EngineOptions(str(model), n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads, speculation="off")
+        # Nothing is kept in RAM: an idle text that is taken out of the context would be found there.
+        options = EngineOptions(
+            str(model), n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads, speculation="off", cache_ram=0
+        )
         self.n_others = n_others
         self._engine: Engine = load_engine(options, cache_folder=None)[0]
         # Places that no measured prompt has.
@@ -56,7 +59,7 @@ class Company:
     def read_at_work(self, text: str) -> float:
         """Return the seconds that a prompt adds to the steps of the others, who decode."""
         others = self._submit(self._others, _AT_WORK_TOKENS)
-        while any(sequence.is_prefilling for sequence in self._engine._roster.running) or self._engine.n_waiting:
+        while any(sequence.is_prefilling for sequence in self._engine._scheduler.running) or self._engine.n_waiting:
             self._engine.step()
         alone = self._time_steps()
         seconds, n_steps = self._time_prompt(text)

@@ -203,7 +203,7 @@ class DecodingStage:
 
 
 class PlainAndDrafting:
-    """Plain decoding and drafting on engines of their own, as servers load them: for models that carry their drafter.
+    """Plain decoding and drafting on engines of their own, as servers load them: for models that carry their proposer.
 
     Where the target hands its states to a head, that would slow down plain decoding on the same engine.
     """

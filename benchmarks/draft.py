@@ -221,7 +221,7 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 
 
 def against_best_part(ratio: Mapping[tuple[str, str, str], float]) -> float | None:
-    """Return the least that both drafters together come to beside the better of them alone; None where none is known.
+    """Return the least that both proposers together come to beside the better of them alone; None where none is known.
 
     ``ratio`` is what a draft, a kind of prompts and a way come to beside plain decoding. Lookups alone are measured
     once for all drafts.

@@ -51,14 +51,14 @@ class EngineLoop:
         for name in self._names:
             request = Request(name, prompt, N_CTX, sampling=GREEDY)
             self._engine.submit(self._engine.prepare(request))
-        running = self._engine._roster.running
+        running = self._engine._scheduler.running
         while self._engine.n_waiting or any(not sequence.n_generated for sequence in running):
             self._engine.step()
 
     @property
     def texts(self) -> list[npt.NDArray[np.int32]]:
         """The tokens that are in the cache, of each request."""
-        return [sequence.tokens.view[: sequence.n_past] for sequence in self._engine._roster.running]
+        return [sequence.tokens.view[: sequence.n_past] for sequence in self._engine._scheduler.running]
 
     def step(self) -> None:
         """Run one step of the engine."""

@@ -29,7 +29,7 @@ class Threaded(Protocol):
 
 
 class ThreadControl:
-    """Has a governor for each kind of step, and keeps apart what a cost model may learn from and what it may not."""
+    """Has a tuner for each kind of step, and keeps apart what a cost model may learn from and what it may not."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ThreadControl:
         self._look_at = float("-inf")
         self._counts = [choice.decode, choice.few, choice.many]
         # By the kind of step; None where one thread is the best.
-        self._governors = tuple(ThreadTuner(counts_below(count)) if count > 1 else None for count in self._counts)
+        self._tuners = tuple(ThreadTuner(counts_below(count)) if count > 1 else None for count in self._counts)
 
     @property
     def threads(self) -> ThreadChoice:
@@ -62,52 +62,52 @@ class ThreadControl:
 
     @property
     def decoding(self) -> ThreadTuner | None:
-        """The governor of steps of one row; None where one thread is the best."""
-        return self._governors[StepKind.DECODE]
+        """The tuner of steps of one row; None where one thread is the best."""
+        return self._tuners[StepKind.DECODE]
 
     def observe(self, rows: int, kv: int, seconds: float) -> None:
         """Learn from a step of the context, as ``CostModel.observe``, and choose the threads of the next one."""
         if rows <= 0 or seconds <= 0.0:
             return
         kind = kind_of(rows)
-        governor = self._governors[kind]
+        tuner = self._tuners[kind]
         own_time = self._cost.own_time(rows, kv)
-        if governor is None:
+        if tuner is None:
             self._cost.observe(rows, kv, seconds, own_time)
             return
         now, ratio = self._clock(), seconds / own_time
         if now >= self._look_at or (ratio > SUSPICIOUS and now >= self._look_at - _LOOK_SECONDS + _SOONEST_LOOK):
             self._look(now)
-        count, slowdown = governor.count, governor.slowdown
-        governor.observe(ratio, seconds, now)
-        if governor.is_learning:
+        count, slowdown = tuner.count, tuner.slowdown
+        tuner.observe(ratio, seconds, now)
+        if tuner.is_learning:
             self._cost.observe(rows, kv, seconds, own_time)
-        if governor.count != count or governor.slowdown != slowdown:
-            self._apply(kind, governor, was_slow=slowdown != 1.0)
+        if tuner.count != count or tuner.slowdown != slowdown:
+            self._apply(kind, tuner, was_slow=slowdown != 1.0)
 
     def _look(self, now: float) -> None:
-        """Tell the governors whether other programs want the cores; where none does any more, all may be used again."""
+        """Tell the tuners whether other programs want the cores; where none does any more, all may be used again."""
         self._look_at = now + _LOOK_SECONDS
         is_shared = self._busy_cores() > self._spare_cores + _FELT_CORES
-        for governor in self._governors:
-            if governor is not None:
-                governor.is_shared = is_shared or self._was_shared
-                if not governor.is_shared and not governor.has_all:
-                    governor.retry_soon(now)
+        for tuner in self._tuners:
+            if tuner is not None:
+                tuner.is_shared = is_shared or self._was_shared
+                if not tuner.is_shared and not tuner.has_all:
+                    tuner.retry_soon(now)
         self._was_shared = is_shared
 
-    def _apply(self, kind: StepKind, governor: ThreadTuner, was_slow: bool) -> None:
+    def _apply(self, kind: StepKind, tuner: ThreadTuner, was_slow: bool) -> None:
         """Let context, cost model and the other kinds of steps know what was decided for one kind."""
-        is_slow, now = governor.slowdown != 1.0, self._clock()
-        for other in self._governors:
-            if other is None or other is governor:
+        is_slow, now = tuner.slowdown != 1.0, self._clock()
+        for other in self._tuners:
+            if other is None or other is tuner:
                 continue
             if is_slow and not was_slow:
-                other.suggest(governor.count, now)
+                other.suggest(tuner.count, now)
             elif was_slow and not is_slow:
                 other.retry_soon(now)
-        self._cost.slow_down(kind, governor.slowdown)
-        counts = [one.count if one is not None else 1 for one in self._governors]
+        self._cost.slow_down(kind, tuner.slowdown)
+        counts = [one.count if one is not None else 1 for one in self._tuners]
         if counts != self._counts:
             self._counts = counts
             self._context.set_threads(*counts)

@@ -36,7 +36,7 @@ class Committer:
         slots: SlotTable,
         branches: Branches,
         rollback: Rollback,
-        endings: RequestFinisher,
+        finisher: RequestFinisher,
         stats: StepStats,
         speculator: Speculator | None,
         *,
@@ -50,7 +50,7 @@ class Committer:
         self._slots = slots
         self._branches = branches
         self._rollback = rollback
-        self._endings = endings
+        self._finisher = finisher
         self._stats = stats
         self._n_ctx = n_ctx
 
@@ -104,7 +104,7 @@ class Committer:
                 self._branches.trim(share.sequence.slot.id, 0)
                 self._slots.clear(share.sequence.slot)  # nobody may go on from what it holds
                 failure = _failure(share.sequence, error)
-                self._endings.finish(share.sequence, FinishReason.FAILED, events, now, failure)
+                self._finisher.finish(share.sequence, FinishReason.FAILED, events, now, failure)
             first += 1 + len(share.draft)
 
     def _verify(
@@ -175,7 +175,7 @@ class Committer:
         if self.speculator is not None:
             self.speculator.learn(sequence, chains.get(sequence.id) if draft else None, choices, n_accepted)
         if reason is not None:
-            self._endings.finish(sequence, reason, events, now)
+            self._finisher.finish(sequence, reason, events, now)
 
     def _keep_path(self, shape: TreeShape, row: int, slot: int, n_past: int) -> None:
         """Let a slot hold the way of a tree that ends in ``row``, which makes ``n_past`` positions, and no other."""

@@ -21,7 +21,7 @@ class Drafting:
     def __init__(
         self,
         context: Context,
-        roster: Scheduler,
+        scheduler: Scheduler,
         branches: Branches,
         rollback: Rollback,
         speculator: Speculator | None,
@@ -29,10 +29,10 @@ class Drafting:
         *,
         has_state: bool,
     ) -> None:
-        """Draft for requests of ``roster`` in ``context``; ``has_state``: of a model with a running state."""
+        """Draft for requests of ``scheduler`` in ``context``; ``has_state``: of a model with a running state."""
         self.speculator = speculator
         self._context = context
-        self._roster = roster
+        self._scheduler = scheduler
         self._branches = branches
         self._rollback = rollback
         self._clock = clock
@@ -52,9 +52,9 @@ class Drafting:
         if not self.speculator.begin_step(speculating):
             return {}, self._clock() - began
         kv = sum([sequence.n_past + 1 for sequence in decoding])
-        roster = self._roster
-        room = self._most_rows - len(roster.running)
-        if not roster.slots.can_cut:
+        scheduler = self._scheduler
+        room = self._most_rows - len(scheduler.running)
+        if not scheduler.slots.can_cut:
             return self._draft_with_way_back(speculating, decoding, chunk, kv, room), self._clock() - began
         # Where cells become few, trees must not push anything out: chains take fewer.
         branches = self._branches
@@ -78,7 +78,7 @@ class Drafting:
         assert self.speculator is not None
         n_replay = sum([sequence.n_replay for sequence in decoding])
         # What is drafted now may have to be replayed beside requests that only come then.
-        room -= n_replay + len(self._roster.slots) - len(self._roster.running)
+        room -= n_replay + len(self._scheduler.slots) - len(self._scheduler.running)
         speculating = [sequence for sequence in speculating if sequence.n_replay <= MOST_REPLAYED]
         if not speculating:
             return {}

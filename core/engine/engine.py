@@ -86,7 +86,7 @@ class Engine:
         self._context = context
         self._clock = clock
         self._slots = slots
-        self._roster = Scheduler(slots)
+        self._scheduler = Scheduler(slots)
         self._branches = Branches(context, len(slots), n_branches, clock)
         self._books = StepFeedback(cost, threads.observe if threads is not None else cost.observe, meter, slots)
         self._books.speculator = speculator
@@ -94,23 +94,23 @@ class Engine:
         self._rollback = rollback or choose_rollback(context, cost, is_recurrent=model.is_recurrent)
         self._speculator = speculator
         self._drafting = Drafting(
-            context, self._roster, self._branches, self._rollback, speculator, clock, has_state=model.is_recurrent
+            context, self._scheduler, self._branches, self._rollback, speculator, clock, has_state=model.is_recurrent
         )
-        self._endings = RequestFinisher(self._roster, self._branches, meter, speculator)
-        self._runner = ModelRunner(context, self._roster, self._branches, self._endings, clock)
+        self._finisher = RequestFinisher(self._scheduler, self._branches, meter, speculator)
+        self._runner = ModelRunner(context, self._scheduler, self._branches, self._finisher, clock)
         self._committer = Committer(
             vocab,
             context,
             self._slots,
             self._branches,
             self._rollback,
-            self._endings,
+            self._finisher,
             self.stats,
             speculator,
             n_ctx=n_ctx,
         )
-        self._pacer = PiggybackScheduler(cost)
-        self._admission = Admission(self._roster, self._branches, self._pacer, vocab)
+        self._piggyback = PiggybackScheduler(cost)
+        self._admission = Admission(self._scheduler, self._branches, self._piggyback, vocab)
         self._order = itertools.count()
         self._cancelled: set[str] = set()
         self._has_tidied = False
@@ -138,12 +138,12 @@ class Engine:
         """
         now = self._clock() if submitted_at is None else submitted_at
         sequence = Sequence(prepared, order=next(self._order), submitted_at=now)
-        self._roster.add(sequence)
+        self._scheduler.add(sequence)
         return sequence
 
     def cancel(self, request_id: str) -> None:
         """End a request at the next step; unknown ids are ignored."""
-        if request_id in self._roster:
+        if request_id in self._scheduler:
             self._cancelled.add(request_id)
 
     def replace_speculator(self, speculator: Speculator) -> None:
@@ -151,10 +151,10 @@ class Engine:
         if self._speculator is not None:
             self._speculator.close()
         self._speculator = self._drafting.speculator = speculator
-        self._endings.speculator = self._committer.speculator = self._books.speculator = speculator
+        self._finisher.speculator = self._committer.speculator = self._books.speculator = speculator
 
     def forget_texts(self) -> None:
-        """Drop what cache and drafters keep of earlier texts, on disk too: a text seen before is as new as any."""
+        """Drop what cache and proposers keep of earlier texts, on disk too: a text seen before is as new as any."""
         self._slots.forget_idle()
         if self._speculator is not None:
             self._speculator.forget_texts()
@@ -179,7 +179,7 @@ class Engine:
     @property
     def is_idle(self) -> bool:
         """True where a step would do nothing."""
-        return not len(self._roster)
+        return not len(self._scheduler)
 
     @property
     def n_steps(self) -> int:
@@ -189,12 +189,12 @@ class Engine:
     @property
     def n_running(self) -> int:
         """Requests that have a slot."""
-        return len(self._roster.running)
+        return len(self._scheduler.running)
 
     @property
     def n_waiting(self) -> int:
         """Requests that wait for a slot."""
-        return len(self._roster.waiting)
+        return len(self._scheduler.waiting)
 
     @property
     def draft_model(self) -> DraftModelProposer | None:
@@ -203,15 +203,15 @@ class Engine:
 
     def lane_counts(self) -> tuple[LaneCount, ...]:
         """Return how many requests run and wait in each lane."""
-        return self._roster.lane_counts()
+        return self._scheduler.lane_counts()
 
     def can_pause(self, seconds: float) -> bool:
         """Return whether requests of the fast lane, if there are any, can wait ``seconds`` for something else."""
-        return self.is_idle or self._pacer.can_pause(seconds)
+        return self.is_idle or self._piggyback.can_pause(seconds)
 
     def book_pause(self, seconds: float) -> None:
         """Record that the engine's thread was elsewhere for ``seconds`` after a step."""
-        self._pacer.book_pause(seconds)
+        self._piggyback.book_pause(seconds)
         if self._committed_at is not None and self._ended_at is not None:
             self._committed_at += seconds
             self._ended_at += seconds
@@ -222,17 +222,17 @@ class Engine:
         """Evaluate one batch and return what happened, in order."""
         began = self._clock()
         events: list[RequestEvent] = []
-        roster, runner, stats = self._roster, self._runner, self.stats
+        scheduler, runner, stats = self._scheduler, self._runner, self.stats
         if self._cancelled:
             self._end_cancelled(events, began)
-        if roster.waiting.size:
+        if scheduler.waiting.size:
             self._admission.admit(events, began)
 
-        leaders = leading_requests(roster.running)
+        leaders = leading_requests(scheduler.running)
         todo, chains, draft_seconds = self._plan(leaders)
         if not todo:
             self._committed_at = self._ended_at = None
-            if roster.waiting.size:
+            if scheduler.waiting.size:
                 self._slots.wait_for_reads(_LONGEST_WAIT)
             return events
         planned, before = self._clock(), runner.seconds
@@ -247,10 +247,10 @@ class Engine:
         stats.draft += draft_seconds
         ended = self._clock()
         stats.total += ended - began
-        is_idle = not len(roster)
+        is_idle = not len(scheduler)
         self._turn(reading, began, ended, draft_seconds, is_idle=is_idle)
-        if leaders is roster.running:
-            self._pacer.stop()
+        if leaders is scheduler.running:
+            self._piggyback.stop()
         else:
             self._keep_pace(done, began, ended, draft_seconds, is_idle=is_idle)
         if is_idle:
@@ -259,7 +259,7 @@ class Engine:
 
     def _plan(self, leaders: list[Sequence]) -> tuple[StepPlan, dict[str, DraftChain], float]:
         """Return the rows of the next step, the drafts among them, and the seconds that drafting took."""
-        running = self._roster.running
+        running = self._scheduler.running
         decoding = [sequence for sequence in leaders if sequence.n_pending == 1 or not sequence.is_prefilling]
         chunk = self._chunk(decoding) if len(decoding) < len(leaders) else 0
         chains, draft_seconds = self._drafting.draft(decoding, chunk)
@@ -307,17 +307,17 @@ class Engine:
     def _keep_pace(self, done: StepPlan, began: float, ended: float, draft_seconds: float, *, is_idle: bool) -> None:
         """The fast lane has led a step."""
         if done:
-            self._pacer.observe(done, began, ended, draft_seconds)
+            self._piggyback.observe(done, began, ended, draft_seconds)
         if is_idle:
-            self._pacer.stop()
+            self._piggyback.stop()
 
     def _riding(self, leaders: StepPlan) -> StepPlan:
         """Return the shares of those who ride along with the fast lane."""
-        riders = [sequence for sequence in self._roster.running if sequence.lane is not Lane.FAST]
+        riders = [sequence for sequence in self._scheduler.running if sequence.lane is not Lane.FAST]
         n_rows = sum([share.n_rows + len(share.draft) for share in leaders])
         if not riders:
             return ()
-        return self._pacer.add_riders(leaders, riders, self._runner.capacity - n_rows)
+        return self._piggyback.add_riders(leaders, riders, self._runner.capacity - n_rows)
 
     def write_back(self) -> float | None:
         """Use a moment without work to bring texts to safety; return in how many seconds to call again, None: never."""
@@ -371,12 +371,12 @@ class Engine:
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
         while self._cancelled:
             request_id = self._cancelled.pop()
-            if request_id in self._roster:
-                self._endings.finish(self._roster[request_id], FinishReason.CANCELLED, events, now)
+            if request_id in self._scheduler:
+                self._finisher.finish(self._scheduler[request_id], FinishReason.CANCELLED, events, now)
 
     def close(self) -> None:
         """Free samplers, context and model, in this order."""
-        for sequence in self._roster.clear():
+        for sequence in self._scheduler.clear():
             sequence.sampler.close()
         if self._speculator is not None:
             self._speculator.close()

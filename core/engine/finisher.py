@@ -16,10 +16,10 @@ from core.values.receipt import Receipt
 class RequestFinisher:
     """Ends requests, each once."""
 
-    def __init__(self, roster: Scheduler, branches: Branches, meter: Meter, speculator: Speculator | None) -> None:
-        """Take requests off ``roster`` and out of ``branches`` and ``speculator``; ``meter`` knows the peak."""
+    def __init__(self, scheduler: Scheduler, branches: Branches, meter: Meter, speculator: Speculator | None) -> None:
+        """Take requests off ``scheduler`` and out of ``branches`` and ``speculator``; ``meter`` knows the peak."""
         self.speculator = speculator
-        self._roster = roster
+        self._scheduler = scheduler
         self._branches = branches
         self._meter = meter
 
@@ -36,7 +36,7 @@ class RequestFinisher:
             self.speculator.forget(sequence)
         if sequence.slot is not None:
             self._branches.trim(sequence.slot.id, 0)
-        self._roster.remove(sequence)
+        self._scheduler.remove(sequence)
         text = sequence.text.flush()
         events.append(Ended(sequence.id, reason, text, sequence.text.stop, failure, self._receipt(sequence, now)))
         sequence.sampler.close()

@@ -33,12 +33,12 @@ class ModelRunner:
     def __init__(
         self,
         context: Context,
-        roster: Scheduler,
+        scheduler: Scheduler,
         branches: Branches,
-        endings: RequestFinisher,
+        finisher: RequestFinisher,
         clock: Callable[[], float],
     ) -> None:
-        """Run on ``context``, for the requests of ``roster``; ``endings`` ends those that cannot go on.
+        """Run on ``context``, for the requests of ``scheduler``; ``finisher`` ends those that cannot go on.
 
         Each leaf of a tree but the first is lent an id of ``branches``: to be released once the tokens are chosen.
         """
@@ -46,9 +46,9 @@ class ModelRunner:
         self.n_rows = 0
         self.capacity = context.n_batch
         self._context = context
-        self._roster = roster
+        self._scheduler = scheduler
         self._branches = branches
-        self._endings = endings
+        self._finisher = finisher
         self._clock = clock
         self._batch = Batch(context.n_batch)
         self._n_failures = 0
@@ -123,15 +123,15 @@ class ModelRunner:
 
         It is the latest of the lowest lane.
         """
-        if self._roster.slots.evict_idle():
+        if self._scheduler.slots.evict_idle():
             return shares
         if has_drafts(shares):
             return drop_drafts(shares)
         less = halve_prefill(shares)
         if less and has_prefill(shares):
             return less
-        victim = max(self._roster.running, key=lambda sequence: (sequence.lane.rank, sequence.order))
-        if len(self._roster.running) == 1:
+        victim = max(self._scheduler.running, key=lambda sequence: (sequence.lane.rank, sequence.order))
+        if len(self._scheduler.running) == 1:
             self._fail(
                 victim,
                 f"The KV cache is full: {len(victim.tokens)} tokens do not fit. Load the model with more cells.",
@@ -140,15 +140,15 @@ class ModelRunner:
             return ()
         assert victim.slot is not None
         self._branches.trim(victim.slot.id, 0)
-        self._roster.preempt_for_memory(victim, self._clock())
+        self._scheduler.preempt_for_memory(victim, self._clock())
         return tuple(share for share in shares if share.sequence is not victim)
 
     def _fail(self, sequence: Sequence, message: str, events: list[RequestEvent]) -> None:
-        self._endings.fail(sequence, message, events, self._clock())
+        self._finisher.fail(sequence, message, events, self._clock())
 
     def _resync(self, shares: StepPlan) -> None:
         """After a failed decode, believe the cache about what it holds."""
-        slots = self._roster.slots
+        slots = self._scheduler.slots
         for share in shares:
             sequence, slot = share.sequence, share.sequence.slot
             assert slot is not None

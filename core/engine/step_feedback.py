@@ -60,7 +60,7 @@ class StepFeedback:
             return
         self._entries = []
         speculator, slots = self.speculator, self._slots
-        rent, n_idle = 0.0, slots.n_idle
+        idle_cost, n_idle = 0.0, slots.n_idle
         for reading, gain, began, ended, effort in entries:
             rows, kv = reading.n_rows, reading.kv
             self.observe(rows, kv, reading.decode)
@@ -68,5 +68,5 @@ class StepFeedback:
                 speculator.book_step(reading.n_sequences, reading.plain, reading.decode, effort)
             self._meter.record(reading, began, ended, gain.n_sampled, gain.n_drafted, gain.n_accepted)
             if n_idle:
-                rent += self._cost.idle_time(rows, n_idle)
-        slots.charge_idle(rent)
+                idle_cost += self._cost.idle_time(rows, n_idle)
+        slots.charge_idle(idle_cost)

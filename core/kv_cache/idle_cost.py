@@ -7,8 +7,8 @@ class IdleCost:
     """The ski rental rule: pay rent until as much was paid as buying costs, then buy.
 
     Whatever comes, that costs at most twice of what knowing the future would (Karlin, Manasse, Rudolph, Sleator:
-    "Competitive snoopy caching", 1988). Here the rent is the time that steps take longer because of an idle text in
-    the cache; buying is taking it out and, if it is ever asked for, putting it back.
+    "Competitive snoopy caching", 1988). Here the rent is the time that steps take longer because of an idle text in the
+    cache; buying is taking it out and, if it is ever asked for, putting it back.
     """
 
     def __init__(self) -> None:

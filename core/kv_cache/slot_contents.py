@@ -16,16 +16,16 @@ class SlotContents:
     ``n_idle`` is how many tokens slots hold that nobody uses; None: to be counted again.
     """
 
-    def __init__(self, memory: CacheMemory, tree: PrefixTree, archive: KvOffload | None) -> None:
-        """Texts are kept in ``archive``, None: nowhere."""
+    def __init__(self, memory: CacheMemory, tree: PrefixTree, offload: KvOffload | None) -> None:
+        """Texts are kept in ``offload``, None: nowhere."""
         self.n_idle: int | None = 0
         self._memory = memory
         self._tree = tree
-        self._archive = archive
+        self._offload = offload
 
     def save_piece(self, slot: Slot) -> bool:
         """KvOffload the next piece of what a slot holds; False where all is kept, or nothing more can be."""
-        return self._archive is not None and self._archive.save_piece(slot.id, slot.text)
+        return self._offload is not None and self._offload.save_piece(slot.id, slot.text)
 
     def save(self, slot: Slot) -> None:
         """KvOffload what a slot holds, which is about to be dropped."""
@@ -34,8 +34,8 @@ class SlotContents:
 
     def load(self, link: SegmentLink, blob: Blob, slot: Slot) -> bool:
         """Load a piece behind what a slot holds; False where cells have no room."""
-        assert self._archive is not None
-        if not self._archive.load(link, blob, slot.id, slot.n_resident):
+        assert self._offload is not None
+        if not self._offload.load(link, blob, slot.id, slot.n_resident):
             return False
         slot.n_resident = link.end
         return True

@@ -46,7 +46,7 @@ class SlotTable:
     """Gives each running request a slot, with as much of its prompt as is known.
 
     A prefix that another slot holds is shared with it, whether that one is idle or at work: no data is moved. What only
-    the ``archive`` has is loaded. What idle slots hold goes there before its room is used for something else.
+    the ``offload`` has is loaded. What idle slots hold goes there before its room is used for something else.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class SlotTable:
         *,
         can_cut: bool = True,
         window: int = 0,
-        archive: KvOffload | None = None,
+        offload: KvOffload | None = None,
         prefill_seconds: Callable[[int], float] = lambda n_tokens: 0.0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -64,7 +64,7 @@ class SlotTable:
 
         It is also for those with a sliding window of which the cache keeps only what is in sight: ``window`` tokens.
         They can be shortened as far as all that is in sight from there is still held.
-        ``archive`` None keeps nothing outside the device. ``prefill_seconds`` says how long computing some tokens
+        ``offload`` None keeps nothing outside the device. ``prefill_seconds`` says how long computing some tokens
         takes.
         """
         self.can_cut = can_cut
@@ -72,15 +72,15 @@ class SlotTable:
         self._memory = memory
         self._slots = tuple(Slot(index) for index in range(n_slots))
         self._window = window
-        self._tree = archive.tree if archive is not None else PrefixTree()
-        self._archive = archive
+        self._tree = offload.tree if offload is not None else PrefixTree()
+        self._offload = offload
         self._search = SlotSearch(self._slots, self._tree, memory, can_cut=can_cut, window=window)
-        self._contents = SlotContents(memory, self._tree, archive)
+        self._contents = SlotContents(memory, self._tree, offload)
         self._prefill_seconds = prefill_seconds
         self._ticks = 0
         self._is_at_work = False
         self._clock = clock
-        self._rent = IdleCost()
+        self._idle_cost = IdleCost()
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -88,7 +88,7 @@ class SlotTable:
     @property
     def store(self) -> SegmentStore | None:
         """Where texts go that leave the device; None where there is no such place."""
-        return self._archive.store if self._archive is not None else None
+        return self._offload.store if self._offload is not None else None
 
     @property
     def has_free(self) -> bool:
@@ -131,9 +131,9 @@ class SlotTable:
         missing = [link.segment for link in links if link.segment.blob is None]
         if not missing or isinstance(earlier, DiskReadWait) or n_known - n_held < _LEAST_AWAITED:
             return None
-        assert self._archive is not None
+        assert self._offload is not None
         # By then computing would have been as fast.
-        return self._archive.read(missing, self._clock() + self._prefill_seconds(n_known - n_held))
+        return self._offload.read(missing, self._clock() + self._prefill_seconds(n_known - n_held))
 
     def evict_ahead(self, tokens: TokenBuffer) -> bool:
         """Save some of what is in the slot that ``tokens`` would take; True where nothing is left to be saved.
@@ -155,10 +155,10 @@ class SlotTable:
 
         Like ``make_way``, for as long as others are at work: a long text takes as long to load as several steps.
         """
-        if not self.can_cut or self._archive is None:
+        if not self.can_cut or self._offload is None:
             return True  # a running state comes as a whole
         source, n_shared, loads = self._found(tokens, hold)
-        if not loads or self._archive.seconds_to_load(loads[-1][0].end - n_shared) <= _LONGEST_MOVE:
+        if not loads or self._offload.seconds_to_load(loads[-1][0].end - n_shared) <= _LONGEST_MOVE:
             return True
         target = self._prepare(source, n_shared, tokens)
         until = self._clock() + _LONGEST_MOVE
@@ -179,7 +179,7 @@ class SlotTable:
         self._load_all(loads, target)
         target.n_tenants += 1
         target.rank = rank
-        target.stops = set() if self.can_cut or self._archive is None else self._stops(target, tokens.size)
+        target.stops = set() if self.can_cut or self._offload is None else self._stops(target, tokens.size)
         self.n_hits += target.n_resident
         self._tree.insert(target, tokens.view)
         return target, target.n_resident
@@ -197,7 +197,7 @@ class SlotTable:
         match = self._search.match(tokens)
         source, n_shared = self._search.best(match)
         read = hold.blobs if isinstance(hold, DiskReadWait) else {}
-        loads = self._archive.loads(self._links(match, n_shared), read) if self._archive is not None else []
+        loads = self._offload.loads(self._links(match, n_shared), read) if self._offload is not None else []
         return (None, 0, loads) if loads and not self.can_cut else (source, n_shared, loads)
 
     def _prepare(self, source: Slot | None, n_shared: int, tokens: TokenBuffer) -> Slot:
@@ -231,7 +231,7 @@ class SlotTable:
         return True
 
     def _links(self, match: PrefixMatch, start: int) -> list[SegmentLink]:
-        return self._archive.links(match, start) if self._archive is not None else []
+        return self._offload.links(match, start) if self._offload is not None else []
 
     def _use(self, links: list[SegmentLink]) -> None:
         """Count the use of pieces that are loaded: once for each request, in however many parts they come."""
@@ -293,22 +293,22 @@ class SlotTable:
         if not self.can_cut:
             self._save_states()
 
-    def charge_idle(self, rent: float) -> None:
-        """Steps took ``rent`` seconds longer because of idle texts: where that adds up, they leave, the oldest first.
+    def charge_idle(self, idle_cost: float) -> None:
+        """Steps took ``idle_cost`` seconds longer for idle texts: where that adds up, they leave, the oldest first.
 
         At most one piece is saved at a time, so that nobody waits for long.
         """
         if not self.n_idle:
-            self._rent.reset()
+            self._idle_cost.reset()
             return
-        self._rent.add(rent)
+        self._idle_cost.add(idle_cost)
         while (slot := self._search.oldest_idle()) is not None:
             price = self._price(slot)
-            if not self._rent.covers(price) or self._contents.save_piece(slot):
+            if not self._idle_cost.covers(price) or self._contents.save_piece(slot):
                 return
             self._contents.drop(slot)
-            self._rent.subtract(price)
-        self._rent.reset()
+            self._idle_cost.subtract(price)
+        self._idle_cost.reset()
 
     def _save_states(self) -> None:
         """Keep the running states of prompts that have come to where theirs are kept."""
@@ -341,9 +341,9 @@ class SlotTable:
 
     def _price(self, slot: Slot) -> float:
         """Return the seconds it takes to save what a slot holds, and to get it back."""
-        if self._archive is None:
+        if self._offload is None:
             return self._prefill_seconds(slot.n_resident)
-        return self._archive.seconds_to_move(slot.n_resident)
+        return self._offload.seconds_to_move(slot.n_resident)
 
     def close(self) -> None:
         """End what the store does on threads of its own."""

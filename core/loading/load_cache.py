@@ -45,18 +45,18 @@ def make_slots(
     disk = _disk(options, shape.window, n_gpu_layers, cache_folder)
     per_token = max(facts.kv_bytes_per_token(options.cache_type, options.cache_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _PIECE_BYTES // per_token))
-    archive = None
+    offload = None
     if ram_limit or disk is not None:
         tree = PrefixTree()
         store = SegmentStore(tree, ram_limit=ram_limit, disk=disk)
-        archive = KvOffload(tree, store, KvTransfer(context, shape.spare), piece_size=size, is_whole=not shape.can_cut)
+        offload = KvOffload(tree, store, KvTransfer(context, shape.spare), piece_size=size, is_whole=not shape.can_cut)
     n_wide = min(options.n_ubatch, context.n_batch)
     return SlotTable(
         context,
         options.n_slots,
         can_cut=shape.can_cut,
         window=shape.window,
-        archive=archive,
+        offload=offload,
         prefill_seconds=lambda n_tokens: cost.time(n_wide) * n_tokens / n_wide,
     )
 

@@ -201,7 +201,7 @@ def _build(
 
 
 def _speculator(target: LoadedTarget, cost: CostModel, rollback: Rollback) -> Speculator | None:
-    """Return the drafters that the options ask for; a draft that does not fit the model is refused."""
+    """Return the proposers that the options ask for; a draft that does not fit the model is refused."""
     options = target.options
     if options.speculation == "off":
         return None
@@ -212,8 +212,8 @@ def _speculator(target: LoadedTarget, cost: CostModel, rollback: Rollback) -> Sp
         if wants_mtp(target.facts, options):
             paid.append(mtp_head(target))
     except BaseException:
-        for drafter in paid:
-            drafter.close()
+        for proposer in paid:
+            proposer.close()
         raise
     lookup = NgramProposer() if options.speculation != "draft" else None
     return Speculator(
@@ -229,7 +229,7 @@ def _speculator(target: LoadedTarget, cost: CostModel, rollback: Rollback) -> Sp
 
 
 def _named_draft(target: LoadedTarget, path: str) -> list[CostlyProposer]:
-    """Return the drafter in the file ``path``, none where this build of llama.cpp cannot run it."""
+    """Return the proposer in the file ``path``, none where this build of llama.cpp cannot run it."""
     try:
         kind = head_kind(path)
         if kind is None:

@@ -82,7 +82,7 @@ def why_left_out(facts: ModelFacts, options: EngineOptions) -> tuple[str, ...]:
 
 
 def mtp_head(target: LoadedTarget) -> MtpProposer:
-    """Return the drafter of a model that was loaded with its prediction heads."""
+    """Return the proposer of a model that was loaded with its prediction heads."""
     width = heads.hidden_width(target.model)
     reads = ReadCost.of_mtp_head(target.facts, _KV_TYPE)
     make_batch = partial(StateBatch, width=width)
@@ -119,7 +119,7 @@ def runs_here(kind: HeadKind | None) -> bool:
 
 
 def file_head(target: LoadedTarget, path: str, kind: HeadKind) -> Eagle3Proposer | DFlashProposer:
-    """Return the drafter in the file ``path``; raises LoadFailed where it does not belong to the target.
+    """Return the proposer in the file ``path``; raises LoadFailed where it does not belong to the target.
 
     This build of llama.cpp must be able to run it (``why_unavailable``).
     """

@@ -15,28 +15,28 @@ from core.values.events import RequestEvent, Started
 class Admission:
     """Gives slots to waiting requests."""
 
-    def __init__(self, roster: Scheduler, branches: Branches, pacer: PiggybackScheduler, vocab: Vocab) -> None:
-        """Move requests of ``roster``; who loses a slot leaves ``branches``. ``pacer`` counts rides from now on."""
-        self._roster = roster
+    def __init__(self, scheduler: Scheduler, branches: Branches, piggyback: PiggybackScheduler, vocab: Vocab) -> None:
+        """Move requests of ``scheduler``. Who loses a slot leaves ``branches``; ``piggyback`` counts rides anew."""
+        self._scheduler = scheduler
         self._branches = branches
-        self._pacer = pacer
+        self._piggyback = piggyback
         self._vocab = vocab
 
     def admit(self, events: list[RequestEvent], now: float) -> None:
         """Place whom there is a slot for, and those of higher lanes in place of batch requests."""
-        roster = self._roster
-        while (sequence := roster.place_next(now)) is not None:
+        scheduler = self._scheduler
+        while (sequence := scheduler.place_next(now)) is not None:
             self._start(sequence, events, now)
-        while (victim := roster.preemption_victim(now)) is not None:
+        while (victim := scheduler.preemption_victim(now)) is not None:
             assert victim.slot is not None
             self._branches.trim(victim.slot.id, 0)
-            newcomer = roster.preempt(victim, now)
+            newcomer = scheduler.preempt(victim, now)
             if newcomer is not None:
                 self._start(newcomer, events, now)
 
     def _start(self, sequence: Sequence, events: list[RequestEvent], now: float) -> None:
         """A request has a slot; it says so the first time."""
-        sequence.rode_at = self._pacer.n_rides
+        sequence.rode_at = self._piggyback.n_rides
         if not sequence.was_started:
             sequence.was_started = True
             sequence.started_at = now

@@ -18,7 +18,7 @@ class PiggybackScheduler:
 
     def __init__(self, cost: CostModel) -> None:
         """``cost`` is that of the context whose steps are paced."""
-        self.ledger = InterferenceBudget()
+        self.budget = InterferenceBudget()
         self.n_rides = 0
         self._cost = cost
         self._ended_at: float | None = None
@@ -35,10 +35,10 @@ class PiggybackScheduler:
         alone = self._cost.time(rows, kv)
 
         def price(more: int, more_kv: int) -> float:
-            return self.ledger.cost(self._cost.time(rows + more, kv + more_kv) - alone, more)
+            return self.budget.cost(self._cost.time(rows + more, kv + more_kv) - alone, more)
 
         turns = fair_order(riders)
-        allowance = self.ledger.allowance(alone, least_cost(turns[0], price))
+        allowance = self.budget.allowance(alone, least_cost(turns[0], price))
         if allowance <= 0.0:
             return ()
         shares = fill_step(turns, price, allowance, room)
@@ -57,23 +57,23 @@ class PiggybackScheduler:
         more, more_kv = _rows_and_kv(riding)
         self._lone = self._cost.time(rows, kv)
         extra = self._cost.time(rows + more, kv + more_kv) - self._lone
-        self.ledger.observe(ended - since - drafting, self._lone, extra, more)
+        self.budget.observe(ended - since - drafting, self._lone, extra, more)
 
     def stop(self) -> None:
         """The fast lane does not lead: there is no pace to keep."""
         if self._ended_at is not None:
             self._ended_at = None
-            self.ledger.start_over()
+            self.budget.start_over()
 
     def can_pause(self, seconds: float) -> bool:
         """Return whether the fast lane can wait ``seconds`` for something that is not in its steps."""
-        return self._ended_at is None or seconds <= self.ledger.allowance(self._lone, seconds)
+        return self._ended_at is None or seconds <= self.budget.allowance(self._lone, seconds)
 
     def book_pause(self, seconds: float) -> None:
         """Record that the fast lane has waited ``seconds``."""
         if self._ended_at is not None:
             self._ended_at += seconds
-            self.ledger.book_pause(seconds, self._lone)
+            self.budget.book_pause(seconds, self._lone)
 
 
 def _rows_and_kv(shares: StepPlan | list[Share]) -> tuple[int, int]:

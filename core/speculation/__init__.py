@@ -1,4 +1,4 @@
-"""Speculative decoding that never loses: drafters, acceptance, and the decision how much to draft.
+"""Speculative decoding that never loses: proposers, acceptance, and the decision how much to draft.
 
 Begin with ``proposer.py``.
 """

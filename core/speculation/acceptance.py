@@ -20,9 +20,9 @@ _LOWEST, _HIGHEST = 0.005, 0.995
 
 
 class AcceptanceTable:
-    """Measured acceptance of a drafter's tokens by evidence bin, over all requests.
+    """Measured acceptance of a proposer's tokens by evidence bin, over all requests.
 
-    A drafter sorts each token that it proposes into a bin by what it knows of it: a draft model by the token's
+    A proposer sorts each token that it proposes into a bin by what it knows of it: a draft model by the token's
     probability, a lookup by the length of the match. The table says how often such tokens were accepted.
     """
 
@@ -45,7 +45,7 @@ class AcceptanceTable:
 
 
 class SequenceAcceptance:
-    """What one drafter achieves on one sequence.
+    """What one proposer achieves on one sequence.
 
     ``mean`` is the expected acceptance of its next token before the token and its evidence are known. ``offset``
     corrects the table for this sequence, in log odds: logistic regression with the table's rate as its only input,

@@ -76,7 +76,7 @@ class DraftTree(DraftChain):
         is_trunk = node == (self.trunk[-1] if self.trunk else PENDING)
         left = 1.0
         for rank, guess in enumerate(guesses):
-            rate = self.drafter.table.rate(guess.evidence)
+            rate = self.proposer.table.rate(guess.evidence)
             # Only one of the siblings can be right.
             chance = max(min(self._learner(rank).expect(guess.evidence, rate), left), _SMALLEST_CHANCE)
             left -= chance
@@ -110,7 +110,7 @@ class DraftTree(DraftChain):
                 if parent != node:
                     continue
                 was_right = self.tokens[child] == token
-                self.drafter.table.learn(self.evidence[child], was_right)
+                self.proposer.table.learn(self.evidence[child], was_right)
                 self._learner(self.ranks[child]).learn(self.evidence[child], self.rates[child], was_right)
                 following = child if was_right else following
             if following is None:
@@ -130,7 +130,7 @@ class GrowthPoint(NamedTuple):
 
 @runtime_checkable
 class TreeProposer(CostlyProposer, Protocol):
-    """A drafter that can propose several next tokens for one place and go on behind each of them."""
+    """A proposer that can propose several next tokens for one place and go on behind each of them."""
 
     most_tips: int
 

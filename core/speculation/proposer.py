@@ -1,4 +1,4 @@
-"""What every drafter offers, and the chain of tokens that it lengthens."""
+"""What every proposer offers, and the chain of tokens that it lengthens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ProposedToken(NamedTuple):
 
 
 class AcceptanceSample(NamedTuple):
-    """What a drafter would have proposed at a position where the target's token is known by now."""
+    """What a proposer would have proposed at a position where the target's token is known by now."""
 
     sequence_id: str
     evidence: int
@@ -28,7 +28,7 @@ class AcceptanceSample(NamedTuple):
 
 
 class DraftFailed(Exception):
-    """A drafter could not evaluate its batch; it can go on for others than ``sequences`` (none: all that it had)."""
+    """A proposer could not evaluate its batch; it can go on for others than ``sequences`` (none: all that it had)."""
 
     def __init__(self, sequences: Series[Sequence] = ()) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Proposer(Protocol):
 
 
 class CostlyProposer(Proposer, Protocol):
-    """A drafter that takes time, which must be worth it."""
+    """A proposer that takes time, which must be worth it."""
 
     def n_unread(self, sequence: Sequence) -> int:
         """Return how many tokens of a sequence it has not read."""
@@ -69,7 +69,7 @@ class CostlyProposer(Proposer, Protocol):
     def first_round_seconds(self, n_chains: int) -> float:
         """Return the expected seconds that the first round of ``n_chains`` takes beyond a usual one.
 
-        A drafter that finds several tokens at once does its work there.
+        A proposer that finds several tokens at once does its work there.
         """
 
     def catch_up_seconds(self, n_behind: int) -> float:
@@ -82,7 +82,7 @@ class CostlyProposer(Proposer, Protocol):
         """
 
     def read_along(self, sequence: Sequence) -> None:
-        """Read what a sequence has said since, and note how often the drafter would have been right.
+        """Read what a sequence has said since, and note how often the proposer would have been right.
 
         May raise DraftFailed.
         """
@@ -91,12 +91,12 @@ class CostlyProposer(Proposer, Protocol):
         """Return the bytes that were read since this was last asked."""
 
     def close(self) -> None:
-        """Free what the drafter holds."""
+        """Free what the proposer holds."""
 
 
 @runtime_checkable
 class TargetObserver(Protocol):
-    """A drafter that feeds on what the target computes."""
+    """A proposer that feeds on what the target computes."""
 
     def observe(self, shares: StepPlan) -> None:
         """The target has evaluated ``shares``, whose rows came in this order; nothing is committed yet."""
@@ -120,7 +120,7 @@ class DraftChain:
     """
 
     sequence: Sequence
-    drafter: Proposer
+    proposer: Proposer
     acceptance: SequenceAcceptance
     tokens: list[int] = field(default_factory=list)
     evidence: list[int] = field(default_factory=list)
@@ -167,12 +167,12 @@ class DraftChain:
         """Learn from a step in which the target chose ``choices``, of which the first ``n_accepted`` were drafted."""
         for depth in range(min(len(choices), len(self.tokens))):
             was_accepted = depth < n_accepted
-            self.drafter.table.learn(self.evidence[depth], was_accepted)
+            self.proposer.table.learn(self.evidence[depth], was_accepted)
             self.acceptance.learn(self.evidence[depth], self.rates[depth], was_accepted)
 
     def add(self, guess: ProposedToken) -> None:
         """Lengthen the chain by a token."""
-        rate = self.drafter.table.rate(guess.evidence)
+        rate = self.proposer.table.rate(guess.evidence)
         self.tokens.append(guess.token)
         self.evidence.append(guess.evidence)
         self.rates.append(rate)

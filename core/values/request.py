@@ -20,7 +20,7 @@ class Request:
     ``prompt`` is text (tokenised in the engine, special tokens in it are parsed) or token ids.
     ``max_tokens`` None means until the model stops or the context is full; 0 evaluates the prompt only.
     ``stop`` strings end the text before their first occurrence. ``speculates`` False decodes plainly, on an engine that
-    drafts for others: nothing is drafted for this request, and the drafters learn nothing from it. ``constraint`` is
+    drafts for others: nothing is drafted for this request, and the proposers learn nothing from it. ``constraint`` is
     what the reply must look like; None leaves it free. ``lane`` says who goes first. ``by_draft`` asks the paired small
     model to answer instead.
     """

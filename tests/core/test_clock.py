@@ -17,7 +17,6 @@ from core.kv_cache.rollback import CheckpointRollback
 from core.speculation.proposers.autoregressive_head import AutoregressiveHead
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.sampling_params import SamplingParams
-from tests.support.drafters import price
 from tests.support.engines import (
     EMBER,
     EMBER_DRAFT,
@@ -31,6 +30,7 @@ from tests.support.engines import (
     run,
     submit,
 )
+from tests.support.proposers import price
 from tools.model_factory import gguf_factory, head_factory, hybrid_factory
 
 PROMPTS = (SURE, chat("Count to five."), chat("Who are you?"))
@@ -56,11 +56,11 @@ def use_clock(engine: Engine, clock: Callable[[], float]) -> None:
     speculator, rollback = engine._speculator, engine._rollback
     assert speculator is not None
     speculator._clock = speculator._growth.clock = clock
-    for drafter in speculator._paid:
-        assert isinstance(drafter, DraftModelProposer | AutoregressiveHead)
-        drafter._clock = clock
-        if isinstance(drafter, DraftModelProposer):
-            drafter._branches._clock = clock
+    for proposer in speculator._paid:
+        assert isinstance(proposer, DraftModelProposer | AutoregressiveHead)
+        proposer._clock = clock
+        if isinstance(proposer, DraftModelProposer):
+            proposer._branches._clock = clock
     if isinstance(rollback, CheckpointRollback):
         rollback._clock = clock
 
@@ -84,10 +84,10 @@ SETTINGS: dict[str, tuple[Callable[[], Path], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("drafter", SETTINGS)
+@pytest.mark.parametrize("proposer", SETTINGS)
 @pytest.mark.parametrize("seed", range(3))
-def test_a_jumping_clock_changes_no_text_and_leaves_every_figure_finite(drafter: str, seed: int) -> None:
-    make, options = SETTINGS[drafter]
+def test_a_jumping_clock_changes_no_text_and_leaves_every_figure_finite(proposer: str, seed: int) -> None:
+    make, options = SETTINGS[proposer]
     path = make()
     with open_engine(path, speculation="off") as engine:
         for index, prompt in enumerate(PROMPTS):

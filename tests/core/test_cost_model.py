@@ -98,7 +98,7 @@ def test_a_width_that_was_only_seen_while_others_used_the_cores_does_not_look_de
     model = CostModel(CPU)
     for _ in range(300):
         model.observe(1, 0, CPU.seconds[1])
-    # Of more in a row a governor of threads lets nothing be learnt.
+    # Of more in a row a tuner of threads lets nothing be learnt.
     for _ in range(4):
         model.observe(5, 0, 2.5 * CostModel(CPU).time(5))
     assert rows_that_pay(model, 0.1, 5) == 0

@@ -14,7 +14,6 @@ from core.values.errors import BadRequest, PromptTooLong
 from core.values.events import FinishReason
 from core.values.request import Request
 from core.values.sampling_params import SamplingParams
-from tests.support.drafters import price
 from tests.support.engines import (
     FOX,
     GREEDY_WITH_LOGPROBS,
@@ -28,6 +27,7 @@ from tests.support.engines import (
     run,
     submit,
 )
+from tests.support.proposers import price
 
 ANSWER_START = "A small draft model guesses the next few tokens"
 PROMPTS = (
@@ -356,7 +356,7 @@ def test_a_running_state_is_not_trusted_after_a_failure(plain_engine: Engine, mo
     monkeypatch.setattr(engine._context, "decode", lambda batch: (decode(batch), DecodeStatus.COMPUTE_FAILED)[1])
     ledger.add(engine.step())
     monkeypatch.setattr(engine._context, "decode", decode)
-    slot = engine._roster.running[0].slot
+    slot = engine._scheduler.running[0].slot
     assert slot is not None
     assert engine._context.last_position(slot.id) == -1
     run(engine, ledger)

@@ -1,4 +1,4 @@
-"""The governor of threads on simulated machines: load that comes and goes, hiccups, noise, many cores, one thread."""
+"""The tuner of threads on simulated machines: load that comes and goes, hiccups, noise, many cores, one thread."""
 
 from __future__ import annotations
 
@@ -74,16 +74,16 @@ class Run:
         return len(self.seconds) / sum(self.seconds)
 
 
-def follow(governor: ThreadTuner, machine: Machine, seconds: float) -> Run:
-    """Let the governor choose for ``seconds``."""
+def follow(tuner: ThreadTuner, machine: Machine, seconds: float) -> Run:
+    """Let the tuner choose for ``seconds``."""
     run, quiet = Run(), machine.quiet(machine.n_cores)
     until = machine.now + seconds
     while machine.now < until:
-        run.counts.append(governor.count)
-        took = machine.step(governor.count)
+        run.counts.append(tuner.count)
+        took = machine.step(tuner.count)
         run.seconds.append(took)
-        governor.observe(took / quiet, took, machine.now)
-        if governor.is_learning:
+        tuner.observe(took / quiet, took, machine.now)
+        if tuner.is_learning:
             run.learnt.append(took / quiet)
     return run
 
@@ -120,45 +120,45 @@ def test_a_quiet_machine_keeps_all_threads(noise: float, n_cores: int) -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_load_is_escaped_within_a_few_steps_and_stays_so(seed: int) -> None:
     machine = Machine(lambda now: int(now > 1.0), noise=0.1, rng=random.Random(seed))
-    governor = ThreadTuner((1, 2))
-    assert set(follow(governor, machine, 1.0).counts) == {2}
-    first = follow(governor, machine, 3.0)
+    tuner = ThreadTuner((1, 2))
+    assert set(follow(tuner, machine, 1.0).counts) == {2}
+    first = follow(tuner, machine, 3.0)
     assert first.counts.index(1) < 12
-    later = follow(governor, machine, 60.0)
+    later = follow(tuner, machine, 60.0)
     assert later.rate >= 0.93 * best_rate(machine, (1, 2))
-    assert governor.count == 1
+    assert tuner.count == 1
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_what_was_recorded_is_escaped(seed: int) -> None:
-    governor, rng, now = ThreadTuner((1, 2)), random.Random(seed), 0.0
+    tuner, rng, now = ThreadTuner((1, 2)), random.Random(seed), 0.0
     n_slow, start = 0, rng.randrange(len(RECORDED))
     for _ in range(20_000):
-        seconds = RECORDED[(start + n_slow) % len(RECORDED)] if governor.count == 2 else 0.0013
-        n_slow += governor.count == 2
+        seconds = RECORDED[(start + n_slow) % len(RECORDED)] if tuner.count == 2 else 0.0013
+        n_slow += tuner.count == 2
         now += seconds
-        governor.observe(seconds / 0.0008, seconds, now)
+        tuner.observe(seconds / 0.0008, seconds, now)
     assert 20_000 / now > 0.9 / 0.0013, f"{n_slow} steps with two threads"
 
 
 def test_nothing_is_learnt_of_the_machine_while_it_is_loaded() -> None:
     machine = Machine(always, noise=0.1)
-    governor = ThreadTuner((1, 2))
-    run = follow(governor, machine, 30.0)
+    tuner = ThreadTuner((1, 2))
+    run = follow(tuner, machine, 30.0)
     assert all(ratio < 3.0 for ratio in run.learnt)
     assert len(run.learnt) < 20
 
 
 def test_when_the_load_goes_all_threads_are_back_soon() -> None:
     machine = Machine(lambda now: int(now < 20.0), noise=0.1)
-    governor = ThreadTuner((1, 2))
-    follow(governor, machine, 20.0)
-    assert governor.count == 1
-    assert governor.slowdown == pytest.approx(machine.quiet(1) / machine.quiet(2), rel=0.2)
-    follow(governor, machine, 10.0)
-    assert governor.has_all
-    assert governor.slowdown == 1.0
-    run = follow(governor, machine, 10.0)
+    tuner = ThreadTuner((1, 2))
+    follow(tuner, machine, 20.0)
+    assert tuner.count == 1
+    assert tuner.slowdown == pytest.approx(machine.quiet(1) / machine.quiet(2), rel=0.2)
+    follow(tuner, machine, 10.0)
+    assert tuner.has_all
+    assert tuner.slowdown == 1.0
+    run = follow(tuner, machine, 10.0)
     assert set(run.counts) == {2}
     assert len(run.learnt) > 0.98 * len(run.counts)
 
@@ -178,77 +178,77 @@ def test_hiccups_now_and_then_change_little(seed: int) -> None:
 
 
 def test_a_single_slow_step_changes_nothing() -> None:
-    governor = ThreadTuner((1, 2))
+    tuner = ThreadTuner((1, 2))
     for turn in range(200):
         ratio = 500.0 if turn % 100 == 50 else 1.0
-        governor.observe(ratio, ratio * 1e-3, turn * 1e-3)
-        assert governor.count == 2
-        assert not (governor.is_learning and ratio > 1.0)
+        tuner.observe(ratio, ratio * 1e-3, turn * 1e-3)
+        assert tuner.count == 2
+        assert not (tuner.is_learning and ratio > 1.0)
 
 
 @pytest.mark.parametrize("n_busy", [1, 2, 4, 8, 15])
 def test_of_16_cores_those_that_are_free_are_used(n_busy: int) -> None:
     machine = Machine(lambda now: n_busy * (now > 0.5), 16, noise=0.1, serial=0.0005, parallel=0.02)
     counts = counts_below(16)
-    governor = ThreadTuner(counts)
-    follow(governor, machine, 10.0)
-    run = follow(governor, machine, 100.0)
+    tuner = ThreadTuner(counts)
+    follow(tuner, machine, 10.0)
+    run = follow(tuner, machine, 100.0)
     free = max(count for count in counts if count <= 16 - n_busy)
-    assert governor.count == free
+    assert tuner.count == free
     assert run.rate > 0.93 * best_rate(machine, counts)
 
 
 def test_where_some_of_the_load_goes_some_threads_come_back() -> None:
     machine = Machine(lambda now: 8 if now < 20.0 else 3, 16, noise=0.1, serial=0.0005, parallel=0.02)
-    governor = ThreadTuner(counts_below(16))
-    follow(governor, machine, 20.0)
-    assert governor.count <= 8
-    follow(governor, machine, 120.0)
-    assert governor.count == 12
+    tuner = ThreadTuner(counts_below(16))
+    follow(tuner, machine, 20.0)
+    assert tuner.count <= 8
+    follow(tuner, machine, 120.0)
+    assert tuner.count == 12
 
 
 def test_where_more_load_comes_more_threads_go() -> None:
     machine = Machine(lambda now: 2 if now < 10.0 else 10, 16, noise=0.1, serial=0.0005, parallel=0.02)
-    governor = ThreadTuner(counts_below(16))
-    follow(governor, machine, 10.0)
-    assert governor.count == 14
-    follow(governor, machine, 20.0)
-    assert governor.count == 6
+    tuner = ThreadTuner(counts_below(16))
+    follow(tuner, machine, 10.0)
+    assert tuner.count == 14
+    follow(tuner, machine, 20.0)
+    assert tuner.count == 6
 
 
 def test_a_machine_that_is_slower_with_any_number_of_threads_is_learnt_anew() -> None:
-    governor, now, normal = ThreadTuner((1, 2)), 0.0, 1.0
+    tuner, now, normal = ThreadTuner((1, 2)), 0.0, 1.0
     learnt = 0
     for _ in range(600):
-        took = 4.0 if governor.count == 2 else 7.0
+        took = 4.0 if tuner.count == 2 else 7.0
         now += took * 1e-3
-        governor.observe(took / normal, took * 1e-3, now)
-        if governor.is_learning:
+        tuner.observe(took / normal, took * 1e-3, now)
+        if tuner.is_learning:
             learnt += 1
             normal *= 1.0 + 0.1 * (min(took / normal, 3.0) - 1.0)
-    assert governor.has_all
+    assert tuner.has_all
     assert normal == pytest.approx(4.0, rel=0.1)
     assert learnt > 400
 
 
 def test_another_kinds_finding_is_tried_at_once_and_so_is_its_recovery() -> None:
-    governor = ThreadTuner((1, 2))
-    governor.suggest(1, 0.0)
-    assert governor.count == 1
+    tuner = ThreadTuner((1, 2))
+    tuner.suggest(1, 0.0)
+    assert tuner.count == 1
     for turn in range(4):
-        governor.observe(1.7, 0.0017, 0.01 * turn)
-    assert (governor.has_all, governor.count) == (False, 1)
-    assert governor.slowdown == pytest.approx(1.7)
-    governor.retry_soon(0.1)
-    governor.observe(1.7, 0.0017, 0.1)
-    assert governor.count == 2
+        tuner.observe(1.7, 0.0017, 0.01 * turn)
+    assert (tuner.has_all, tuner.count) == (False, 1)
+    assert tuner.slowdown == pytest.approx(1.7)
+    tuner.retry_soon(0.1)
+    tuner.observe(1.7, 0.0017, 0.1)
+    assert tuner.count == 2
     for _ in range(12):
-        governor.observe(1.0, 0.001, 0.2)
-    assert governor.has_all
+        tuner.observe(1.0, 0.001, 0.2)
+    assert tuner.has_all
 
 
 def test_an_alert_that_names_more_threads_than_there_are_is_nothing_new() -> None:
-    governor = ThreadTuner((1, 2))
-    governor.suggest(2, 0.0)
-    assert governor.has_all
-    assert governor.count == 2
+    tuner = ThreadTuner((1, 2))
+    tuner.suggest(2, 0.0)
+    assert tuner.has_all
+    assert tuner.count == 2

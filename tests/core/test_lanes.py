@@ -41,8 +41,8 @@ def engine() -> Iterator[Engine]:
 @pytest.fixture
 def rides_are_free(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Riders add next to nothing to steps that take less than expected, whatever else uses the cores."""
-    monkeypatch.setattr(engine._pacer, "_cost", CostModel(Calibration({1: 1.0, 64: 1.001})))
-    monkeypatch.setattr(engine._pacer, "ledger", InterferenceBudget())
+    monkeypatch.setattr(engine._piggyback, "_cost", CostModel(Calibration({1: 1.0, 64: 1.001})))
+    monkeypatch.setattr(engine._piggyback, "budget", InterferenceBudget())
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def steps(engine: Engine, ledger: Ledger, count: int) -> None:
 
 
 def lanes_of(engine: Engine) -> list[Lane]:
-    return [sequence.lane for sequence in engine._roster.running]
+    return [sequence.lane for sequence in engine._scheduler.running]
 
 
 def check_that_preemption_costs_no_word(engine: Engine) -> None:
@@ -96,7 +96,7 @@ def test_preempted_requests_go_on_where_they_were_beside_drafts(drafting_engine:
 
 @pytest.mark.usefixtures("rides_are_free")
 def test_a_fast_request_runs_beside_batch_requests_that_move_on_and_end(engine: Engine) -> None:
-    ledger, n_rides = Ledger(), engine._pacer.n_rides
+    ledger, n_rides = Ledger(), engine._piggyback.n_rides
     for index in range(6):
         submit(engine, f"batch {index}", PROMPTS[index % 5], max_tokens=20, lane=Lane.BATCH)
     steps(engine, ledger, 4)
@@ -105,7 +105,7 @@ def test_a_fast_request_runs_beside_batch_requests_that_move_on_and_end(engine: 
     while "fast" not in ledger.ended:
         ledger.add(engine.step())
     assert ledger.n_tokens["fast"] == 200
-    assert engine._pacer.n_rides > n_rides, "somebody has ridden along"
+    assert engine._piggyback.n_rides > n_rides, "somebody has ridden along"
     run(engine, ledger)
     assert len(ledger.ended) == 7
 
@@ -117,11 +117,11 @@ def test_several_fast_requests_get_a_token_in_each_step(engine: Engine) -> None:
     for name in fast:
         submit(engine, name, FOX, max_tokens=60, lane=Lane.FAST, speculates=False, sampling=endless)
     submit(engine, "late", FOX, max_tokens=5)
-    while any(not engine._roster[name].n_generated for name in fast):
+    while any(not engine._scheduler[name].n_generated for name in fast):
         steps(engine, ledger, 1)
-    before = [engine._roster[name].n_generated for name in fast]
+    before = [engine._scheduler[name].n_generated for name in fast]
     steps(engine, ledger, 20)
-    assert [engine._roster[name].n_generated for name in fast] == [n + 20 for n in before]
+    assert [engine._scheduler[name].n_generated for name in fast] == [n + 20 for n in before]
     run(engine, ledger)
     assert len(ledger.ended) == 3
 
@@ -133,7 +133,7 @@ def test_a_preempted_request_can_be_cancelled(engine: Engine) -> None:
     steps(engine, ledger, 5)
     submit(engine, "fast", FOX, max_tokens=5, lane=Lane.FAST)
     steps(engine, ledger, 1)
-    assert engine._roster["two"].slot is None
+    assert engine._scheduler["two"].slot is None
     engine.cancel("two")
     steps(engine, ledger, 1)
     assert ledger.ended["two"].reason is FinishReason.CANCELLED
@@ -190,5 +190,5 @@ def test_every_request_ends_once_however_they_come_and_go(
     run(engine, ledger)
     assert set(ledger.ended) == {str(index) for index in range(len(requests))}
     assert all(ended.reason is not FinishReason.FAILED for ended in ledger.ended.values())
-    assert not engine._roster.running
-    assert not len(engine._roster.waiting)
+    assert not engine._scheduler.running
+    assert not len(engine._scheduler.waiting)

@@ -37,7 +37,7 @@ class Machine:
     ) -> None:
         """``true(rows, riding)`` is what a step really takes."""
         self.cost = CostModel(Calibration(believed))
-        self.pacer = PiggybackScheduler(self.cost)
+        self.piggyback = PiggybackScheduler(self.cost)
         self.fast = [sequence(100 + index, 1, 50, Lane.FAST) for index in range(n_fast)]
         self.riders = riders
         self.true = true
@@ -48,7 +48,7 @@ class Machine:
 
     def step(self) -> None:
         leading: StepPlan = tuple(Share(fast, 1) for fast in self.fast)
-        riding = self.pacer.add_riders(leading, self.riders, 256) if self.riders else ()
+        riding = self.piggyback.add_riders(leading, self.riders, 256) if self.riders else ()
         rows = len(leading) + sum(share.n_rows for share in riding)
         n_riding = rows - len(leading)
         seconds = self.true(rows, n_riding)
@@ -58,7 +58,7 @@ class Machine:
             self.n_rows[rider.id] += share.n_rows
             if rider.is_prefilling:
                 rider.n_past += min(share.n_rows, rider.n_pending - 1)
-        self.pacer.observe(leading + riding, self.now, self.now + seconds, 0.0)
+        self.piggyback.observe(leading + riding, self.now, self.now + seconds, 0.0)
         self.now += seconds
         self.steps.append(seconds)
         self.n_riding.append(n_riding)
@@ -177,14 +177,14 @@ def test_what_else_the_fast_lane_waits_for_comes_out_of_the_same_purse() -> None
     paused, n_pauses = 0.0, 0
     for _ in range(2_000):
         machine.step()
-        if machine.pacer.can_pause(0.004):
-            machine.pacer.book_pause(0.004)
+        if machine.piggyback.can_pause(0.004):
+            machine.piggyback.book_pause(0.004)
             paused += 0.004
             n_pauses += 1
     assert n_pauses > 20
     assert paused <= 1.1 * RIDE_SHARE * sum(machine.steps)
-    machine.pacer.stop()
-    assert machine.pacer.can_pause(10.0), "where there is no fast lane, nothing waits"
+    machine.piggyback.stop()
+    assert machine.piggyback.can_pause(10.0), "where there is no fast lane, nothing waits"
 
 
 def test_a_ledger_saves_no_more_than_a_short_ride() -> None:
@@ -203,4 +203,4 @@ def test_a_short_reply_is_not_held_up_either() -> None:
         machine.steps.clear()
         machine.run(32)
         assert sum(machine.steps) <= 1.1 * 32 * LINEAR[1]
-        machine.pacer.stop()
+        machine.piggyback.stop()

@@ -19,7 +19,6 @@ from core.llama.context import Context, DecodeStatus
 from core.values.engine_options import MAX_DRAFT_DEPTH
 from core.values.events import FinishReason
 from core.values.sampling_params import SamplingParams
-from tests.support.drafters import OracleDrafter, RandomDrafter, price, use_drafter
 from tests.support.engines import (
     EMBER,
     EMBER_DRAFT,
@@ -35,6 +34,7 @@ from tests.support.engines import (
     submit,
 )
 from tests.support.interruptions import cancel_between_steps
+from tests.support.proposers import OracleProposer, RandomProposer, price, use_proposer
 from tools.model_factory import recurrent_factory
 
 PROMPTS = (FOX, chat("Who are you?"), "def add(a, b):\n", chat("Count to five."))
@@ -212,10 +212,10 @@ def target(
 
 
 @pytest.mark.parametrize("depth", [1, 3, 8, None])
-def test_a_random_drafter_changes_no_text(target: Target, depth: int | None) -> None:
+def test_a_random_proposer_changes_no_text(target: Target, depth: int | None) -> None:
     expected = target.plain()
     with target.open() as engine:
-        speculator = use_drafter(engine, RandomDrafter(4096), depth)
+        speculator = use_proposer(engine, RandomProposer(4096), depth)
         for prompt, wanted in zip(PROMPTS, expected, strict=True):
             _, _, ledger = complete(engine, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
             assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
@@ -226,12 +226,12 @@ def test_a_random_drafter_changes_no_text(target: Target, depth: int | None) -> 
 
 @pytest.mark.parametrize("depth", [2, 8])
 @pytest.mark.parametrize("wrong_every", [5, 10_000], ids=["mostly right", "perfect"])
-def test_a_drafter_that_knows_the_text_changes_nothing_of_it(target: Target, depth: int, wrong_every: int) -> None:
+def test_a_proposer_that_knows_the_text_changes_nothing_of_it(target: Target, depth: int, wrong_every: int) -> None:
     expected = target.plain()
     with target.open() as engine:
         for prompt, wanted in zip(PROMPTS, expected, strict=True):
             text = [*engine.vocab.tokenize(prompt).tolist(), *(token for token, _ in wanted)]
-            speculator = use_drafter(engine, OracleDrafter(4096, text, wrong_every), depth)
+            speculator = use_proposer(engine, OracleProposer(4096, text, wrong_every), depth)
             n_before = engine.n_steps
             _, _, ledger = complete(engine, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
             assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
@@ -281,7 +281,7 @@ def test_sampled_with_one_seed_the_text_is_the_same_with_drafts(target: Target) 
     with open_engine(target.path, n_slots=4, n_ctx=512, speculation="off") as engine:
         wanted = texts(engine)
     with target.open() as engine:
-        use_drafter(engine, RandomDrafter(4096), 3)
+        use_proposer(engine, RandomProposer(4096), 3)
         random = texts(engine)
     with target.open(draft_path=str(target.path), draft_depth=3, speculation="draft") as engine:
         perfect = texts(engine)
@@ -294,7 +294,7 @@ def test_sampled_with_one_seed_the_text_is_the_same_with_drafts(target: Target) 
 def test_a_cancel_between_drafted_steps_leaves_the_state_right(target: Target) -> None:
     (wanted,) = target.plain((FOX,))
     with target.open() as engine:
-        use_drafter(engine, RandomDrafter(4096), 5)
+        use_proposer(engine, RandomProposer(4096), 5)
         cancel_between_steps(engine, PROMPTS, range(1, 7), max_tokens=30, sampling=ENDLESS)
         _, _, found = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
     assert_same_up_to_a_near_tie(greedy_tokens(found, "only"), wanted)
@@ -309,7 +309,7 @@ def test_a_conversation_goes_on_from_the_state_it_left_and_another_starts_anew(
     found: dict[tuple[int, ...], list[tuple[int, float]]] = {}
     with target.open(n_slots=1, cache_ram=cache_ram) as engine:
         engine.cost = CostModel(Calibration({1: 0.01, 64: 0.02}))  # idle texts cost nothing, so none has to leave
-        use_drafter(engine, RandomDrafter(4096), 4)
+        use_proposer(engine, RandomProposer(4096), 4)
         first = engine.vocab.tokenize(FOX).tolist()
         for n in (3, 5, 8):
             for kind in ("next turn", "parts late", "another text"):
@@ -332,7 +332,7 @@ def test_a_conversation_goes_on_from_the_state_it_left_and_another_starts_anew(
 def test_an_abort_in_mid_verify_loses_no_token(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     (wanted,) = target.plain((FOX,))
     with target.open() as engine:
-        use_drafter(engine, RandomDrafter(4096), 3)
+        use_proposer(engine, RandomProposer(4096), 3)
         decode, n_calls = Context.decode, 0
 
         def aborting(context: Context, batch: Any) -> DecodeStatus:
@@ -353,7 +353,7 @@ def test_a_way_back_that_is_refused_is_noticed(target: Target, monkeypatch: pyte
     remove = Context.remove
     monkeypatch.setattr(Context, "remove", lambda self, slot, start, end=-1: not start and remove(self, slot, start))
     with target.open() as engine:
-        use_drafter(engine, RandomDrafter(4096), 3)
+        use_proposer(engine, RandomProposer(4096), 3)
         _, _, ledger = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
         assert engine._runner.n_rows > 10 * len(wanted), "each rejection costs the whole text"
     assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
@@ -365,21 +365,21 @@ def test_what_is_replayed_stays_small(target: Target, depth: int | None) -> None
     (wanted,) = target.plain((FOX,), 100)
     with target.open() as engine:
         text = [*engine.vocab.tokenize(FOX).tolist(), *(token for token, _ in wanted)]
-        use_drafter(engine, OracleDrafter(4096, text, 2), depth)
+        use_proposer(engine, OracleProposer(4096, text, 2), depth)
         if depth is None:
             price(engine, dict.fromkeys(range(1, 65), 0.01))  # however many rows there are
         submit(engine, "only", max_tokens=100)
         ledger, most = Ledger(), 0
         while not engine.is_idle:
             ledger.add(engine.step())
-            most = max(most, *(sequence.n_replay for sequence in engine._roster.running), 0)
+            most = max(most, *(sequence.n_replay for sequence in engine._scheduler.running), 0)
         assert most <= MOST_REPLAYED + 1 + (depth or MAX_DRAFT_DEPTH)
         assert (most > 0) is target.replays
 
 
 def test_rows_that_are_replayed_fit_the_smallest_batch(files: dict[str, Path]) -> None:
     with open_engine(files["mamba"], n_slots=4, n_ctx=256, n_batch=8, n_ubatch=4) as engine:
-        use_drafter(engine, RandomDrafter(4096), 6)
+        use_proposer(engine, RandomProposer(4096), 6)
         for index, prompt in enumerate(PROMPTS * 2):
             submit(engine, str(index), prompt, max_tokens=10 + 3 * index)
         ledger = run(engine)
@@ -390,7 +390,7 @@ def test_drafting_pays_for_replayed_rows(files: dict[str, Path], monkeypatch: py
     booked: list[float] = []
     target = Target(files["mamba"], monkeypatch, "checkpoints", {})
     with target.open(n_slots=1) as engine:
-        speculator = use_drafter(engine, RandomDrafter(4096), 4)
+        speculator = use_proposer(engine, RandomProposer(4096), 4)
         monkeypatch.setattr(speculator, "book_step", lambda *step: booked.append(step[1] / engine.cost.time(1, 60)))
         complete(engine, max_tokens=41, sampling=ENDLESS)
     # Each step but the prompt's brings one token, whether or not it replays.
@@ -402,9 +402,9 @@ def test_ember_is_cut_as_ever() -> None:
     with open_engine(EMBER, n_slots=2, n_ctx=256) as engine:
         assert type(engine._rollback) is TrimRollback
         assert engine._context.n_snapshots == 0
-        use_drafter(engine, RandomDrafter(4096), 4)
+        use_proposer(engine, RandomProposer(4096), 4)
         submit(engine, "only", max_tokens=20)
         ledger = Ledger()
         while not engine.is_idle:
             ledger.add(engine.step())
-            assert all(sequence.n_replay == 0 for sequence in engine._roster.running)
+            assert all(sequence.n_replay == 0 for sequence in engine._scheduler.running)

@@ -23,27 +23,27 @@ class NoMemory:
 
 
 class Office:
-    """A roster on a clock."""
+    """A scheduler on a clock."""
 
     def __init__(self, n_slots: int = 2) -> None:
-        self.roster = Scheduler(SlotTable(NoMemory(), n_slots))
+        self.scheduler = Scheduler(SlotTable(NoMemory(), n_slots))
         self.now = 0.0
         self._orders = count()
 
     def arrive(self, *lanes: Lane) -> list[Sequence]:
         arrived = [sequence(next(self._orders), 6, lane=lane, at=self.now) for lane in lanes]
         for one in arrived:
-            self.roster.add(one)
+            self.scheduler.add(one)
         return arrived
 
     def place(self) -> list[int]:
         """Give out slots as the engine does; return who runs, by the order of arrival."""
-        roster = self.roster
-        while roster.place_next(self.now):
+        scheduler = self.scheduler
+        while scheduler.place_next(self.now):
             pass
-        while (victim := roster.preemption_victim(self.now)) is not None:
-            roster.preempt(victim, self.now)
-        return sorted(one.order for one in roster.running)
+        while (victim := scheduler.preemption_victim(self.now)) is not None:
+            scheduler.preempt(victim, self.now)
+        return sorted(one.order for one in scheduler.running)
 
 
 def test_a_higher_lane_takes_the_slot_of_the_youngest_batch_request() -> None:
@@ -66,7 +66,7 @@ def test_who_was_pushed_back_goes_on_before_those_who_have_not_begun() -> None:
     office.place()
     assert second.slot is None
     assert second.n_past == 0
-    office.roster.remove(fast)
+    office.scheduler.remove(fast)
     assert office.place() == [0, 1]
 
 
@@ -83,7 +83,7 @@ def test_slots_do_not_change_hands_for_nothing() -> None:
             office.now += 0.5
             worked += 0.5
             office.place()
-        office.roster.remove(chat)
+        office.scheduler.remove(chat)
         office.place()
         office.now += 0.1
         if worked > 60.0:
@@ -100,11 +100,11 @@ def test_a_batch_request_that_never_ran_gets_its_turn_beside_a_stream_of_others(
     waited = 0.0
     while batch.slot is None:
         office.arrive(Lane.STANDARD)
-        office.roster.remove(office.roster.running[0])
+        office.scheduler.remove(office.scheduler.running[0])
         office.now += 1.0
         waited += 1.0
         office.place()
-        if office.roster.running[0] is batch:
+        if office.scheduler.running[0] is batch:
             break
     assert waited <= MAX_WAIT_SECONDS[Lane.BATCH] + 2.0
     assert running.slot is None
@@ -114,12 +114,12 @@ def test_while_memory_is_short_only_a_higher_lane_joins_in_place_of_a_batch_requ
     office = Office(n_slots=3)
     _, second = office.arrive(Lane.BATCH, Lane.BATCH)
     office.place()
-    office.roster.preempt_for_memory(second, office.now)
+    office.scheduler.preempt_for_memory(second, office.now)
     office.arrive(Lane.BATCH)
     assert office.place() == [0]
     office.arrive(Lane.STANDARD, Lane.STANDARD)
     assert office.place() == [3]
-    office.roster.remove(office.roster.running[0])
+    office.scheduler.remove(office.scheduler.running[0])
     assert office.place() == [0, 1, 4]
 
 
@@ -128,7 +128,7 @@ def test_who_leaves_while_waiting_is_gone(lane: Lane) -> None:
     office = Office(n_slots=1)
     _, waiting = office.arrive(Lane.FAST, lane)
     office.place()
-    office.roster.remove(waiting)
-    assert "1" not in office.roster
-    assert not len(office.roster.waiting)
-    assert len(office.roster.clear()) == 1
+    office.scheduler.remove(waiting)
+    assert "1" not in office.scheduler
+    assert not len(office.scheduler.waiting)
+    assert len(office.scheduler.clear()) == 1

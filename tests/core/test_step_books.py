@@ -104,9 +104,9 @@ def test_what_idle_texts_cost_is_charged_for_all_steps() -> None:
     desk.slots.release(slot)
     for _ in range(3):
         desk.enter()
-    assert desk.slots._rent.paid == 0.0
+    assert desk.slots._idle_cost.paid == 0.0
     desk.books.flush()
-    assert desk.slots._rent.paid == pytest.approx(3 * 100 * 1e-7)
+    assert desk.slots._idle_cost.paid == pytest.approx(3 * 100 * 1e-7)
 
 
 def test_an_engine_has_learnt_from_each_step_when_it_is_idle_or_asked() -> None:

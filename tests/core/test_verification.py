@@ -15,8 +15,8 @@ from core.engine.engine import Engine
 from core.values.errors import SlipstreamError
 from core.values.request import Request
 from core.values.sampling_params import SamplingParams
-from tests.support.drafters import RandomDrafter, price, use_drafter
 from tests.support.engines import EMBER, EMBER_DRAFT, FOX, chat, complete, open_engine
+from tests.support.proposers import RandomProposer, price, use_proposer
 from tools.model_factory import gguf_factory
 
 GREEDY, SAMPLED = Mode(), Mode(seed=1)
@@ -183,7 +183,7 @@ def test_on_a_deep_model_with_the_engines_own_choice_of_depth() -> None:
 
 def test_a_useless_draft_changes_nothing(engine: Engine) -> None:
     with open_engine(n_slots=1, n_ctx=256) as engine:
-        use_drafter(engine, RandomDrafter(4096), 5)
+        use_proposer(engine, RandomProposer(4096), 5)
         found = run(engine, FOX, COPY)
     assert found.n_wrong == 0
     assert found.n_drafted > 100
@@ -250,7 +250,7 @@ def test_the_logits_after_a_text_are_those_that_decoding_has(engine: Engine) -> 
     assert engine.vocab.pieces[int(logits.argmax())].decode() == text
 
 
-def test_a_request_that_does_not_speculate_teaches_the_drafters_nothing() -> None:
+def test_a_request_that_does_not_speculate_teaches_the_proposers_nothing() -> None:
     with open_engine(n_slots=2, n_ctx=256, draft_depth=4) as engine:
         speculator = engine._speculator
         assert speculator is not None

@@ -145,7 +145,7 @@ BROKEN = (
     Broken("two bytes", _bytes(b"GG"), NotGguf, "is not a GGUF model"),
     Broken("web page", _bytes(b"\n<!DOCTYPE html><title>404</title>"), NotGguf, "web page"),
     Broken("lfs pointer", _bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"), NotGguf, "Git LFS"),
-    Broken("archive", _bytes(b"PK\x03\x04" + bytes(100)), NotGguf, "PyTorch"),
+    Broken("offload", _bytes(b"PK\x03\x04" + bytes(100)), NotGguf, "PyTorch"),
     Broken("old format", _bytes(b"tjgg" + bytes(100)), NotGguf, "older GGJT"),
     Broken("version 1", _bytes(header(version=1)), BadGguf, "version 1, which is no longer in use"),
     Broken("version 4", _bytes(header(version=4)), BadGguf, "only versions 2 and 3"),

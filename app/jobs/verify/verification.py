@@ -1,7 +1,7 @@
 """Does drafting change what a model says, and what does it gain? Decodes prompts both ways and compares the tokens.
 
 Both ways run on one engine, request by request: with ``Request.speculates`` False an engine that drafts decodes as one
-that never does, and its drafters learn nothing from it. So the model is in memory once, and both ways have the same
+that never does, and its proposers learn nothing from it. So the model is in memory once, and both ways have the same
 threads, caches and kernels.
 """
 

@@ -22,7 +22,7 @@ class KvOffload:
         self,
         tree: PrefixTree,
         store: SegmentStore,
-        mover: KvTransfer,
+        transfer: KvTransfer,
         *,
         piece_size: int,
         is_whole: bool,
@@ -34,7 +34,7 @@ class KvOffload:
         """
         self.tree = tree
         self.store = store
-        self._mover = mover
+        self._transfer = transfer
         self._piece_size = piece_size
         self._is_whole = is_whole
         self._clock = clock
@@ -72,26 +72,26 @@ class KvOffload:
         if len(text) - n_saved < LEAST_SAVED:
             return False
         if self._is_whole:
-            blob = self._mover.save_whole(sequence, len(text))
+            blob = self._transfer.save_whole(sequence, len(text))
             return blob is not None and self.store.add(text, 0, None, blob, is_whole=True)
         end = min(n_saved + self._piece_size, len(text))
-        blob = self._mover.save(sequence, n_saved, end)
+        blob = self._transfer.save(sequence, n_saved, end)
         parent = links[-1].segment if links else None
         return blob is not None and self.store.add(text[:end], n_saved, parent, blob)
 
     def load(self, link: SegmentLink, blob: Blob, sequence: int, start: int) -> bool:
         """Let a sequence that holds ``start`` tokens go on to the link's end; False where cells have no room."""
         if link.segment.is_whole:
-            return self._mover.load_whole(blob, sequence, link.end)
-        return self._mover.load(blob, sequence, start, link.end)
+            return self._transfer.load_whole(blob, sequence, link.end)
+        return self._transfer.load(blob, sequence, start, link.end)
 
     def seconds_to_load(self, n_tokens: int) -> float:
         """Return what bringing back so many tokens takes lately."""
-        return n_tokens * self._mover.load_seconds
+        return n_tokens * self._transfer.load_seconds
 
     def seconds_to_move(self, n_tokens: int) -> float:
         """Return what it takes to save so many tokens and to bring them back."""
-        return n_tokens * (self._mover.save_seconds + self._mover.load_seconds)
+        return n_tokens * (self._transfer.save_seconds + self._transfer.load_seconds)
 
     def _on_read(self, segment: Segment, blob: Blob | None) -> None:
         for reading in self._readings:

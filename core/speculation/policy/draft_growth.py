@@ -18,7 +18,7 @@ from core.speculation.policy.step_cost import StepCost
 from core.speculation.proposer import CostlyProposer, DraftChain, DraftFailed, Proposer
 from core.values.engine_options import MAX_DRAFT_DEPTH
 
-# What reading a sequence costs a drafter is spread over the steps that are likely still to come: a reply of
+# What reading a sequence costs a proposer is spread over the steps that are likely still to come: a reply of
 # usual length, at so many tokens a step.
 _USUAL_REPLY, _REPLY_WEIGHT = 128.0, 0.1
 _TOKENS_PER_STEP = 3.0
@@ -27,17 +27,17 @@ _MOST_SIDE_TIPS = 8
 
 
 class DraftingTime(NamedTuple):
-    """Seconds that a drafter took for a text, which would not have been spent without drafts."""
+    """Seconds that a proposer took for a text, which would not have been spent without drafts."""
 
     record: DraftState
-    drafter: str
+    proposer: str
     seconds: float
 
 
 class DraftGrowth:
-    """Asks drafters for tokens and puts them behind drafts.
+    """Asks proposers for tokens and puts them behind drafts.
 
-    ``seconds_at_risk`` is what paid drafters took since it was last set to 0, and ``risks`` who took it for whom.
+    ``seconds_at_risk`` is what paid proposers took since it was last set to 0, and ``risks`` who took it for whom.
     ``reading_seconds`` is what the step leaves for reading texts that they are far behind in.
     """
 
@@ -48,7 +48,7 @@ class DraftGrowth:
         most: int,
         least_reach: float,
         end_tokens: Collection[int],
-        forker: TreeProposer | None,
+        tree_proposer: TreeProposer | None,
         checkpoints: CheckpointRollback | None,
         records: DraftStates,
         clock: Callable[[], float],
@@ -56,7 +56,7 @@ class DraftGrowth:
         """Drafts get ``most`` tokens and texts ``n_ctx``; a draft whose chance is below ``least_reach`` has grown up.
 
         Nothing is drafted beyond one of ``end_tokens``. ``checkpoints`` is asked what rejections cost, None: nothing.
-        ``records`` are told where a drafter fails.
+        ``records`` are told where a proposer fails.
         """
         self.seconds_at_risk = self.reading_seconds = 0.0
         self.risks: list[DraftingTime] = []
@@ -65,7 +65,7 @@ class DraftGrowth:
         self._most = most
         self._least_reach = least_reach
         self._end_tokens = end_tokens
-        self._forker = forker
+        self._tree_proposer = tree_proposer
         self._checkpoints = checkpoints
         self._records = records
         self._has_forked = False
@@ -78,8 +78,8 @@ class DraftGrowth:
 
     def drop_branches(self) -> None:
         """Let the draft model forget the branches of the trees that grew."""
-        if self._forker is not None and self._has_forked:
-            self._forker.drop_branches()
+        if self._tree_proposer is not None and self._has_forked:
+            self._tree_proposer.drop_branches()
             self._has_forked = False
 
     def learn_reply_length(self, n_generated: int) -> None:
@@ -92,22 +92,22 @@ class DraftGrowth:
 
     # -- by what pays -------------------------------------------------------------------------------------------
 
-    def expected_gain(self, drafter: CostlyProposer, chain: DraftChain, prices: StepCost, n_alike: int = 1) -> float:
-        """Return what a drafter can be expected to be worth on a sequence, in tokens.
+    def expected_gain(self, proposer: CostlyProposer, chain: DraftChain, prices: StepCost, n_alike: int = 1) -> float:
+        """Return what a proposer can be expected to be worth on a sequence, in tokens.
 
         Of ``n_alike`` texts that could all be drafted for, one alone may not be worth a round that all share.
         """
         candidates = [self._candidate(chain, prices.rate)]
         prices = prices._replace(room=MAX_DRAFT_DEPTH)
-        alone = self._outlook(drafter, candidates, [chain.acceptance], prices, [chain.sequence]).worth
+        alone = self._outlook(proposer, candidates, [chain.acceptance], prices, [chain.sequence]).worth
         if alone > 0.0 or n_alike == 1:
             return alone
         prices = prices.shared_by(n_alike)
-        return self._outlook(drafter, candidates, [chain.acceptance], prices, [chain.sequence], n_alike).worth
+        return self._outlook(proposer, candidates, [chain.acceptance], prices, [chain.sequence], n_alike).worth
 
     def _outlook(
         self,
-        drafter: CostlyProposer,
+        proposer: CostlyProposer,
         candidates: list[GrowthCandidate],
         acceptances: list[SequenceAcceptance],
         prices: StepCost,
@@ -123,17 +123,17 @@ class DraftGrowth:
 
         def first(n_chains: int) -> float:
             if not late:
-                late.append(self._late(drafter, [sequence for sequence in fresh if sequence is not None]))
+                late.append(self._late(proposer, [sequence for sequence in fresh if sequence is not None]))
             n_fresh = n_alike * sum([sequence is not None for sequence in fresh[:n_chains]])
-            return late[0] + drafter.first_round_seconds(n_fresh) / n_alike
+            return late[0] + proposer.first_round_seconds(n_fresh) / n_alike
 
         def round_seconds(n_chains: int) -> float:
-            return drafter.round_seconds(n_alike * n_chains) / n_alike
+            return proposer.round_seconds(n_alike * n_chains) / n_alike
 
         outlook = round_value(candidates, prices, round_seconds, first)
         if outlook.n_chains or not candidates or None in fresh:
             return outlook
-        spreads = [known.spread(drafter.table) for known in acceptances]
+        spreads = [known.spread(proposer.table) for known in acceptances]
         return adaptive_round_value(candidates, spreads, prices, round_seconds, first)
 
     def gains(self, chain: DraftChain, rate: float) -> list[float]:
@@ -149,14 +149,14 @@ class DraftGrowth:
         """Return a chain's next token as what could be drafted."""
         return GrowthCandidate(chain.probability / chain.caution, chain.acceptance.mean, self._loss(chain, rate))
 
-    def grow_chains(self, drafter: CostlyProposer, chains: list[DraftChain], prices: StepCost) -> None:
+    def grow_chains(self, proposer: CostlyProposer, chains: list[DraftChain], prices: StepCost) -> None:
         """Let chains grow where it promises most, by as many tokens in each round as pay."""
         for _ in range(MAX_DRAFT_DEPTH):
             live = [chain for chain in chains if not chain.is_done and len(chain.tokens) < self.limit(chain)]
             live.sort(key=lambda chain: -chain.probability * chain.acceptance.mean)
             n_drafted = sum(len(chain.tokens) for chain in chains)
             outlook = self._outlook(
-                drafter,
+                proposer,
                 [self._candidate(chain, prices.rate) for chain in live],
                 [chain.acceptance for chain in live],
                 prices.with_rows(n_drafted),
@@ -165,19 +165,19 @@ class DraftGrowth:
             if not outlook.n_chains:
                 return
             grown = live[: outlook.n_chains]
-            self.extend(drafter, [chain for chain in grown if chain.tokens or self._has_caught_up(drafter, chain)])
+            self.extend(proposer, [chain for chain in grown if chain.tokens or self._has_caught_up(proposer, chain)])
 
     def grow_trees(self, trees: list[DraftTree], prices: StepCost, width: int) -> None:
         """Let trees grow where it promises most, by as many places in each round as pay."""
-        forker = self._forker
-        assert forker is not None
+        tree_proposer = self._tree_proposer
+        assert tree_proposer is not None
         for _ in range(MAX_DRAFT_DEPTH):
             tips = [GrowthPoint(tree, node) for tree in trees for node in self._open_tips(tree)]
             tips.sort(key=lambda tip: -tip.chain.reach_of(tip.node) * tip.chain.acceptance.mean)
             del tips[len(trees) + _MOST_SIDE_TIPS :]
             n_drafted = sum(tree.n_places for tree in trees)
             outlook = self._outlook(
-                forker,
+                tree_proposer,
                 [GrowthCandidate(tree.reach_of(node) / tree.caution, tree.acceptance.mean) for tree, node in tips],
                 [tree.acceptance for tree, _ in tips],
                 prices.with_rows(n_drafted),
@@ -186,19 +186,21 @@ class DraftGrowth:
             if not outlook.n_chains:
                 return
             grown = tips[: outlook.n_chains]
-            self.grow([tip for tip in grown if tip.node != PENDING or self._has_caught_up(forker, tip.chain)], width)
+            self.grow(
+                [tip for tip in grown if tip.node != PENDING or self._has_caught_up(tree_proposer, tip.chain)], width
+            )
 
     def _open_tips(self, tree: DraftTree) -> list[int]:
         limit = self.limit(tree) - 1
         return [node for node in tree.tips if tree.depth_of(node) < limit]
 
-    def _late(self, drafter: CostlyProposer, sequences: list[Sequence]) -> float:
-        """Return this step's part of the seconds that a drafter needs to read what it has not read yet."""
-        n_behind = sum(drafter.n_unread(sequence) - 1 for sequence in sequences)
+    def _late(self, proposer: CostlyProposer, sequences: list[Sequence]) -> float:
+        """Return this step's part of the seconds that a proposer needs to read what it has not read yet."""
+        n_behind = sum(proposer.n_unread(sequence) - 1 for sequence in sequences)
         if n_behind <= 0:
             return 0.0
         n_steps = max(1.0, max(map(self._n_to_come, sequences)) / _TOKENS_PER_STEP)
-        return drafter.catch_up_seconds(n_behind) / n_steps
+        return proposer.catch_up_seconds(n_behind) / n_steps
 
     def _n_to_come(self, sequence: Sequence) -> float:
         """Return how many tokens of a reply are likely still to come."""
@@ -213,9 +215,9 @@ class DraftGrowth:
     # -- at risk ------------------------------------------------------------------------------------------------
 
     def run_charged(
-        self, drafter: Proposer, sequences: list[Sequence], work: Callable[[], None], *, pays_later: bool = False
+        self, proposer: Proposer, sequences: list[Sequence], work: Callable[[], None], *, pays_later: bool = False
     ) -> Collection[str]:
-        """Book the seconds of what a drafter does for ``sequences``, and return the ids of those that it fails for.
+        """Book the seconds of what a proposer does for ``sequences``, and return the ids of those that it fails for.
 
         Those it leaves alone for a while. What ``pays_later`` is booked as the reply comes.
         """
@@ -226,32 +228,32 @@ class DraftGrowth:
         except DraftFailed as failure:
             failed = {sequence.id: sequence for sequence in failure.sequences or sequences}
             for sequence in failed.values():
-                self._records.fail(sequence, drafter)
+                self._records.fail(sequence, proposer)
         seconds = self.clock() - began
         self.seconds_at_risk += seconds
         for sequence in sequences:
             record, part = self._records.by_id[sequence.id], seconds / len(sequences)
             if pays_later and not failed:
-                record.debts[drafter.name] = record.debts.get(drafter.name, 0.0) + part
+                record.debts[proposer.name] = record.debts.get(proposer.name, 0.0) + part
             else:
-                self.risks.append(DraftingTime(record, drafter.name, part))
+                self.risks.append(DraftingTime(record, proposer.name, part))
         return failed.keys()
 
-    def catch_up(self, drafter: CostlyProposer, sequence: Sequence, *, pays_later: bool = False) -> bool:
-        """Let a drafter read on in a text, in the time that the step leaves; return whether it can draft."""
+    def catch_up(self, proposer: CostlyProposer, sequence: Sequence, *, pays_later: bool = False) -> bool:
+        """Let a proposer read on in a text, in the time that the step leaves; return whether it can draft."""
         can_draft, before = False, self.seconds_at_risk
 
         def work() -> None:
             nonlocal can_draft
-            can_draft = drafter.catch_up(sequence, self.reading_seconds)
+            can_draft = proposer.catch_up(sequence, self.reading_seconds)
 
-        self.run_charged(drafter, [sequence], work, pays_later=pays_later)
+        self.run_charged(proposer, [sequence], work, pays_later=pays_later)
         self.reading_seconds -= self.seconds_at_risk - before
         return can_draft
 
-    def _has_caught_up(self, drafter: CostlyProposer, chain: DraftChain) -> bool:
+    def _has_caught_up(self, proposer: CostlyProposer, chain: DraftChain) -> bool:
         """As ``catch_up``, for a draft: one that must wait has stopped."""
-        can_draft = self.catch_up(drafter, chain.sequence, pays_later=True)
+        can_draft = self.catch_up(proposer, chain.sequence, pays_later=True)
         if not can_draft:
             chain.close(None)
         return can_draft
@@ -264,9 +266,9 @@ class DraftGrowth:
             record.debts[name] -= paid
             self.risks.append(DraftingTime(record, name, paid))
 
-    def _works(self, drafter: Proposer, chains: list[DraftChain], work: Callable[[], None]) -> bool:
-        """Let a drafter work; False where it failed: chains that it failed for stop, the others are as they were."""
-        failed = self.run_charged(drafter, [chain.sequence for chain in chains], work)
+    def _works(self, proposer: Proposer, chains: list[DraftChain], work: Callable[[], None]) -> bool:
+        """Let a proposer work; False where it failed: chains that it failed for stop, the others are as they were."""
+        failed = self.run_charged(proposer, [chain.sequence for chain in chains], work)
         for chain in chains if failed else ():
             if chain.sequence.id in failed:
                 chain.close(None)
@@ -275,18 +277,18 @@ class DraftGrowth:
     # -- by a token ---------------------------------------------------------------------------------------------
 
     def extend_free(self, chain: DraftChain, room: int, *, is_lawful: bool = False) -> None:
-        """Let a chain grow by what its drafter finds for next to nothing; ``is_lawful``: no grammar forbids that."""
+        """Let a chain grow by what its proposer finds for next to nothing; ``is_lawful``: no grammar forbids that."""
         limit = min(self.limit(chain), room)
         while not chain.is_done and len(chain.tokens) < limit:
-            self._extend_all(chain.drafter, [chain], is_lawful)
+            self._extend_all(chain.proposer, [chain], is_lawful)
 
-    def extend(self, drafter: Proposer, chains: list[DraftChain]) -> None:
-        """Let each chain grow by a token, at the expense of the drafter's time."""
-        while chains and not self._works(drafter, chains, partial(self._extend_all, drafter, chains)):
+    def extend(self, proposer: Proposer, chains: list[DraftChain]) -> None:
+        """Let each chain grow by a token, at the expense of the proposer's time."""
+        while chains and not self._works(proposer, chains, partial(self._extend_all, proposer, chains)):
             chains = [chain for chain in chains if not chain.is_done]
 
-    def _extend_all(self, drafter: Proposer, chains: list[DraftChain], is_lawful: bool = False) -> None:
-        for chain, guess in zip(chains, drafter.extend(chains), strict=True):
+    def _extend_all(self, proposer: Proposer, chains: list[DraftChain], is_lawful: bool = False) -> None:
+        for chain, guess in zip(chains, proposer.extend(chains), strict=True):
             # Behind the end there is nothing; the end itself comes with the row before it.
             if guess is None or guess.token in self._end_tokens:
                 chain.close(guess)
@@ -302,17 +304,17 @@ class DraftGrowth:
         """Let the draft model draft on at ``tips``, with ``width`` choices at each."""
         if not tips:
             return
-        forker = self._forker
-        assert forker is not None
+        tree_proposer = self._tree_proposer
+        assert tree_proposer is not None
         self._has_forked = True
-        tips = tips[: forker.most_tips]
+        tips = tips[: tree_proposer.most_tips]
         while tips:
-            grow = partial(self._grow_all, forker, tips, width)
-            if self._works(forker, [tip.chain for tip in tips], grow):
+            grow = partial(self._grow_all, tree_proposer, tips, width)
+            if self._works(tree_proposer, [tip.chain for tip in tips], grow):
                 return
             tips = [tip for tip in tips if not tip.chain.is_done]
 
-    def _grow_all(self, forker: TreeProposer, tips: list[GrowthPoint], width: int) -> None:
-        for (tree, node), guesses in zip(tips, forker.grow(tips, width), strict=True):
+    def _grow_all(self, tree_proposer: TreeProposer, tips: list[GrowthPoint], width: int) -> None:
+        for (tree, node), guesses in zip(tips, tree_proposer.grow(tips, width), strict=True):
             assert isinstance(tree, DraftTree)
             tree.grow(node, guesses, self._least_reach, self._end_tokens)

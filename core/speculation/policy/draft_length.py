@@ -80,7 +80,7 @@ def adaptive_round_value(
 ) -> RoundValue:
     """Return what it is worth to draft one token for each chain, see how likely it is, and go on only where that pays.
 
-    A drafter that is right half of the time may know when: on average its tokens do not pay, but those do of which it
+    A proposer that is right half of the time may know when: on average its tokens do not pay, but those do of which it
     is sure. ``spreads`` has, for each candidate, shares of its next tokens and their chances. Else as another_round.
     """
     n_chains = len(candidates)

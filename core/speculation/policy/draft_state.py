@@ -9,7 +9,7 @@ from core.speculation.policy.risk_budget import HICCUP, RiskBudget
 from core.speculation.proposer import ExpectedGain
 
 FIRST_PROBE = 8
-# Where a drafter has failed, it is asked again after so many tokens, twice as many each time.
+# Where a proposer has failed, it is asked again after so many tokens, twice as many each time.
 _FIRST_PAUSE, _LONGEST_PAUSE = 8, 512
 _SIBLING_MEAN = 0.1
 # What other texts have come at counts as so many steps of a new one; steps fade.
@@ -21,7 +21,7 @@ _SURPRISE_WEIGHT = 0.3
 
 @dataclass(slots=True)
 class TrialSchedule:
-    """When a paid drafter was last tried on a sequence, and from when on it may be again if it has failed.
+    """When a paid proposer was last tried on a sequence, and from when on it may be again if it has failed.
 
     Both by the count of the sequence's verified tokens.
     """
@@ -32,7 +32,7 @@ class TrialSchedule:
     _pause: int = 0
 
     def fail(self, n_verified: int) -> None:
-        """The drafter could not do its work: leave it alone for a while, longer each time."""
+        """The proposer could not do its work: leave it alone for a while, longer each time."""
         self._pause = min(2 * self._pause or _FIRST_PAUSE, _LONGEST_PAUSE)
         # By then it may draft where that promises something. To learn whether it does has time.
         self.resumes_at = self.tried_at = n_verified + self._pause
@@ -57,18 +57,18 @@ class Backoff:
 
 @dataclass(slots=True)
 class DraftState:
-    """What speculation knows of one sequence; acceptance and trials are by drafter.
+    """What speculation knows of one sequence; acceptance and trials are by proposer.
 
     ``speedup`` is how many times as fast as plain decoding its text has come lately: where a story comes three times as
     fast, time is worth three times as much as in code of which little can be guessed. ``debts`` are the seconds in
-    which drafters have read the text, as far as they are not booked yet: they pay over the whole reply. ``looks`` is
-    the rest of what costs next to nothing, ``thoughts`` that of paid drafters; in the last ``n_rested`` steps nobody
+    which proposers have read the text, as far as they are not booked yet: they pay over the whole reply. ``looks`` is
+    the rest of what costs next to nothing, ``thoughts`` that of paid proposers; in the last ``n_rested`` steps nobody
     was asked. ``drafted_by`` names who drafted last.
     """
 
     acceptance: dict[str, SequenceAcceptance]
     trials: dict[str, TrialSchedule]
-    ledger: RiskBudget
+    budget: RiskBudget
     thoughts: Backoff
     looks: Backoff = field(default_factory=Backoff)
     siblings: SequenceAcceptance = field(default_factory=lambda: SequenceAcceptance(_SIBLING_MEAN))
@@ -109,7 +109,7 @@ class DraftState:
             kept = _FADE**self.n_rested
             seconds = plain_step * (1.0 - kept) / (1.0 - _FADE)
             self._come(kept, seconds, seconds, plain_step)
-            self.ledger.add_elapsed(plain_step * self.n_rested / n_sequences)
+            self.budget.add_elapsed(plain_step * self.n_rested / n_sequences)
             self.n_rested = 0
 
     def _come(self, kept: float, plain: float, spent: float, plain_step: float) -> None:

@@ -16,11 +16,11 @@ from core.speculation.proposer import CostlyProposer, DraftChain, ExpectedGain, 
 _START_MEAN = 0.6
 # How much the speed that one text came at says about the next.
 _MOST_SPEEDUP_WEIGHT = 0.3
-# So many seconds of decoding the ledger of all texts remembers.
+# So many seconds of decoding the budget of all texts remembers.
 _MEMORY = 20.0
-# Of what a drafter may lose on all texts before it has won anything, it may lose such a part on one.
+# Of what a proposer may lose on all texts before it has won anything, it may lose such a part on one.
 _OF_ONE_TEXT = 0.5
-# A text whose drafters are all of the other kind is never asked about: it rests for longer than it can get.
+# A text whose proposers are all of the other kind is never asked about: it rests for longer than it can get.
 _FOR_EVER = 1 << 40
 # Where paid drafting promises nothing, it is thought about anew every so many steps, or later where steps are short.
 SHORT_REST = 8
@@ -29,18 +29,20 @@ SHORT_REST = 8
 class DraftStates:
     """A record for each sequence, ``by_id`` of its request; it begins with what those before it have shown."""
 
-    def __init__(self, drafters: Series[Proposer], paid: Series[CostlyProposer], credit: float, *, looks: bool) -> None:
-        """Know how often ``drafters`` are right, and when those that are ``paid`` were tried.
+    def __init__(
+        self, proposers: Series[Proposer], paid: Series[CostlyProposer], credit: float, *, looks: bool
+    ) -> None:
+        """Know how often ``proposers`` are right, and when those that are ``paid`` were tried.
 
         ``looks``: there is a lookup among them. Each may lose ``credit`` seconds before it has won anything.
         """
         self.by_id: dict[str, DraftState] = {}
-        self.ledger = RiskBudget(credit, _MEMORY)
+        self.budget = RiskBudget(credit, _MEMORY)
         self.longest_thought = SHORT_REST
-        self._drafters = tuple(drafters)
+        self._proposers = tuple(proposers)
         self._paid = tuple(paid)
         self._looks = looks
-        self._means = {drafter.name: _START_MEAN for drafter in self._drafters}
+        self._means = {proposer.name: _START_MEAN for proposer in self._proposers}
         # Of texts before.
         self._speedup = 1.0
         self._thoughts, self._looks_length = Backoff(), 0
@@ -48,11 +50,11 @@ class DraftStates:
     def admit(self, sequence: Sequence) -> None:
         """Begin a record."""
         acceptance = {name: SequenceAcceptance(mean) for name, mean in self._means.items()}
-        trials = {drafter.name: TrialSchedule() for drafter in self._paid}
+        trials = {proposer.name: TrialSchedule() for proposer in self._paid}
         self.by_id[sequence.id] = DraftState(
             acceptance,
             trials,
-            RiskBudget(_OF_ONE_TEXT * self.ledger.credit),
+            RiskBudget(_OF_ONE_TEXT * self.budget.credit),
             thoughts=replace(self._thoughts) if self._paid else Backoff(_FOR_EVER),
             looks=Backoff(length=self._looks_length) if self._looks else Backoff(_FOR_EVER),
             speedup=math.sqrt(self._speedup),
@@ -105,54 +107,54 @@ class DraftStates:
         """Return those for whom to think about paid drafting."""
         return [sequence for sequence in sequences if not self.by_id[sequence.id].thoughts.n_left]
 
-    def fail(self, sequence: Sequence, drafter: Proposer) -> None:
-        """A drafter could not do its work for a sequence."""
+    def fail(self, sequence: Sequence, proposer: Proposer) -> None:
+        """A proposer could not do its work for a sequence."""
         record = self.by_id[sequence.id]
-        record.trials[drafter.name].fail(record.n_verified)
+        record.trials[proposer.name].fail(record.n_verified)
 
-    def can_ask(self, drafter: Proposer, sequence: Sequence) -> bool:
-        """Return whether a drafter is to be asked about a sequence: not soon after it has failed there."""
+    def can_ask(self, proposer: Proposer, sequence: Sequence) -> bool:
+        """Return whether a proposer is to be asked about a sequence: not soon after it has failed there."""
         record = self.by_id[sequence.id]
-        trial = record.trials.get(drafter.name)
+        trial = record.trials.get(proposer.name)
         return trial is None or record.n_verified >= trial.resumes_at
 
-    def chain(self, sequence: Sequence, drafter: Proposer) -> DraftChain:
+    def chain(self, sequence: Sequence, proposer: Proposer) -> DraftChain:
         """Return an empty chain."""
         record = self.by_id[sequence.id]
-        return DraftChain(sequence, drafter, record.acceptance[drafter.name], caution=self._caution(record, drafter))
+        return DraftChain(sequence, proposer, record.acceptance[proposer.name], caution=self._caution(record, proposer))
 
-    def tree(self, sequence: Sequence, forker: TreeProposer, promise: ExpectedGain | None = None) -> DraftTree:
+    def tree(self, sequence: Sequence, tree_proposer: TreeProposer, promise: ExpectedGain | None = None) -> DraftTree:
         """Return an empty tree, of which so much is expected."""
         record = self.by_id[sequence.id]
         return DraftTree(
             sequence,
-            forker,
-            record.acceptance[forker.name],
-            caution=self._caution(record, forker),
+            tree_proposer,
+            record.acceptance[tree_proposer.name],
+            caution=self._caution(record, tree_proposer),
             promise=promise,
             siblings=record.siblings,
         )
 
-    def _caution(self, record: DraftState, drafter: Proposer) -> float:
+    def _caution(self, record: DraftState, proposer: Proposer) -> float:
         """Return how many times its price a draft must be worth: by what was lost on this text, and on all."""
-        return max(self.ledger.required_return(drafter.name), record.ledger.required_return(drafter.name))
+        return max(self.budget.required_return(proposer.name), record.budget.required_return(proposer.name))
 
-    def can_spend(self, drafter: Proposer, sequence: Sequence, seconds: float) -> bool:
-        """Return whether a drafter may spend ``seconds`` on a text without knowing what comes of it."""
-        of_text = self.by_id[sequence.id].ledger
-        return of_text.can_spend(drafter.name, seconds) and self.ledger.can_spend(drafter.name, seconds)
+    def can_spend(self, proposer: Proposer, sequence: Sequence, seconds: float) -> bool:
+        """Return whether a proposer may spend ``seconds`` on a text without knowing what comes of it."""
+        of_text = self.by_id[sequence.id].budget
+        return of_text.can_spend(proposer.name, seconds) and self.budget.can_spend(proposer.name, seconds)
 
-    def book(self, record: DraftState, drafter: str, seconds: float) -> None:
-        """Book what a drafter has won on a text, or lost."""
-        record.ledger.book(drafter, seconds)
-        self.ledger.book(drafter, seconds)
+    def book(self, record: DraftState, proposer: str, seconds: float) -> None:
+        """Book what a proposer has won on a text, or lost."""
+        record.budget.book(proposer, seconds)
+        self.budget.book(proposer, seconds)
 
     def collect_samples(self) -> None:
-        """Learn what drafters have seen in passing."""
-        for drafter in self._drafters:
-            for sequence_id, evidence, was_right in drafter.take_samples():
+        """Learn what proposers have seen in passing."""
+        for proposer in self._proposers:
+            for sequence_id, evidence, was_right in proposer.take_samples():
                 record = self.by_id.get(sequence_id)
-                rate = drafter.table.rate(evidence)
-                drafter.table.learn(evidence, was_right)
+                rate = proposer.table.rate(evidence)
+                proposer.table.learn(evidence, was_right)
                 if record is not None:
-                    record.acceptance[drafter.name].learn(evidence, rate, was_right)
+                    record.acceptance[proposer.name].learn(evidence, rate, was_right)

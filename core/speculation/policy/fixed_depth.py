@@ -11,45 +11,45 @@ from core.speculation.proposer import DraftChain, Proposer
 
 
 class FixedDepth:
-    """Always so many tokens of one drafter.
+    """Always so many tokens of one proposer.
 
     A tree has a trunk of that depth, and as many of the likeliest other nodes as make a given width at each depth.
     """
 
     def __init__(
-        self, depth: int, width: int | None, drafter: Proposer | None, growth: DraftGrowth, records: DraftStates
+        self, depth: int, width: int | None, proposer: Proposer | None, growth: DraftGrowth, records: DraftStates
     ) -> None:
-        """Draft ``depth`` tokens with ``drafter``, and with a ``width`` above 1 trees where it can; None: nothing."""
+        """Draft ``depth`` tokens with ``proposer``, and with a ``width`` above 1 trees where it can; None: nothing."""
         self._depth = depth
         self._width = width or 1
-        self._drafter = drafter
-        self._forker = drafter if isinstance(drafter, TreeProposer) else None
+        self._proposer = proposer
+        self._tree_proposer = proposer if isinstance(proposer, TreeProposer) else None
         self._growth = growth
         self._records = records
 
     def draft(self, decoding: list[Sequence], room: int, n_branches: int) -> list[DraftChain]:
         """Return drafts for all sequences, which share ``room`` rows and ``n_branches`` side branches."""
-        drafter = self._drafter
-        if drafter is None or not self._depth:
+        proposer = self._proposer
+        if proposer is None or not self._depth:
             return []
-        decoding = [sequence for sequence in decoding if self._records.can_ask(drafter, sequence)]
+        decoding = [sequence for sequence in decoding if self._records.can_ask(proposer, sequence)]
         room_each = room // max(len(decoding), 1)
         depth = min(self._depth, room_each)
-        if self._forker is not None and n_branches and self._width > 1:
-            trees = [self._records.tree(sequence, self._forker) for sequence in decoding]
+        if self._tree_proposer is not None and n_branches and self._width > 1:
+            trees = [self._records.tree(sequence, self._tree_proposer) for sequence in decoding]
             self._grow_trees(depth, trees, room_each, n_branches)
             return [*trees]
-        chains = [self._records.chain(sequence, drafter) for sequence in decoding]
-        self._grow_chains(depth, drafter, chains)
+        chains = [self._records.chain(sequence, proposer) for sequence in decoding]
+        self._grow_chains(depth, proposer, chains)
         return chains
 
-    def _grow_chains(self, depth: int, drafter: Proposer, chains: list[DraftChain]) -> None:
+    def _grow_chains(self, depth: int, proposer: Proposer, chains: list[DraftChain]) -> None:
         """Let all chains grow to ``depth`` tokens, as far as they can be used."""
         growth = self._growth
         for _ in range(depth):
             live = [chain for chain in chains if not chain.is_done and growth.limit(chain) > len(chain.tokens)]
             if live:
-                growth.extend(drafter, live)
+                growth.extend(proposer, live)
 
     def _grow_trees(self, depth: int, trees: list[DraftTree], room_each: int, n_branches: int) -> None:
         """Let all trees grow to ``depth``: their trunks, and the likeliest others."""

@@ -1,4 +1,4 @@
-"""Which drafter works on which sequence in the next step."""
+"""Which proposer works on which sequence in the next step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WIDEST, _SECOND_CHANCE, _WIDE_LOOK = 3, 0.15, 8
 
 
 class ProposerChoice:
-    """What is looked up or must come costs next to nothing; paid drafters work where they promise more than that.
+    """What is looked up or must come costs next to nothing; paid proposers work where they promise more than that.
 
     Of several paid ones, the one that promises most does.
     """
@@ -32,20 +32,20 @@ class ProposerChoice:
         lookup: NgramProposer | None,
         forced: GrammarProposer,
         paid: Series[CostlyProposer],
-        forker: TreeProposer | None,
+        tree_proposer: TreeProposer | None,
         growth: DraftGrowth,
         records: DraftStates,
         probes: ProposerTrials,
         width: int | None,
     ) -> None:
-        """``forker`` is the one of ``paid`` that can draft trees, with ``width`` next tokens at each place.
+        """``tree_proposer`` is the one of ``paid`` that can draft trees, with ``width`` next tokens at each place.
 
         None where that is decided as well.
         """
         self._lookup = lookup
         self._forced = forced
         self._paid = tuple(paid)
-        self._forker = forker
+        self._tree_proposer = tree_proposer
         self._growth = growth
         self._records = records
         self._probes = probes
@@ -63,7 +63,7 @@ class ProposerChoice:
         for sequence in records.due_for_lookup(decoding) if lookup is not None else ():
             assert lookup is not None
             chain = records.chain(sequence, lookup)
-            stake = records.by_id[sequence.id].ledger.available(lookup.name)
+            stake = records.by_id[sequence.id].budget.available(lookup.name)
             self._growth.extend_free(chain, min(max(prices.rows_within(plain + stake, prices.room), 1), prices.room))
             if chain.tokens:
                 found[sequence.id] = chain
@@ -78,7 +78,7 @@ class ProposerChoice:
         return list(found.values())
 
     def choose_and_draft(self, awake: list[Sequence], found: list[DraftChain], prices: StepCost) -> list[DraftChain]:
-        """Let the drafter work that promises most, where that is more than what was found, for as long as it pays.
+        """Let the proposer work that promises most, where that is more than what was found, for as long as it pays.
 
         Return what was drafted, and what was found for the others.
         """
@@ -90,54 +90,54 @@ class ProposerChoice:
             is_better = worth > 0.0
             if rival is not None:
                 record = self._records.by_id[sequence.id]
-                chain.promise = ExpectedGain(chain.drafter.name, worth)
+                chain.promise = ExpectedGain(chain.proposer.name, worth)
                 rival.promise = ExpectedGain(_source(rival), self._worth(rival, prices))
                 is_better = is_better and record.expected_gain(chain.promise) > max(
                     record.expected_gain(rival.promise), 0.0
                 )
             if is_better:
-                chosen.setdefault(chain.drafter.name, []).append(chain)
-        for drafter in self._paid:
-            self._probes.run(drafter, awake)
+                chosen.setdefault(chain.proposer.name, []).append(chain)
+        for proposer in self._paid:
+            self._probes.run(proposer, awake)
         return self._grow(chosen, found, prices) if chosen else found
 
     def _grow(self, chosen: dict[str, list[DraftChain]], found: list[DraftChain], prices: StepCost) -> list[DraftChain]:
-        """Let each drafter, by name, work on the chains that it was chosen for, instead of what was found there."""
+        """Let each proposer, by name, work on the chains that it was chosen for, instead of what was found there."""
         growth, rivals = self._growth, {chain.sequence.id for chain in found}
         width = self._width_worth_trying(prices) if prices.n_branches else 1
         given_up = {chain.sequence.id for chains in chosen.values() for chain in chains}
         n_taken = sum(len(chain.tokens) for chain in found if chain.sequence.id not in given_up)
         # What would be cut for the sake of those who have no draft need not be drafted.
-        prices = prices.within(prices.patience.limit_without(given_up | rivals))
+        prices = prices.within(prices.latency_bound.limit_without(given_up | rivals))
         drafted: list[DraftChain] = []
-        for drafter in self._paid:
-            chains = chosen.get(drafter.name, [])
+        for proposer in self._paid:
+            chains = chosen.get(proposer.name, [])
             # A probe may just have failed.
-            chains = [chain for chain in chains if self._records.can_ask(drafter, chain.sequence)]
+            chains = [chain for chain in chains if self._records.can_ask(proposer, chain.sequence)]
             if not chains:
                 continue
-            if width > 1 and drafter is self._forker:
-                trees = [self._records.tree(chain.sequence, self._forker, chain.promise) for chain in chains]
+            if width > 1 and proposer is self._tree_proposer:
+                trees = [self._records.tree(chain.sequence, self._tree_proposer, chain.promise) for chain in chains]
                 growth.grow_trees(trees, prices.with_rows(n_taken), width)
                 chains = [*trees]
             else:
-                growth.grow_chains(drafter, chains, prices.with_rows(n_taken))
+                growth.grow_chains(proposer, chains, prices.with_rows(n_taken))
             drafted += [chain for chain in chains if chain.tokens or (chain.next and chain.sequence.id not in rivals)]
             n_taken += sum(len(chain.tokens) for chain in chains)
         replaced = {chain.sequence.id for chain in drafted}
         return [chain for chain in found if chain.sequence.id not in replaced] + drafted
 
     def _most_promising(self, sequence: Sequence, prices: StepCost, n_awake: int) -> tuple[DraftChain, float]:
-        """Return an empty chain of the paid drafter that promises most on a sequence, and what it promises.
+        """Return an empty chain of the paid proposer that promises most on a sequence, and what it promises.
 
-        It is one of ``n_awake`` that drafters may work for together.
+        It is one of ``n_awake`` that proposers may work for together.
         """
         record = self._records.by_id[sequence.id]
         best: tuple[DraftChain, float] | None = None
-        for drafter in self._paid:
-            chain = self._records.chain(sequence, drafter)
-            may_ask = self._records.can_ask(drafter, sequence)
-            promise = self._growth.expected_gain(drafter, chain, prices, n_awake) if may_ask else 0.0
+        for proposer in self._paid:
+            chain = self._records.chain(sequence, proposer)
+            may_ask = self._records.can_ask(proposer, sequence)
+            promise = self._growth.expected_gain(proposer, chain, prices, n_awake) if may_ask else 0.0
             if best is None or promise > best[1]:
                 best = chain, promise
         assert best is not None
@@ -166,5 +166,5 @@ class ProposerChoice:
 
 def _source(chain: DraftChain) -> str:
     """Return what a draft was found by: lookups in the text itself and in others are right for different reasons."""
-    is_shared = isinstance(chain.drafter, NgramProposer) and chain.evidence[0] == SHARED
-    return f"{chain.drafter.name} in others" if is_shared else chain.drafter.name
+    is_shared = isinstance(chain.proposer, NgramProposer) and chain.evidence[0] == SHARED
+    return f"{chain.proposer.name} in others" if is_shared else chain.proposer.name

@@ -1,4 +1,4 @@
-"""Tries paid drafters out where they are not used, as far as that may be risked."""
+"""Tries paid proposers out where they are not used, as far as that may be risked."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _LONGEST_PROBE = 256
 
 
 class ProposerTrials:
-    """Lets drafters read along now and then, each time later."""
+    """Lets proposers read along now and then, each time later."""
 
     def __init__(self, growth: DraftGrowth, records: DraftStates) -> None:
         """What probes take is at risk like what ``growth`` takes; ``records`` say how much that may be."""
         self._growth = growth
         self._records = records
 
-    def run(self, drafter: CostlyProposer, sequences: list[Sequence]) -> None:
-        """Let a drafter read along where it is time for that, to learn whether it would pay."""
+    def run(self, proposer: CostlyProposer, sequences: list[Sequence]) -> None:
+        """Let a proposer read along where it is time for that, to learn whether it would pay."""
         for sequence in sequences:
             record = self._records.by_id[sequence.id]
-            trial = record.trials[drafter.name]
-            if record.n_verified - trial.tried_at < trial.interval or not self._records.can_ask(drafter, sequence):
+            trial = record.trials[proposer.name]
+            if record.n_verified - trial.tried_at < trial.interval or not self._records.can_ask(proposer, sequence):
                 continue
-            seconds = drafter.catch_up_seconds(drafter.n_unread(sequence)) + drafter.first_round_seconds(1)
-            if not self._records.can_spend(drafter, sequence, seconds):
+            seconds = proposer.catch_up_seconds(proposer.n_unread(sequence)) + proposer.first_round_seconds(1)
+            if not self._records.can_spend(proposer, sequence, seconds):
                 continue
-            if not self._growth.catch_up(drafter, sequence):
+            if not self._growth.catch_up(proposer, sequence):
                 continue
             trial.interval = min(trial.interval * 2, _LONGEST_PROBE)
-            if not self._growth.run_charged(drafter, [sequence], partial(drafter.read_along, sequence)):
+            if not self._growth.run_charged(proposer, [sequence], partial(proposer.read_along, sequence)):
                 trial.tried_at = record.n_verified
                 record.thoughts.n_left = 0

@@ -1,10 +1,10 @@
-"""What each drafter has won and lost, of one text or of all, and how much it may still risk."""
+"""What each proposer has won and lost, of one text or of all, and how much it may still risk."""
 
 from __future__ import annotations
 
 import math
 
-# A drafter may cost at most this share of the time that was spent decoding.
+# A proposer may cost at most this share of the time that was spent decoding.
 _RISK_SHARE = 0.015
 # Beyond that, only what is worth so many times its price, and so many times more for each further such share.
 _CAUTION, _MORE_CAUTION, _MOST_CAUTION = 1.3, 4.0, 100.0
@@ -16,10 +16,10 @@ HICCUP = 8.0
 
 
 class RiskBudget:
-    """Keeps drafting from becoming a loss: each drafter may only be tried while what it lost stays a small share.
+    """Keeps drafting from becoming a loss: each proposer may only be tried while what it lost stays a small share.
 
     Booked is what plain decoding takes for the tokens that came beyond plain ones, less what drafts for them took
-    (seconds). What one drafter has won is not there for another to lose.
+    (seconds). What one proposer has won is not there for another to lose.
     """
 
     def __init__(self, credit: float, memory: float = math.inf) -> None:
@@ -33,25 +33,25 @@ class RiskBudget:
         self._elapsed = self._unfaded = 0.0
         self._balances: dict[str, float] = {}
 
-    def balance(self, drafter: str) -> float:
-        """Return the seconds that a drafter has won (positive) or lost lately."""
-        return self._balances.get(drafter, 0.0)
+    def balance(self, proposer: str) -> float:
+        """Return the seconds that a proposer has won (positive) or lost lately."""
+        return self._balances.get(proposer, 0.0)
 
-    def can_spend(self, drafter: str, seconds: float) -> bool:
+    def can_spend(self, proposer: str, seconds: float) -> bool:
         """Return whether ``seconds`` may be spent on something whose gain is not known."""
-        return seconds <= self.available(drafter)
+        return seconds <= self.available(proposer)
 
-    def available(self, drafter: str) -> float:
+    def available(self, proposer: str) -> float:
         """Return the seconds that may be spent on what has no known gain; negative where too much is lost."""
-        return self.balance(drafter) + self._allowance
+        return self.balance(proposer) + self._allowance
 
-    def required_return(self, drafter: str) -> float:
+    def required_return(self, proposer: str) -> float:
         """Return how many times its price a draft must be worth: 1 while no more was lost than may be risked.
 
         What was believed to pay has not: steps with drafts may take longer here than their rows say, or tokens be right
         less often than they seem. However wrong that belief is, caution grows until the loss stays where it is.
         """
-        balance = self._balances.get(drafter, 0.0)
+        balance = self._balances.get(proposer, 0.0)
         if balance >= 0.0:
             return 1.0
         over = -balance / max(self._allowance, 1e-9)
@@ -59,9 +59,9 @@ class RiskBudget:
             return 1.0
         return min(_CAUTION * math.pow(_MORE_CAUTION, min(over, _MOST_CAUTION) - 1.0), _MOST_CAUTION)
 
-    def book(self, drafter: str, seconds: float) -> None:
-        """Add what a drafter has won, or lost where it is negative."""
-        self._balances[drafter] = self._balances.get(drafter, 0.0) + seconds
+    def book(self, proposer: str, seconds: float) -> None:
+        """Add what a proposer has won, or lost where it is negative."""
+        self._balances[proposer] = self._balances.get(proposer, 0.0) + seconds
 
     def add_elapsed(self, seconds: float) -> None:
         """So long was decoded since this was said last."""
@@ -73,8 +73,8 @@ class RiskBudget:
             fade = max(0.0, 1.0 - self._unfaded / self._memory)
             self._elapsed *= fade
             self._unfaded = 0.0
-            for drafter in self._balances:
-                self._balances[drafter] *= fade
+            for proposer in self._balances:
+                self._balances[proposer] *= fade
 
     @property
     def _allowance(self) -> float:

@@ -32,7 +32,7 @@ from core.values.engine_options import MAX_DRAFT_DEPTH
 
 # A chain whose chance has sunk below this cannot pay in any step.
 _HOPELESS = 0.02
-# So many plain steps may be lost on trying a drafter out before anything was won.
+# So many plain steps may be lost on trying a proposer out before anything was won.
 _CREDIT_STEPS = 2.0
 # What it takes to decide is known from the latest steps: one counts so much, and as so many times what they took at
 # most. Where it comes to nothing it may take such a share of the time, and is done again after so many steps at last.
@@ -43,10 +43,10 @@ _JUDGING_SHARE = 0.02
 
 
 class Speculator:
-    """Chooses drafter and depth by what they are worth beyond plain decoding, from measured times and acceptance.
+    """Chooses proposer and depth by what they are worth beyond plain decoding, from measured times and acceptance.
 
-    A lookup costs nothing, and neither does what a grammar forces; ``paid`` drafters must promise more than was found.
-    ``fixed_depth`` switches the judgement off: always so many tokens of the first paid drafter (or of the lookup where
+    A lookup costs nothing, and neither does what a grammar forces; ``paid`` proposers must promise more than was found.
+    ``fixed_depth`` switches the judgement off: always so many tokens of the first paid proposer (or of the lookup where
     there is none). It is there to be compared with. ``width`` is how many next tokens a draft model proposes at each
     place, more than one making trees; None where that is decided as well. With a fixed depth, a tree has that trunk
     and as many of the likeliest other nodes as make ``width`` at each depth.
@@ -75,22 +75,22 @@ class Speculator:
         self._lookup = lookup
         self._paid = tuple(paid)
         forced = GrammarProposer()
-        self._drafters: tuple[Proposer, ...] = (forced, *((lookup,) if lookup is not None else ()), *paid)
-        self._forker = next((drafter for drafter in self._paid if isinstance(drafter, TreeProposer)), None)
-        self._watchers = tuple(drafter for drafter in self._paid if isinstance(drafter, TargetObserver))
+        self._proposers: tuple[Proposer, ...] = (forced, *((lookup,) if lookup is not None else ()), *paid)
+        self._tree_proposer = next((proposer for proposer in self._paid if isinstance(proposer, TreeProposer)), None)
+        self._watchers = tuple(proposer for proposer in self._paid if isinstance(proposer, TargetObserver))
         # Where going back is free, it is not asked for what it costs.
         self._checkpoints = rollback if isinstance(rollback, CheckpointRollback) else None
         self._clock = clock
         self._end_tokens = frozenset(end_tokens)
-        self._records = DraftStates(self._drafters, self._paid, _CREDIT_STEPS * cost.time(1), looks=lookup is not None)
-        self.ledger = self._records.ledger
+        self._records = DraftStates(self._proposers, self._paid, _CREDIT_STEPS * cost.time(1), looks=lookup is not None)
+        self.budget = self._records.budget
         self._growth = DraftGrowth(
             n_ctx=n_ctx,
             most=min(MAX_DRAFT_DEPTH, rollback.reach) if rollback is not None else MAX_DRAFT_DEPTH,
             # A fixed depth is one also where it is hopeless.
             least_reach=_HOPELESS if fixed_depth is None else 0.0,
             end_tokens=end_tokens,
-            forker=self._forker,
+            tree_proposer=self._tree_proposer,
             checkpoints=self._checkpoints,
             records=self._records,
             clock=clock,
@@ -99,7 +99,7 @@ class Speculator:
             lookup=lookup,
             forced=forced,
             paid=self._paid,
-            forker=self._forker,
+            tree_proposer=self._tree_proposer,
             growth=self._growth,
             records=self._records,
             probes=ProposerTrials(self._growth, self._records),
@@ -113,7 +113,7 @@ class Speculator:
         # What each sequence got from the last step.
         self._came: list[SequenceOutcome] = []
         self._cut_away: dict[str, DraftChain] = {}
-        # In so many further steps nobody is asked, and whether drafters have worked since the last step.
+        # In so many further steps nobody is asked, and whether proposers have worked since the last step.
         self._n_resting = 0
         self._has_worked = False
         # Seconds in which it turns out that nothing was looked up, and that what was looked up or could be drafted does
@@ -122,8 +122,8 @@ class Speculator:
 
     @property
     def draft_model(self) -> DraftModelProposer | None:
-        """The small model among the drafters, where there is one."""
-        return next((drafter for drafter in self._paid if isinstance(drafter, DraftModelProposer)), None)
+        """The small model among the proposers, where there is one."""
+        return next((proposer for proposer in self._paid if isinstance(proposer, DraftModelProposer)), None)
 
     # -- sequences ----------------------------------------------------------------------------------------------
 
@@ -131,8 +131,8 @@ class Speculator:
         """A sequence will decode from now on."""
         self._n_resting = 0
         self._records.admit(sequence)
-        for drafter in self._drafters:
-            drafter.begin(sequence)
+        for proposer in self._proposers:
+            proposer.begin(sequence)
 
     def forget(self, sequence: Sequence) -> None:
         """A sequence has ended; what it taught stays."""
@@ -140,11 +140,11 @@ class Speculator:
         if record is None:
             return
         for name, debt in record.debts.items():
-            self.ledger.book(name, -debt)
+            self.budget.book(name, -debt)
         self._records.forget(sequence)
         self._growth.learn_reply_length(sequence.n_generated)
-        for drafter in self._drafters:
-            drafter.end(sequence)
+        for proposer in self._proposers:
+            proposer.end(sequence)
 
     # -- before a step ------------------------------------------------------------------------------------------
 
@@ -219,8 +219,8 @@ class Speculator:
         for sequence in decoding:
             of[sequence.id].settle_backoff(plain, len(decoding))
         rate = sum([of[sequence.id].speedup for sequence in decoding]) / step_seconds(len(decoding))
-        patience = LatencyBound([*decoding, *step.beside], plain)
-        prices = StepCost(n_rows, rate, step_seconds, step.room, step.n_branches, step.branch_seconds, patience)
+        latency_bound = LatencyBound([*decoding, *step.beside], plain)
+        prices = StepCost(n_rows, rate, step_seconds, step.room, step.n_branches, step.branch_seconds, latency_bound)
         chains = self._contest.find_free(decoding, prices)
         if not awake and not chains:
             return []
@@ -260,9 +260,9 @@ class Speculator:
     # -- after a step -------------------------------------------------------------------------------------------
 
     def observe(self, shares: StepPlan) -> int:
-        """The target has evaluated ``shares``: drafters that feed on it take what they need.
+        """The target has evaluated ``shares``: proposers that feed on it take what they need.
 
-        Returns the bytes that all drafters have read since the step before.
+        Returns the bytes that all proposers have read since the step before.
         """
         if self._watchers:
             began = self._clock()
@@ -273,7 +273,7 @@ class Speculator:
         elif not self._has_worked:
             return 0
         self._has_worked = False
-        return sum([drafter.take_bytes_read() for drafter in self._paid])
+        return sum([proposer.take_bytes_read() for proposer in self._paid])
 
     def learn(self, sequence: Sequence, chain: DraftChain | None, choices: list[int], n_accepted: int) -> None:
         """Learn from a step: the target chose ``choices``, of which the first ``n_accepted`` were the chain's.
@@ -292,22 +292,22 @@ class Speculator:
         if chain is not None:
             chain.learn(choices, n_accepted)
             self.stats.count(chain.kept_depths, n_accepted, len(choices))
-            own_lookup = min(len(choices), len(chain.tokens)) if chain.drafter is self._lookup else 0
-            if chain.drafter in self._paid and chain.kept_depths:
+            own_lookup = min(len(choices), len(chain.tokens)) if chain.proposer is self._lookup else 0
+            if chain.proposer in self._paid and chain.kept_depths:
                 sequence.n_judged += min(len(choices), max(chain.kept_depths) + 1)
                 sequence.n_right += n_accepted
         record.n_verified += len(choices)
         self._growth.amortise(sequence, len(choices))
         n_rows, promise = 0, None
         if chain is not None:
-            record.drafted_by, n_rows, promise = chain.drafter.name, len(chain.kept_depths), chain.promise
+            record.drafted_by, n_rows, promise = chain.proposer.name, len(chain.kept_depths), chain.promise
         self._came.append(SequenceOutcome(record, len(choices), record.drafted_by, n_rows, promise))
-        trial = record.trials.get(chain.drafter.name) if chain is not None else None
+        trial = record.trials.get(chain.proposer.name) if chain is not None else None
         if trial is not None:
             trial.tried_at, trial.interval = record.n_verified, FIRST_PROBE
-        if isinstance(chain, DraftTree) and self._forker is not None:
+        if isinstance(chain, DraftTree) and self._tree_proposer is not None:
             began = self._clock()
-            self._forker.keep_accepted(sequence)
+            self._tree_proposer.keep_accepted(sequence)
             self.book_branching(self._clock() - began)
         self._judge_unverified(chain or self._cut_away.get(sequence.id), choices, n_accepted)
         if self._lookup is not None:
@@ -318,15 +318,15 @@ class Speculator:
         """Learn from the first token that was drafted but not verified, where the target's own is known."""
         if isinstance(chain, DraftTree) and not chain.kept_nodes:
             chain.learn(choices, n_accepted)
-        if chain is None or chain.next is None or chain.drafter is self._lookup:
+        if chain is None or chain.next is None or chain.proposer is self._lookup:
             return
         if n_accepted < len(chain.tokens) or len(choices) <= n_accepted:
             return
         was_right = choices[n_accepted] == chain.next.token
-        rate = chain.drafter.table.rate(chain.next.evidence)
-        chain.drafter.table.learn(chain.next.evidence, was_right)
+        rate = chain.proposer.table.rate(chain.next.evidence)
+        chain.proposer.table.learn(chain.next.evidence, was_right)
         chain.acceptance.learn(chain.next.evidence, rate, was_right)
-        if chain.drafter in self._paid:
+        if chain.proposer in self._paid:
             chain.sequence.n_judged += 1
             chain.sequence.n_right += was_right
 
@@ -354,39 +354,39 @@ class Speculator:
         ``plain_step`` is what it takes without drafts. An end-of-generation token counts as one.
         """
         if effort is NO_EFFORT:
-            self.ledger.add_elapsed(decode)
+            self.budget.add_elapsed(decode)
             return
         records, plain = self._records, plain_step / max(n_sequences, 1)
         n_rows = sum([came.n_rows for came in effort.came])
         spent = decode + effort.seconds
-        self.ledger.add_elapsed(spent)
+        self.budget.add_elapsed(spent)
         # Rows of drafts, those replayed after them, and the way back have taken what the step took beyond a plain one.
         beyond = min(decode, HICCUP * plain_step) - plain_step + effort.shared
         # And it took time to decide on them.
         thought = effort.seconds - effort.shared - sum([risk.seconds for risk in effort.risks])
-        for record, n_new, drafter, n_drafted, promise in effort.came:
+        for record, n_new, proposer, n_drafted, promise in effort.came:
             record.settle_backoff(plain_step, n_sequences)
-            record.ledger.add_elapsed(plain)
+            record.budget.add_elapsed(plain)
             lost = beyond * (n_drafted / n_rows if n_rows else 1.0 / len(effort.came))
-            if drafter and (won := plain * (n_new - 1) - lost):
-                records.book(record, drafter, won - max(thought, 0.0) * n_drafted / max(n_rows, 1))
+            if proposer and (won := plain * (n_new - 1) - lost):
+                records.book(record, proposer, won - max(thought, 0.0) * n_drafted / max(n_rows, 1))
             if promise is not None:
                 lost += sum([risk.seconds for risk in effort.risks if risk.record is record])
                 record.learn_gain(promise, n_new - 1 - record.speedup / plain * lost)
             if spent > 0.0:
                 record.learn_speed(n_new, plain_step, spent)
-        for record, drafter, seconds in effort.risks:
-            records.book(record, drafter, -min(seconds, HICCUP * plain_step))
+        for record, proposer, seconds in effort.risks:
+            records.book(record, proposer, -min(seconds, HICCUP * plain_step))
 
     def forget_texts(self) -> None:
-        """Drop what drafters keep of texts; what was learnt of acceptance stays."""
-        for drafter in self._drafters:
-            drafter.clear()
+        """Drop what proposers keep of texts; what was learnt of acceptance stays."""
+        for proposer in self._proposers:
+            proposer.clear()
 
     def close(self) -> None:
-        """Free the drafters."""
-        for drafter in self._paid:
-            drafter.close()
+        """Free the proposers."""
+        for proposer in self._paid:
+            proposer.close()
 
 
 def _lately(known: float, taken: float) -> float:

@@ -14,8 +14,8 @@ class StepCapacity(NamedTuple):
 
     Trees may have ``n_branches`` side branches altogether, each of which adds ``branch_seconds``. ``n_even`` sequences
     have to bring equally many rows (0: as many as each likes), unless a depth is fixed. ``beside`` are requests that
-    decode in the step and are not drafted for. The step should take at most ``target`` seconds, with what drafters read
-    of long texts.
+    decode in the step and are not drafted for. The step should take at most ``target`` seconds, with what proposers
+    read of long texts.
     """
 
     n_rows: int

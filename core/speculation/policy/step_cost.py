@@ -15,8 +15,8 @@ class StepCost(NamedTuple):
     """A step has ``n_rows`` rows anyway and room for ``room`` more; ``step_seconds`` predicts its time by its rows.
 
     ``rate`` is what a second is worth elsewhere, in tokens. Trees may have ``n_branches`` side branches altogether,
-    each of which adds ``branch_seconds``. ``patience`` is that of those who share the step, who have waited ``spent``
-    seconds for drafts.
+    each of which adds ``branch_seconds``. ``latency_bound`` is that of those who share the step. They have waited
+    ``spent`` seconds for drafts.
     """
 
     n_rows: int
@@ -25,7 +25,7 @@ class StepCost(NamedTuple):
     room: int
     n_branches: int = 0
     branch_seconds: float = 0.0
-    patience: LatencyBound = _ENDLESS
+    latency_bound: LatencyBound = _ENDLESS
     spent: float = 0.0
 
     def within_latency(self, count: int, hopes: Iterable[DraftCandidate]) -> int:
@@ -33,7 +33,7 @@ class StepCost(NamedTuple):
 
         ``hopes`` come in the order in which they are verified.
         """
-        return self.patience.trim(count, hopes, lambda rows: self.spent + self.step_seconds(self.n_rows + rows))
+        return self.latency_bound.trim(count, hopes, lambda rows: self.spent + self.step_seconds(self.n_rows + rows))
 
     def within(self, seconds: float) -> StepCost:
         """Return the prices of a step with room for only so many rows that it takes ``seconds`` at most."""

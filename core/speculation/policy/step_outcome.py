@@ -11,14 +11,14 @@ from core.speculation.proposer import ExpectedGain
 
 
 class SequenceOutcome(NamedTuple):
-    """A text got ``n_new`` tokens from a step with ``n_rows`` drafted ones; ``drafter`` drafted last for it.
+    """A text got ``n_new`` tokens from a step with ``n_rows`` drafted ones; ``proposer`` drafted last for it.
 
     ``promise`` is what was expected of that where there was a choice.
     """
 
     record: DraftState
     n_new: int
-    drafter: str
+    proposer: str
     n_rows: int
     promise: ExpectedGain | None = None
 
@@ -26,7 +26,7 @@ class SequenceOutcome(NamedTuple):
 class DraftingOutcome(NamedTuple):
     """Seconds beside a step's decode, and what each sequence got from it.
 
-    Of the ``seconds``, ``shared`` are what trees and the way back from drafts took, and the ``risks`` what drafters
+    Of the ``seconds``, ``shared`` are what trees and the way back from drafts took, and the ``risks`` what proposers
     took; the others went into deciding.
     """
 

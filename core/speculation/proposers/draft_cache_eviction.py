@@ -1,4 +1,4 @@
-"""What a drafter's cache holds for slots that it works for no longer: it makes way for those at work."""
+"""What a proposer's cache holds for slots that it works for no longer: it makes way for those at work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class DraftCacheEviction:
     """Knows for which request each slot was last read.
 
     The next turn of a conversation begins with what is held of the last one, so that is kept for as long as there is
-    room: a drafter has as many cells as its target, and shares none of them between slots.
+    room: a proposer has as many cells as its target, and shares none of them between slots.
     """
 
     def __init__(self, context: Context, drop: Callable[[int], None]) -> None:

@@ -1,4 +1,4 @@
-"""A drafter that keeps what the target hands out beside its tokens: what is common to all heads."""
+"""A proposer that keeps what the target hands out beside its tokens: what is common to all heads."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class NgramProposer:
         return [self._next(chain) for chain in chains]
 
     def advance(self, sequence: Sequence, tokens: list[int], n_drafted_here: int) -> None:
-        """Take in new tokens of a sequence; the first ``n_drafted_here`` were this drafter's own and are judged.
+        """Take in new tokens of a sequence; the first ``n_drafted_here`` were this proposer's own and are judged.
 
         Where others before them are not indexed yet, they are with those.
         """

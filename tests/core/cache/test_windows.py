@@ -13,7 +13,6 @@ from core.engine.engine import Engine
 from core.llama.context import Context
 from core.values.events import FinishReason
 from core.values.sampling_params import SamplingParams
-from tests.support.drafters import RandomDrafter, use_drafter
 from tests.support.engines import (
     GREEDY_WITH_LOGPROBS,
     Ledger,
@@ -24,6 +23,7 @@ from tests.support.engines import (
     run,
     submit,
 )
+from tests.support.proposers import RandomProposer, use_proposer
 from tools.model_factory import gguf_factory, recurrent_factory
 
 WINDOW = 32
@@ -99,7 +99,7 @@ def test_a_text_that_parts_early_leaves_the_long_one_in_ram(path: Path, whole: E
 def test_side_by_side_they_say_what_they_say_alone(path: Path, whole: Engine) -> None:
     prompts = [words(n, seed) for seed, n in enumerate((150, 30, 260, 90))]
     with open_cut(path, n_slots=3) as engine:
-        use_drafter(engine, RandomDrafter(4096), 4)
+        use_proposer(engine, RandomProposer(4096), 4)
         for index, prompt in enumerate(prompts):
             submit(engine, str(index), prompt, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
         ledger = run(engine)
@@ -113,7 +113,7 @@ def test_a_rejection_behind_which_too_little_is_in_sight_evaluates_all_again(
     prompt = words(200)
     first_position = Context.first_position
     with open_cut(path) as engine:
-        use_drafter(engine, RandomDrafter(4096), 4)
+        use_proposer(engine, RandomProposer(4096), 4)
         submit(engine, "only", prompt, max_tokens=12, sampling=GREEDY_WITH_LOGPROBS)
         ledger = Ledger()
         while "only" not in ledger.ended:

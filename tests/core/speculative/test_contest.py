@@ -1,4 +1,4 @@
-"""Which drafter works, for whom and how deep: decided step by step on recorded cost curves, without a model."""
+"""Which proposer works, for whom and how deep: decided step by step on recorded cost curves, without a model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from core.speculation.proposer import AcceptanceSample, DraftChain, DraftFailed,
 from core.speculation.proposers.ngram import NgramProposer
 from core.values.lane import Lane
 from core.values.request import Request
-from tests.support.drafters import RandomDrafter
+from tests.support.proposers import RandomProposer
 
 GPU = Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130})
 # Of a large model.
@@ -35,7 +35,7 @@ IsRight = Callable[[str, int], bool]
 
 
 class Clock:
-    """Stands still but for what drafters take."""
+    """Stands still but for what proposers take."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -44,7 +44,7 @@ class Clock:
         return self.now
 
 
-class Knower(RandomDrafter):
+class Knower(RandomProposer):
     """A draft model that knows the text, where ``is_right`` says so of a request and a position."""
 
     def __init__(self, name: str, is_right: IsRight) -> None:
@@ -101,8 +101,8 @@ class Stage:
     ) -> None:
         """Steps with drafts take ``surcharge`` times what the curve says of their rows."""
         clock = Clock()
-        for drafter in paid:
-            drafter.clock = clock
+        for proposer in paid:
+            proposer.clock = clock
         self.clock = clock
         self.seconds = 0.0
         self._cost = CostModel(curve)
@@ -168,13 +168,13 @@ def never(request_id: str, position: int) -> bool:
 
 
 def names(steps: list[dict[str, DraftChain]]) -> Counter[str]:
-    """Return how often each drafter worked."""
-    return Counter(chain.drafter.name for step in steps for chain in step.values())
+    """Return how often each proposer worked."""
+    return Counter(chain.proposer.name for step in steps for chain in step.values())
 
 
 @pytest.mark.parametrize("curve", [GPU, CPU])
 @pytest.mark.parametrize("order", [1, -1])
-def test_of_two_drafters_the_one_that_pays_works_and_they_may_change_places(curve: Calibration, order: int) -> None:
+def test_of_two_proposers_the_one_that_pays_works_and_they_may_change_places(curve: Calibration, order: int) -> None:
     good, bad = Knower("good", always), Knower("bad", never)
     stage = Stage(curve, *(good, bad)[::order])
     stage.run(60)
@@ -234,7 +234,7 @@ def test_where_room_is_short_all_share_it() -> None:
 
 
 @pytest.mark.parametrize("curve", [GPU, CPU])
-def test_without_a_drafter_that_is_ever_right_nothing_is_drafted_and_little_is_lost(curve: Calibration) -> None:
+def test_without_a_proposer_that_is_ever_right_nothing_is_drafted_and_little_is_lost(curve: Calibration) -> None:
     useless = Knower("draft", never)
     stage = Stage(curve, useless)
     stage.run(300)
@@ -284,7 +284,7 @@ class Considered(Knower):
         return taken
 
 
-def test_after_hopeless_texts_a_drafter_is_considered_in_the_first_step_and_seldom_from_then_on() -> None:
+def test_after_hopeless_texts_a_proposer_is_considered_in_the_first_step_and_seldom_from_then_on() -> None:
     useless = Considered("draft", never)
     stage = Stage(CPU, useless)
     stage.run(300)
@@ -352,7 +352,7 @@ def test_one_that_always_fails_is_asked_ever_less_often_and_pays_for_it(curve: C
         assert not any(stage.run(1))
         n_steps += 1
         assert n_steps < 100
-    assert stage._speculator.ledger.balance("draft") == pytest.approx(-WASTED, rel=0.01)
+    assert stage._speculator.budget.balance("draft") == pytest.approx(-WASTED, rel=0.01)
     n_failed = []
     for _ in range(4):
         stage.run(250)

@@ -62,7 +62,7 @@ def cheap(n_chains: int) -> float:
 KNOWING, GUESSING = ((0.5, 0.95), (0.5, 0.05)), ((1.0, 0.5),)
 
 
-def test_a_drafter_that_knows_when_it_is_right_is_worth_asking() -> None:
+def test_a_proposer_that_knows_when_it_is_right_is_worth_asking() -> None:
     candidates = [GrowthCandidate(1.0, 0.4)]
     prices = step(CPU)._replace(rate=1.2 * step(CPU).rate)
     assert round_value(candidates, prices, cheap).n_chains == 0, "on average it does not pay"

@@ -14,7 +14,6 @@ from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.sampling_params import SamplingParams
-from tests.support.drafters import price
 from tests.support.engines import (
     EMBER_DRAFT,
     FOX,
@@ -29,6 +28,7 @@ from tests.support.engines import (
     run,
     submit,
 )
+from tests.support.proposers import price
 
 PROMPTS = (FOX, SURE, chat("Who are you?"))
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)

@@ -28,7 +28,6 @@ from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
 from core.values.sampling_params import SamplingParams
 from models.facts.model_facts import read_model
-from tests.support.drafters import price
 from tests.support.engines import (
     EMBER,
     FOX,
@@ -45,6 +44,7 @@ from tests.support.engines import (
 )
 from tests.support.heads import Recorder, following, head_of, says_at_once
 from tests.support.interruptions import break_off_verifications, cancel_between_steps
+from tests.support.proposers import price
 from tools.model_factory import gguf_factory, head_factory
 
 PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
@@ -566,7 +566,7 @@ def test_a_library_without_the_functions_says_so_and_drafts_without_heads(
         assert loaded.draft_path == "", "nobody is named who does not draft"
         speculator = engine._speculator
         assert speculator is not None
-        assert [drafter.name for drafter in speculator._drafters] == ["forced", "lookup"]
+        assert [proposer.name for proposer in speculator._proposers] == ["forced", "lookup"]
         _, ended, _ = complete(engine, (7, 8, 9) * 20, max_tokens=30, sampling=ENDLESS)
         assert ended.receipt.n_generated == 30
         assert (ended.receipt.n_accepted > 0) == (kind != "mtp"), "a model that repeats itself"
@@ -591,7 +591,7 @@ def test_heads_that_nobody_wants_are_left_alone() -> None:
         assert (loaded.has_heads, loaded.notices) == (False, ())
         speculator = engine._speculator
         assert speculator is not None
-        assert [drafter.name for drafter in speculator._drafters] == ["forced", "lookup"]
+        assert [proposer.name for proposer in speculator._proposers] == ["forced", "lookup"]
     finally:
         engine.close()
     several = replace(read_model(path), n_mtp_layers=3)

@@ -17,7 +17,6 @@ from core.scheduler.planner import StepPlan
 from core.values.events import RequestEvent
 from core.values.sampling_params import SamplingParams
 from models.facts.model_facts import read_model
-from tests.support.drafters import price
 from tests.support.engines import (
     FOX,
     GREEDY_WITH_LOGPROBS,
@@ -32,6 +31,7 @@ from tests.support.engines import (
 )
 from tests.support.heads import Recorder, head_of, says_at_once
 from tests.support.interruptions import break_off_verifications, cancel_between_steps
+from tests.support.proposers import price
 from tools.model_factory import gguf_factory, hybrid_factory
 
 PROMPTS = (FOX, chat("Who are you?"), "def add(a, b):\n", chat("Count to five."), "Hello hello")

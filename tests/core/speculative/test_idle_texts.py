@@ -1,4 +1,4 @@
-"""Who makes way in a drafter's cache, decided without a model."""
+"""Who makes way in a proposer's cache, decided without a model."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from core.values.events import FinishReason
 from core.values.request import Request
 from core.values.sampling_params import SamplingParams
 from tests.support.chi_square import assert_same_distribution, third_tokens
-from tests.support.drafters import OracleDrafter, RandomDrafter, price, use_drafter
 from tests.support.engines import (
     EMBER,
     EMBER_DRAFT,
@@ -34,6 +33,7 @@ from tests.support.engines import (
     submit,
 )
 from tests.support.interruptions import cancel_between_steps
+from tests.support.proposers import OracleProposer, RandomProposer, price, use_proposer
 from tools.model_factory import gguf_factory
 
 PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
@@ -55,8 +55,8 @@ def drafting() -> Iterator[Engine]:
 
 
 @pytest.mark.parametrize("depth", [1, 3, 8, None])
-def test_at_temperature_0_a_random_drafter_changes_no_text(plain: Engine, drafting: Engine, depth: int | None) -> None:
-    speculator = use_drafter(drafting, RandomDrafter(4096), depth)
+def test_at_temperature_0_a_random_proposer_changes_no_text(plain: Engine, drafting: Engine, depth: int | None) -> None:
+    speculator = use_proposer(drafting, RandomProposer(4096), depth)
     for prompt in PROMPTS:
         _, _, ledger = complete(drafting, prompt, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
         assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), expected(plain, prompt, 30))
@@ -66,13 +66,13 @@ def test_at_temperature_0_a_random_drafter_changes_no_text(plain: Engine, drafti
 
 
 @pytest.mark.parametrize("depth", [2, 8, None])
-def test_at_temperature_0_a_drafter_that_is_mostly_right_changes_no_text(
+def test_at_temperature_0_a_proposer_that_is_mostly_right_changes_no_text(
     plain: Engine, drafting: Engine, depth: int | None
 ) -> None:
     for prompt in PROMPTS:
         wanted = expected(plain, prompt, 40)
         text = [*drafting.vocab.tokenize(prompt).tolist(), *(token for token, _ in wanted)]
-        speculator = use_drafter(drafting, OracleDrafter(4096, text), depth)
+        speculator = use_proposer(drafting, OracleProposer(4096, text), depth)
         _, ended, ledger = complete(drafting, prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
         assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
         if depth:
@@ -98,18 +98,18 @@ def test_a_perfect_draft_is_nearly_always_accepted_also_when_sampling() -> None:
     assert ended.receipt.n_accepted > 0.9 * ended.receipt.n_drafted > 20
 
 
-@pytest.mark.parametrize("drafter", ["random", "model", "lookup"])
-def test_sampled_tokens_are_distributed_as_without_drafts(drafter: str) -> None:
+@pytest.mark.parametrize("proposer", ["random", "model", "lookup"])
+def test_sampled_tokens_are_distributed_as_without_drafts(proposer: str) -> None:
     """Chi-square over many seeds, of the third token after a fixed prompt: drafts must not favour anything."""
     options: dict[str, Any] = {"draft_depth": 3}
-    if drafter == "model":
+    if proposer == "model":
         options |= {"draft_path": str(EMBER_DRAFT), "speculation": "draft"}
-    # A random drafter is as wrong for the smallest model as for any, and what others have said can be looked up there.
-    target = EMBER if drafter == "model" else EMBER_DRAFT
+    # A random proposer is as wrong for the smallest model as for any, and what others have said can be looked up there.
+    target = EMBER if proposer == "model" else EMBER_DRAFT
     n_seeds = 500
     with open_engine(target, n_slots=16, n_ctx=128, **options) as engine:
-        if drafter == "random":
-            use_drafter(engine, RandomDrafter(4096), 3)
+        if proposer == "random":
+            use_proposer(engine, RandomProposer(4096), 3)
         found = third_tokens(engine, range(10_000, 10_000 + n_seeds))
         assert engine.stats.n_drafted > n_seeds
     with open_engine(target, n_slots=16, n_ctx=128, speculation="off") as plain:
@@ -203,8 +203,8 @@ def test_drafts_give_way_when_the_cache_is_full() -> None:
     assert {ended.failure for ended in ledger.ended.values()} == {None}
 
 
-def test_a_useless_drafter_is_soon_left_alone(drafting: Engine) -> None:
-    speculator = use_drafter(drafting, RandomDrafter(4096))
+def test_a_useless_proposer_is_soon_left_alone(drafting: Engine) -> None:
+    speculator = use_proposer(drafting, RandomProposer(4096))
     speculator._cost = CostModel(Calibration({1: 0.010, 2: 0.014, 4: 0.02, 64: 0.2}))  # rows cost, whatever else runs
     for _ in range(3):
         complete(drafting, max_tokens=100, sampling=SamplingParams(temperature=0, ignore_eos=True))
@@ -231,7 +231,7 @@ def short_text(engine: Engine) -> tuple[str, list[int], list[tuple[int, float]]]
 @pytest.mark.parametrize("depth", [3, 12, None])
 def test_nothing_is_drafted_beyond_the_end_of_a_text(plain: Engine, drafting: Engine, depth: int | None) -> None:
     prompt, text, reply = short_text(plain)
-    speculator = use_drafter(drafting, OracleDrafter(4096, text, wrong_every=10_000), depth)
+    speculator = use_proposer(drafting, OracleProposer(4096, text, wrong_every=10_000), depth)
     price(drafting, {1: 0.01, 64: 0.0101})  # drafts are worth it
     _, _, ledger = complete(drafting, prompt, max_tokens=60, sampling=GREEDY_WITH_LOGPROBS)
     assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), reply)
@@ -239,21 +239,21 @@ def test_nothing_is_drafted_beyond_the_end_of_a_text(plain: Engine, drafting: En
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_a_drafter_that_sees_the_end_everywhere_changes_no_text_and_is_found_out(
+def test_a_proposer_that_sees_the_end_everywhere_changes_no_text_and_is_found_out(
     plain: Engine, drafting: Engine, width: int
 ) -> None:
-    class Pessimist(RandomDrafter):
+    class Pessimist(RandomProposer):
         def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
             return [ProposedToken(min(plain.vocab.end_tokens), 0) for _ in chains]
 
         def grow(self, tips: list[GrowthPoint], width: int) -> list[tuple[ProposedToken, ...]]:
             return [(ProposedToken(min(plain.vocab.end_tokens), 0),) for _ in tips]
 
-    drafter = Pessimist(4096)
-    before = drafter.table.rate(0)
-    speculator = use_drafter(drafting, drafter, width=width)
+    proposer = Pessimist(4096)
+    before = proposer.table.rate(0)
+    speculator = use_proposer(drafting, proposer, width=width)
     price(drafting, {1: 0.01, 64: 0.0101})  # drafts are worth a try
     _, _, ledger = complete(drafting, FOX, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
     assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), expected(plain, FOX, 30))
     assert speculator.stats.n_drafted == 0
-    assert drafter.table.rate(0) < 0.6 * before
+    assert proposer.table.rate(0) < 0.6 * before

@@ -1,4 +1,4 @@
-"""The ledger of what drafters have won and lost."""
+"""The ledger of what proposers have won and lost."""
 
 from __future__ import annotations
 

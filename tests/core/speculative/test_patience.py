@@ -40,8 +40,8 @@ def chain(name: str, *reach: float) -> DraftChain:
 def step(*lanes: Lane, rate: float = 1.0, spent: float = 0.0) -> StepCost:
     """A step of requests called 0, 1 ... in these lanes, where time is worth next to nothing elsewhere."""
     requests = [request(str(index), lane) for index, lane in enumerate(lanes)]
-    patience = LatencyBound(requests, SLOW.time(len(lanes)))
-    return StepCost(len(lanes), rate, SLOW.time, 16, patience=patience, spent=spent)
+    latency_bound = LatencyBound(requests, SLOW.time(len(lanes)))
+    return StepCost(len(lanes), rate, SLOW.time, 16, latency_bound=latency_bound, spent=spent)
 
 
 def kept(prices: StepCost, *chains: DraftChain) -> list[int]:
@@ -98,8 +98,8 @@ def test_drafts_of_equal_length_are_shortened_together(chances: tuple[float, ...
 
 def test_rows_that_those_without_drafts_leave() -> None:
     prices = step(Lane.STANDARD, Lane.STANDARD)
-    assert prices.patience.limit_without({"0"}) == token_latency_target(Lane.STANDARD)
-    assert prices.patience.limit_without({"0", "1"}) == float("inf")
+    assert prices.latency_bound.limit_without({"0"}) == token_latency_target(Lane.STANDARD)
+    assert prices.latency_bound.limit_without({"0", "1"}) == float("inf")
     assert prices.within(0.1).room == 1
     assert prices.within(0.05).room == 0
     assert prices.within(float("inf")) is prices
@@ -115,7 +115,7 @@ def test_no_text_waits_beyond_its_target_and_nothing_is_cut_without_need(
     requests = [request(str(index), lane) for index, (lane, _) in enumerate(texts)]
     plain = SLOW.time(len(texts))
     hopes = [DraftCandidate(str(index), chance) for index, (_, chances) in enumerate(texts) for chance in chances]
-    patience = LatencyBound(requests, plain)
+    latency_bound = LatencyBound(requests, plain)
 
     def seconds(count: int) -> float:
         return spent + SLOW.time(len(texts) + count)
@@ -125,7 +125,7 @@ def test_no_text_waits_beyond_its_target_and_nothing_is_cut_without_need(
         limits = [max(token_latency_target(one.lane), 1.25 * plain) for one in requests]
         return [seconds(count) / (1 + gain) / limit for gain, limit in zip(gains, limits, strict=True)]
 
-    count = patience.trim(len(hopes), hopes, seconds)
+    count = latency_bound.trim(len(hopes), hopes, seconds)
     assert not count or max(waits(count)) <= 1 + 1e-9
     assert all(max(waits(more)) > 1 - 1e-9 for more in range(count + 1, len(hopes) + 1))
 

@@ -18,14 +18,14 @@ from core.speculation.policy.speculator import Speculator
 from core.speculation.policy.step_capacity import StepCapacity
 from core.speculation.proposer import DraftChain, ProposedToken
 from core.values.request import Request
-from tests.support.drafters import RandomDrafter
+from tests.support.proposers import RandomProposer
 
 GPU = Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130})
 CLIFF = Calibration({**dict.fromkeys(range(1, 9), 0.010), 9: 0.018, 16: 0.03, 64: 0.2})
 CPU = Calibration({1: 0.0105, 2: 0.0159, 3: 0.019, 4: 0.022, 8: 0.036, 16: 0.068})
 
 
-class Opinionated(RandomDrafter):
+class Opinionated(RandomProposer):
     """First choices are right seven times of ten, second ones twice, third ones once."""
 
     def __init__(self) -> None:

@@ -31,7 +31,6 @@ from core.values.errors import BadOption, BrokenLogits
 from core.values.events import FinishReason, RequestEvent
 from core.values.sampling_params import SamplingParams
 from tests.support.chi_square import assert_same_distribution, third_tokens
-from tests.support.drafters import RandomDrafter, price, use_drafter
 from tests.support.engines import (
     EMBER,
     EMBER_DRAFT,
@@ -47,12 +46,13 @@ from tests.support.engines import (
     open_engine,
     submit,
 )
+from tests.support.proposers import RandomProposer, price, use_proposer
 
 PROMPTS = (FOX, chat("Who are you?"), chat("List the planets."), "def add(a, b):\n", chat("Count to five."))
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 
 
-class SecondChoiceDrafter(RandomDrafter):
+class SecondChoiceProposer(RandomProposer):
     """Proposes the tokens of a text it was told, as its second choice (or its last) beside wrong ones."""
 
     def __init__(self, n_vocab: int, text: list[int], first_right_every: int = 2) -> None:
@@ -98,7 +98,7 @@ def assert_sound_cache(engine: Engine) -> None:
 def assert_sound_draft(engine: Engine) -> None:
     """Hold that no branch of the draft model's has anything once all texts have ended."""
     assert engine._speculator is not None
-    model = engine._speculator._forker
+    model = engine._speculator._tree_proposer
     assert isinstance(model, DraftModelProposer)
     assert model._branches.n_free == model._branches.count > 0
     n_slots = len(engine._slots)
@@ -110,7 +110,7 @@ def step_by_step(engine: Engine, ledger: Ledger) -> Ledger:
         ledger.add(engine.step())
         assert_sound_cache(engine)
     assert engine._speculator is not None
-    if isinstance(engine._speculator._forker, DraftModelProposer):
+    if isinstance(engine._speculator._tree_proposer, DraftModelProposer):
         assert_sound_draft(engine)
     return ledger
 
@@ -149,7 +149,7 @@ def test_at_temperature_0_trees_change_no_text(plain: Engine, width: int | None)
 @pytest.mark.parametrize("width", [2, 4])
 def test_at_temperature_0_random_trees_change_no_text(plain: Engine, width: int) -> None:
     with open_tree_engine() as engine:
-        speculator = use_drafter(engine, RandomDrafter(4096), 3, width)
+        speculator = use_proposer(engine, RandomProposer(4096), 3, width)
         for prompt in PROMPTS:
             submit(engine, "only", prompt, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
             ledger = step_by_step(engine, Ledger())
@@ -164,7 +164,7 @@ def test_second_choices_are_accepted_and_the_cache_goes_on_with_them(plain: Engi
         for prompt in PROMPTS:
             wanted = expected(plain, prompt, 40)
             text = [*engine.vocab.tokenize(prompt).tolist(), *(token for token, _ in wanted)]
-            speculator = use_drafter(engine, SecondChoiceDrafter(4096, text, first_right_every), 3, 3)
+            speculator = use_proposer(engine, SecondChoiceProposer(4096, text, first_right_every), 3, 3)
             submit(engine, "only", prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
             ledger = step_by_step(engine, Ledger())
             assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
@@ -185,10 +185,10 @@ def test_a_tree_of_several_levels_is_verified_as_its_paths_are(plain: Engine) ->
             return Draft(tokens, TreeShape((-1, -1, 0, 0, 1, 1, 4, 4, 6, 2)))
 
     with open_tree_engine() as engine:
-        speculator = use_drafter(engine, RandomDrafter(4096), 1)
+        speculator = use_proposer(engine, RandomProposer(4096), 1)
         records = speculator._records
-        records.chain = lambda sequence, drafter: Bush(  # type: ignore[method-assign]
-            sequence, drafter, records.by_id[sequence.id].acceptance[drafter.name]
+        records.chain = lambda sequence, proposer: Bush(  # type: ignore[method-assign]
+            sequence, proposer, records.by_id[sequence.id].acceptance[proposer.name]
         )
         submit(engine, "only", SURE, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
         ledger = step_by_step(engine, Ledger())
@@ -209,13 +209,13 @@ def test_sampled_with_one_seed_the_text_is_the_same(plain: Engine) -> None:
     assert same >= 4, "only rounding at near-ties may change a seeded text"
 
 
-@pytest.mark.parametrize("drafter", ["random", "model"])
-def test_sampled_tokens_are_distributed_as_without_trees(drafter: str) -> None:
-    # A random drafter is as wrong for the smallest model as for any.
-    target = EMBER if drafter == "model" else EMBER_DRAFT
+@pytest.mark.parametrize("proposer", ["random", "model"])
+def test_sampled_tokens_are_distributed_as_without_trees(proposer: str) -> None:
+    # A random proposer is as wrong for the smallest model as for any.
+    target = EMBER if proposer == "model" else EMBER_DRAFT
     with open_tree_engine(3, 3, path=target, n_slots=8, n_ctx=128) as engine:
-        if drafter == "random":
-            use_drafter(engine, RandomDrafter(4096), 3, 3)
+        if proposer == "random":
+            use_proposer(engine, RandomProposer(4096), 3, 3)
         found = third_tokens(engine, range(10_000, 10_500))
     with open_engine(target, n_slots=16, n_ctx=128, speculation="off") as plain:
         assert_same_distribution(found, third_tokens(plain, range(500)))
@@ -372,7 +372,7 @@ def test_what_branches_take_is_booked_where_drafting_is_judged() -> None:
         record = DraftState({}, {}, DraftLedger(0.0), Backoff())
         effort = speculator.take_outcome()._replace(came=[SequenceOutcome(record, 2, "draft", 3)])
         speculator.book_step(1, 0.01, 0.01, effort)
-        balances.append(speculator.ledger.balance("draft"))
+        balances.append(speculator.budget.balance("draft"))
     assert balances[0] - balances[1] == pytest.approx(0.004, rel=0.01)
 
 
@@ -427,7 +427,7 @@ def test_stops_inside_an_accepted_branch_end_the_text_there(plain: Engine) -> No
     answer = complete(plain, question, max_tokens=200)[0]
     with open_tree_engine() as engine:
         text = [*engine.vocab.tokenize(FOX).tolist(), *(token for token, _ in wanted)]
-        use_drafter(engine, SecondChoiceDrafter(4096, text), 4, 2)
+        use_proposer(engine, SecondChoiceProposer(4096, text), 4, 2)
         stopped, ended, _ = complete(engine, max_tokens=60, stop=("happy",))
         assert (stopped, ended.reason) == ("Once upon a time, there was a ", FinishReason.STOP)
         assert_sound_cache(engine)
@@ -437,7 +437,7 @@ def test_stops_inside_an_accepted_branch_end_the_text_there(plain: Engine) -> No
             assert_sound_cache(engine)
         end = min(engine.vocab.end_tokens)
         text = [*engine.vocab.tokenize(question).tolist(), *engine.vocab.tokenize(answer).tolist(), *[end] * 8]
-        use_drafter(engine, SecondChoiceDrafter(4096, text), 4, 2)
+        use_proposer(engine, SecondChoiceProposer(4096, text), 4, 2)
         found, ended, _ = complete(engine, question, max_tokens=200)
         assert (found, ended.reason) == (answer, FinishReason.STOP)
         assert_sound_cache(engine)
@@ -481,7 +481,7 @@ def test_behind_a_fork_the_draft_model_says_what_it_says_behind_the_same_text(sa
         assert speculator is not None
         submit(engine, "only", FOX, max_tokens=300, sampling=sampling)
         engine.step()
-        sequence, model = engine._roster.running[0], speculator._forker
+        sequence, model = engine._scheduler.running[0], speculator._tree_proposer
         assert isinstance(model, DraftModelProposer)
         tree = speculator._records.tree(sequence, model)
         _grow(model, tree, PENDING)
@@ -513,7 +513,7 @@ def test_what_was_accepted_in_a_fork_need_not_be_read_again() -> None:
         assert speculator is not None
         submit(engine, "only", FOX, max_tokens=300)
         engine.step()
-        sequence, model = engine._roster.running[0], speculator._forker
+        sequence, model = engine._scheduler.running[0], speculator._tree_proposer
         assert isinstance(model, DraftModelProposer)
         tree = speculator._records.tree(sequence, model)
         for node in (PENDING, 0, 1):

@@ -1,4 +1,4 @@
-"""Drafters that do not care what is right."""
+"""Proposers that do not care what is right."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToke
 from core.speculation.proposers.draft_model import GrowthPoint
 
 
-class RandomDrafter:
+class RandomProposer:
     """Proposes any tokens at all: stands in for the draft model, to which every law must hold too."""
 
     name = "draft"
@@ -78,7 +78,7 @@ class RandomDrafter:
         pass
 
 
-class OracleDrafter(RandomDrafter):
+class OracleProposer(RandomProposer):
     """Proposes the tokens of a text it was told, and now and then a wrong one."""
 
     def __init__(self, n_vocab: int, text: list[int], wrong_every: int = 5) -> None:
@@ -97,12 +97,12 @@ class OracleDrafter(RandomDrafter):
         return ProposedToken((token + 1) % self._n_vocab if place % self._wrong_every == 0 else token, 0)
 
 
-def use_drafter(engine: Engine, drafter: Any, depth: int | None = None, width: int | None = None) -> Speculator:
-    """Let ``drafter`` draft for an engine: always ``depth`` tokens (``width`` at each), or as many as pay."""
+def use_proposer(engine: Engine, proposer: Any, depth: int | None = None, width: int | None = None) -> Speculator:
+    """Let ``proposer`` draft for an engine: always ``depth`` tokens (``width`` at each), or as many as pay."""
     speculator = Speculator(
         engine.cost,
         n_ctx=engine.n_ctx,
-        paid=(drafter,),
+        paid=(proposer,),
         fixed_depth=depth,
         width=width,
         rollback=engine._rollback,
@@ -122,7 +122,7 @@ def price(
     speculator = engine._speculator
     assert speculator is not None
     speculator._cost = CostModel(Calibration(rows))
-    speculator.ledger.credit = credit
-    for drafter in speculator._paid if draft is not None else ():
-        drafter.cost = CostModel(Calibration({1: draft}))
+    speculator.budget.credit = credit
+    for proposer in speculator._paid if draft is not None else ():
+        proposer.cost = CostModel(Calibration({1: draft}))
     return speculator
