@@ -1,4 +1,4 @@
-"""A download of a file that was changed after it had been here begins with what of it is still right."""
+"""Reuses the right pieces of a file that was changed after its download, so that only the rest is fetched again."""
 
 from __future__ import annotations
 

@@ -309,7 +309,7 @@ class MainWindow(QMainWindow):
         self.history.setVisible(self._wants_sidebar and self.width() >= NARROW)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Keep what is there, and leave."""
+        """Save everything and quit."""
         self._settings.setValue("geometry", self.saveGeometry())
         self._settings.setValue("sidebar", self._wants_sidebar)
         self.tuning.take_typed()
