@@ -113,10 +113,6 @@ class Supervisor:
             with self._lock:
                 self._start()
 
-    def unload(self) -> None:
-        """Stop the engine; its requests end with a failure of kind ``shutdown``."""
-        self._leave("The model was unloaded.")
-
     def close(self) -> None:
         """Stop the engine for good."""
         self._leave("Slipstream is closing.")

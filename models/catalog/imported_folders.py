@@ -45,10 +45,6 @@ class ImportedFolder:
     path: Path
     kind: FolderKind
 
-    def names_itself(self) -> bool:
-        """Whether the models' names are not those of their files."""
-        return self.kind in (FolderKind.OLLAMA, FolderKind.JAN)
-
     def contains(self, path: Path) -> bool:
         """Whether ``path``, links followed, is inside."""
         try:

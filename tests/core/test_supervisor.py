@@ -444,7 +444,7 @@ def test_nothing_is_left_running_after_close(office: Office) -> None:
 
 def test_a_closed_supervisor_can_load_again(office: Office) -> None:
     office.supervisor.load(options())
-    office.supervisor.unload()
+    office.supervisor.close()
     assert office.supervisor.state.phase is EnginePhase.EMPTY
     office.supervisor.load(options())
     office.supervisor.wait_ready(60)

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.contrast import contrast
 from ui.chat.rate import TokenRate
 from ui.chat.storage.ids import Ids
 from ui.client.sse import SseParser
 from ui.theme.text_size import PERCENTS, USUAL, read_percent, step
-from ui.theme.tokens import DARK, LIGHT, Palette, contrast, sized
+from ui.theme.tokens import DARK, LIGHT, Palette, sized
 
 
 @given(st.lists(st.text(alphabet="aé語🦊 \t:{}", max_size=12), max_size=6), st.lists(st.integers(1, 9), max_size=40))

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from tests.support.contrast import contrast
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.library_child import library_child
 from ui.chat.history.history_model import CHAT_ID
@@ -38,7 +39,7 @@ from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status
 from ui.gauges.gauge import Gauge
 from ui.platform.child_process import ChildProcess
 from ui.theme.appearance import Appearance, ThemeChoice
-from ui.theme.tokens import DARK, LIGHT, TAB_WIDTH, contrast
+from ui.theme.tokens import DARK, LIGHT, TAB_WIDTH
 from ui.widgets.growing_edit import LONGEST_LINE
 from ui.widgets.row_list import ROW_HEIGHT
 from ui.window.main_window import MainWindow
