@@ -20,6 +20,7 @@ from app.client.discovery import announce
 from app.client.server_process import new_api_key, serve_command, serve_environment, serve_folder
 from core.values.snapshot import Bottleneck, Snapshot
 from models.catalog.catalog import STARTER_FOLDER
+from models.formatting.program import IN_WINDOW
 from models.library import requests as ask
 from models.library.values import Choosing, SettingText
 from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, big_vocab_ember, cached, cached_file
@@ -747,6 +748,7 @@ STATES: tuple[Callable[[Stage], None], ...] = (
 def main() -> None:
     out, wanted = Path(sys.argv[1]), sys.argv[2:]
     out.mkdir(parents=True, exist_ok=True)
+    os.environ[IN_WINDOW] = "1"  # sentences name buttons, as in the app
     application = QApplication([])
     for choice in (ThemeChoice.LIGHT, ThemeChoice.DARK):
         for state in STATES:
