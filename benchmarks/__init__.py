@@ -11,5 +11,5 @@ def _without_interrupts(kind: type[BaseException], error: BaseException, trace: 
         sys.__excepthook__(kind, error, trace)
 
 
-# Ctrl-C while a benchmark imports what it needs is nothing to talk about.
+# No traceback for Ctrl-C during a benchmark's imports.
 sys.excepthook = _without_interrupts

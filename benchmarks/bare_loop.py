@@ -1,4 +1,4 @@
-"""The least that decoding can be: llama_decode and arg-max in a loop."""
+"""The minimal decode loop: llama_decode and arg-max."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from core.llama.context import Context, DecodeStatus
 
 
 class BareLoop:
-    """A context of its own on an engine's model, with its cells, threads, outputs and attention, and nothing around it.
+    """A separate context on an engine's model, with the same cells, threads, outputs and attention.
 
-    Its own, so that its steps and the engine's can alternate: on a machine whose speed drifts by the second, only
-    steps that are neighbours in time can be compared to a percent.
+    It is separate so that its steps and the engine's can alternate: on a machine whose speed drifts within seconds,
+    only adjacent steps can be compared to a percent.
     """
 
     def __init__(self, engine: Engine, *, n_sequences: int, n_threads: int) -> None:
@@ -36,7 +36,7 @@ class BareLoop:
         )
 
     def start(self, texts: Sequence[npt.NDArray[np.int32]]) -> None:
-        """Forget everything and read these tokens, one text into each sequence."""
+        """Clear the context and prefill these tokens, one text per sequence."""
         self._context.clear()
         self.tokens = np.zeros(len(texts), np.int64)
         for sequence, tokens in enumerate(texts):

@@ -27,20 +27,20 @@ from core.values.request import Request
 from core.values.sampling_params import SamplingParams
 
 OTHERS = (0, 4, 16)
-# Words, of one token each. With what they say at work they stay below the 1,024 that Ember was trained for.
+# Words of one token each. With their generated tokens they stay below the 1,024 that Ember was trained for.
 N_OTHER_WORDS = 800
 _N_CTX = 1024
-# Steps of the others alone, before and behind the prompt.
+# Steps of the others alone, before and after the prompt.
 _N_ALONE = 12
-# More tokens than come in the steps of one measurement; a prompt is read in about ten.
+# More tokens than the steps of one measurement generate; a prompt takes about ten steps.
 _AT_WORK_TOKENS = 180
 
 
 class Company:
-    """An engine with ``n_others`` texts beside which prompts are read."""
+    """An engine with ``n_others`` other sequences, in which prompts are read."""
 
     def __init__(self, model: Path, n_others: int, n_slots: int, n_threads: int) -> None:
-        # Nothing is kept in RAM: an idle text that is taken out of the context would be found there.
+        # No RAM cache: it would hold idle texts that have left the KV cache.
         options = EngineOptions(
             str(model), n_slots=n_slots, n_ctx=_N_CTX, n_threads=n_threads, speculation="off", cache_ram=0
         )
@@ -51,13 +51,13 @@ class Company:
         self._ids = itertools.count()
 
     def read_at_rest(self, text: str) -> float:
-        """Return the seconds that a prompt takes while the others only hold their texts."""
+        """Return the seconds that a prompt takes while the other sequences are idle."""
         self._submit(self._others, 1)
         self._finish()
         return self._time_prompt(text)[0]
 
     def read_at_work(self, text: str) -> float:
-        """Return the seconds that a prompt adds to the steps of the others, who decode."""
+        """Return the seconds that a prompt adds to the steps of the other, decoding sequences."""
         others = self._submit(self._others, _AT_WORK_TOKENS)
         while any(sequence.is_prefilling for sequence in self._engine._scheduler.running) or self._engine.n_waiting:
             self._engine.step()

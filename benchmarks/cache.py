@@ -31,12 +31,12 @@ _TURN_END = "<|im_end|>\n"
 _REPLY = "Once upon a time, there was a happy fox named Ella."
 CacheSample = tuple[float, float, int]
 """Seconds to the first token without what is known, with it, and how many tokens were found."""
-# Files that have not changed for so long are all there.
+# Files that have not changed for this long (seconds) are complete.
 _QUIET = 1.0
 
 
 class Texts:
-    """Prompts of exact lengths in the words that Ember knows; none begins like another."""
+    """Prompts of exact lengths in words that Ember knows; no two share a beginning."""
 
     def __init__(self) -> None:
         self._model = Model(str(gguf_factory.EMBER))
@@ -57,7 +57,7 @@ class Texts:
         return found[:n_tokens]
 
     def next_turn(self, history: list[int], reply: str) -> list[int]:
-        """Return the prompt that asks for more after ``reply``, as a client makes it."""
+        """Return the next turn's prompt after ``reply``, as a client builds it."""
         return history + self.tokens(reply + _TURN_END + prompts.chat("Tell me more."))
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class Texts:
 
 
 class Server:
-    """A server on deep Ember that keeps its texts in a folder of this bench."""
+    """A server on deep Ember that keeps its cache in a folder of this bench."""
 
     def __init__(self, model: Path, home: Path, n_threads: int) -> None:
         arguments = ["--model", str(model), "--parallel", str(N_AGENTS), "--ctx", str(N_CTX)]
@@ -74,7 +74,7 @@ class Server:
         self._folder = home / "cache" / FOLDER
         self._process = ServerProcess(arguments)
         self._url = self._process.wait_listening()
-        # The first request of a process is slow for reasons of its own.
+        # Warm-up: the first request of a process is slow.
         self.ask(list(range(20, 36)))
 
     def ask(self, *all_tokens: list[int], n_reply: int = 1) -> tuple[StreamedReply, ...]:
@@ -85,7 +85,7 @@ class Server:
         return run_load(self._url, bodies, self._process.api_key).replies
 
     def settle(self) -> None:
-        """Wait until all texts are on disk."""
+        """Wait until all cached prompts are on disk."""
         seen, since = -1, time.monotonic()
         while time.monotonic() - since < _QUIET:
             found = sum(path.stat().st_size for path in self._folder.rglob("*.kv"))
@@ -108,7 +108,7 @@ def second_turn(server: Server, texts: Texts) -> CacheSample:
 
 
 def sub_agents(server: Server, texts: Texts) -> CacheSample:
-    """Return the median TTFT of 8 that have nothing in common, of 8 that share 600 tokens, and tokens cached."""
+    """Return the median TTFT of 8 prompts with nothing in common, of 8 that share 600 tokens, and tokens cached."""
     server.settle()
     alone = server.ask(*[texts.fresh(SHARED + OWN) for _ in range(N_AGENTS)])
     server.settle()
@@ -120,7 +120,7 @@ def sub_agents(server: Server, texts: Texts) -> CacheSample:
 
 @contextmanager
 def _home() -> Iterator[Path]:
-    """Keep caches, logs and measurements of the servers in a folder of their own."""
+    """Keep caches, logs and measurements of the servers in a temporary folder."""
     before = os.environ.get(HOME_VARIABLE)
     with tempfile.TemporaryDirectory(prefix="slipstream-bench-") as folder:
         os.environ[HOME_VARIABLE] = folder

@@ -28,7 +28,7 @@ from tools.model_factory import gguf_factory, hybrid_factory
 from tools.model_factory.gguf_factory import Recipe
 
 EMBER = "ember"
-# llama.cpp can keep snapshots of the running state of the first hybrid, if they are small, and none of the second.
+# llama.cpp can keep (small) snapshots of the recurrent state of the first hybrid, and none of the second.
 HYBRIDS = {"qwen35": hybrid_factory.qwen35, "qwen3next": hybrid_factory.qwen3next}
 CLIENTS = (1, 2, 4, 8, 16)
 DRAFTS = ("realistic", "random")
@@ -79,7 +79,7 @@ def measure_draft(
     n_used = 0
     for round_ in range(options.rounds):
         for n_clients in options.clients:
-            # One client says little in a round: it gets as many requests as four clients do, one after the other.
+            # One client gives few samples per round: it sends as many requests as four clients do, one after the other.
             for _ in range(max(1, 4 // n_clients)):
                 texts = prompts.mixed(n_clients, n_used)
                 n_used += n_clients
@@ -154,7 +154,7 @@ def draw(report: BenchReport, options: argparse.Namespace) -> None:
 
 
 def _points(rows: Sequence[ReportRow], drafts: Sequence[str], way: Way) -> list[tuple[float, float, int]]:
-    """Return a way's points, the means of its rows beside several drafts."""
+    """Return a way's points: means of its rows over the drafts."""
     mine = [row for row in rows if row["way"] == way.name and row["draft"] in drafts]
     points = []
     for count in sorted({row["clients"] for row in mine}):
@@ -167,7 +167,7 @@ def _points(rows: Sequence[ReportRow], drafts: Sequence[str], way: Way) -> list[
 def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     n_threads = options.threads or physical_cores()
-    # So many make steps of about ten milliseconds: what is around them counts as little as for larger models.
+    # This many layers give steps of about ten milliseconds, so that overhead weighs as little as for larger models.
     options.layers = options.layers or (60 if options.model == EMBER else 200)
     names = ("model", "layers", "rounds", "tokens", "clients", "drafts")
     settings = {name: getattr(options, name) for name in names}

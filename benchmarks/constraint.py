@@ -80,7 +80,7 @@ _N_CTX = 1024
 
 @dataclass(frozen=True)
 class ConstraintTurn:
-    """Some decoding steps of one way: their seconds, and how many looked through the whole vocabulary."""
+    """Some decode steps of one way: their seconds, and how many computed the mask of the whole vocabulary."""
 
     seconds: float
     n_steps: int
@@ -93,7 +93,7 @@ class ConstraintTurn:
 
 
 class Looks:
-    """Counts how often a guide lists everything that may come."""
+    """Counts how often a grammar matcher computes the mask of the whole vocabulary."""
 
     def __init__(self) -> None:
         self.n = 0
@@ -157,7 +157,7 @@ def measure_pair(engine: Engine, looks: Looks, name: str, way: str, options: arg
 
 @dataclass
 class Replies:
-    """What some replies took: seconds and steps after the first token, tokens, and drafts."""
+    """Sums over some replies: seconds and steps after the first token, tokens, and drafts."""
 
     texts: list[str]
     seconds: float = 0.0

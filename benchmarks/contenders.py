@@ -1,4 +1,4 @@
-"""Ways to decode side by side on one loaded model, each with what a server of its own would have learnt."""
+"""Ways to decode, compared on one loaded model; each keeps the learnt state of a separate server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Way:
 
 
 PLAIN = Way("plain")
-# Plain decoding again: what it differs from plain decoding by is noise.
+# Plain decoding again: its difference to plain decoding is noise.
 CONTROL = Way("control")
 ADAPTIVE = Way("adaptive", with_draft=True, with_trees=True)
 CHAINS = Way("chains", with_draft=True)
@@ -85,7 +85,7 @@ class ContenderRun:
 
 
 class Contender:
-    """One way to decode, with cost model, acceptance and lookup table of its own; who made it has the model."""
+    """One way to decode, with its own cost model, acceptance and lookup table; the model belongs to its maker."""
 
     def __init__(self, way: Way, engine: Engine, draft: CostlyProposer | None) -> None:
         self.way = way
@@ -114,7 +114,7 @@ class Contender:
         return ContenderRun(tuple(outcomes), time.perf_counter() - began)
 
     def _take_over(self) -> None:
-        """Empty the cache that the others have used."""
+        """Empty the KV cache that other contenders have used."""
         self._engine._slots.forget_idle()
         self._engine._context.clear()
         if self._draft is not None:
@@ -148,7 +148,7 @@ class DecodingStage:
         self._draft_facts = read_model(draft) if draft else None
 
     def contender(self, way: Way) -> Contender:
-        """Return a contender as a server starts: calibrated, and nothing learnt yet. Ask before any of them runs."""
+        """Return a contender in the state of a new server: calibrated only. Call it before any contender runs."""
         base = self._engine
         cost = CostModel(base.cost.snapshot())
         draft = self._fresh_draft() if way.with_draft else None
@@ -203,9 +203,9 @@ class DecodingStage:
 
 
 class PlainAndDrafting:
-    """Plain decoding and drafting on engines of their own, as servers load them: for models that carry their proposer.
+    """Plain decoding and drafting on separate engines, for models that contain their proposer (MTP).
 
-    Where the target hands its states to a head, that would slow down plain decoding on the same engine.
+    A target that exports hidden states for a head would slow down plain decoding on the same engine.
     """
 
     def __init__(self, target: Path, *, n_slots: int, n_ctx: int, n_threads: int) -> None:
@@ -216,7 +216,7 @@ class PlainAndDrafting:
         self._engines = {PLAIN: plain, AUTO: drafting}
 
     def contender(self, way: Way) -> Contender:
-        """Return plain decoding, or all that drafts by itself."""
+        """Return plain decoding, or drafting with all proposers of the engine."""
         engine = self._engines[way]
         paid = engine._speculator._paid if engine._speculator is not None else ()
         assert len(paid) == way.with_draft, "the model has one head"
@@ -224,7 +224,7 @@ class PlainAndDrafting:
 
     @property
     def way_back(self) -> str:
-        """How rejected drafts are taken back."""
+        """How rejected drafts are rolled back."""
         return type(self._engines[AUTO]._rollback).__name__.lower()
 
     def close(self) -> None:

@@ -42,9 +42,9 @@ from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe
 DEPTHS = (0, 1, 2, 3, 4, 5, 6, 8, 12)
 DRAFTS = ("perfect", "realistic", "random", "none")
 _SWEPT = ("perfect", "realistic")
-# Here further choices beside the drafted tokens can be right: decided with and without them.
+# Drafts for which draft trees can help: measured with and without trees.
 _BRANCHING = ("realistic",)
-# After so many turns of others plain decoding is measured again.
+# Plain decoding is measured again after this many turns of other ways.
 _PLAIN_EVERY = 3
 _N_CTX = 512
 
@@ -111,7 +111,7 @@ def measure_draft(draft: str, stage: DecodingStage, options: argparse.Namespace)
     servers = {way: [stage.contender(way) for _ in range(n_servers)] for way in ways}
     servers[PLAIN] = [stage.contender(PLAIN)]
     for way, contenders in servers.items():
-        # What decides nothing learns nothing: one prompt warms it up.
+        # Ways without decisions learn nothing: one prompt warms them up.
         warm_up = prompts.warm_up() if way.depth is None and not way.is_plain else prompts.warm_up()[:1]
         for contender, prompt in product(contenders, warm_up):
             contender.run([prompt.text], options.tokens)
@@ -168,7 +168,7 @@ def against_best_fixed(samples: Sequence[DraftSample], draft: str, kind: str, wa
         chosen_on = set(rounds[part::2])
         compared_on = set(rounds) - chosen_on or chosen_on
         best = max(fixed_ways, key=lambda one: (median([speeds[one][place] for place in chosen_on]), one.name))
-        # Prompts differ far more than ways do: each is compared with itself.
+        # Prompts differ far more than ways do: compare ways on the same prompt.
         ratios.append(median([speeds[way][place] / speeds[best][place] for place in compared_on]))
     return round(statistics.geometric_mean(ratios), 4)
 
@@ -197,7 +197,7 @@ def _row(draft: str, kind: str, way: Way, samples: Sequence[DraftSample]) -> Rep
 
 
 def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
-    """Return the promises' numbers; None where nothing was measured for one."""
+    """Return the numbers behind the promises; None if nothing was measured for one."""
     ratio = {(row["draft"], row["kind"], row["way"]): row["vs_plain"] for row in rows}
     decided = [row["vs_plain"] for row in rows if row["depth"] is None]
     control = [row["vs_plain"] for row in rows if row["way"] == CONTROL.name]
@@ -221,10 +221,10 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
 
 
 def against_best_part(ratio: Mapping[tuple[str, str, str], float]) -> float | None:
-    """Return the least that both proposers together come to beside the better of them alone; None where none is known.
+    """Return the lowest ratio of both proposers together to the better one alone; None if none is known.
 
-    ``ratio`` is what a draft, a kind of prompts and a way come to beside plain decoding. Lookups alone are measured
-    once for all drafts.
+    ``ratio`` is the speed relative to plain decoding by draft, kind of prompts and way. Lookups alone are measured once
+    for all drafts.
     """
     found = []
     for (draft, kind, way), auto in ratio.items():

@@ -33,7 +33,7 @@ PROMPT = "<|im_start|>user\nTell me a story about a fox.<|im_end|>\n<|im_start|>
 N_CTX = 512
 GREEDY = SamplingParams(temperature=0, ignore_eos=True)
 _STEPS_WARM = 2
-# Positions after which both sides start anew: attention over a long context would hide what is around it.
+# Positions after which both sides restart: attention over a long context would hide the overhead.
 _SITTING = 120
 
 
@@ -57,7 +57,7 @@ class EngineLoop:
 
     @property
     def texts(self) -> list[npt.NDArray[np.int32]]:
-        """The tokens that are in the cache, of each request."""
+        """The cached tokens of each request."""
         return [sequence.tokens.view[: sequence.n_past] for sequence in self._engine._scheduler.running]
 
     def step(self) -> None:
@@ -65,7 +65,7 @@ class EngineLoop:
         self._engine.step()
 
     def stop(self) -> None:
-        """Cancel the requests and forget their texts."""
+        """Cancel the requests and drop their cached texts."""
         for name in self._names:
             self._engine.cancel(name)
         if self._names:
@@ -82,14 +82,14 @@ def measure_width(engine: Engine, bare: BareLoop, n_sequences: int, n_steps: int
     for turn in range(rounds):
         if turn % per_sitting == 0:
             mine.start(PROMPT, n_sequences)
-            # From where the engine stands: requests that came together did not begin to decode together.
+            # Start from the engine's state: requests submitted together did not start to decode together.
             bare.start(mine.texts)
             for contender in contenders:
                 for _ in range(_STEPS_WARM):
                     contender.step()
         stats = engine.stats
         own, decode = stats.own, stats.decode
-        # Who goes first alternates: the clock drifts, and a turn finds the caches as the other side left them.
+        # The first side alternates: the clock rate drifts, and each turn starts with the CPU caches of the other side.
         seconds = [_seconds(contender, n_steps) for contender in contenders[:: -1 if turn % 2 else 1]]
         mine_s, bare_s = seconds[:: -1 if turn % 2 else 1]
         rows.append((bare_s, mine_s, stats.own - own, stats.decode - decode))

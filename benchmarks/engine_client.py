@@ -1,4 +1,4 @@
-"""Asks an engine in this process, alone or in company, and keeps the tokens: for benches that compare texts."""
+"""Sends requests to an engine in this process, alone or together, and keeps the tokens, to compare texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from core.values.receipt import Receipt
 from core.values.request import Request
 from core.values.sampling_params import SamplingParams
 
-# Tokens that a reply has when others take its slot, and tokens that each of those says: they end long before it would.
+# Tokens of a reply when other requests take its slot, and tokens of each of these requests, which end long before the
+# reply.
 _SPOKEN_BEFORE, _INTERRUPTER_TOKENS = 12, 8
 
 
@@ -36,7 +37,7 @@ class Question:
 
 @dataclass(frozen=True)
 class AskedReply:
-    """A reply, and the receipt that it came with. ``was_preempted`` where others took its slot meanwhile."""
+    """A reply and its receipt. ``was_preempted``: other requests took its slot meanwhile."""
 
     reply: DecodedReply
     receipt: Receipt
@@ -55,11 +56,11 @@ class EngineClient:
         self._ids = itertools.count()
 
     def ask(self, question: Question) -> AskedReply:
-        """Return the reply to one question, with nobody beside it."""
+        """Return the reply to one question, with no other request running."""
         return self.ask_together([question])[0]
 
     def ask_together(self, questions: Sequence[Question], n_tokens: int | None = None) -> list[AskedReply]:
-        """Return the replies; as many at once as there are slots, the next begins when one has ended."""
+        """Return the replies; as many run at once as there are slots, and the next starts when one ends."""
         waiting = iter(questions)
         running = [self._submit(question, n_tokens=n_tokens) for question in itertools.islice(waiting, self._n_slots)]
         ended: dict[str, Ended] = {}
@@ -70,7 +71,7 @@ class EngineClient:
         return [_answer(sequence, ended[sequence.id]) for sequence in running]
 
     def ask_preempted(self, questions: Sequence[Question], interrupters: Sequence[str]) -> list[AskedReply]:
-        """Return the replies to at most as many questions as there are slots, which the interrupters take half-way."""
+        """Return the replies; the interrupters take their slots half-way. Takes at most as many questions as slots."""
         running = [self._submit(question, Lane.BATCH) for question in questions]
         ended: dict[str, Ended] = {}
         while any(one.n_generated < _SPOKEN_BEFORE and one.id not in ended for one in running):
@@ -82,7 +83,7 @@ class EngineClient:
         return [_answer(sequence, ended[sequence.id]) for sequence in running]
 
     def compare(self, question: Question, first: DecodedReply, second: DecodedReply) -> Difference | None:
-        """Return where two replies to a question part and how near the choice was there; forgets all texts."""
+        """Return where two replies to a question differ, and the logit gap there; drops all cached texts."""
         engine = self.engine
         request = Request("compare", question.prompt, 1, sampling=SamplingParams(temperature=0))
         tokens = np.array(engine.tokenize(request), np.int32)
@@ -90,7 +91,7 @@ class EngineClient:
         return judge.compare(tokens, question.mode, first, second, engine.vocab.text)
 
     def settle(self) -> None:
-        """Let the engine bring all texts to the disk, as it does when nobody asks."""
+        """Let the engine write all cached texts to disk, as it does while idle."""
         while (pause := self.engine.write_back()) is not None:
             time.sleep(pause)
 

@@ -83,7 +83,7 @@ async def _one(
         lines.append(line)
     total = time.perf_counter() - began
     writer.close()
-    # Not while it comes: a client of an editor would parse it, but here the server is measured.
+    # Parse after the end: the server is measured, not the client.
     chunks = [json.loads(line[6:]) for line in lines]
     text = "".join(chunk["choices"][0].get("text", "") for chunk in chunks if chunk["choices"])
     last = next((chunk for chunk in reversed(chunks) if "timings" in chunk), None)

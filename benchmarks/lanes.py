@@ -38,11 +38,11 @@ _N_CTX = 512
 _N_BATCH = 16
 _FEW, _MANY = 16, 256
 _PLAN_STEPS = 60
-# The pace of a single request is what varies most: the rest takes no more rounds than this.
+# The pace of a single request varies most, so it gets more rounds than the other measurements.
 _FEW_ROUNDS = 3
-# Rounds of whole batches still differ by several per cent on a machine that is not alone.
+# Rounds of whole batches still differ by several per cent on a shared machine.
 _BATCH_ROUNDS = 7
-# Where in the list of prompts those of the fast lane begin.
+# First place in the prompt list for the fast lane.
 _FAST_PLACES = 1_900
 _FIRST_TOKENS = 4
 _ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
@@ -65,7 +65,7 @@ class LanePace:
 
 
 class Lanes:
-    """One engine, and prompts that it does not remember."""
+    """One engine, and prompts that are not in its cache."""
 
     def __init__(self, engine: Engine, n_slots: int) -> None:
         self.engine = engine
@@ -85,7 +85,7 @@ class Lanes:
         return request.id
 
     def clear(self, names: list[str]) -> None:
-        """End requests and forget all texts."""
+        """End requests and drop all cached texts."""
         for name in names:
             self.engine.cancel(name)
         while not self.engine.is_idle:
@@ -93,7 +93,7 @@ class Lanes:
         self.engine.forget_texts()
 
     def pace(self, prompt: str, n_tokens: int, n_batch: int) -> LanePace:
-        """Run one fast request while ``n_batch`` requests of the batch lane want to run too."""
+        """Run one fast request while ``n_batch`` requests of the batch lane run or wait."""
         engine = self.engine
         others = self.submit(Lane.BATCH, _N_CTX // 2, n_batch)
         for _ in range(3 * bool(n_batch)):
@@ -154,7 +154,7 @@ def measure_pace(lanes: Lanes, way: str, options: argparse.Namespace) -> ReportR
     pairs: list[tuple[LanePace, LanePace]] = []
     for turn in range(options.rounds + 1):
         prompt = prompts.mixed(1, _FAST_PLACES + turn)[0]
-        # Alone, beside, beside, alone: a clock that drifts meanwhile is slower for both.
+        # Alone, beside, beside, alone: a drifting clock rate affects both equally.
         order = (0, _N_BATCH, _N_BATCH, 0)
         first, second, third, fourth = [lanes.pace(prompt, options.tokens, n_batch) for n_batch in order]
         if turn:  # the first round warms up
@@ -205,7 +205,7 @@ def measure_plan(lanes: Lanes, way: str, rounds: int) -> ReportRow:
 
 
 def summarise(rows: list[ReportRow]) -> dict[str, float | str | None]:
-    """Return what the lanes promise, each from the way that keeps it least."""
+    """Return the numbers behind the lanes' promises, each from its worst way."""
     fast = [row for row in rows if row["measure"] == "fast lane"]
     summary: dict[str, float | str | None] = {
         "fast_lane_itl_ratio": max(row["itl_ratio"] for row in fast),

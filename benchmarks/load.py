@@ -1,8 +1,8 @@
-"""Decoding beside a busy program: the engine, which chooses its threads anew, against every fixed number of them.
+"""Decoding while another program is busy: the engine's thread tuner against every fixed number of threads.
 
-A child process computes on one of the engine's cores. One engine decodes governed and with each fixed number of
-threads in turns, first without the child, then beside it; drafts are off. A ratio compares turns of one round. How long
-the engine takes to fall back when the child starts, and to come back when it ends, is reported too.
+A child process computes on one of the engine's cores. One engine decodes with the thread tuner and with each fixed
+number of threads in turns, first without the child, then with it; drafts are off. A ratio compares turns of one round.
+The time to reduce the threads when the child starts, and to use all again when it ends, is reported too.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _BUSY = (
     "import os, sys\nif hasattr(os, 'sched_setaffinity'): os.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
 )
 _WARM_SECONDS = 0.5
-# Turns in quiet are so many times shorter, and as many more.
+# Turns without load are shorter by this factor, and there are more by the same factor.
 _SHORTER = 6
-# Positions after which a text begins anew.
+# Positions after which a text restarts.
 _SITTING = 256
 
 
 class ThreadContender:
-    """One engine, governed or with a fixed number of threads."""
+    """One engine, with the thread tuner or a fixed number of threads."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -49,13 +49,13 @@ class ThreadContender:
         control = engine._books.observe.__self__  # type: ignore[attr-defined]
         assert isinstance(control, ThreadControl)
         self._control = control
-        # What trying other counts costs is a share of the governed time: that of the other turns must not count.
+        # Trials may cost a share of the tuned time, so the time of other turns must not count.
         self._governed_seconds = 0.0
         control._clock = lambda: self._governed_seconds
         self._n_steps = _SITTING
 
     def run(self, n_threads: int, seconds: float) -> float:
-        """Return the steps per second of a turn with ``n_threads``, or governed."""
+        """Return the steps per second of a turn with ``n_threads``, or with the thread tuner."""
         engine, threads = self._engine, self._control.threads
         counts = (threads.decode, threads.few, threads.many) if n_threads == GOVERNED else (n_threads,) * 3
         engine._context.set_threads(*counts)
@@ -76,7 +76,7 @@ class ThreadContender:
         return n_steps / spent
 
     def seconds_until(self, has_all: bool, limit: float) -> float | None:
-        """Return after how many seconds of governed steps decoding has all threads, or has not; None: not in time."""
+        """Return the seconds of tuned steps until decoding has all threads (or fewer); None if not within ``limit``."""
         governor = self._control.decoding
         assert governor is not None
         spent = 0.0
@@ -90,7 +90,7 @@ class ThreadContender:
 
 
 def _learn_nothing(rows: int, kv: int, seconds: float) -> None:
-    """Leave cost model and governor as they are."""
+    """Leave cost model and thread tuner as they are."""
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def busy(n_processes: int) -> Iterator[None]:
 
 
 def compare(contender: ThreadContender, counts: tuple[int, ...], rounds: int, seconds: float) -> dict[int, list[float]]:
-    """Return steps per second of each round, governed (key 0) and by number of threads, in turns."""
+    """Return steps per second of each round, with the thread tuner (key 0) and by number of threads, in turns."""
     rates: dict[int, list[float]] = {count: [] for count in (GOVERNED, *counts)}
     for turn in range(rounds):
         order = list(rates)
@@ -120,7 +120,7 @@ def compare(contender: ThreadContender, counts: tuple[int, ...], rounds: int, se
 
 
 def row_of(model: str, n_busy: int, rates: dict[int, list[float]]) -> ReportRow:
-    """Return a row: medians, and governed against the best fixed number of threads."""
+    """Return a row: medians, and the thread tuner against the best fixed number of threads."""
     fixed = {count: median(values) for count, values in rates.items() if count != GOVERNED}
     best = max(fixed, key=lambda count: fixed[count])
     ratios = [mine / other for mine, other in zip(rates[GOVERNED], rates[best], strict=True)]
@@ -135,14 +135,14 @@ def row_of(model: str, n_busy: int, rates: dict[int, list[float]]) -> ReportRow:
 
 
 def measure_model(name: str, path: str, options: argparse.Namespace) -> list[ReportRow]:
-    """Return the rows of one model: in quiet, and beside busy processes."""
+    """Return the rows of one model: without load, and with busy processes."""
     n_threads = options.threads or physical_cores()
     engine, _ = load_engine(
         EngineOptions(path, n_slots=1, n_ctx=N_CTX, n_threads=n_threads, speculation="off"), cache_folder=None
     )
     contender, counts = ThreadContender(engine), tuple(sorted({1, n_threads - 1, n_threads} - {0}))
     contender.run(GOVERNED, _WARM_SECONDS)
-    # In quiet a turn needs no time to settle, and what else the machine does is as likely to hit one as the other.
+    # Without load a turn needs no time to settle, and disturbances hit all turns equally.
     quiet_rounds = options.rounds * _SHORTER
     rows = [row_of(name, 0, compare(contender, counts, quiet_rounds, options.seconds / _SHORTER))]
     with busy(options.busy):

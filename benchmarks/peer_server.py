@@ -1,4 +1,4 @@
-"""The peer as a process of its own: llama.cpp's HTTP server, built for this machine or out of the package xllamacpp."""
+"""The peer in its own process: llama.cpp's HTTP server, built for this machine or from the package xllamacpp."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILDER = Path(__file__).with_name("native_peer.sh")
 _READY = "PEER READY "
 _KEPT_CHARACTERS = 2_000
-# Seconds: the largest models of the benches load in a few, also beside a build.
+# Seconds; the largest models of the benches load in a few, even during a build.
 _LONGEST_START = 120.0
 _LONGEST_STOP = 10.0
-# What the builder's exit code says: it did not begin, since the machine has no compiler.
+# The builder's exit code if the machine has no compiler.
 _CANNOT_BUILD = 3
 HOW_TO_INSTALL = (
     "There is no peer: this bench compares with llama.cpp's own server. It is built for this machine where there is a "
@@ -39,12 +39,12 @@ HOW_TO_INSTALL = (
 
 
 class PeerFailed(Exception):
-    """The peer's server did not start; the message holds its last words."""
+    """The peer's server did not start; the message has the end of its output."""
 
 
 @dataclass(frozen=True)
 class PeerBinary:
-    """A llama-server to run. ``build`` says whose: "native" from the pinned sources, or "given" by the user."""
+    """A llama-server to run. ``build`` is its origin: "native" from the pinned sources, or "given" by the user."""
 
     path: str
     build: Literal["native", "given"]
@@ -94,14 +94,14 @@ def _build() -> PeerBinary | None:
 
 
 class PeerServer:
-    """The peer's server in a child process, which leaves when its stdin closes.
+    """The peer's server in a child process, which exits when its stdin closes.
 
-    ``description`` holds its version and, where it tells, what its build uses of the processor.
+    ``description`` has its version and, if it reports them, the CPU features that its build uses.
     """
 
     def __init__(self, options: PeerOptions) -> None:
         """Start it and wait until it answers; raises PeerFailed."""
-        # A file, since nobody reads along: a full pipe would stop the server.
+        # A file, since nobody reads the output: a full pipe would block the server.
         self._words = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
         program = "from benchmarks.peer_server import serve; serve()"
         command = [sys.executable, "-c", program, json.dumps(asdict(options))]
@@ -142,7 +142,7 @@ def serve() -> None:
     options = PeerOptions(**json.loads(sys.argv[1]))
     if options.server is None:
         _serve_package(options)
-        # The package's threads would keep the process.
+        # The package's threads would keep the process alive.
         os._exit(0)
     with _running(options.server, options) as url:
         _announce({"url": url, **describe(options.server)})
@@ -179,11 +179,11 @@ def _parameters(xllamacpp: Any, options: PeerOptions) -> Any:
 
 @contextlib.contextmanager
 def _running(server: str, options: PeerOptions) -> Any:
-    """Run a llama-server and give its address once the model is loaded. It ends with the block, or with us."""
+    """Run a llama-server and yield its address once the model is loaded. It ends with the block or this process."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    # What it says goes where our own words go, and nothing of it to stdout, which is read by who started us.
+    # Its output goes to stderr: our stdout is read by the parent process.
     process = subprocess.Popen([server, *_arguments(options, port)], stdin=subprocess.DEVNULL, stdout=sys.stderr)
     try:
         url = f"http://127.0.0.1:{port}"
@@ -219,9 +219,9 @@ def _is_ready(url: str) -> bool:
 
 
 def describe(server: str) -> dict[str, str]:
-    """Return the version of a llama-server, and what its build uses of the processor where it says so."""
+    """Return the version of a llama-server, and the CPU features of its build if it reports them."""
     version = _words_of([server, "--version"])
-    # It tells what it uses on the highest level of its log, and before it looks for the model.
+    # It logs its features at the highest log level, before it opens the model.
     features = re.search(r"system_info:.*?\|\s*(.*)", _words_of([server, "--verbose", "--model", os.devnull]))
     return {
         "version": " ".join(line.strip() for line in version.splitlines() if line.strip()),

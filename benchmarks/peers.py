@@ -49,7 +49,7 @@ SIDES = {"plain": (OURS, PEER, CONTROL), "drafted": (OURS, PEER, PEER_PLAIN), "p
 _N_CTX, _LONG_N_CTX = 512, 1024
 # Rounds of turns by default: all parts together stay below a quarter of an hour on two cores.
 _ROUNDS = {"plain": 5, "drafted": 5, "prompts": 3, "beside": 6}
-# A few clients say little in a turn: so many requests are sent in it, one group after the other.
+# With few clients, at least this many requests are sent in a turn, one group after the other.
 _FEWEST_REQUESTS = {"plain": 4, "drafted": 4, "prompts": 2}
 _COLOURS = {OURS: "#0969da", PEER: "#57606a"}
 
@@ -76,7 +76,7 @@ class HttpSide:
 
 @dataclass(frozen=True)
 class Case:
-    """What the sides are compared in: a part, how many clients there are, and the most tokens of each reply."""
+    """One comparison: a part, the number of clients, and the most tokens of each reply."""
 
     part: str
     n_clients: int
@@ -85,7 +85,7 @@ class Case:
 
 @dataclass(frozen=True)
 class PeerTurn:
-    """What each side did with the same prompts, one after the other."""
+    """The results of all sides for the same prompts, one side after the other."""
 
     case: Case
     loads: Mapping[str, LoadRun]
@@ -104,7 +104,7 @@ def _ttft(load: LoadRun) -> float:
 
 
 def cases(part: str, options: argparse.Namespace) -> list[Case]:
-    """Return what is compared in a part."""
+    """Return the comparisons of a part."""
     if part == "prompts":
         return [Case(part, n_clients, n) for n_clients in options.long_clients for n in LONG_TOKENS]
     return [Case(part, n_clients, options.tokens) for n_clients in options.clients]
@@ -136,7 +136,7 @@ def measure_part(part: str, sides: Mapping[str, PeerSide], options: argparse.Nam
 
 
 def _so_far(turns: Sequence[PeerTurn]) -> str:
-    """Say our tokens per second and time to the first token over the peer's, for a look while it runs."""
+    """Return our tokens per second and TTFT over the peer's, as text for progress output."""
     ours = [row for row in rows_of(turns) if row["side"] == OURS]
     return ", ".join(
         f"{row['clients']} x {row['new_tokens']} tokens {row['vs_peer']:.2f} ({row['ttft_vs_peer']:.2f})"
@@ -182,7 +182,7 @@ def _ratios(name: str, side: str, to: str, turns: Sequence[PeerTurn]) -> ReportR
 
 
 def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
-    """Return the worst of each part, and how far the peer is from itself; None where nothing was measured for one."""
+    """Return the worst ratio of each part, and the peer's noise; None if nothing was measured for one."""
 
     def worst(pick: Callable[..., float], name: str, side: str, *parts: str) -> float | None:
         found = [row[name] for row in rows if row["side"] == side and row["mode"] in parts]
@@ -249,7 +249,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
     report.rows = rows_of(turns)
     if "beside" in parts:
         say("beside: loading")
-        # Before llama.cpp is loaded into this process, and after the last peer was started, who shall not have it.
+        # Before llama.cpp is loaded into this process, and after the last peer was started, which must not inherit it.
         os.environ.update(WAITING)
         from benchmarks.beside import measure_beside
 
@@ -268,7 +268,7 @@ def _measure_http(
     options: argparse.Namespace,
     report: BenchReport,
 ) -> list[PeerTurn]:
-    """Load the servers of a part and measure it; ``report`` gets to know the peer."""
+    """Load the servers of a part and measure it; add the peer's description to ``report``."""
     draft = str(EMBER_DRAFT) if part == "drafted" else None
     n_slots = max(case.n_clients for case in cases(part, options))
     n_ctx = _LONG_N_CTX if part == "prompts" else _N_CTX
@@ -290,7 +290,7 @@ def _measure_http(
 
 def _our_options(model: Path, draft: str | None, n_threads: int, n_slots: int, n_ctx: int) -> list[str]:
     shared = ["--model", str(model), "--parallel", str(n_slots), "--ctx", str(n_ctx), "--threads", str(n_threads)]
-    # What an earlier run left on disk would make its prompts known.
+    # No disk cache: prompts of an earlier run would be found there.
     return [*shared, "--cache-disk", "0", *(["--draft", draft] if draft else ["--speculation", "off"])]
 
 

@@ -1,4 +1,4 @@
-"""Pictures of what the benches found: one sentence as a title, units on both axes, names on the lines themselves."""
+"""Plots of bench results: a sentence as the title, units on both axes, names next to the lines."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _label_at_the_right(axis: Any, text: str, y: float, colour: str) -> None:
 
 
 def _apart(places: Sequence[float], gap: float) -> list[float]:
-    """Return places for labels: as near as possible to where they belong, in order, and ``gap`` apart."""
+    """Return places for labels: near their points, in order, and at least ``gap`` apart."""
     order = sorted(range(len(places)), key=lambda index: places[index])
     moved = list(places)
     for _ in range(100):

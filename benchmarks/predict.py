@@ -53,7 +53,7 @@ KNOWLEDGE = ("bandwidth", "cold", "few", "learnt")
 _EXPERTS, _CHOSEN = 4, 2
 _EMPTY, _FULL = 8, 600
 _N_CTX = 1024
-# What disturbs a timing only makes it longer: the best of so many counts.
+# A disturbance only makes a timing longer: the best of this many counts.
 _TIMINGS = 2
 
 
@@ -67,14 +67,14 @@ class Member:
 
     @property
     def recipe(self) -> Recipe:
-        """How to make it."""
+        """Return the recipe of its model file."""
         n_experts, n_used = (_EXPERTS, _CHOSEN) if self.kind == "moe" else (0, 0)
         return Recipe(self.n_layers, self.type, n_experts, n_used)
 
 
 @dataclass(frozen=True)
 class PredictSample:
-    """A measured run of a member: ``seconds`` of a token behind ``n_past`` others."""
+    """A measured run of a member: ``seconds`` of a token after ``n_past`` others."""
 
     member: Member
     context: str
@@ -102,7 +102,7 @@ def measure_family(
 def measure_member(
     member: Member, path: Path, probe: MachineProbe, seconds: float, n_threads: int
 ) -> list[PredictSample]:
-    """Time one model behind a few and behind many tokens."""
+    """Time one model after a few and after many tokens."""
     facts = read_model(path)
     options = EngineOptions(str(path), n_ctx=_N_CTX, n_slots=1, n_threads=n_threads, n_gpu_layers=0, speculation="off")
     engine, _ = load_engine(options, cache_folder=None)
@@ -121,7 +121,7 @@ def measure_member(
 
 
 def amounts_of(facts: ModelFacts, n_past: int, probe: MachineProbe) -> Amounts:
-    """Count what a token does on the processor."""
+    """Return the amounts of work of a token on the CPU."""
     placement = Placement.all_on(0, facts.n_layers)
     return work(facts, placement, [_processor(None, probe).traits], n_past=n_past)
 
@@ -145,7 +145,7 @@ def pair_runs(probe: MachineProbe) -> list[Observation]:
 def predictors(
     rate: float, probe: MachineProbe, samples: Sequence[PredictSample]
 ) -> dict[str, Callable[[PredictSample], Machine | None]]:
-    """Return for each state of knowledge the machine that predicts a sample; None where it has seen the model."""
+    """Return for each state of knowledge a function from a sample to the predicting machine (None: model seen)."""
     pair = pair_runs(probe)
     cold = _processor(rate, probe)
     smallest = min(sample.member.n_layers for sample in samples)
@@ -200,7 +200,7 @@ def errors(rows: Iterable[ReportRow], knowledge: str) -> list[float]:
 
 
 def summary_of(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
-    """Return the errors that promises are made of, and the same by type, kind and context."""
+    """Return the errors behind the promises, and the same by type, kind and context."""
     found = errors(rows, "learnt")
     summary: dict[str, float | str | None] = {
         "median_error": round(median(found), 4),

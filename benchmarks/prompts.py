@@ -1,8 +1,8 @@
-"""Prompts of four kinds in the words that Ember was trained on: what it does with them was checked by running it.
+"""Prompts of four kinds in words that Ember was trained on; its replies to them were checked.
 
 Ember copies and renames without a mistake only texts of the form and length it knows: a story's opening of 33 to 37
-tokens, a function of 41. Copying 200 tokens is therefore six prompts. Free code is asked for in the trained form too;
-the functions are those where Ember does not fall into repeating a line for ever, which any draft would guess.
+tokens, a function of 41. Copying 200 tokens is therefore six prompts. Prompts for free code have the trained form too;
+functions for which Ember repeats a line for ever are left out, since any draft would guess those lines.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def warm_up() -> tuple[BenchPrompt, ...]:
 
 
 def mixed(count: int, start: int = 0) -> list[str]:
-    """Return ``count`` prompts, the kinds in turns, from place ``start`` of one long list; the first 2,000 differ.
+    """Return ``count`` prompts of alternating kinds, from place ``start`` of one long list; the first 2,000 differ.
 
     Made from the words of Ember's training, for loads that need more prompts than were chosen by hand.
     """
@@ -56,14 +56,14 @@ def mixed(count: int, start: int = 0) -> list[str]:
 def long_texts(count: int, start: int = 0, n_words: int = N_WORDS) -> list[str]:
     """Return ``count`` prompts of ``n_words`` different words, from place ``start`` of one endless list; all differ.
 
-    Each word is one of Ember's tokens. They make no sense: what is measured is how long reading them takes.
+    Each word is one of Ember's tokens. They make no sense: only prefill time is measured.
     """
     return [" ".join(random.Random(place).sample(_vocabulary(), n_words)) for place in range(start, start + count)]
 
 
 @functools.cache
 def _vocabulary() -> list[str]:
-    """The words of at least three letters that are one token of Ember's behind a space."""
+    """Return the words of at least three letters that are one token of Ember after a space."""
     tokens: list[str] = reader_of(EMBER).fields["tokenizer.ggml.tokens"].contents()
     # Byte-level BPE writes a space as this letter.
     words = [token[1:] for token in tokens if token.startswith("Ġ")]

@@ -23,7 +23,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 @dataclass
 class BenchReport:
-    """What a bench found. ``summary`` holds the few numbers that promises are made of."""
+    """The result of a bench. ``summary`` has the few numbers behind the promises."""
 
     bench: str
     rows: list[ReportRow] = field(default_factory=list)
@@ -59,7 +59,7 @@ _COUNTS = ("rounds", "layers", "steps", "tokens", "threads", "replies", "vocabul
 
 
 def say(text: str) -> None:
-    """Tell the user how far a bench is, on stderr."""
+    """Print a bench's progress to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -83,7 +83,7 @@ def run_bench(name: str, measure: Callable[[argparse.Namespace], BenchReport], p
 
 
 def _check(options: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Refuse before the measuring what would fail in it, or behind it."""
+    """Refuse options before the measurement that would fail during or after it."""
     for name in _COUNTS:
         values = getattr(options, name, None)
         if any(value <= 0 for value in (values if isinstance(values, list | tuple) else [values]) if value is not None):

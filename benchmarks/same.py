@@ -49,7 +49,7 @@ from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, cached, cached
 
 TYPES = ("q8_0", "q4_k", "f16")
 MODELS = tuple(f"{shape}{type_}" for shape in ("", "moe-") for type_ in TYPES)
-# The kinds that each promise is made of; the least of them is what is promised.
+# The kinds behind each promise; the promise is the lowest of them.
 PROMISES = {
     "same_alone_again": ("again",),
     "same_in_company": ("company",),
@@ -62,21 +62,21 @@ N_AT_ONCE = 8
 _N_CTX = 1024
 _N_EXPERTS, _N_EXPERTS_USED = 4, 2
 _DRAFT_DEPTH, _DRAFT_WIDTH = 4, 2
-# Costs are told for a model whose steps take as long as those that people run: as in the other benches.
+# Costs are measured on a model with realistic step times, as in the other benches.
 _COST_LAYERS = 60
-# One in so many prompts is a chat of so many turns: about 300 tokens.
+# One in _LONG_EVERY prompts is a chat of _N_TURNS turns: about 300 tokens.
 _LONG_EVERY, _N_TURNS = 11, 6
 _TURN_END = "<|im_end|>\n"
 _REPLY = "Once upon a time, there was a happy fox named Ella."
-# Room on disk for the texts of one model: 200 of about 120 tokens, of 5 kB each in Ember, far more where it is deep.
+# Disk space for the texts of one model: 200 texts of about 120 tokens, 5 kB per token in Ember, far more in deep Ember.
 _DISK_BYTES = 8 << 30
-# Places of prompts that are never compared, of those who take the slots of others.
+# First place of the interrupting prompts, which are never compared.
 _INTERRUPTING = 1_900
 
 
 @dataclass(frozen=True)
 class SameFinding:
-    """What became of one question in some way: whether its text is the same as alone, and if not, the gap in logits."""
+    """The result of one question in one way: whether its text is the same as alone, and if not, the logit gap."""
 
     question: Question
     is_same: bool
@@ -116,7 +116,7 @@ def _quantise(source: Path, path: Path) -> Path:
 
 @dataclass(frozen=True)
 class Bench:
-    """One model, and how its engines are set up."""
+    """One model, and the options of its engines."""
 
     model: Path
     n_threads: int
@@ -124,7 +124,7 @@ class Bench:
     kinds: Sequence[str]
 
     def run(self, asked: Sequence[Question]) -> dict[str, list[SameFinding]]:
-        """Return what became of each question in every kind."""
+        """Return the results of all questions by kind."""
         with tempfile.TemporaryDirectory(prefix="slipstream-bench-") as folder:
             return self._run(asked, Path(folder))
 
@@ -138,7 +138,7 @@ class Bench:
             plain.settle()
             plain.close()
             plain = self._plain(folder)
-            # It looks through the folder first.
+            # The engine scans the folder first.
             plain.settle()
             answers["restart"] = [plain.ask(question) for question in asked]
         plain.engine.forget_texts()
@@ -190,7 +190,7 @@ class Bench:
 
 
 def ask_peer(options: PeerOptions, asked: Sequence[Question], n_tokens: int) -> dict[str, list[SameFinding]]:
-    """Return whether llama.cpp's server says the same again, and in company."""
+    """Return whether llama.cpp's server gives the same texts again, and with other requests running."""
     bodies: list[dict[str, object]] = [
         {
             "prompt": question.prompt,
@@ -230,7 +230,7 @@ def row_of(model: str, kind: str, found: Sequence[SameFinding]) -> ReportRow:
         "different": sum(not one.is_same for one in found),
         "gap_p50": round(median(gaps), 4) if gaps else None,
         "gap_max": round(max(gaps), 4) if gaps else None,
-        # What says that the way was really gone: prompt tokens that were known, accepted drafts, slots that were lost.
+        # Evidence that the way was taken: cached prompt tokens, accepted drafts, preemptions.
         "cached_share": round(sum(receipt.n_cached for receipt in receipts) / n_prompt, 3) if n_prompt else None,
         "acceptance": round(sum(receipt.n_accepted for receipt in receipts) / n_drafted, 3) if n_drafted else None,
         "preempted": sum(one.answer.was_preempted for one in found if one.answer is not None) if receipts else None,
@@ -273,7 +273,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
             found: dict[str, list[SameFinding]] = {}
             if set(options.kinds) & set(OWN_KINDS):
                 found |= bench.run(asked)
-            # One model tells what the peer does.
+            # One model is enough for the peer.
             if "peer" in options.kinds and name == options.models[0]:
                 found |= ask_peer(peer_options, asked, options.tokens)
             for kind, results in found.items():

@@ -1,4 +1,4 @@
-"""What the measures cost that keep texts the same: with each and without it, in turns, two processes that do the same.
+"""The cost of the measures that keep texts the same: two processes, with and without a measure, in turns.
 
 A measure can be switched off by variables of the environment, which llama.cpp and the engine read when they are loaded.
 """
@@ -25,7 +25,7 @@ _CASES = {"1 client": (1, False, 64), "8 clients": (8, False, 64), "long prompts
 
 @dataclass(frozen=True)
 class Switch:
-    """A measure by its name, and the ``variables`` under which a process goes without it."""
+    """A measure by name, and the environment ``variables`` that switch it off."""
 
     name: str
     variables: Mapping[str, str]
@@ -69,7 +69,7 @@ def _ask(connection: Connection, what: tuple[str, int]) -> float:
 
 @contextmanager
 def _arm(variables: Mapping[str, str], model: Path, n_threads: int) -> Iterator[Connection]:
-    """A process with ``variables`` that times cases; they have to be there before it begins."""
+    """Run a process that times cases; its ``variables`` must be set before it starts."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     before = dict(os.environ)
@@ -89,7 +89,7 @@ def _arm(variables: Mapping[str, str], model: Path, n_threads: int) -> Iterator[
 
 
 def _work(connection: Connection, model: Path, n_threads: int) -> None:
-    """Time what is asked for, in a process of its own, until nobody asks any more."""
+    """Time the requested cases, in a separate process, until the connection ends."""
     from app.jobs.verify.verification import Mode
     from benchmarks.engine_client import EngineClient, Question
     from core.values.engine_options import EngineOptions

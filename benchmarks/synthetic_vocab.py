@@ -1,4 +1,4 @@
-"""Deep Ember with a vocabulary as large as those of recent models, of words that a grammar has to look at."""
+"""Deep Ember with a vocabulary as large as those of recent models, made of words that a grammar must check."""
 
 from __future__ import annotations
 

@@ -55,12 +55,12 @@ CONDITIONS = ("quiet", "after load")
 DRAFTS = ("realistic", "lookups", "random", "none")
 CLIENTS = (1, 4)
 _N_CTX = 2_048
-# Busy programs for each core: what is calibrated beside them is several times too slow.
+# Busy programs for each core: step times calibrated beside them are several times too slow.
 _BUSY_EACH = 4
-# Of shorter replies not even the rate says anything.
+# In shorter replies even the rate is only noise.
 _FEWEST_TOKENS = 24
 _GREEDY = SamplingParams(temperature=0)
-# What those go on with whose replies are complete.
+# Prompts for clients whose measured replies are complete.
 _COMPANY = ("Once", "The", "One", "In")
 
 
@@ -74,12 +74,12 @@ class TruthSample:
 
     @property
     def truth(self) -> float:
-        """How many times faster than plain decoding it really was."""
+        """The true speed relative to plain decoding."""
         return self.rate / self.plain_rate
 
     @property
     def speedup_error(self) -> float | None:
-        """How far the reported speed-up is from that, as a share of it; None where none is reported."""
+        """The relative error of the reported speed-up; None if none is reported."""
         return None if self.receipt.speedup is None else abs(self.receipt.speedup / self.truth - 1)
 
     @property
@@ -91,7 +91,7 @@ class TruthSample:
 
     @property
     def rate_error(self) -> float:
-        """How far the reported tokens per second are from those that came."""
+        """The relative error of the reported tokens per second."""
         return abs(self.receipt.decode_rate / self.rate - 1)
 
 
@@ -131,7 +131,7 @@ class TruthTurn:
 
 
 class TruthSide:
-    """One of the two engines, on a clock that stands still while the other one works."""
+    """One of the two engines, on a clock that stops while the other one works."""
 
     def __init__(self, options: EngineOptions) -> None:
         self.engine, self.model = load_engine(options, cache_folder=None)
@@ -177,7 +177,7 @@ class TruthSide:
         return self._replies if len(self._replies) == len(self._turn.texts) else None
 
     def finish(self) -> None:
-        """End what is still at work."""
+        """Cancel the requests that still run."""
         for name in list(self._open):
             self.engine.cancel(name)
         self._open.clear()
@@ -188,7 +188,7 @@ class TruthSide:
     def _send(self, client: int, place: int) -> None:
         name, texts = str(next(self._names)), self._turn.texts
         self._open[name] = _Open(client, place)
-        # Whoever is done first goes on, so that nobody is alone; to read a word holds up nobody.
+        # A client that is done goes on, so that no client decodes alone; a prompt of one word delays nobody.
         text = texts[place] if place < len(texts) else _COMPANY[place % len(_COMPANY)]
         request = Request(name, text, self._turn.n_tokens, sampling=_GREEDY)
         self.engine.submit(self.engine.prepare(request))
@@ -204,7 +204,7 @@ class TruthSide:
 
 
 def compare(drafting: TruthSide, plain: TruthSide, turn: TruthTurn) -> list[TruthSample]:
-    """Let both answer the same prompts, a step here and a step there; whoever has fewer tokens is next."""
+    """Let both sides answer the same prompts in alternating steps; the side with fewer tokens is next."""
     drafting.begin(turn)
     plain.begin(turn)
     while (ours := drafting.replies()) is None or (theirs := plain.replies()) is None:
@@ -259,7 +259,8 @@ def measure_draft(
     for n_clients in options.clients:
         texts = prompts.mixed(options.replies, n_used)
         n_used += len(texts)
-        # Several begin together. Else one side reads more prompts beside a reply than the other, by chance.
+        # Several clients start together; otherwise one side may by chance prefill more prompts beside a reply than the
+        # other.
         size = len(texts) if n_clients == 1 else n_clients
         turns = [texts[first : first + size] for first in range(0, len(texts), size)]
         samples = [
@@ -292,7 +293,7 @@ def _figures(samples: Sequence[TruthSample]) -> ReportRow:
 
 
 def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
-    """Return the promises' numbers over all replies; None where nothing was measured for one."""
+    """Return the numbers behind the promises over all replies; None if nothing was measured for one."""
     errors = [error for row in rows for error in row["speedup_errors"]]
     predictions = [row["prediction_error"] for row in rows if row.get("prediction_error") is not None]
     return {

@@ -60,7 +60,7 @@ TEXTS: dict[str, Callable[[], str]] = {
 
 
 class Stopwatch:
-    """Watches the event loop: a timer that should fire every few milliseconds, and how late it was."""
+    """Measures the event loop: how late a timer fires that is due every few milliseconds."""
 
     def __init__(self) -> None:
         from PySide6.QtCore import QTimer
@@ -96,7 +96,7 @@ class Stopwatch:
 
 
 class Source:
-    """The text source, as a process of its own."""
+    """The text source, in its own process."""
 
     def __init__(self, tokens: list[str], rate: float) -> None:
         command = [sys.executable, "-m", "benchmarks.token_source"]
@@ -195,7 +195,7 @@ def _measure(
     act: Callable[[], object],
     is_done: Callable[[], bool],
 ) -> None:
-    """Add the row of one act, from its beginning until the window rests again."""
+    """Add the row of one act, from its start until the window is idle again."""
     watch.start()
     act()
     run_until(application, is_done)

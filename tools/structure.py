@@ -67,7 +67,7 @@ def _imported(tree: ast.AST) -> set[str]:
 
 
 def table(rooms: Mapping[str, Room]) -> str:
-    """Return the rooms as a table, those that others stand on last."""
+    """Return the rooms as a table; rooms that others import come last."""
     lines = ["| room | what it is for | imports |", "|---|---|---|"]
     for part in PARTS:
         for name in reversed(_order(rooms, part)):
@@ -80,7 +80,7 @@ def table(rooms: Mapping[str, Room]) -> str:
 
 
 def _order(rooms: Mapping[str, Room], part: str) -> list[str]:
-    """Return the rooms of a part, each behind those that it imports. Raises graphlib.CycleError."""
+    """Return the rooms of a part, each after the rooms that it imports. Raises graphlib.CycleError."""
     own = {name: sorted(one for one in room.imports if one in rooms) for name, room in rooms.items()}
     return [name for name in graphlib.TopologicalSorter(own).static_order() if rooms[name].part == part]
 
@@ -92,7 +92,7 @@ def table_in(document: str) -> str:
 
 
 def _levels(rooms: Mapping[str, Room], part: str) -> list[list[str]]:
-    """Return the rooms of a part by how far they stand above those that import nothing of it."""
+    """Return the rooms of a part by level; level 0 imports no room of the part."""
     level: dict[str, int] = {}
     for name in _order(rooms, part):
         level[name] = max([level[one] + 1 for one in rooms[name].imports if one in level], default=0)
@@ -100,7 +100,7 @@ def _levels(rooms: Mapping[str, Room], part: str) -> list[list[str]]:
 
 
 def draw(rooms: Mapping[str, Room], part: str, path: Path) -> None:
-    """Draw the rooms of a part and their arrows, without those that follow from others."""
+    """Draw the rooms of a part and their import arrows, without transitive ones."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -144,7 +144,7 @@ Place = str | tuple[str, str, int]
 def _lay_out(
     levels: list[list[str]], arrows: list[tuple[str, str]]
 ) -> tuple[list[list[Place]], dict[Place, tuple[float, float]]]:
-    """Return the way of each arrow, and where all places are: an arrow takes a place in each level that it passes.
+    """Return the path of each arrow, and all coordinates; an arrow takes a place in each level that it passes.
 
     Places of a level are ordered by the mean of their neighbours, from above and from below in turns (Sugiyama).
     """
@@ -184,7 +184,7 @@ def _lay_out(
 
 
 def _below(own: Mapping[str, set[str]], name: str) -> set[str]:
-    """Return all rooms that one stands on, itself included."""
+    """Return all rooms that a room imports, directly or indirectly, itself included."""
     return {name}.union(*(_below(own, one) for one in own[name]))
 
 

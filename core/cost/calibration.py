@@ -22,28 +22,28 @@ from core.machine.measurements import Measurements, measurement_key
 
 _log = logging.getLogger(__name__)
 
-# Narrow widths matter most: that is where drafting decides. Wider ones are measured while time is left.
+# Narrow steps matter most: drafting decides between them. Wider ones are measured while time is left.
 _WIDTHS = (1, 4, 2, 8, 16, 3, 6, 12, 64, 5, 9, 32, 24, 128)
 _BUDGET_SECONDS = 0.3
-# The first step of a width makes its graph, in a millisecond or two. Where steps are shorter than this (seconds) that
-# is more than drafts win, so the widths that drafts have most often are made before they are needed.
+# The first step of a width builds its graph, which takes a millisecond or two. Where steps are shorter than _SHORT_STEP
+# (seconds), drafts save less than that, so the graphs of the usual draft widths are built in advance.
 _SHORT_STEP, _USUAL_WIDTHS = 0.002, range(2, 8)
 _REPEATS = 3
-# Cached tokens cost rows time: measured with so many rows behind so many tokens, where filling the cache takes at most
-# this share of the time. Fewer tokens say nothing.
+# How long a row takes per cached token: measured with _KV_ROWS rows after _FILL tokens, where filling the cache takes
+# at most _FILL_SHARE of the budget. Fewer than _LEAST_FILL tokens are too few to measure.
 _KV_ROWS, _FILL, _LEAST_FILL, _FILL_SHARE = 4, 256, 128, 0.35
-# What is measured differs from the time to read as many bytes of weights by at most so much: rows share what they read
-# on a GPU, and on a processor each head goes through the keys on its own, at a rate below that of weights.
+# Bounds of the measured time, relative to the time for reading as many bytes of weights. On a GPU rows share what they
+# read; on a CPU each head reads the keys on its own, at a rate below that of weights.
 _LEAST_KV, _MOST_KV = 0.25, 20.0
-# A cell that is masked takes such a share of the time to attend to it, in a build with attention of its own and in one
-# that passes over cells one by one (measured: 0.01 to 0.02, and 0.2).
+# Cost of a masked cell, as a share of an attended one: in a build with Slipstream's own attention, and in a build that
+# goes over cells one by one (measured: 0.01 to 0.02, and 0.2).
 _SKIPPED_SHARE, _SKIPPED_SHARE_OF_OTHERS = 0.02, 0.2
 
 
 def steps_key(path: str, model: Model, n_gpu_layers: int, *conditions: object) -> str:
-    """Return the key of what was measured of a model's steps.
+    """Return the key under which a model's measured step times are kept.
 
-    It depends on the file, on what computes and how llama.cpp was compiled for it, and on ``conditions``.
+    It depends on the file, the devices, how llama.cpp was compiled, and ``conditions``.
     """
     gpus = tuple(device.description for device in list_devices() if device.is_gpu) if n_gpu_layers else ()
     return measurement_key(Path(path).name, model.n_bytes, n_gpu_layers, gpus, features(), *conditions)
@@ -60,10 +60,10 @@ def cost_model_of(
     skips_masked: bool = False,
     assumed: Calibration | None = None,
 ) -> CostModel:
-    """Return the cost model of a context from what was measured before under ``key``, or measure now.
+    """Return the cost model of a context from the measurement kept under ``key``; without one, measure now.
 
-    ``reads`` says what its steps read. ``skips_masked`` is for kernels that pass over cells that a row does not see.
-    Where times are ``assumed``, nothing is measured.
+    ``reads`` is how many bytes its steps read. ``skips_masked`` is for kernels that skip cells that a row does not
+    attend to. With ``assumed`` times nothing is measured.
     """
     known = measured.recall(key)
     try:
@@ -92,11 +92,11 @@ def calibrate(
     budget: float = _BUDGET_SECONDS,
     make_batch: Callable[[int], Batch] = Batch,
 ) -> Calibration:
-    """Return measured step times of an empty context, which is empty again afterwards.
+    """Measure the step times of an empty context and return them; the context is empty again afterwards.
 
-    One and four rows are always measured, what cached tokens cost and further widths while ``budget`` (seconds) lasts.
-    A cached token has ``kv_share`` of the bytes of the weights. ``make_batch`` makes a batch of a capacity: rows of
-    heads carry a state.
+    One and four rows are always measured; the cost of cached tokens and further widths while ``budget`` (seconds)
+    lasts. A cached token has ``kv_share`` of the bytes of the weights. ``make_batch`` makes a batch of a given
+    capacity: rows for draft heads also carry a hidden state.
     """
     widest = min(context.n_outputs, n_ubatch, context.n_cells // 2)
     limit = min(n_ubatch, context.n_cells // 2)
@@ -127,7 +127,7 @@ def _make_graphs(context: Context, n_ubatch: int, make_batch: Callable[[int], Ba
 
 
 def _fastest(context: Context, batch: Batch, width: int, position: int, widest: int, deadline: float) -> float:
-    """Return the shortest of a few runs: what disturbs a run only makes it longer."""
+    """Return the shortest of a few runs, since a disturbance only makes a run longer."""
     best = float("inf")
     for _ in range(_REPEATS):
         best = min(best, _run(context, batch, width, position, widest))
@@ -138,7 +138,7 @@ def _fastest(context: Context, batch: Batch, width: int, position: int, widest: 
 
 def _run(context: Context, batch: Batch, width: int, position: int, widest: int) -> float:
     if not context.remove(0, position):
-        # A running state cannot be cut back: it is computed anew.
+        # A recurrent state cannot be cut back to a position: compute it again.
         _run(context, batch, position, 0, widest)
     batch.clear()
     if width <= widest:
@@ -156,7 +156,7 @@ def _run(context: Context, batch: Batch, width: int, position: int, widest: int)
 def _kv_slope(context: Context, batch: Batch, empty: float, widest: int, budget: float) -> float:
     """Return the seconds that each cached token adds to a row; 0 where filling the cache would take too long.
 
-    ``empty`` is what as many rows take in an empty cache.
+    ``empty`` is the time of as many rows with an empty cache.
     """
     affordable = int(_FILL_SHARE * budget * _KV_ROWS / empty)
     fill = min(_FILL, batch.capacity, context.n_cells // 2, affordable)
@@ -168,9 +168,10 @@ def _kv_slope(context: Context, batch: Batch, empty: float, widest: int, budget:
 
 
 def plausible(seconds: dict[int, float]) -> dict[int, float]:
-    """Return measured times by rows without what cannot be: such steps were disturbed.
+    """Return measured times by rows, with impossible values corrected (those steps were disturbed).
 
-    More rows never take less time than fewer, and no longer than as many steps of fewer rows would.
+    More rows never take less time than fewer rows, and never more time than the same rows split into several narrower
+    steps.
     """
     monotone: dict[int, float] = {}
     ceiling = math.inf

@@ -1,4 +1,4 @@
-"""How many bytes a step reads: weights by its rows, and keys and values."""
+"""How many bytes a step reads: weights (by its rows), and keys and values."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from models.facts.model_facts import ModelFacts, WeightBytes
 
 @dataclass(frozen=True, slots=True)
 class ReadCost:
-    """Bytes that one model reads in a step: ``weights`` by the number of rows, ``cell`` for each cached token.
+    """Bytes that a model reads in a step: ``weights`` by the number of rows, ``cell`` for each cached token.
 
     ``state`` is the recurrent state of one sequence. Layers with a sliding window read ``cell_in_window`` for each of
-    the last ``window`` tokens. More than ``n_ubatch`` rows are evaluated that many at a time, with all weights each
-    time.
+    the last ``window`` tokens. More than ``n_ubatch`` rows are evaluated in several passes of ``n_ubatch`` rows, each
+    of which reads all weights.
     """
 
     weights: WeightBytes
@@ -41,7 +41,7 @@ class ReadCost:
 
     @classmethod
     def of_head_file(cls, head: ModelFacts, target: ModelFacts, kv_type: str) -> ReadCost:
-        """Return the cost of a head in a file of its own, which may read the output of its model."""
+        """Return the cost of a head in its own file, which may also read the output weights of its target."""
         return cls(head.used_of(reads_of_file(head, target)), head.kv_bytes_per_token(kv_type, kv_type))
 
     def step(self, n_rows: int, n_cells: int, n_sequences: int = 1) -> int:
@@ -50,7 +50,7 @@ class ReadCost:
         if n_rows > self.n_ubatch:
             n_full, rest = divmod(n_rows, self.n_ubatch)
             weights = n_full * weights + (self.weights.read_by(rest) if rest else 0)
-            # The rows of each pass attend to what was there before and to all of the passes before it.
+            # The rows of each pass attend to the past tokens and to the rows of all passes up to it.
             n_past = n_cells - n_rows
             n_cells = n_full * n_past + self.n_ubatch * n_full * (n_full + 1) // 2 + (n_past + n_rows if rest else 0)
         n_bytes = weights + self.cell * n_cells + self.state * n_sequences

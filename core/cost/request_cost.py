@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# A speed-up is of the whole reply: of so large a share of its tokens it must be known what plain steps take.
+# A speed-up is given only if the plain step time is known for more than this share of the reply's tokens.
 _COMPARED_SHARE = 0.5
 
 
 @dataclass(slots=True)
 class RequestCost:
-    """Adds up the steps in which a request decoded, from its first token on.
+    """Sums over the steps in which a request decoded, from its first token on.
 
-    Of ``n_tokens``, ``n_compared`` came in ``n_steps`` steps of which it is known what plain ones take: ``spent`` are
-    their seconds, ``plain`` those of as many plain steps as tokens came. ``n_bytes`` is the request's part of what was
-    read; ``all_bytes`` and ``seconds`` are of whole steps, only those in which no prompt was read beside it.
+    ``n_compared`` of the ``n_tokens`` tokens came from ``n_steps`` steps for which the plain step time is known. These
+    steps took ``spent`` seconds; plain decoding of the same tokens takes ``plain`` seconds. ``n_bytes`` is the
+    request's share of the bytes read. ``all_bytes`` and ``seconds`` are of whole steps, without those that also had
+    prefill.
     """
 
     n_tokens: int = 0
@@ -38,15 +39,15 @@ class RequestCost:
 
     @property
     def plain_seconds(self) -> float | None:
-        """What a token takes without drafts by plain steps that were seen; None where too few were."""
+        """Seconds per token without drafts, from observed plain steps; None where there are too few."""
         is_known = self.n_compared > _COMPARED_SHARE * self.n_tokens and self.plain > 0
         return self.plain / self.n_compared if is_known else None
 
     @property
     def speedup(self) -> float | None:
-        """How many times faster than plain decoding; None where too few plain steps were seen.
+        """Speed relative to plain decoding; None where too few plain steps were seen.
 
-        A step with drafts takes no less than one without: it is never more than the tokens of a step.
+        It is limited to the tokens per step, since a step with drafts is never faster than one without.
         """
         if self.plain_seconds is None or self.spent <= 0:
             return None

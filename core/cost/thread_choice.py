@@ -1,4 +1,4 @@
-"""How many threads to compute with, by measuring this model on this machine."""
+"""Chooses the number of threads by measuring this model on this machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-# More threads must gain at least this share: threads that gain nothing take the cores from everything else.
+# More threads must gain at least this share: otherwise they only take cores from other programs.
 _WORTH = 0.05
 _BUDGET_SECONDS = 0.25
 _PROBES = 5
@@ -28,7 +28,7 @@ def candidates(n_cores: int) -> tuple[int, ...]:
 
 
 def fewest_that_pay(seconds: dict[int, float]) -> int:
-    """Return the smallest count whose step takes at most 5 % longer than the best one's."""
+    """Return the smallest count whose step time is at most 5 % above the best."""
     best = min(seconds.values())
     return min(count for count, value in seconds.items() if value <= best * (1 + _WORTH))
 

@@ -1,4 +1,4 @@
-"""Sets the threads of one context before each step, by what its steps took."""
+"""Sets the threads of one context before each step, from the times of its past steps."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from core.machine.measurements import physical_cores
 from core.machine.other_programs import OtherPrograms
 from core.values.step_kind import StepKind, kind_of
 
-# Seconds between two looks at what other programs do, which take some microseconds.
+# Seconds between two checks of other programs' load; a check takes some microseconds.
 _LOOK_SECONDS = 0.25
-# A suspicious step is reason to look again, if that is not too soon for the system's counters.
+# After a suspicious step it is checked again, but not before the system's counters have moved (seconds).
 _SOONEST_LOOK = 0.05
-# Other programs are felt where they and our threads want so much more than all cores.
+# Cores are shared if other programs and our threads together use this many cores more than there are.
 _FELT_CORES = 0.2
 
 
 class Threaded(Protocol):
-    """A context, as far as it computes with threads."""
+    """The part of a context that sets threads."""
 
     def set_threads(self, decode: int, few: int, many: int) -> None:
         """Set the threads of steps of one row, of a few, and of many."""
 
 
 class ThreadControl:
-    """Has a tuner for each kind of step, and keeps apart what a cost model may learn from and what it may not."""
+    """Has a thread tuner for each kind of step, and lets the cost model learn from undisturbed steps only."""
 
     def __init__(
         self,
@@ -40,9 +40,9 @@ class ThreadControl:
         busy_cores: Callable[[], float] | None = None,
         n_cores: int | None = None,
     ) -> None:
-        """``cost`` is that of ``context`` with the threads ``choice``, which are the best on a quiet machine.
+        """``cost`` is the cost model of ``context`` with ``choice``, the best threads on an idle machine.
 
-        ``busy_cores`` says how many of the ``n_cores`` other programs have kept busy since it was called last.
+        ``busy_cores`` returns how many of the ``n_cores`` were busy with other programs since its last call.
         """
         self._context = context
         self._cost = cost
@@ -52,7 +52,7 @@ class ThreadControl:
         self._was_shared = False
         self._look_at = float("-inf")
         self._counts = [choice.decode, choice.few, choice.many]
-        # By the kind of step; None where one thread is the best.
+        # One tuner for each kind of step; None where one thread is best.
         self._tuners = tuple(ThreadTuner(counts_below(count)) if count > 1 else None for count in self._counts)
 
     @property
@@ -62,11 +62,11 @@ class ThreadControl:
 
     @property
     def decoding(self) -> ThreadTuner | None:
-        """The tuner of steps of one row; None where one thread is the best."""
+        """The tuner of decode steps (one row); None where one thread is best."""
         return self._tuners[StepKind.DECODE]
 
     def observe(self, rows: int, kv: int, seconds: float) -> None:
-        """Learn from a step of the context, as ``CostModel.observe``, and choose the threads of the next one."""
+        """Learn from a step, as ``CostModel.observe`` does, and set the threads of the next one."""
         if rows <= 0 or seconds <= 0.0:
             return
         kind = kind_of(rows)
@@ -86,7 +86,7 @@ class ThreadControl:
             self._apply(kind, tuner, was_slow=slowdown != 1.0)
 
     def _look(self, now: float) -> None:
-        """Tell the tuners whether other programs want the cores; where none does any more, all may be used again."""
+        """Tell the tuners whether other programs use the cores; if not, they may try all threads again."""
         self._look_at = now + _LOOK_SECONDS
         is_shared = self._busy_cores() > self._spare_cores + _FELT_CORES
         for tuner in self._tuners:
@@ -97,7 +97,7 @@ class ThreadControl:
         self._was_shared = is_shared
 
     def _apply(self, kind: StepKind, tuner: ThreadTuner, was_slow: bool) -> None:
-        """Let context, cost model and the other kinds of steps know what was decided for one kind."""
+        """Pass a tuner's decision on to the context, the cost model and the other tuners."""
         is_slow, now = tuner.slowdown != 1.0, self._clock()
         for other in self._tuners:
             if other is None or other is tuner:
@@ -114,5 +114,5 @@ class ThreadControl:
 
 
 def thread_control(context: Threaded, cost: CostModel, choice: ThreadChoice, n_gpu_layers: int) -> ThreadControl | None:
-    """Return what controls a context's threads; None where a GPU computes, for which threads only wait."""
+    """Return the thread control of a context; None with a GPU, where threads only wait."""
     return ThreadControl(context, cost, choice) if not n_gpu_layers else None

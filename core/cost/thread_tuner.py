@@ -1,7 +1,7 @@
-"""How many threads one kind of step should have now: fewer while other programs keep the cores busy. Pure.
+"""Chooses the threads of one kind of step: fewer while other programs keep the cores busy. Pure.
 
-Threads wait for each other hundreds of times in a step. One that is without a core makes all wait until the system
-gives it one again, which can take a hundred times as long as the step: then fewer threads are many times faster.
+Threads wait for each other hundreds of times in a step. If one thread has no core, all wait until the system schedules
+it again. That can take a hundred times as long as the step, so fewer threads are then many times faster.
 """
 
 from __future__ import annotations
@@ -9,29 +9,31 @@ from __future__ import annotations
 from collections import deque
 from enum import Enum
 
-# Pressure: what the steps of late took beyond what is usual, in expected steps. It fades within so many steps. Of one
-# slow step so much counts at most, which is less than the limit: a single hiccup changes nothing. Where it turned out
-# that hiccups are all there is, the limit is the higher one.
+# Pressure: a fading sum of how much the latest steps exceeded _USUAL times the expected time, in expected steps. One
+# slow step adds at most _MOST_OF_ONE, which is below the limit, so a single outlier changes nothing. The higher limit
+# applies after fewer threads turned out to be unnecessary at the first probe.
 _FADING, _USUAL = 1.0 - 1.0 / 24.0, 1.5
 _LIMIT, _HIGHER_LIMIT, _MOST_OF_ONE = 10.0, 20.0, 8.0
-# While it is above this, or where a step took so many times as long, nothing is learnt of the machine itself.
+# The cost model does not learn while the pressure is above _UNCLEAR, nor from a step of more than SUSPICIOUS times the
+# expected time.
 _UNCLEAR, SUSPICIOUS = 3.0, 3.0
 _LATEST = 8
-# A count is tried for so many steps. In a search, the longest is left out.
+# Steps of a trial in a search and in a probe. The slowest step is left out of the mean.
 _TRIAL_STEPS, _PROBE_STEPS = 4, 12
-# So much slower than half the threads could make it, a step is waiting for cores.
+# A step waits for cores if it is slower by this factor than fewer threads alone explain.
 _CONTENDED = 1.5
-# Another count must be better by so much; all threads are right again where steps are nearly what they should be.
+# Another count must be better by this factor. All threads are used again where steps are nearly as fast as expected.
 _BETTER, _AS_ALWAYS = 0.9, 1.25
-# A probe ends where it has lost so many steps. What trying costs may be such a share of the time.
+# A probe ends once it has lost the time of this many steps. Probes may cost this share of the time.
 _MOST_LOST, _SHARE = 3.0, 0.03
-# Between tries: soon again at first, since one failure may be a hiccup, then ever later; this long where they are free.
+# Back-off between trials, in seconds: short at first, since one failure may be chance, then growing by _REST_GROWTH; at
+# most _FREE_REST where trials cost nothing.
 _SHORTEST_REST, _REST_GROWTH, _FREE_REST = 0.1, 6.0, 2.0
 _MOST_REST = 3600.0
 _LEVEL_RATE = 0.1
-# Where fewer threads are no better, so many steps are learnt from whatever they say.
+# If fewer threads are no better, the machine itself is slower: the cost model learns from this many steps in any case.
 _FREE_STEPS = 64
-# The same where nobody wanted the cores, which can change at any time.
+# The same if no other program used the cores, which can change at any time.
 _FEW_FREE_STEPS = 8
 _UNKNOWN = float("inf")
 
@@ -44,16 +46,16 @@ class _State(Enum):
 
 
 class ThreadTuner:
-    """Follows the steps of one kind and says how many threads the next one should have.
+    """Observes the steps of one kind and chooses the threads of the next one.
 
-    ``count`` is that number. ``slowdown`` is how many times as long as with all threads on a quiet machine a step takes
-    at present, 1.0 while that is how it runs. ``is_learning`` is True where the step booked last says something about
-    the machine itself: neither about fewer threads nor about other programs. Set ``is_shared`` to whether other
-    programs want the cores: where none does, slow steps are not theirs, and fewer threads would not help.
+    ``count`` is the number of threads. ``slowdown`` is the present step time relative to all threads on an idle
+    machine, 1.0 while all threads are used. ``is_learning`` is True if the last step shows the speed of the machine
+    itself, undisturbed by fewer threads or other programs. Set ``is_shared`` to whether other programs use the cores:
+    if none does, they do not cause slow steps, and fewer threads would not help.
     """
 
     def __init__(self, counts: tuple[int, ...]) -> None:
-        """``counts`` are those to choose from, fewest first; the last one is the best on a quiet machine."""
+        """``counts`` are the thread counts to choose from, ascending; the last one is best on an idle machine."""
         self.count = counts[-1]
         self.slowdown = 1.0
         self.is_learning = True
@@ -76,11 +78,11 @@ class ThreadTuner:
 
     @property
     def has_all(self) -> bool:
-        """True where all threads are used, and not for a trial."""
+        """True if all threads are used, outside of a trial."""
         return self._state is _State.ALL
 
     def observe(self, ratio: float, seconds: float, now: float) -> None:
-        """Learn from a step that took ``seconds``, ``ratio`` times what is expected of all threads without load.
+        """Learn from a step of ``seconds``, which is ``ratio`` times the expected time of all threads without load.
 
         ``now`` is on any clock that counts seconds.
         """
@@ -105,14 +107,14 @@ class ThreadTuner:
                 self._pressure, self._n_free = 0.0, _FEW_FREE_STEPS
 
     def suggest(self, count: int, now: float) -> None:
-        """Steps of another kind are faster with only ``count`` threads: try that here too."""
+        """Try at most ``count`` threads, because steps of another kind are faster with them."""
         lower = [own for own in self._counts if own <= count]
         if self._state is _State.ALL and lower and lower[-1] < self.count and now >= self._due_at:
             self._search(lower[-1])
             self._found = {self._home: _UNKNOWN}
 
     def retry_soon(self, now: float) -> None:
-        """Steps of another kind are as fast as ever again with all threads: look here too."""
+        """Try all threads soon, because steps of another kind are fast with them again."""
         self._due_at = min(self._due_at, now)
         self._tries_all = True
 
@@ -168,10 +170,11 @@ class ThreadTuner:
             self._settle(now)
 
     def _settle(self, now: float) -> None:
-        """The search is over: use the best count where it is clearly better than what there was."""
+        """End the search: use the best count if it is clearly better than the count before."""
         best = min(self._found, key=lambda count: self._found[count])
         if self._found[best] <= _BETTER * self._found[self._home] and best != self._home:
-            # The first probe asks whether it was more than a hiccup. Where it was, and came back, that must have paid.
+            # The first probe follows soon, to see whether the load lasts. A return to fewer threads after a costly
+            # return to all threads keeps its longer back-off.
             if not self._debt:
                 self._rest = _SHORTEST_REST
             self._wait(now)
@@ -179,7 +182,7 @@ class ThreadTuner:
             return
         self._wait(now)
         if self._home == self._counts[-1]:
-            # It is not the threads: this is how fast the machine is now.
+            # Threads are not the cause: the machine itself has this speed now.
             self._return()
             self._n_free = _FREE_STEPS
         else:
@@ -211,7 +214,7 @@ class ThreadTuner:
     # -- what follows -------------------------------------------------------------------------------------------
 
     def _wait(self, now: float) -> None:
-        """Try nothing for a while: the longer, the more trying has cost."""
+        """Set the back-off until the next trial: the more the last trials cost, the longer."""
         rest = max(self._debt / _SHARE, _FREE_REST)
         self._due_at = now + min(self._rest, rest)
         self._rest = min(_REST_GROWTH * self._rest, _MOST_REST)

@@ -1,4 +1,4 @@
-"""Starts processes of ours that talk over their standard streams; and what such a process does first."""
+"""Starts child processes that communicate over stdin and stdout, and sets up such a process from inside."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _starter: threading.Thread | None = None
 def start_child(module: str, *, stderr: IO[bytes] | int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start ``python -m module`` with pipes to its stdin and stdout. Raises OSError.
 
-    For Linux the parent of a process is the *thread* that started it: a child that asked to die with its parent would
-    die with a loader's thread or a timer's. So one thread, which lives as long as this process, starts them all.
+    On Linux, PR_SET_PDEATHSIG watches the *thread* that started the child: the child would be killed when a loader or
+    timer thread ends. So one thread, which lives as long as this process, starts all children.
     """
     global _starter
     with _beginning:
@@ -39,7 +39,7 @@ def start_child(module: str, *, stderr: IO[bytes] | int, environment: Mapping[st
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            # -P: what lies in the user's folder is not to be imported.
+            # -P: do not import from the user's current folder.
             [sys.executable, "-P", "-m", module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -59,12 +59,12 @@ def _start_all() -> None:
         started, start = _orders.get()
         try:
             started.set_result(start())
-        except Exception as error:  # it belongs to whoever wanted the child; this thread has to stay
+        except Exception as error:  # the caller gets the error; this thread must go on
             started.set_exception(error)
 
 
 def own_streams() -> Pipe:
-    """Keep stdin and stdout for the pipe alone: whatever C code prints goes to stderr."""
+    """Reserve stdin and stdout for the pipe: what C code prints goes to stderr."""
     pipe = Pipe(os.dup(0), os.dup(1))
     quiet = os.open(os.devnull, os.O_RDONLY)
     os.dup2(quiet, 0)
@@ -73,7 +73,7 @@ def own_streams() -> Pipe:
 
 
 def leave_signals_to_the_parent() -> None:
-    """Ctrl-C goes to a whole group: the parent handles it, and ends us in order."""
+    """Ignore SIGINT and SIGTERM: Ctrl-C reaches the whole group, and the parent ends this process in order."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
 
@@ -81,7 +81,7 @@ def leave_signals_to_the_parent() -> None:
 def die_with_parent() -> None:
     """Ask Linux to end this process when its parent dies, even in the middle of a computation.
 
-    For who was started by ``start_child``: Linux means the thread that started it.
+    Use it in processes started by ``start_child``: for Linux the parent is the thread that started the process.
     """
     if sys.platform == "linux":
         import ctypes

@@ -14,7 +14,7 @@ _SMALL = 1 << 16
 
 
 class PipeClosed(Exception):
-    """The other side is gone."""
+    """The other end of the pipe is closed."""
 
 
 class Pipe:
@@ -58,7 +58,7 @@ class Pipe:
             raise PipeClosed from error
 
     def _read(self, size: int) -> bytes:
-        """Return ``size`` bytes. One call of the system gives most messages whole."""
+        """Return ``size`` bytes. Most messages arrive with one system call."""
         if len(self._unread) < size:
             parts, n_bytes = [self._unread], len(self._unread)
             while n_bytes < size:

@@ -1,4 +1,4 @@
-"""Runs a module in a process of its own and waits for what it prints: what llama.cpp does not like ends a process."""
+"""Runs a module in its own process and returns its output, because llama.cpp aborts on bad input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 def run_aside(
     module: str, *arguments: str, seconds: float, text: str | None = None, environment: Mapping[str, str] = _NOTHING
 ) -> subprocess.CompletedProcess[str]:
-    """Return how ``python -m module`` ended and what it printed; ``text`` is its input.
+    """Run ``python -m module`` and return its exit code and output; ``text`` is its stdin.
 
     ``environment`` is added to that of this process. Raises subprocess.TimeoutExpired after ``seconds``, and OSError.
     """

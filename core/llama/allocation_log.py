@@ -1,4 +1,4 @@
-"""What llama.cpp says that it allocates, device by device: read from its log, where it tells nobody else."""
+"""llama.cpp's allocations by device, read from its log, since no function returns them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.llama.library import L
 _MIB = 1 << 20
 # "load_tensors: CPU_Mapped model buffer size = 11.47 MiB", and so on.
 _BUFFER = re.compile(r"(\S+)\s+(model|KV|RS|compute|output)\s+buffer size\s+=\s+([\d.]+) MiB")
-# "llama_kv_cache: size = 4.50 MiB ( 1024 cells, ...": what the cache takes, also where nothing is allocated.
+# "llama_kv_cache: size = 4.50 MiB ( 1024 cells, ...": size of the cache, also with no_alloc.
 _CACHE = re.compile(r"llama_kv_cache\w*: size =\s+([\d.]+) MiB")
 
 
@@ -39,7 +39,7 @@ class AllocationLog:
 
 @contextmanager
 def listening() -> Iterator[AllocationLog]:
-    """Collect what is allocated inside; for a process that does nothing else, because C calls into Python for it."""
+    """Collect the allocations inside the block; only for a process that does nothing else: C calls into Python."""
     collected, broken = AllocationLog(), [b""]
 
     def take(_level: int, text: bytes, _data: object) -> None:

@@ -30,12 +30,12 @@ class Batch:
         rows = np.arange(capacity, dtype=np.uint64)
         self._seq_pointers = np.append(self._seq.ctypes.data + 4 * rows, np.uint64(0)).astype(np.uint64)
         self._counts = np.arange(capacity, dtype=np.int32)
-        # For single rows: Python's own views, whose code is shorter than numpy's.
+        # For single rows: Python's memory views, which are faster than numpy's indexing.
         self._token_cells = self._token.data
         self._pos_cells = self._pos.data
         self._seq_cells = self._seq.data
         self._out_cells = self._out.data
-        # Rows of several sequences, and the ids that their pointers lead to.
+        # Rows of several sequences, and the id arrays that their pointers refer to.
         self._shared: dict[int, ctypes.Array[ctypes.c_int32]] = {}
         self.n_tokens = 0
         self.n_outputs = 0
@@ -74,7 +74,7 @@ class Batch:
     def add_shared(self, token: int, position: int, sequences: tuple[int, ...]) -> int:
         """Add one row that belongs to several sequences; return its index among the outputs.
 
-        llama.cpp wants all of them to hold the same positions before it.
+        llama.cpp requires that all of them hold the same positions before it.
         """
         row = self.n_tokens
         ids = (ctypes.c_int32 * len(sequences))(*sequences)

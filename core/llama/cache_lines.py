@@ -1,4 +1,4 @@
-"""Where the intermediate results of a step lie in memory, and how many outputs keep them on whole cache lines. Pure."""
+"""Rounds the number of outputs so that a step's intermediate results are aligned to cache lines. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _INDEX_BYTES = 4
 def whole_lines(n_outputs: int) -> int:
     """Return the next number of outputs whose indices fill whole cache lines.
 
-    All that a step computes lies behind these indices in one buffer, tensor after tensor, each aligned to 32 bytes only
-    (``TENSOR_ALIGNMENT`` in ggml-backend.cpp). Where they end in the middle of a line, every second vector that is
-    read crosses one: with 17 outputs steps of four rows took 2 to 4 % longer than with 16 under flash attention and
-    8 % without it (AVX-512, Q8_0).
+    All tensors that a step computes follow these indices in one buffer, each aligned to 32 bytes only
+    (``TENSOR_ALIGNMENT`` in ggml-backend.cpp). If the indices end in the middle of a line, every second vector read
+    crosses a line: with 17 outputs steps of four rows took 2 to 4 % longer than with 16 under flash attention and 8 %
+    without it (AVX-512, Q8_0).
     """
     per_line = _LINE_BYTES // _INDEX_BYTES
     return -(-n_outputs // per_line) * per_line

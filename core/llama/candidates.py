@@ -54,11 +54,11 @@ class Candidates:
         return self._reference
 
     def view(self) -> npt.NDArray[np.void]:
-        """Return what the samplers left: fields id, logit, p. Valid until the next ``fill``."""
+        """Return the remaining candidates: fields id, logit, p. Valid until the next ``fill``."""
         address = ctypes.cast(self._array.data, ctypes.c_void_p).value
         size = int(self._array.size)
         if address == self._address:
             return self._data[:size]
-        # A sampler may hand back a buffer of its own.
+        # A sampler may return its own buffer.
         raw = (ctypes.c_byte * (size * TOKEN_DATA.itemsize)).from_address(int(address or 0))
         return np.ndarray((size,), TOKEN_DATA, buffer=memoryview(raw))

@@ -44,13 +44,13 @@ _seq_pos_min.restype = ctypes.c_int32
 _seq_pos_min.argtypes = [ctypes.c_void_p, ctypes.c_int32]
 
 
-# It waits for the last decode itself, and gives the GIL up meanwhile.
+# It waits for the last decode, with the GIL released.
 _get_logits = waiting.llama_get_logits
 _get_logits.restype = ctypes.c_void_p
 _get_logits.argtypes = [ctypes.c_void_p]
 
 
-# Only what cannot be cut at a position, and kept in the memory of the device that computes it.
+# Only the recurrent state (which cannot be cut at a position), kept in device memory.
 _RUNNING_STATE_ON_DEVICE = L.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY | L.LLAMA_STATE_SEQ_FLAGS_ON_DEVICE
 
 
@@ -87,12 +87,11 @@ class Context:
     ) -> None:
         """Allocate the cache and the compute buffers; raises LoadFailed when llama.cpp refuses.
 
-        ``n_outputs`` is the most rows of one batch whose logits are wanted, made up to whole cache lines
-        (``whole_lines``); llama.cpp aborts beyond it.
-        ``n_snapshots`` asks for the running states after the latest rows of each sequence (``n_rs_seq``).
-        ``cuts_windows`` keeps in layers with a sliding window only what is in sight (``swa_full`` off). ``is_mtp``
-        runs the model's prediction layers instead of those that answer. A head that has no embeddings of its own
-        uses those of ``target``.
+        ``n_outputs`` is the most rows of one batch whose logits are wanted, rounded up to whole cache lines
+        (``whole_lines``); llama.cpp aborts beyond it. ``n_snapshots`` keeps the recurrent states after the latest rows
+        of each sequence (``n_rs_seq``). ``cuts_windows`` keeps only the window in layers with a sliding window
+        (``swa_full`` off). ``is_mtp`` runs the model's prediction layers instead of its main layers. A head without own
+        embeddings uses those of ``target``.
         """
         n_outputs = min(whole_lines(n_outputs), max(n_outputs, n_batch))
         params = L.llama_context_default_params()
@@ -128,7 +127,7 @@ class Context:
         self.flash_attention = flash_attention
         self._logits_address = 0
         self._logits = np.empty((0, self.n_vocab), np.float32)
-        # By the number of rows.
+        # Views of the logits by number of rows.
         self._logits_of: dict[int, npt.NDArray[np.float32]] = {}
         self._threads = (n_threads, n_threads, n_threads)
         self._n_threads_batch = n_threads
@@ -151,7 +150,8 @@ class Context:
 
     def decode(self, batch: Batch) -> DecodeStatus:
         """Evaluate a batch (``llama_decode``). On a GPU it may return before the result is there."""
-        # llama.cpp tells one row from many; with a few rows, waiting for each other can cost more than it saves.
+        # llama.cpp has thread counts for one row and for more; with a few rows, synchronising many threads can cost
+        # more than it saves.
         wanted = self._threads[1] if batch.n_tokens < MANY_ROWS else self._threads[2]
         if wanted != self._n_threads_batch and batch.n_tokens > 1:
             self._use_threads(wanted)
@@ -178,7 +178,7 @@ class Context:
         return rows
 
     def remove(self, sequence: int, start: int, end: int = -1) -> bool:
-        """Drop positions [start, end) of a sequence; False where the memory kind cannot cut there."""
+        """Drop positions [start, end) of a sequence; False if this kind of memory cannot cut there."""
         return bool(_seq_rm(self._memory, sequence, start, end))
 
     def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
@@ -194,10 +194,10 @@ class Context:
         return int(_seq_pos_min(self._memory, sequence))
 
     def save_state(self, sequence: int) -> npt.NDArray[np.uint8] | None:
-        """Keep a sequence's running state (``llama_state_seq_get_data_ext``); return what ``load_state`` needs.
+        """Save a sequence's recurrent state (``llama_state_seq_get_data_ext``); return the handle for ``load_state``.
 
-        llama.cpp keeps one state for each sequence: saving again makes what was returned before worthless.
-        None where it cannot be saved.
+        llama.cpp keeps one state for each sequence: saving again invalidates the earlier handle. None if it cannot be
+        saved.
         """
         size = L.llama_state_seq_get_size_ext(self._context, sequence, _RUNNING_STATE_ON_DEVICE)
         state = np.empty(size, np.uint8)
@@ -206,16 +206,16 @@ class Context:
         return state if done == size > 0 else None
 
     def load_state(self, sequence: int, state: npt.NDArray[np.uint8]) -> bool:
-        """Give a sequence the running state that ``save_state`` kept last for it; False where llama.cpp cannot."""
+        """Restore the recurrent state that ``save_state`` saved last for a sequence; False if llama.cpp cannot."""
         size = len(state)
         pointer = state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
         done = L.llama_state_seq_set_data_ext(self._context, pointer, size, sequence, _RUNNING_STATE_ON_DEVICE)
         return int(done) == size
 
     def read_cells(self, sequence: int) -> npt.NDArray[np.uint8] | None:
-        """Return all that a sequence holds, as bytes in host memory (``llama_state_seq_get_data_ext``); None: nothing.
+        """Return all state of a sequence as bytes in host memory (``llama_state_seq_get_data_ext``); None if empty.
 
-        What was evaluated last is waited for.
+        Waits for the last decode.
         """
         size = L.llama_state_seq_get_size_ext(self._context, sequence, 0)
         blob = np.empty(size, np.uint8)
@@ -224,9 +224,9 @@ class Context:
         return blob if done == size > 0 else None
 
     def write_cells(self, sequence: int, blob: npt.NDArray[np.uint8]) -> bool:
-        """Let a sequence hold what ``read_cells`` returned, and nothing else; False where there are no cells for it.
+        """Replace a sequence's state by the bytes of ``read_cells``; False if there are not enough free cells.
 
-        Bytes that are not from the same model and options can end the process.
+        Bytes of another model or other options can crash the process.
         """
         size = len(blob)
         pointer = blob.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))

@@ -1,7 +1,7 @@
-"""What drafting heads need beyond llama.h: hidden states of the target, and contexts that run on them.
+"""Functions for draft heads beyond llama.h: the target's hidden states, and contexts that run on them.
 
-llama.cpp exports these functions from llama-ext.h as C++ symbols, whose names depend on the compiler. Each is looked
-up by itself, so that a library without one of them only lacks the heads that need it.
+llama.cpp exports these functions from llama-ext.h as C++ symbols, whose names depend on the compiler. Each is looked up
+separately: if a library lacks one, only the heads that need it are unavailable.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class HeadKind(StrEnum):
 
 
 def _find(name: str, mangled: str, result: Any, *arguments: Any) -> Callable[..., Any] | None:
-    """Return a function of llama-ext.h, None where this library lacks it."""
+    """Return a function of llama-ext.h, None if this library lacks it."""
     for symbol in (name, f"_Z{len(name)}{name}{mangled}"):
         function = getattr(quick, symbol, None)
         if function is not None:
@@ -82,13 +82,13 @@ _NEEDED: dict[HeadKind, dict[str, object]] = {
 
 
 def why_unavailable(kind: HeadKind) -> str | None:
-    """Return why this build of llama.cpp cannot run heads of a kind, as a sentence, or None where it can."""
+    """Return why this build of llama.cpp cannot run heads of a kind, as a sentence, or None if it can."""
     missing = [name for name, function in _NEEDED[kind].items() if function is None]
     return f"This build of llama.cpp lacks {', '.join(missing)}." if missing else None
 
 
 def hidden_width(model: Model) -> int:
-    """Return the width of the hidden states that a model hands out (``llama_model_n_embd_out``)."""
+    """Return the width of the hidden states that a model exports (``llama_model_n_embd_out``)."""
     return int(L.llama_model_n_embd_out(model.c))
 
 
@@ -103,7 +103,7 @@ def n_mtp_layers(model: Model) -> int:
 
 
 def target_layers(model: Model) -> tuple[int, ...]:
-    """Return the target's layers whose inputs a head in a file of its own reads."""
+    """Return the target's layers whose inputs a head in a separate file reads."""
     assert _target_layers is not None
     assert _n_target_layers is not None
     ids = _target_layers(model.c)
@@ -111,24 +111,24 @@ def target_layers(model: Model) -> tuple[int, ...]:
 
 
 def mask_token(model: Model) -> int:
-    """Return the token that stands for one to be drafted (``llama_vocab_mask``), negative where there is none."""
+    """Return the mask token, in place of a token to be drafted (``llama_vocab_mask``); negative if there is none."""
     assert _mask_token is not None
     return int(_mask_token(model.vocab))
 
 
 def set_causal(context: Context, is_causal: bool) -> None:
-    """Choose whether the rows of a batch see only those before them, or all of their text (``set_causal_attn``)."""
+    """Choose causal attention, or attention to all rows of the same sequence (``set_causal_attn``)."""
     assert _set_causal is not None
     _set_causal(context.c, is_causal)
 
 
 def n_axes(model: Model) -> int:
-    """Return how many positions a row without a token has: four where the rotation is that of pictures (M-RoPE)."""
+    """Return how many positions a row without a token has: four with M-RoPE, else one."""
     return 4 if L.llama_model_rope_type(model.c) == L.LLAMA_ROPE_TYPE_MROPE else 1
 
 
 def export_hidden(context: Context, *, of_outputs_only: bool) -> None:
-    """Let a context keep the hidden state of each row, or only of those whose logits are wanted."""
+    """Let a context keep the hidden state of each row, or only of rows whose logits are wanted."""
     assert _set_hidden is not None
     _set_hidden(context.c, True, of_outputs_only)
 
@@ -136,20 +136,20 @@ def export_hidden(context: Context, *, of_outputs_only: bool) -> None:
 def hidden(context: Context, n_rows: int, width: int) -> StateRows:
     """Return the last batch's hidden states, shape (n_rows, width), valid until the next decode.
 
-    Call ``synchronize`` first: waiting here would keep other threads from running.
+    Call ``synchronize`` first: waiting here would block other threads, since the GIL is held.
     """
     assert _get_hidden is not None
     return _rows(_get_hidden(context.c), n_rows, width)
 
 
 def export_layer_input(context: Context, layer: int) -> None:
-    """Let a context keep what goes into a layer, for each row. The layer must exist, or the process aborts."""
+    """Let a context keep a layer's input for each row. The layer must exist, or the process aborts."""
     assert _set_layer_input is not None
     _set_layer_input(context.c, layer, True)
 
 
 def layer_input(context: Context, layer: int, n_rows: int, width: int) -> StateRows:
-    """Return what went into a layer in the last batch, shape (n_rows, width), valid until the next decode."""
+    """Return a layer's input in the last batch, shape (n_rows, width), valid until the next decode."""
     assert _get_layer_input is not None
     return _rows(_get_layer_input(context.c, layer), n_rows, width)
 
@@ -161,7 +161,7 @@ def _rows(address: int | None, n_rows: int, width: int) -> StateRows:
 
 
 class StateBatch(Batch):
-    """A batch whose rows carry a hidden state beside their token: ``states`` has shape (capacity, width)."""
+    """A batch whose rows have a hidden state and a token: ``states`` has shape (capacity, width)."""
 
     def __init__(self, capacity: int, width: int) -> None:
         """Make room for ``capacity`` rows with states of ``width`` numbers, at first 0."""
@@ -171,12 +171,12 @@ class StateBatch(Batch):
 
 
 class LayerInputs:
-    """What goes into some of the target's layers: the features that a head in a file of its own reads."""
+    """Inputs of some of the target's layers: the features that a head in a separate file reads."""
 
     def __init__(self, head: Model, target: Context, target_width: int) -> None:
-        """Let ``target`` keep what the layers of ``target_width`` numbers take in that the head reads.
+        """Let ``target`` keep the inputs (``target_width`` numbers each) of the layers that the head reads.
 
-        The target must be able to hand that out (``HAND_OUT_LAYERS``), or llama.cpp aborts.
+        The target must be able to export them (``HAND_OUT_LAYERS``), or llama.cpp aborts.
         """
         self._target, self._target_width = target, target_width
         self._layers = target_layers(head)
@@ -185,7 +185,7 @@ class LayerInputs:
             export_layer_input(target, layer)
 
     def rows(self, n_rows: int) -> tuple[StateRows, ...]:
-        """Return the features of the target's last batch, as parts that lie side by side."""
+        """Return the features of the target's last batch, one array for each layer."""
         return tuple(layer_input(self._target, layer, n_rows, self._target_width) for layer in self._layers)
 
 
@@ -206,7 +206,7 @@ class FeatureBatch(StateBatch):
 
 
 class TargetBatch(FeatureBatch):
-    """A batch of the target's states that a head puts into its cache, without any output."""
+    """A batch of target states that a head puts into its KV cache, without outputs."""
 
     def __init__(self, capacity: int, width: int, n_axes: int = 1) -> None:
         """Make room for ``capacity`` states of ``width`` numbers, each with ``n_axes`` positions."""
@@ -227,7 +227,7 @@ class TargetBatch(FeatureBatch):
     def c(self) -> Any:
         """The C structure, valid until the next ``add_states`` or ``clear``."""
         if self._n_axes > 1:
-            # One axis after the other; of a text, the first three run alike and the last one stays.
+            # All positions of one axis after the other; for text the first three axes are equal and the last is 0.
             count = self.n_tokens
             self._axes[: 3 * count] = np.tile(self._pos[:count], 3)
             self._axes[3 * count : 4 * count] = 0

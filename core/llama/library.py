@@ -47,9 +47,9 @@ def _import_bindings() -> tuple[Any, Any]:
 L, ggml = _import_bindings()
 """llama.h's functions, and the library that holds ggml.h's and ggml-backend.h's."""
 
-# Getters that return in well under a microsecond are called without giving up the GIL: handing it over costs more.
+# Getters that return in well under a microsecond are called with the GIL held: releasing it costs more.
 quick = ctypes.PyDLL(L._lib._name)
-# Those that wait for a device give it up, with C types other than the bindings'.
+# Functions that wait for a device release the GIL; their C types differ from the bindings'.
 waiting = ctypes.CDLL(L._lib._name)
 
 

@@ -38,8 +38,8 @@ class Model:
         """Load ``path``; -1 GPU layers means all. Raises LoadFailed, or BadOption for an unknown device.
 
         Experts of the first ``n_cpu_moe`` layers stay in host memory. ``load_mtp`` loads the layers that predict
-        further tokens, too. ``no_alloc`` reads the header alone: contexts of such a model say what they would allocate,
-        and can compute nothing.
+        further tokens, too. ``no_alloc`` reads the header alone: contexts of such a model report what they would
+        allocate, and cannot compute.
         """
         start_backend()
         params = L.llama_model_default_params()
@@ -100,7 +100,7 @@ class Model:
 
     @property
     def is_recurrent(self) -> bool:
-        """True where some or all layers keep a running state that cannot be cut at a position."""
+        """True if some or all layers keep a recurrent state that cannot be cut at a position."""
         return bool(L.llama_model_is_recurrent(self._model)) or bool(L.llama_model_is_hybrid(self._model))
 
     @property

@@ -25,7 +25,7 @@ _MIB = 1 << 20
 
 
 class QuantiserRefused(SlipstreamError):
-    """llama.cpp could not do it; the text is its reason."""
+    """llama.cpp could not quantise; the text is its reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ def quantise(
 ) -> QuantiseOutcome:
     """Write ``source`` (the first part of a split model) to ``target`` as ``file_type`` (``llama_ftype``).
 
-    ``is_dry`` writes nothing and tells the size. Raises QuantiserRefused; what was written until then stays.
-    Misuse can abort the process: call it in one that may die.
+    ``is_dry`` writes nothing and tells the size. Raises QuantiserRefused; what was written until then stays. Bad input
+    can abort the process: call it in a child process.
     """
     start_backend()
     params = L.llama_model_quantize_default_params()
@@ -58,7 +58,7 @@ def quantise(
     params.allow_requantize, params.dry_run = may_requantise, is_dry
     params.max_buf_size = _MOST_BUFFERED
     listener = _LogReader(progress)
-    # The function says what it does in the log only. It is called on this thread, so that Python may listen.
+    # Progress is only in the log. The callback runs on this thread, so it may be Python.
     callback = L.llama_log_callback(listener.hear)
     L.llama_log_set(callback, ctypes.c_void_p(0))
     try:
@@ -71,7 +71,7 @@ def quantise(
 
 
 class _LogReader:
-    """Picks what matters out of the log of ``llama_model_quantize_impl``."""
+    """Parses the log of ``llama_model_quantize_impl``."""
 
     def __init__(self, progress: TensorCallback) -> None:
         self._progress = progress

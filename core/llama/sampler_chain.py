@@ -23,7 +23,7 @@ class SamplerChain:
     """
 
     def __init__(self, model: Model, params: SamplingParams, n_ctx: int) -> None:
-        """Build only the samplers that ``params`` switch on. Raises nothing; close it explicitly."""
+        """Build only the samplers that ``params`` enable. Raises nothing; close it explicitly."""
         self._chain: Any = L.llama_sampler_chain_init(L.llama_sampler_chain_default_params())
         self.has_memory = False
         self.is_empty = True
@@ -91,5 +91,5 @@ class SamplerChain:
 
 
 def _length(last_n: int, n_ctx: int) -> int:
-    """Return how many tokens to remember; no request ever has more than ``n_ctx``, and their room is taken at once."""
+    """Return how many tokens to remember, at most ``n_ctx``, since the memory is allocated at once."""
     return n_ctx if last_n < 0 else min(last_n, n_ctx)

@@ -1,4 +1,4 @@
-"""Text to tokens and tokens to bytes."""
+"""Converts text to tokens and tokens to bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_TOKEN = -1
 
 
 class Vocab:
-    """A model's vocabulary with the bytes of every token at hand (``llama_vocab``). Safe to use from any thread."""
+    """A model's vocabulary, with the bytes of every token in memory (``llama_vocab``). Safe to use from any thread."""
 
     def __init__(self, model: Model) -> None:
         """Read every piece once: about 1 µs per token."""
@@ -25,7 +25,7 @@ class Vocab:
         buffer = ctypes.create_string_buffer(_PIECE_BYTES)
         self._visible = tuple(self._piece(token, buffer, special=False) for token in range(self.n_tokens))
         self.end_tokens = frozenset(token for token in range(self.n_tokens) if L.llama_vocab_is_eog(self._vocab, token))
-        # A piece is written out like that in any case, but for special tokens, which add nothing to visible text.
+        # Special tokens have no visible piece, so their written form is measured.
         self.longest_piece = max(
             len(piece) or len(self._piece(token, buffer, special=True)) for token, piece in enumerate(self._visible)
         )
@@ -49,7 +49,7 @@ class Vocab:
         return int(L.llama_vocab_eos(self._vocab)) if L.llama_vocab_get_add_eos(self._vocab) else NO_TOKEN
 
     def raw_text(self, token: int) -> bytes:
-        """Return a token as it is written in the file."""
+        """Return a token's raw text from the model file."""
         return bytes(L.llama_vocab_get_text(self._vocab, token) or b"")
 
     @property

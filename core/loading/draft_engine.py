@@ -1,4 +1,4 @@
-"""The small model that drafts, answering by itself: an engine of its own over the same weights."""
+"""The draft engine: the draft model answers requests itself, in a separate engine that shares its weights."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from core.values.engine_options import DEFAULT_UBATCH, EngineOptions
 from core.values.errors import LoadFailed
 from core.values.loaded_model import LoadedModel, SmallModel
 
-# Its cache is of modest size: so many cells for all its requests, or those of one where that needs more.
+# KV cells for all requests of the draft engine, or those of one request if that needs more.
 _CELLS = 8_192
 
 
 def small_model_facts(draft: DraftModelProposer, options: EngineOptions, n_ctx: int) -> SmallModel:
-    """Return what is known of the draft model of a model with ``n_ctx`` tokens for each request."""
+    """Return the facts of the draft model of a model with ``n_ctx`` tokens for each request."""
     assert options.draft_path is not None
     model, vocab = draft.model, Vocab(draft.model)
     return SmallModel(
@@ -38,7 +38,7 @@ def small_model_facts(draft: DraftModelProposer, options: EngineOptions, n_ctx: 
 
 
 def why_no_draft_engine(options: EngineOptions) -> str:
-    """Return why no small model can answer beside a loaded one, as a sentence."""
+    """Return why there is no draft engine beside the loaded model, as a sentence."""
     if options.draft_path is None and options.speculation == "off":
         return "None is loaded, since drafting is switched off."
     if options.draft_path is None:
@@ -50,12 +50,12 @@ def why_no_draft_engine(options: EngineOptions) -> str:
         if head_kind(options.draft_path) is not None:
             return f"{name} is a head that drafts for this model and cannot answer alone."
     except LoadFailed:
-        pass  # of a kind that does not run here, or gone
+        pass  # a kind that does not run here, or a missing file
     return f"{name} could not be loaded."
 
 
 def open_draft_engine(main: Engine, loaded: LoadedModel) -> Engine:
-    """Return an engine that answers with the draft model of ``main``, whose weights stay with that.
+    """Return an engine that answers with the draft model of ``main``, which keeps owning the weights.
 
     Close it before ``main``. Raises LoadFailed where there is no memory for its cache.
     """

@@ -1,7 +1,7 @@
-"""How much memory a model would take, by llama.cpp itself: it makes the context and allocates nothing.
+"""How much memory a model would take, from llama.cpp: it builds the context without allocating.
 
-``python -m core.loading.dry_run`` reads options as JSON and prints the bytes. It is a process of its own: many a
-file that llama.cpp does not like ends the process.
+``python -m core.loading.dry_run`` reads options as JSON and prints the bytes. It is a separate process, because
+llama.cpp aborts on many bad files.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ def _dry_run_here(options: EngineOptions) -> MemoryNeed:
         context.close()
         model.close()
     cache = allocations.kv_cache + allocations.of("RS")
-    # The buffer for logits grows to this with the first step that wants as many.
+    # The buffer for logits grows to this size with the first step that needs it.
     output = max(allocations.of("output"), context.n_outputs * context.n_vocab * 4)
     return MemoryNeed(facts.weight_bytes, cache, allocations.of("compute") + output)
 
 
 def main() -> int:
-    """Answer the options on standard input."""
+    """Print the bytes for the options on standard input."""
     try:
         fields = json.load(sys.stdin)
         options = EngineOptions(**{**fields, "devices": tuple(fields["devices"])})

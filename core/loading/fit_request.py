@@ -1,4 +1,4 @@
-"""What plan is looked for with an engine's options: the same for a load and for a judgement before it. Pure."""
+"""Turns engine options into a fit request; used for a load and for an estimate before it. Pure."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from models.facts.model_facts import ModelFacts
 def fit_request_of(
     facts: ModelFacts, options: EngineOptions, draft: ModelFacts | None, *, uses_heads: bool
 ) -> FitRequest:
-    """Return what is looked for: options that are set as they are, and the others to be chosen.
+    """Return the fit request: options that are set are fixed, the others are to be chosen.
 
     ``draft`` is the model that drafts; ``uses_heads`` says whether the prediction heads in the model's file do.
     """
-    # Cells that are asked for are all that there is for the requests together.
+    # If ``n_cells`` is set, it bounds the context of all requests together.
     n_ctx = options.n_cells or options.n_ctx
     return FitRequest(
         n_ctx=n_ctx or usual_ctx(facts),
@@ -48,7 +48,7 @@ def with_setting(options: EngineOptions, setting: LoadSetting) -> EngineOptions:
 
 
 def engine_shape(facts: ModelFacts, options: EngineOptions, *, uses_heads: bool) -> EngineShape:
-    """Return what an engine with these options takes memory for."""
+    """Return the sizes that determine the memory of an engine with these options."""
     n_side_branches = n_branches(options, can_branch=True)
     return EngineShape(
         n_slots=options.n_slots,

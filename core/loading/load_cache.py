@@ -1,4 +1,4 @@
-"""Gives an engine its slots, and the places where texts go that leave the device."""
+"""Makes an engine's slots and the tiers (RAM, disk) for cached prompts that leave the KV cache."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from models.facts.model_facts import ModelFacts
 from models.facts.split_files import parts
 
 _log = logging.getLogger(__name__)
-# Unless it is said otherwise, texts may take this share of the memory that is free once the model is loaded.
+# By default, cached prompts may take this share of the memory that is free once the model is loaded.
 _RAM_SHARE, _MOST_RAM = 0.25, 8 << 30
 _DISK_SHARE, _MOST_DISK = 0.05, 8 << 30
-# One piece is so large that moving it delays a step by a few milliseconds at most.
+# Size of one piece: moving it delays a step by a few milliseconds at most.
 _PIECE_BYTES, _FEWEST_TOKENS, _MOST_TOKENS = 8 << 20, 32, 256
 
 
@@ -76,7 +76,7 @@ def _disk(options: EngineOptions, window: int, n_gpu_layers: int, cache_folder: 
 
 
 def _disk_limit(cache_folder: Path) -> int:
-    """Return how many bytes texts may take on the disk of a folder, unless it is said otherwise."""
+    """Return how many bytes cached prompts may take on a folder's disk by default."""
     existing = next((path for path in (cache_folder, *cache_folder.parents) if path.exists()), None)
     if existing is None:
         return 0

@@ -59,11 +59,11 @@ def load_engine(
     measured: Measurements | None = None,
     progress: Callable[[float], None] = lambda share: None,
 ) -> tuple[Engine, LoadedModel]:
-    """Load a model and return an engine for it, with what is known of both.
+    """Load a model and return an engine for it, and the facts about both.
 
-    Raises LoadFailed (ModelDoesNotFit before anything is read, when memory is short) and BadOption.
-    ``progress`` is called with 0 to 1. ``cache_folder`` keeps what was measured and texts on disk; None keeps neither.
-    ``measured`` is what was measured before, where that is not in ``cache_folder``.
+    Raises LoadFailed (ModelDoesNotFit before anything is read, when memory is short) and BadOption. ``progress`` is
+    called with 0 to 1. ``cache_folder`` keeps measurements and cached prompts on disk; None keeps neither. ``measured``
+    replaces the measurements in ``cache_folder``.
     """
     began = time.perf_counter()
     facts = read_facts(options.model_path)
@@ -141,7 +141,7 @@ def _never_stop(progress: Callable[[float], None]) -> Callable[[float], bool]:
 
 
 def _known_peak(cache_folder: Path | None) -> float | None:
-    """Return the bandwidth that was measured on this machine before."""
+    """Return the kept bandwidth of this machine."""
     known = remembered(cache_folder, this_machine()) if cache_folder else None
     return known.bytes_per_second if known else None
 
@@ -171,7 +171,7 @@ def _build(
         conditions = (options.devices, options.flash_attention, options.cache_type, options.n_ubatch, options.n_cpu_moe)
         key = steps_key(options.model_path, model, n_gpu_layers, threads, *conditions)
         reads = ReadCost.of(facts, options.cache_type, shape.n_ubatch)
-        # llama.cpp's flash attention on a processor passes over masked cells (ggml-cpu/ops.cpp).
+        # llama.cpp's flash attention on the CPU skips masked cells (ggml-cpu/ops.cpp).
         skips_masked = not n_gpu_layers and options.flash_attention != "off"
         assumed = assumed_for(options, reads, n_gpu_layers)
         cost = cost_model_of(
@@ -201,7 +201,7 @@ def _build(
 
 
 def _speculator(target: LoadedTarget, cost: CostModel, rollback: Rollback) -> Speculator | None:
-    """Return the proposers that the options ask for; a draft that does not fit the model is refused."""
+    """Return the speculator with the proposers that the options select; raises DraftRefused for a wrong draft."""
     options = target.options
     if options.speculation == "off":
         return None
@@ -229,7 +229,7 @@ def _speculator(target: LoadedTarget, cost: CostModel, rollback: Rollback) -> Sp
 
 
 def _named_draft(target: LoadedTarget, path: str) -> list[CostlyProposer]:
-    """Return the proposer in the file ``path``, none where this build of llama.cpp cannot run it."""
+    """Return the proposer in the file ``path``; an empty list if this build of llama.cpp cannot run it."""
     try:
         kind = head_kind(path)
         if kind is None:
@@ -289,7 +289,7 @@ def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
 def _choose_threads(
     context: Context, model: Model, options: EngineOptions, n_gpu_layers: int, measured: Measurements
 ) -> ThreadChoice:
-    """Return the threads asked for, those measured earlier for this model here, or measure now where that may be."""
+    """Return the threads set in the options or measured earlier; else measure now if the options allow it."""
     if options.n_threads is not None:
         return ThreadChoice(options.n_threads, options.n_threads, options.n_threads)
     counts = candidates(physical_cores())

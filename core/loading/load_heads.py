@@ -1,4 +1,4 @@
-"""Makes the drafting heads of a loaded model: those in its own file, and one in a file of its own."""
+"""Makes the draft heads of a loaded model: heads in the model's file, or a head in a separate file."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def why_no_mtp(facts: ModelFacts) -> str | None:
 
 
 def wants_mtp(facts: ModelFacts, options: EngineOptions) -> bool:
-    """Return whether to load a model's prediction heads; a draft that was asked for alone takes their place."""
+    """Return whether to load a model's prediction heads; with speculation "draft", a draft file replaces them."""
     if options.speculation == "off" or not options.uses_heads:
         return False
     if options.speculation == "draft" and options.draft_path is not None:
@@ -67,13 +67,13 @@ def wants_mtp(facts: ModelFacts, options: EngineOptions) -> bool:
 
 
 def why_left_out(facts: ModelFacts, options: EngineOptions) -> tuple[str, ...]:
-    """Return sentences about the heads that are there and that this engine or this build of llama.cpp cannot use."""
+    """Return sentences about heads that this engine or this build of llama.cpp cannot use."""
     if options.speculation == "off":
         return ()
     left_out = []
     if facts.n_mtp_layers and options.uses_heads and (reason := why_no_mtp(facts)):
         left_out.append(f"The prediction heads of {options.model_path} are not used. {reason}")
-    # The file is looked at where that matters: what is wrong with it is said later.
+    # Read the draft file only if the build lacks some kind of head; errors in the file are reported later.
     can_lack = options.draft_path is not None and any(heads.why_unavailable(kind) for kind in HeadKind)
     kind = head_kind(options.draft_path) if options.draft_path is not None and can_lack else None
     if kind is not None and (reason := heads.why_unavailable(kind)):
@@ -164,7 +164,7 @@ def _eagle_head(target: LoadedTarget, path: str, model: Model) -> Eagle3Proposer
 
 def _dflash_head(target: LoadedTarget, path: str, model: Model, header: GgufHeader) -> DFlashProposer:
     reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
-    # The last token, and no more masks than tokens are ever drafted.
+    # The last token, and at most as many masks as tokens can be drafted.
     n_block = min(rules.block_size(header), MAX_DRAFT_DEPTH + 1)
     context = _context(target, model, borrows=True, n_block=n_block)
     heads.set_causal(context, rules.is_causal(header))
@@ -190,7 +190,7 @@ def _refusal(target: LoadedTarget, path: str, reason: str) -> LoadFailed:
 def _context(
     target: LoadedTarget, model: Model, *, is_mtp: bool = False, borrows: bool = False, n_block: int = 0
 ) -> Context:
-    """Return a context with room beside the texts for ``n_block`` rows of each slot."""
+    """Return a context with ``n_block`` extra cells for each slot."""
     options, threads = target.options, target.threads
     n_outputs = max(options.n_slots, MOST_OUTPUTS)
     context = Context(
@@ -219,9 +219,9 @@ def _measured(
     kind: HeadKind,
     reads: ReadCost,
 ) -> Iterator[tuple[CostModel, ThreadControl | None]]:
-    """Give what a head's decodes in ``context`` cost and what chooses their threads, to make the head of.
+    """Yield the cost model and the thread control of a head's ``context``.
 
-    Where that or the measuring fails, the context is freed.
+    If measuring or the block of the caller fails, the context is freed.
     """
     options = target.options
     conditions = (kind.value, options.devices, options.flash_attention, options.n_ubatch)

@@ -1,4 +1,4 @@
-"""How a model is loaded on this machine: the best plan for its options, asked before anything is loaded."""
+"""Chooses how to load a model on this machine: the best plan for its options, before anything is loaded."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ ComputeBytes = Callable[[EngineOptions], int | None]
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """How a model is loaded: ``options`` with all that was left to be chosen, and without a draft that has no room.
+    """How to load a model: ``options`` with all choices made, and without a draft that does not fit.
 
-    ``n_gpu_layers`` -1 is all of them, ``placement`` says what lies where. ``notices`` are sentences about what was
-    chosen, and left out.
+    ``n_gpu_layers`` -1 is all layers; ``placement`` assigns layers to devices. ``notices`` are sentences about choices
+    made and parts left out.
     """
 
     options: EngineOptions
@@ -59,14 +59,14 @@ def usable_gpus(options: EngineOptions) -> tuple[Device, ...]:
 
 
 def machine_with(gpus: tuple[Device, ...], cache_folder: Path | None) -> Machine:
-    """Return this machine with these GPUs; what was measured here decides only where there is a choice of devices."""
+    """Return this machine with these GPUs; earlier measurements are read only if there are GPUs to choose."""
     if not gpus or cache_folder is None:
         return known_machine(gpus, free_memory())
     return known_machine(gpus, free_memory(), cache_folder, known_runs(cache_folder))
 
 
 def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: ComputeBytes) -> LoadPlan:
-    """Return how to load a model; raises ModelDoesNotFit with both numbers, and with what would fit."""
+    """Return how to load a model; raises ModelDoesNotFit with needed and free memory, and with what would fit."""
     draft = _draft(options)
     wanted = fit_request_of(facts, options, draft, uses_heads=wants_mtp(facts, options))
     tried = best_plan(facts, machine, wanted) or least_plan(facts, machine, wanted)
@@ -88,7 +88,7 @@ def fit(facts: ModelFacts, options: EngineOptions, machine: Machine, compute: Co
 
 
 def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = None) -> ContextSize:
-    """Return the sizes of a context of the length that is wanted, with ``free`` bytes (None: those of the host)."""
+    """Return the context sizes for the wanted length, with ``free`` bytes (None: the host's free memory)."""
     pool = int(free_memory() * USABLE_SHARE) if free is None else free
     n_ctx = options.n_ctx or min(usual_ctx(facts), options.n_cells or usual_ctx(facts))
     per_token = facts.kv_bytes_per_further_token(options.cache_type, options.cache_type)
@@ -97,13 +97,13 @@ def context_size(facts: ModelFacts, options: EngineOptions, free: int | None = N
 
 
 def need_of(facts: ModelFacts, options: EngineOptions, size: ContextSize) -> MemoryNeed:
-    """Estimate the memory of an engine with these options, with all that drafts for it."""
+    """Estimate the memory of an engine with these options, including draft model and heads."""
     wanted = fit_request_of(facts, options, _draft(options), uses_heads=wants_mtp(facts, options))
     return wanted.shape.need(facts, size.n_cells, options.cache_type, wanted.draft)
 
 
 def _draft(options: EngineOptions) -> ModelFacts | None:
-    """Read what the options let draft; None where it cannot be read: whoever loads it says what is wrong."""
+    """Read the facts of the draft file; None if it cannot be read (loading it reports the error)."""
     if options.speculation == "off" or options.draft_path is None:
         return None
     try:
@@ -115,7 +115,7 @@ def _draft(options: EngineOptions) -> ModelFacts | None:
 def _size(
     facts: ModelFacts, options: EngineOptions, machine: Machine, wanted: FitRequest, plan: PlacementPlan
 ) -> ContextSize:
-    """Return the sizes of a plan: cells for several requests at once only where there is much room for them."""
+    """Return the sizes of a plan: cells for several requests only if there is enough room."""
     setting = plan.setting
     if options.n_cells is not None:
         return context_size(facts, options, 0)
@@ -134,7 +134,7 @@ def _size(
 
 
 def _notices(facts: ModelFacts, machine: Machine, wanted: FitRequest, plan: PlacementPlan) -> tuple[str, ...]:
-    """Say what was chosen where that is not what most loads have."""
+    """Return a notice about choices that differ from the usual ones."""
     setting, everything = plan.setting, facts.n_layers + 1
     chosen = []
     if wanted.n_gpu_layers is None and machine.gpus and setting.n_gpu_layers < everything:
@@ -149,7 +149,7 @@ def _notices(facts: ModelFacts, machine: Machine, wanted: FitRequest, plan: Plac
 
 
 def _does_not_fit(plan: PlacementPlan, advice: str) -> ModelDoesNotFit:
-    """Say what a plan lacks."""
+    """Return the error with the memory that a plan lacks."""
     setting, (device, needed, free) = plan.setting, plan.fullest
     weights, kv_cache = sum(need.weights for need in plan.needs), sum(need.kv_cache for need in plan.needs)
     drafts = sum(need.draft for need in plan.needs)
@@ -161,7 +161,7 @@ def _does_not_fit(plan: PlacementPlan, advice: str) -> ModelDoesNotFit:
 
 
 def _way_out(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> str:
-    """Say which of the things that were asked for to leave open, so that it fits; else what helps always."""
+    """Return which set options to leave open so that the model fits; else general advice."""
     opened = list(_openings(facts, wanted))
     for names, changes in [*(([name], change) for name, change in opened), _together(opened)]:
         plan = best_plan(facts, machine, replace(wanted, **changes)) if names else None
@@ -171,7 +171,7 @@ def _way_out(facts: ModelFacts, machine: Machine, wanted: FitRequest) -> str:
 
 
 def _openings(facts: ModelFacts, wanted: FitRequest) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What was asked for, and how it is left open."""
+    """Yield each set option by name, with the change that leaves it open."""
     if len(wanted.kv_types) == 1:
         yield f"a KV cache of type {wanted.kv_types[0]}", {"kv_types": KV_TYPES}
     if wanted.n_cpu_moe is not None:
@@ -179,7 +179,7 @@ def _openings(facts: ModelFacts, wanted: FitRequest) -> Iterator[tuple[str, dict
     if wanted.n_gpu_layers is not None:
         yield f"{wanted.n_gpu_layers} GPU layers", {"n_gpu_layers": None}
     if not wanted.may_shorten:
-        # Not halved from what was asked for alone: beyond what it was trained for, a model only rambles.
+        # Start from the trained context at most: beyond it a model's output is useless.
         n_ctx = min(wanted.n_ctx, facts.n_ctx_train or wanted.n_ctx)
         yield f"{wanted.n_ctx:,} tokens of context", {"may_shorten": True, "n_ctx": n_ctx}
     if wanted.draft is not None:
@@ -196,5 +196,5 @@ def _and(parts: list[str]) -> str:
 
 
 def layers_on_gpu(n_gpu_layers: int, n_layers: int) -> int:
-    """Return a number of offloaded layers as a count, the output being one more."""
+    """Return the number of offloaded layers, with the output counted as one more."""
     return n_layers + 1 if n_gpu_layers == ALL_LAYERS else n_gpu_layers

@@ -1,4 +1,4 @@
-"""The file of a model, as the engine takes it."""
+"""Reads the header of a model file for the engine."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from core.values.engine_options import EngineOptions
 
 
 def open_context(model: Model, options: EngineOptions, size: ContextSize, shape: ContextShape) -> Context:
-    """Return the context of an engine: cells and outputs for all slots and for what is drafted."""
+    """Return the context of an engine, with cells and outputs for all slots and their drafts."""
     return Context(
         model,
         n_cells=size.n_cells,

@@ -1,6 +1,6 @@
-"""Graphs of attention, by llama.cpp's two ways to compute it: in one kernel, and as products of matrices.
+"""Attention graphs as llama.cpp computes them: flash attention in one kernel, or matrix products.
 
-Each is built as ``llm_graph_context::build_attn_mha`` (llama-graph.cpp) builds it.
+Each graph is built as ``llm_graph_context::build_attn_mha`` (llama-graph.cpp) builds it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SCALE = 0.1
 
 
 class AttentionHeads(NamedTuple):
-    """The heads of a layer: how many ask, how many have keys and values, and how long these are."""
+    """The heads of a layer: numbers of query heads and of key/value heads, and lengths of keys and values."""
 
     n_heads: int
     n_key_heads: int
@@ -27,10 +27,10 @@ class AttentionHeads(NamedTuple):
 
 
 def by_flash(heads: AttentionHeads, n_rows: int, n_cells: int, n_layers: int, kind: int = F16) -> Nodes:
-    """Return what makes ``n_layers`` of flash attention to cells of a ``ggml_type``."""
+    """Return a builder of ``n_layers`` of flash attention to cells of a ``ggml_type``."""
 
     def cells(scratch: Scratch, length: int) -> Any:
-        # The heads of a cell lie side by side.
+        # The heads of a cell are adjacent in memory.
         return permute(scratch.values, scratch.matrix(kind, length, heads.n_key_heads, n_cells), 0, 2, 1, 3)
 
     def nodes(scratch: Scratch) -> list[Any]:
@@ -43,13 +43,13 @@ def by_flash(heads: AttentionHeads, n_rows: int, n_cells: int, n_layers: int, ki
 
 
 def by_products(heads: AttentionHeads, n_rows: int, n_cells: int, n_layers: int) -> Nodes:
-    """Return what makes ``n_layers`` of attention to cells of F16 without flash attention."""
+    """Return a builder of ``n_layers`` of attention to F16 cells without flash attention."""
 
     def layer(scratch: Scratch, query: Any, mask: Any) -> Any:
         cells = scratch.matrix(F16, heads.key_length, heads.n_key_heads, n_cells)
         scores = mul_mat(scratch.values, permute(scratch.values, cells, 0, 2, 1, 3), query)
         weights = _softmax(scratch.values, scores, mask, _SCALE, 0.0)
-        # Values lie by their own place here, not by cell.
+        # Values are stored transposed here: by dimension, not by cell.
         found = mul_mat(scratch.values, scratch.matrix(F16, n_cells, heads.value_length, heads.n_key_heads), weights)
         return _contiguous(scratch.values, permute(scratch.values, found, 0, 2, 1, 3))
 

@@ -1,4 +1,4 @@
-"""Measures this machine's memory bandwidth in a quiet moment, for the gauge that shows a share of it."""
+"""Measures the memory bandwidth while the machine is idle, for the gauge that shows a share of it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MEASURE_SECONDS = 0.5
 
 
 class ActivitySource(Protocol):
-    """What is asked of the engines of this process."""
+    """The activity of this process's engines."""
 
     @property
     def is_idle(self) -> bool:
-        """True where they do nothing."""
+        """True while they do nothing."""
 
     @property
     def activity_count(self) -> int:
@@ -34,7 +34,7 @@ class ActivitySource(Protocol):
 
 
 class BackgroundBandwidth:
-    """Waits until the engines and the cores have nothing to do, measures once, and remembers the result."""
+    """Waits until the engines and the cores are idle, measures once, and keeps the result."""
 
     def __init__(
         self,
@@ -45,18 +45,18 @@ class BackgroundBandwidth:
         quiet: float = _QUIET_SECONDS,
         take: Callable[[], Bandwidth] = lambda: measure(this_machine(), free_memory(), seconds=_MEASURE_SECONDS),
     ) -> None:
-        """``found`` gets bytes per second, on a thread of this object's own; ``folder`` keeps them for next time."""
+        """``found`` is called with bytes per second on this object's thread; ``folder`` keeps the result."""
         self._engines = engines
         self._folder = folder
         self._found = found
         self._quiet = quiet
         self._take = take
         self._rivals = OtherPrograms()
-        # This process counts too before it measures: a text may be on its way to the disk, a grammar is compiled.
+        # Includes this process, since it may be writing a cache to disk or compiling a grammar.
         self._everybody = OtherPrograms(others_seconds=busy_seconds)
 
     def start(self) -> None:
-        """Begin to wait."""
+        """Start the thread."""
         threading.Thread(target=self._work, name="peak-finder", daemon=True).start()
 
     def _work(self) -> None:
@@ -69,7 +69,7 @@ class BackgroundBandwidth:
             _log.info("The memory bandwidth could not be measured or kept: %s", error)
 
     def _try(self) -> Bandwidth | None:
-        """Return a measurement that nothing disturbed, or None."""
+        """Return an undisturbed measurement, or None."""
         n_before = self._engines.activity_count
         self._everybody.busy_cores()
         time.sleep(self._quiet)

@@ -1,7 +1,7 @@
-"""How fast this machine reads memory: the ceiling of every decode step, measured and remembered.
+"""Measures and keeps this machine's memory read bandwidth, the upper limit of every decode step.
 
-Decoding reads weights, so reading is what is measured (copying would count a write as well). The working set is much
-larger than caches: a smaller one measures those.
+Decoding reads weights, so reads are measured (a copy would count writes as well). The working set is much larger than
+the caches: a smaller one would measure the caches.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from core.values.errors import SlipstreamError
 from models.files.atomic_write import write_whole
 from models.formatting.figures import size
 
-if TYPE_CHECKING:  # what only asks for a measurement of before starts sooner without
+if TYPE_CHECKING:  # programs that only read a kept measurement start sooner without numpy
     import numpy as np
     from numpy.typing import NDArray
 
@@ -34,7 +34,7 @@ _MIN_PASSES = 3
 
 
 class TooLittleMemory(SlipstreamError):
-    """A measurement would not leave enough memory to others."""
+    """A measurement would not leave enough memory for other programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +88,13 @@ def read_pass(words: Words, n_threads: int, pool: ThreadPoolExecutor) -> int:
 
     edges = [len(words) * part // n_threads for part in range(n_threads + 1)]
     slices = [words[low:high] for low, high in pairwise(edges)]
-    # numpy reads without the interpreter's lock, so threads do run side by side.
+    # numpy releases the GIL, so the threads run in parallel.
     list(pool.map(np.add.reduce, slices))
     return sum(part.nbytes for part in slices)
 
 
 def remembered(folder: Path, machine: Host) -> Bandwidth | None:
-    """Return what was measured on this machine before, or None."""
+    """Return the kept measurement of this machine, or None."""
     try:
         fields = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
         known = Bandwidth(**fields)
@@ -123,5 +123,5 @@ def _best_rate(words: Words, n_threads: int, seconds: float, clock: Callable[[],
 def _filled(n_words: int) -> Words:
     import numpy as np
 
-    # Memory that was never written is one shared page of zeros and would be read from cache.
+    # Memory that was never written is one shared page of zeros, so it would be read from cache.
     return np.ones(n_words, dtype=np.uint64)

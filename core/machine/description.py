@@ -1,4 +1,4 @@
-"""What a measurement depends on: the machine and the versions, as the results that are kept name them."""
+"""The machine and the versions that a measurement depends on, as named in kept results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.machine.host import cpu_name
 
 
 def machine() -> dict[str, Any]:
-    """Describe this machine without naming it."""
+    """Describe this machine without its host name."""
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "cpu": cpu_name(),

@@ -1,4 +1,4 @@
-"""What this machine is: processor, cores, memory."""
+"""This machine's processor, cores and memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import psutil
 _CPU_INFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _USUAL_CACHE = 16 << 20
-# The first of these that /proc/cpuinfo has names the processor: x86, then ARM boards, then others.
+# The first of these keys in /proc/cpuinfo gives the processor's name: x86, then ARM boards, then others.
 _NAME_KEYS = ("model name", "Model", "Hardware", "cpu model", "uarch")
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """``cpu`` is the processor's name, ``n_cores`` physical cores, ``n_threads`` what this process may run on.
+    """``cpu`` is the processor's name, ``n_cores`` physical cores, ``n_threads`` hardware threads it may use.
 
     ``ram`` is the memory of the machine in bytes.
     """
@@ -32,7 +32,7 @@ class Host:
 
 
 def this_machine() -> Host:
-    """Ask the system."""
+    """Return the facts about this machine, from the system."""
     n_threads = _usable_threads()
     return Host(
         cpu=cpu_name(),
@@ -43,7 +43,7 @@ def this_machine() -> Host:
 
 
 def cpu_name() -> str:
-    """Return the processor's name as its maker gives it, else its architecture."""
+    """Return the processor's model name, else its architecture."""
     if sys.platform == "darwin":
         return _first_line(["sysctl", "-n", "machdep.cpu.brand_string"]) or platform.machine()
     try:
@@ -60,7 +60,7 @@ def name_in(cpu_info: str) -> str | None:
 
 
 def last_level_cache(folder: Path = _CACHES) -> int:
-    """Return the size of the processor's largest cache in bytes; a usual one where the system does not say."""
+    """Return the size of the processor's largest cache in bytes; a typical size if the system gives none."""
     if sys.platform == "darwin":
         sizes = [_first_line(["sysctl", "-n", name]) for name in ("hw.l3cachesize", "hw.perflevel0.l2cachesize")]
         return max((int(size) for size in sizes if size.isdigit()), default=0) or _USUAL_CACHE
@@ -68,7 +68,7 @@ def last_level_cache(folder: Path = _CACHES) -> int:
 
 
 def _cache_size(path: Path) -> int:
-    """Return the size in a file that says something like 32768K; 0 where it does not."""
+    """Return the size from a file with text like 32768K; 0 if there is none."""
     try:
         text = path.read_text(encoding="ascii").strip()
     except (OSError, ValueError):

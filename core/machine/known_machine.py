@@ -1,6 +1,6 @@
-"""This machine as plans are made for it: its memory now, and what was measured on it before.
+"""This machine as input for load plans: its free memory now, and earlier measurements.
 
-Nothing is measured here: ``doctor`` and the server do that.
+Nothing is measured here; ``doctor`` and the server measure.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ class DeviceLike(Protocol):
 
     @property
     def free(self) -> int:
-        """What nobody has taken."""
+        """Free bytes."""
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """All bytes."""
 
 
 def identity() -> str:
-    """What runs are kept for: they say nothing about another processor, or another build of llama.cpp."""
+    """Return the key of kept runs: processor, threads, memory and version of llama-cpp-python."""
     machine = this_machine()
     parts = (machine.cpu, f"{machine.n_threads} threads", f"{machine.ram} bytes")
     return ", ".join((*parts, f"llama-cpp-python {version('llama-cpp-python')}"))
 
 
 def known_runs(folder: Path) -> tuple[ModelRun, ...]:
-    """Return what models did on this machine, as it is kept in ``folder``."""
+    """Return the kept runs of models on this machine from ``folder``."""
     return read_runs(folder, identity())
 
 
@@ -61,7 +61,7 @@ def known_machine(
 ) -> Machine:
     """Return the machine with those of ``devices`` that are GPUs, and ``free`` bytes of host memory.
 
-    ``folder`` has what was measured here (None: nothing), and ``runs`` are what models did here.
+    ``folder`` has measurements of this machine (None: none), and ``runs`` are earlier runs of models on it.
     """
     probe = machine_probe.remembered(folder, this_machine()) if folder is not None else None
     found = tuple(_devices(devices, free, folder, probe))
@@ -74,7 +74,7 @@ def known_machine(
 def _devices(
     devices: Iterable[DeviceLike], free: int, folder: Path | None, probe: MachineProbe | None
 ) -> Iterator[MachineDevice]:
-    """The processor, and the GPUs that llama.cpp can use; those of kinds that are not known are left out."""
+    """Yield the processor and the GPUs that llama.cpp can use; devices of unknown kinds are left out."""
     machine = this_machine()
     known = bandwidth.remembered(folder, machine) if folder is not None else None
     probes = probe.devices if probe is not None else {}
@@ -87,7 +87,7 @@ def _devices(
 
 
 def _pair_runs(probe: MachineProbe, machine: Machine) -> Iterator[Observation]:
-    """Runs of the bundled pair, which the probe has timed on each device."""
+    """Yield the runs of the bundled model pair, which the probe has timed on each device."""
     numbers = {device.name: number for number, device in enumerate(machine.devices)}
     facts = {name: read_model(STARTER_FOLDER / name) for name in PAIR}
     for run in probe.timed:

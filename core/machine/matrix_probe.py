@@ -1,6 +1,6 @@
-"""How fast each device multiplies each tensor type: ggml's own kernels, on matrices that no cache holds.
+"""Measures how fast a device multiplies each tensor type: ggml's kernels, on matrices too large for caches.
 
-The matrices lie where llama.cpp would put them: where a processor's kernels want another order of the weights, in the
+The matrices are in the buffers that llama.cpp would use: for CPU kernels that need another order of the weights, in the
 buffers that reorder them (``ggml_backend_dev_get_extra_bufts``).
 """
 
@@ -27,11 +27,12 @@ PROBED_CACHES = ("F16", "Q8_0", "Q4_0")
 _WIDTH = 2048
 _HEADS, _N_CELLS = AttentionHeads(8, 4, 128, 128), 1024
 _NODES, _FEW_ROWS = 512, 5
-# Where a cache ends is looked for with matrices of 4 MB: in steps of half a power of two, up to half a gigabyte. It
-# matters where few bytes are read so many times as fast as many.
+# The cache size is searched with matrices of 4 MB, in steps of half a power of two, up to half a gigabyte. It matters
+# if few bytes are read faster than many by the factor _CLIFF.
 _NARROW, _MOST_SIZES, _CLIFF = 1024, 15, 1.25
 _FEW_OF_CACHE = 0.5
-# Of so many times what a cache holds nothing stays in it; to fill more matrices than that takes most of the time.
+# A working set of this many cache sizes is never served from the cache; filling larger ones would take most of the
+# time.
 _BEYOND_CACHE, _LEAST_BYTES = 3, 128 << 20
 _ROUNDS = 2
 _norm = declare(ggml, "ggml_rms_norm", P, P, P, ctypes.c_float)
@@ -40,7 +41,7 @@ _norm = declare(ggml, "ggml_rms_norm", P, P, P, ctypes.c_float)
 def probe(device: Device, *, n_threads: int, n_bytes: int, seconds: float = 2.5) -> Probe | None:
     """Measure one device in about ``seconds``, each type on up to ``n_bytes`` of matrices; None where it cannot.
 
-    Call it in a process of its own: what a backend does not like ends the process.
+    Call it in its own process, because a backend can abort the process.
     """
     handle = find_device(device.name)
     if handle is None:
@@ -56,7 +57,7 @@ def probe(device: Device, *, n_threads: int, n_bytes: int, seconds: float = 2.5)
 
 
 def _best(rounds: Sequence[Probe]) -> Probe | None:
-    """The best of each: what disturbs a measurement only makes it slower, and seldom lasts until the next round."""
+    """Return the best values of all rounds: a disturbance only makes a value worse, and seldom lasts two rounds."""
     weights: dict[str, float] = {}
     cached: dict[str, float] = {}
     near: dict[str, float] = {}
@@ -68,14 +69,14 @@ def _best(rounds: Sequence[Probe]) -> Probe | None:
 
 
 def cache_size(rates: Mapping[int, float]) -> float:
-    """Return how many bytes stay in a device's cache from one reading to the next, 0 where that makes no difference.
+    """Return how many bytes stay in a device's cache between two reads, 0 if that makes no difference.
 
-    ``rates`` are bytes per second by the size of what is read again and again.
+    ``rates`` are bytes per second by the size in bytes of a working set that is read repeatedly.
     """
     sizes = sorted(rates)
     if not sizes:
         return 0.0
-    # The innermost caches are faster still, and hold next to nothing.
+    # The innermost caches are faster still, but very small.
     near, far = median(sorted(rates.values())[len(rates) // 2 :]), rates[sizes[-1]]
     if near < _CLIFF * far:
         return 0.0
@@ -84,13 +85,13 @@ def cache_size(rates: Mapping[int, float]) -> float:
 
 
 class _Bench:
-    """What is measured on one device."""
+    """The measurements of one device."""
 
     def __init__(self, timer: OpTimer) -> None:
         self.timer = timer
 
     def probe(self, n_bytes: int, cache: float) -> Probe:
-        """Measure everything once; with a ``cache``, also what few bytes take."""
+        """Measure everything once; with a ``cache`` size, also matrices that fit into it."""
         rates = {name: self.matrix_rate(BY_NAME[name.lower()], n_bytes) for name in PROBED}
         few = int(cache * _FEW_OF_CACHE)
         near = {name: self.matrix_rate(BY_NAME[name.lower()], few) for name in PROBED} if cache else {}
@@ -98,7 +99,7 @@ class _Bench:
         return Probe(_known(rates), _known(caches), self.node_seconds(), self.row_cost(n_bytes), _known(near), cache)
 
     def rates_by_size(self, n_bytes: int) -> dict[int, float]:
-        """Bytes per second of matrices of more and more bytes, up to ``n_bytes``, of the type that is simplest."""
+        """Return bytes per second of F32 matrices by total size, for growing sizes up to ``n_bytes``."""
         each = 4 * _NARROW * _NARROW
         found: dict[int, float] = {}
         for step in range(_MOST_SIZES):
@@ -111,7 +112,7 @@ class _Bench:
         return found
 
     def matrix_rate(self, kind: GgmlType, n_bytes: int) -> float | None:
-        """Bytes per second of matrices times one row, in the order of weights that llama.cpp would choose."""
+        """Return bytes per second of matrices times one row, in the weight order that llama.cpp would choose."""
         for buffer in (*self.timer.reordering, self.timer.plain):
             seconds = self._matrices(kind, n_bytes, 1, buffer)
             if seconds is not None:
@@ -119,13 +120,13 @@ class _Bench:
         return None
 
     def row_cost(self, n_bytes: int) -> float:
-        """What each further row adds, as a share of one row."""
+        """Return the time that each further row adds, as a share of one row."""
         kind = BY_NAME["q8_0"]
         one, few = (self._matrices(kind, n_bytes, n_rows, self.timer.plain) for n_rows in (1, _FEW_ROWS))
         return max(few / one - 1.0, 0.0) / (_FEW_ROWS - 1) if one and few else 1.0
 
     def cache_rate(self, kind: GgmlType, n_bytes: int) -> float | None:
-        """Bytes per second of attention; where heads share keys, these count once for each head as the CPU reads."""
+        """Return bytes per second of attention; shared keys count once for each head, as the CPU reads them."""
         pair = 2 * kind.bytes_for(_HEADS.key_length * _N_CELLS * _HEADS.n_key_heads)
         count = max(1, n_bytes // pair)
         ways = [by_flash(_HEADS, 1, _N_CELLS, count, kind.id)]
@@ -135,7 +136,7 @@ class _Bench:
         return count * pair * (_HEADS.n_heads // _HEADS.n_key_heads) / min(seconds) if seconds else None
 
     def node_seconds(self) -> float:
-        """Seconds of one of many tiny operations that wait for each other."""
+        """Return the seconds of one of many tiny operations that depend on each other."""
 
         def nodes(scratch: Scratch) -> list[Any]:
             matrix, value = scratch.matrix(BY_NAME["q8_0"].id, 256, 256), scratch.row(256)

@@ -1,4 +1,4 @@
-"""What was measured before on this machine, in one small file, and what this process has measured."""
+"""Measurements of this machine: kept in one small file, and made by this process."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from models.files.atomic_write import write_whole
 
 _log = logging.getLogger(__name__)
 MEASURED_FILE = "measured.json"
-# A file that is larger is none of ours.
+# A larger file was not written by Slipstream.
 _MOST_CHARACTERS = 4 << 20
-# Others that use a smaller share of the cores leave what is measured as it is.
+# Other programs disturb a measurement if they use more than this share of the cores.
 _DISTURBING_SHARE = 0.25
 
 
 class Measurements:
-    """JSON objects by key. A file that cannot be read or written only costs a new measurement.
+    """JSON objects by key. If the file cannot be read or written, the values are measured again.
 
-    ``entries`` are those that this process was told or has measured, also where the file has none of them.
+    ``entries`` are those that this process was given or has measured, even if the file lacks them.
     """
 
     def __init__(
         self, path: Path | None, told: Mapping[str, dict[str, Any]] | None = None, rivals: OtherPrograms | None = None
     ) -> None:
-        """``path`` need not exist; None keeps nothing. ``told`` counts where the file has nothing."""
+        """``path`` need not exist; None keeps nothing. ``told`` is used for keys that the file lacks."""
         self._path = path
         self._rivals = rivals or OtherPrograms()
         self.entries = dict(told or {})
 
     def recall(self, key: str) -> dict[str, Any] | None:
-        """Return what was kept for ``key``, or told. Where nothing was, measuring begins now."""
+        """Return the entry kept or told for ``key``. If there is none, start to watch other programs' load."""
         entry = self._read().get(key)
         found = entry if isinstance(entry, dict) else self.entries.get(key)
         if found is None:
@@ -48,7 +48,7 @@ class Measurements:
         return found
 
     def keep(self, key: str, entry: dict[str, Any]) -> None:
-        """Remember an entry; not in the file if other programs used the cores since: that does not hold for later."""
+        """Keep an entry; not in the file if other programs used the cores since ``recall``, which disturbs it."""
         self.entries[key] = entry
         if self._path is None or others_are_busy(self._rivals):
             return
@@ -77,14 +77,14 @@ def physical_cores() -> int:
 
 
 def others_are_busy(rivals: OtherPrograms) -> bool:
-    """Return True where others have used so much of the cores since they were asked last that no measurement holds.
+    """Return whether other programs used too much of the cores since the last call for a valid measurement.
 
-    The system's load average would say it too late: it still counts this program's own start, half a minute ago.
+    The system's load average reacts too late: it still includes this program's own start half a minute ago.
     """
     return rivals.busy_cores() > _DISTURBING_SHARE * physical_cores()
 
 
 def measurement_key(*parts: object) -> str:
-    """Return the key of a measurement: what it depends on, the machine, and the build of llama.cpp."""
+    """Return the key of a measurement: ``parts``, the machine, and the version of llama-cpp-python."""
     text = ":".join(str(part) for part in (*parts, cpu_name(), physical_cores(), version("llama_cpp_python")))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Times graphs of ggml operations on one device: how fast the kernels of this build are on this machine."""
+"""Times graphs of ggml operations on one device, with the kernels of this build."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from core.llama.library import declare, ggml, start_backend
 
 F32, F16 = 0, 1
-# As bytes, small finite numbers in every type.
+# Fill byte that gives small finite numbers in every type.
 _FILL = 0x3C
 # On processors with half a gigabyte of cache, thousands of small matrices are needed to exceed it.
 _MOST_NODES = 32_768
@@ -52,13 +52,13 @@ _synchronize = declare(ggml, "ggml_backend_synchronize", None, P)
 
 @dataclass
 class Scratch:
-    """Two sets of tensors: ``weights``, and the ``values`` that are computed with them."""
+    """Two sets of tensors: ``weights``, and the ``values`` computed with them."""
 
     weights: Any = field(default_factory=lambda: _init(_InitParams(8 << 20, None, True)))
     values: Any = field(default_factory=lambda: _init(_InitParams(32 << 20, None, True)))
 
     def free(self) -> None:
-        """Forget all tensors."""
+        """Free all tensors."""
         _free(self.values)
         _free(self.weights)
 
@@ -76,7 +76,7 @@ Nodes = Callable[[Scratch], Sequence[Any]]
 
 
 def matrices(kind: int, width: int, count: int, n_rows: int = 1) -> Nodes:
-    """Return what multiplies ``count`` square matrices of a ``ggml_type`` by the same rows."""
+    """Return a builder that multiplies ``count`` square matrices of a ``ggml_type`` by the same rows."""
 
     def nodes(scratch: Scratch) -> list[Any]:
         rows = scratch.row(width, n_rows)
@@ -86,7 +86,7 @@ def matrices(kind: int, width: int, count: int, n_rows: int = 1) -> Nodes:
 
 
 def find_device(name: str) -> int | None:
-    """Return ggml's handle of a device, None where there is none of that name."""
+    """Return ggml's handle of a device, None if there is no device of that name."""
     start_backend()
     handles = (_device(index) for index in range(_device_count()))
     return next((int(handle) for handle in handles if _device_name(handle).decode("utf-8", "replace") == name), None)
@@ -109,7 +109,7 @@ class OpTimer:
         self.reordering = tuple(_extra_buffers(device, registry))
 
     def time(self, nodes: Nodes, buffer: Any) -> float | None:
-        """Return the median seconds of the nodes, None where the device or the ``buffer`` does not take them."""
+        """Return the median seconds of the nodes, None if the device or the ``buffer`` does not support them."""
         with _allocated(self._device, nodes, buffer, self.plain) as graph:
             if graph is None:
                 return None
@@ -133,7 +133,7 @@ class OpTimer:
 
 @contextmanager
 def _allocated(device: int, nodes: Nodes, for_weights: Any, for_values: Any) -> Iterator[Any]:
-    """A graph of the nodes whose tensors have memory; None where there is none or the device cannot compute it."""
+    """Yield a graph of the nodes with memory allocated; None without memory or if the device cannot compute it."""
     scratch, buffers = Scratch(), []
     try:
         ends = nodes(scratch)

@@ -1,4 +1,4 @@
-"""How many cores other programs keep busy."""
+"""Measures how many cores other programs keep busy."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import psutil
 
 
 def busy_seconds() -> float:
-    """Return the seconds of all cores together that went into programs, this one too, since the machine started."""
+    """Return the CPU seconds of all programs, this one included, summed over all cores since the machine started."""
     times = psutil.cpu_times()
-    # Waiting is no work, and what a hypervisor takes away no thread count gets back. Guests are counted as users.
+    # I/O wait is no work, and stolen time (hypervisor) does not depend on our threads. Guest time is part of user time.
     return float(times.user + times.system + getattr(times, "nice", 0.0))
 
 
@@ -20,18 +20,18 @@ def _others_seconds() -> float:
 
 
 class OtherPrograms:
-    """Asks the system now and then, since it counts in hundredths of a second."""
+    """Reads the system's CPU times, which have a resolution of hundredths of a second."""
 
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, others_seconds: Callable[[], float] = _others_seconds
     ) -> None:
-        """``others_seconds`` counts the seconds that cores worked for other programs."""
+        """``others_seconds`` returns the CPU seconds of other programs."""
         self._clock = clock
         self._others_seconds = others_seconds
         self._since, self._seconds = clock(), others_seconds()
 
     def busy_cores(self) -> float:
-        """Return how many cores others have kept busy since this was asked last, on average."""
+        """Return how many cores others have kept busy since the last call, on average."""
         now, seconds = self._clock(), self._others_seconds()
         passed = now - self._since
         busy = max(seconds - self._seconds, 0.0) / passed if passed > 0.0 else 0.0

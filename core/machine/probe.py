@@ -1,6 +1,6 @@
-"""What this machine can do, measured once in some seconds: each device's kernels, and a model pair that is always here.
+"""Probes this machine once in some seconds: each device's kernels, and the bundled model pair.
 
-A process of its own measures, because what a backend does not like ends the process.
+A child process measures, because a backend can abort the process.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ FILE_NAME = "probe.json"
 CPU = "CPU"
 _CHILD_SECONDS = 300
 _MOST_CHARACTERS = 1 << 20
-# Raised when something further is measured: what an older program left out is not 0.
+# Increased when a new value is measured: a value missing in an older file is not 0.
 _FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class TimedModel:
-    """A model that was timed on device ``device``: seconds of one decoded token behind ``n_past`` others."""
+    """A model that was timed on device ``device``: seconds of one decoded token after ``n_past`` others."""
 
     path: str
     device: str
@@ -60,7 +60,7 @@ def measure(models: tuple[Path, ...]) -> MachineProbe | None:
 
 
 def remembered(folder: Path, machine: Host) -> MachineProbe | None:
-    """Return what was measured on this machine before by this version of the program, or None."""
+    """Return the kept measurement of this machine by this version of the program, or None."""
     try:
         with open(folder / FILE_NAME, encoding="utf-8") as file:
             known = _parse(file.read(_MOST_CHARACTERS))
@@ -75,14 +75,14 @@ def remember(folder: Path, found: MachineProbe) -> None:
 
 
 def as_dict(found: MachineProbe) -> dict[str, Any]:
-    """Return a measurement as JSON has it."""
+    """Return a measurement as a JSON object."""
     devices = {name: probe.as_dict() for name, probe in found.devices.items()}
     timed = [asdict(model) for model in found.timed]
     return {"program": _program(), "cpu": found.cpu, "ram": found.ram, "devices": devices, "timed": timed}
 
 
 def _program() -> str:
-    """What measures: other kernels have other rates."""
+    """Return the version of the program that measures: other kernels have other rates."""
     return f"{_FORMAT}, llama-cpp-python {version('llama-cpp-python')}"
 
 

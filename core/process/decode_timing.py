@@ -1,4 +1,4 @@
-"""How fast a loaded engine decodes alone: a few tokens of one request behind a prompt of chosen length."""
+"""Times the decoding of a loaded engine: a few tokens of one request after a prompt of a given length."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from core.values.request import Request
 from core.values.sampling_params import SamplingParams
 
 _FIRST_TOKENS = 16
-# More would be far from where it began.
+# More would change the context length too much.
 _MOST_TOKENS = 128
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeTiming:
-    """``seconds`` of a token, in the mean over ``n_tokens`` that attended to ``n_past`` others in the middle."""
+    """Mean ``seconds`` per token over ``n_tokens``; the middle one attended to ``n_past`` others."""
 
     n_past: int
     n_tokens: int
@@ -24,7 +24,7 @@ class DecodeTiming:
 
 
 def time_decoding(engine: Engine, n_prompt: int, seconds: float) -> DecodeTiming:
-    """Decode plainly behind ``n_prompt`` tokens for about ``seconds``; raises RuntimeError where a request fails."""
+    """Decode without drafts after ``n_prompt`` tokens for about ``seconds``; raises RuntimeError if a request fails."""
     first = _decode(engine, n_prompt, _FIRST_TOKENS)
     room = engine.n_ctx - n_prompt
     n_tokens = min(max(_FIRST_TOKENS, round(seconds / max(first, 1e-6))), _MOST_TOKENS, room)
@@ -32,7 +32,7 @@ def time_decoding(engine: Engine, n_prompt: int, seconds: float) -> DecodeTiming
 
 
 def _decode(engine: Engine, n_prompt: int, n_tokens: int) -> float:
-    """Seconds of a token after the first."""
+    """Return the seconds per token after the first."""
     prompt = tuple(1 + position % 61 for position in range(n_prompt))
     sampling = SamplingParams(temperature=0, ignore_eos=True)
     request = Request("timing", prompt, n_tokens, sampling=sampling, speculates=False)

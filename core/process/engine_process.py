@@ -1,4 +1,4 @@
-"""One engine process as its server sees it."""
+"""The server's handle of one engine process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOG_TAIL = 6
 
 
 def worker_environment() -> dict[str, str]:
-    """Return the engine's environment; what the user has set about threads stays."""
+    """Return the engine's environment; thread variables set by the user are kept."""
     root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part)
     return {**WAITING, **os.environ, "PYTHONPATH": path, "GGML_NO_BACKTRACE": "1"}
@@ -31,7 +31,7 @@ class EngineProcess:
     """One run of the engine process, from its start to its end."""
 
     def __init__(self, log_path: Path | None) -> None:
-        """Start the process, which imports what it needs and waits to be told what to load.
+        """Start the process, which imports its modules and waits for the command ``LoadModel``.
 
         Its stderr goes to ``log_path``. Raises OSError.
         """
@@ -61,7 +61,7 @@ class EngineProcess:
     def send(self, command: Command) -> None:
         """Send a command and return at once, even where the engine is slow to read.
 
-        One that a dead engine does not get is not missed: its requests are ended anyway.
+        A command that a dead engine does not receive is dropped; its requests are ended anyway.
         """
         self._commands.put(command)
 
@@ -74,7 +74,7 @@ class EngineProcess:
                 return
 
     def kill(self) -> None:
-        """End the process at once and wait until its memory is free again: it keeps nothing that could be lost."""
+        """Kill the process and wait until its memory is free; it holds no state that could be lost."""
         self._process.kill()
         try:
             self._process.wait(_LEAVE_SECONDS)
@@ -97,7 +97,7 @@ class EngineProcess:
 
     def close(self) -> None:
         """Close the pipes of a process that has ended."""
-        # Not under a send: the system gives the descriptors to the next file or socket that is opened.
+        # Wait for the sender first: a closed descriptor is reused by the next file or socket that is opened.
         self._commands.put(None)
         self._sender.join()
         for stream in (self._process.stdin, self._process.stdout):

@@ -1,4 +1,4 @@
-"""Where requests enter the engine process: prepared and checked before the model's thread sees them."""
+"""The input thread of the engine process: prepares and checks requests before the model's thread gets them."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from core.values.events import Ended, Failure, FailureKind, FinishReason
 from core.values.request import Request
 
 _log = logging.getLogger(__name__)
-# Grammars are compiled by recursion, and not every system gives threads so much of their own accord.
+# Grammars are compiled by recursion, and the default stack of threads is smaller on some systems.
 STACK_BYTES = 16 << 20
 
 ArrivedRequest = tuple[PreparedRequest, float]
 
 
 class Preparer(Protocol):
-    """What prepares requests: an engine, or several."""
+    """Prepares requests: an engine, or several."""
 
     def prepare(self, request: Request) -> PreparedRequest:
-        """Return a request that can be submitted. Called on the door's thread."""
+        """Return a request that can be submitted. Called on the input thread."""
 
 
 class InputThread:
-    """Prepares on a thread of its own, so that a huge prompt delays neither the running requests nor a cancel.
+    """Prepares requests on its own thread, so that a huge prompt delays neither running requests nor a cancel.
 
-    Every request put in comes out once: as admitted, or through ``refuse`` with its end.
+    Every request is passed on exactly once: to ``admit``, or as ``Ended`` to ``refuse``.
     """
 
     def __init__(
         self, engine: Preparer, admit: Callable[[ArrivedRequest], None], refuse: Callable[[Ended], None]
     ) -> None:
-        """``admit`` and ``refuse`` are called on the door's thread."""
+        """``admit`` and ``refuse`` are called on the input thread."""
         self._engine = engine
         self._admit = admit
         self._refuse = refuse
@@ -51,13 +51,13 @@ class InputThread:
         threading.stack_size(usual)
 
     def put(self, request: Request) -> None:
-        """Put a request in."""
+        """Queue a request."""
         with self._lock:
             self._inside.add(request.id)
         self._arrivals.put((request, time.perf_counter()))
 
     def cancel(self, request_id: str) -> bool:
-        """Cancel a request that is still in the door; False where it is not."""
+        """Cancel a request that is still here; return False if it is not."""
         with self._lock:
             if request_id not in self._inside:
                 return False
@@ -65,7 +65,7 @@ class InputThread:
             return True
 
     def close(self) -> None:
-        """Let the thread end after what is in the queue."""
+        """End the thread after the queued requests."""
         self._arrivals.put(None)
         self._thread.join()
 
@@ -97,7 +97,7 @@ class InputThread:
         except LoadFailed as error:
             _log.warning("%s", error)
             failure = Failure(FailureKind.LOAD_FAILED, error.message)
-        except Exception as error:  # a request must end even where we are wrong
+        except Exception as error:  # a request must end even after a bug here
             _log.exception("Preparing failed")
             failure = Failure(FailureKind.INTERNAL, f"The request could not be prepared: {error}")
         return Ended(request.id, FinishReason.FAILED, failure=failure)

@@ -22,14 +22,14 @@ from models.estimate.speed.probe import Probe
 _SMALLEST_SET, _LARGEST_SET, _SHARE_OF_FREE = 64 << 20, 1 << 29, 8
 _CACHES = 2
 _TIMING_SECONDS = 0.5
-# Behind so many tokens each model is timed: none to speak of, and a few hundred.
+# Prompt lengths in tokens after which each model is timed: very short, and a few hundred.
 _PROMPTS = (8, 512)
 
 
 def _measure_here(paths: list[str]) -> MachineProbe:
     log.silence()
     for path in paths:
-        read_facts(path)  # what cannot be loaded is better known before the seconds of a measurement
+        read_facts(path)  # fail on a bad file before the measurement, which takes seconds
     machine, threads = this_machine(), physical_cores()
     found: dict[str, Probe] = {}
     timed: list[TimedModel] = []

@@ -1,4 +1,4 @@
-"""Keeps an engine process alive: starts it, feeds it, ends every request that it takes down, starts it again."""
+"""Keeps an engine process alive: starts it, sends it requests, ends the requests lost in a crash, restarts it."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ It is called under the supervisor's lock, which keeps the order: it must hand th
 
 # Seconds to wait after each failure in a row; the last holds for all that follow.
 _WAITS = (0.0, 1.0, 5.0, 15.0, 30.0)
-# After waits up to this the engine comes back by itself, and requests wait for it: a client's own retry takes as long.
-# After longer ones it comes with the next request: a model that cannot live must not be loaded for ever for nobody.
+# After waits up to this the engine restarts by itself, and requests wait for it, since a client's retry takes as long.
+# After longer waits it restarts with the next request, so that a model that always crashes is not loaded for ever.
 _UNNOTICED_WAIT = 1.0
 # An engine that lived this long with its model loaded is trusted again.
 _HEALTHY_SECONDS = 60.0
-# After so many deaths in a row it starts without drafts, then without kept texts, then without certain requests.
+# After this many deaths in a row it starts without drafts, without cached prompts, and without suspect requests.
 _WITHOUT_DRAFTS, _WITHOUT_KEPT_TEXTS, _WITHOUT_SUSPECTS = 2, 3, 4
 _KILLED = "was killed (by the system when memory ran out, or by hand)"
 
@@ -55,7 +55,7 @@ class Supervisor:
     """The server's side of the engine. Every method may be called from any thread.
 
     Each submitted request gets exactly one ``Ended`` through the listener, whatever happens to the process. An engine
-    that dies again and again is never given up: it is started again after a while, without what may be the cause.
+    that dies again and again is always started again, after a wait and without the features that may be the cause.
     """
 
     def __init__(self, listener: EventListener, *, log_folder: Path, cache_folder: Path) -> None:
@@ -63,21 +63,22 @@ class Supervisor:
         self._listener = listener
         self._log_folder = log_folder
         self._cache_folder = cache_folder
-        # Held while a process leaves and the next one comes, so that their memory is never taken twice.
+        # Held from the end of a process to the start of the next, so that two never take memory at the same time.
         self._change = threading.Lock()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._state = EngineState(EnginePhase.EMPTY)
         self._options: EngineOptions | None = None
         self._process: EngineProcess | None = None
-        # One that waits to be told what to load.
+        # A started process that waits for a model.
         self._spare: EngineProcess | None = None
         self._live: dict[str, Request] = {}
         self._queued: dict[str, Request] = {}
-        # What the engine found out about its model, for the one that follows when it dies.
+        # The engine's measurements of its model, for the next process when it dies.
         self._measured: Mapping[str, dict[str, Any]] = {}
         self._load_number = 0
-        # Since it was last trusted: failed loads and deaths, the deaths alone, and the requests that ran at each death.
+        # Since the engine last ran long enough: failed loads and deaths, deaths alone, and the requests that ran at
+        # each death.
         self._n_failures = self._n_deaths = 0
         self._suspects: list[Request] = []
         self._generation = 0
@@ -94,10 +95,10 @@ class Supervisor:
                     _log.warning("An engine process could not be started ahead of its model: %s", error)
 
     def load(self, options: EngineOptions, number: int = 0, *, again: bool = False) -> None:
-        """Start loading a model and return at once; the listener hears how it goes in states of this ``number``.
+        """Start loading a model and return at once; the listener gets states with this ``number``.
 
         Requests of a model that was loaded before end with a failure of kind ``shutdown``. ``again``: the same model
-        failed before, and what may have been the cause is left out.
+        failed before, so features that may be the cause stay off.
         """
         with self._change:
             with self._lock:
@@ -107,7 +108,7 @@ class Supervisor:
                     self._measured = {}
                     self._trust()
                 self._publish(EngineState(EnginePhase.LOADING))
-            # Not under the lock, which requests and cancels want: a large model takes its time to give memory back.
+            # Not under the lock, which requests and cancels need: a large model takes long to free its memory.
             if before is not None:
                 before.kill()
             with self._lock:
@@ -119,7 +120,7 @@ class Supervisor:
 
     @property
     def state(self) -> EngineState:
-        """Where the engine stands. Never waits."""
+        """The engine's state. Never waits."""
         return self._state
 
     @property
@@ -184,7 +185,7 @@ class Supervisor:
         self._tell((state,))
 
     def _start(self) -> None:
-        """Start a process for the current options; a thread follows it to its end."""
+        """Start a process for the current options, and a thread that reads its events until it ends."""
         assert self._options is not None
         self._generation += 1
         process, self._spare = self._spare, None
@@ -228,7 +229,7 @@ class Supervisor:
                 spare.close()
 
     def _stop(self, reason: str) -> EngineProcess | None:
-        """End all requests and hear no more of the process, if any; return it: the caller kills it."""
+        """End all requests and ignore further events of the process; return it if any, for the caller to kill."""
         process, self._process = self._process, None
         self._generation += 1
         self._end_all(FailureKind.SHUTDOWN, reason)
@@ -244,7 +245,7 @@ class Supervisor:
             self._tell(tuple(Ended(request_id, FinishReason.FAILED, failure=failure) for request_id in ids))
 
     def _follow(self, process: EngineProcess, generation: int) -> None:
-        """Pass on what a process says until it ends; runs on a thread of its own."""
+        """Pass on the events of a process until it ends; runs on its own thread."""
         try:
             while True:
                 self._hear(process.pipe.receive(), generation)
@@ -292,7 +293,7 @@ class Supervisor:
         self._publish(state)
         if state.phase is EnginePhase.READY and self._process is not None:
             assert self._options is not None
-            # It has worked: from now on a draft that is gone must not cost the model.
+            # The load has worked: from now on a missing draft must not prevent a restart.
             self._options = replace(self._options, must_draft=False)
             self._process.ready_at = time.monotonic()
             waiting, self._queued = self._queued, {}
@@ -301,22 +302,22 @@ class Supervisor:
                 self._process.send(Submit(request))
 
     def _next_wait(self) -> float:
-        """Count a failure; return in how many seconds to try again."""
+        """Count a failure; return the seconds until the next try."""
         self._n_failures += 1
         return _WAITS[min(self._n_failures, len(_WAITS)) - 1]
 
     def _fail(self, problem: str, wait: float) -> None:
-        """Run no engine for ``wait`` seconds, and tell those who wait for one."""
+        """Run no engine for ``wait`` seconds, and end the requests that wait for one."""
         self._process = None
         self._generation += 1
         self._publish(EngineState(EnginePhase.FAILED, problem=problem, retry_at=time.monotonic() + wait))
         self._end_all(FailureKind.ENGINE_DIED, problem)
 
     def _bury(self, process: EngineProcess, code: int) -> None:
-        """The process ended by itself: end what it was doing, and start another one now or later."""
+        """Handle the death of a process: end its requests, and start another process now or later."""
         cause = _cause_of_death(code)
         words = process.last_words()
-        # Killed from outside, it was not about to say anything: its last lines are of earlier work.
+        # For a process killed from outside, the last log lines are unrelated to the cause.
         _log.error("The engine %s.%s", cause, "" if cause == _KILLED else f"\n{words}")
         if process.seconds_in_use > _HEALTHY_SECONDS:
             self._trust()
@@ -344,7 +345,7 @@ class Supervisor:
         self._suspects = []
 
     def _safer(self, options: EngineOptions) -> EngineOptions:
-        """Return options without what may have killed the engine so often."""
+        """Return options without the features that may have killed the engine."""
         if self._n_deaths >= _WITHOUT_DRAFTS:
             options = replace(options, speculation="off")
         if self._n_deaths >= _WITHOUT_KEPT_TEXTS:
@@ -352,7 +353,7 @@ class Supervisor:
         return options
 
     def _left_out(self) -> tuple[str, ...]:
-        """Say what the engine does without since it died several times."""
+        """Return sentences about the features that are off since the engine died several times."""
         left_out = []
         if self._n_deaths >= _WITHOUT_DRAFTS:
             left_out.append("Since the engine died twice, nothing drafts until the model is loaded again.")

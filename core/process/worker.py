@@ -34,24 +34,24 @@ from core.values.events import (
 )
 
 _log = logging.getLogger(__name__)
-# The thread that steps the model wants the GIL back at once after a decode.
+# The thread that steps the model needs the GIL back at once after a decode.
 _SWITCH_SECONDS = 5e-4
 _PROGRESS_STEP = 0.04
-# 40 messages a second are smoother than anybody reads.
+# 40 messages a second are smooth enough for a reader.
 _TOGETHER_SECONDS = 0.025
 _EXIT_NOT_LOADED, _EXIT_BROKEN = 69, 70
 
 
 class EventSender:
-    """Sends events from a thread of its own, so that a slow reader never holds up a step.
+    """Sends events from its own thread, so that a slow reader never delays a step.
 
-    Each message wakes the server, which takes a core from the step that runs. So tokens wait for one another, until
-    ``_TOGETHER_SECONDS`` after the last message. A request's first token waits for nothing, nor does any other event.
+    Each message wakes the server, which takes a core from the running step. So tokens are collected until
+    ``_TOGETHER_SECONDS`` after the last message. A request's first token and all other events are sent at once.
     """
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
-        self._without_token: set[str] = set()  # requests that have started
+        self._without_token: set[str] = set()  # started requests without a token yet
         self._sent_at = 0.0
         self._queue: queue.SimpleQueue[tuple[Event, ...] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="outbox", daemon=True)
@@ -76,13 +76,13 @@ class EventSender:
                 self._pipe.send(tuple(events))
             except PipeClosed:
                 os._exit(0)  # the server is gone: nobody is left to work for
-            except Exception:  # an engine that says nothing would leave its requests without an end
+            except Exception:  # an engine that sends nothing would leave its requests without an end
                 _log.exception("Events could not be sent")
                 os._exit(_EXIT_BROKEN)
             self._sent_at = time.monotonic()
 
     def _gather(self) -> tuple[list[Event], bool]:
-        """Wait for the events of the next message; return them, and False where no others will come."""
+        """Wait for the events of the next message; return them, and False if no more will come."""
         events: list[Event] = []
         wait: float | None = None
         while wait is None or wait > 0:
@@ -126,7 +126,7 @@ class Worker:
         threading.Thread(target=self._read, name="reader", daemon=True).start()
 
     def run(self) -> None:
-        """Step for ever. Raises what a step raises: a broken engine is replaced, not patched."""
+        """Step for ever. Raises the errors of a step: the supervisor then starts a new process."""
         while True:
             self._take_commands()
             events: list[Event] = [*self._engines.step()]
@@ -136,10 +136,10 @@ class Worker:
             self._outbox.put(events)
 
     def _take_commands(self) -> None:
-        """Apply what has arrived, waiting only where there is nothing else to do."""
+        """Apply the commands that have arrived; wait only if the engines are idle."""
         timeout: float | None = 0.0
         if self._engines.is_idle:
-            # Nobody to work for: texts are brought to safety, a piece at a time.
+            # While idle, write cached prompts to disk, a piece at a time.
             timeout = self._engines.tidy()
         while True:
             try:
@@ -156,13 +156,13 @@ class Worker:
         prepared, submitted_at = admitted
         try:
             self._engines.submit(prepared, submitted_at)
-        except Exception as error:  # a request must end even where we are wrong
+        except Exception as error:  # a request must end even after a bug here
             _log.exception("A request could not be started")
             failure = Failure(FailureKind.INTERNAL, f"The request could not be started: {error}")
             self._outbox.put((Ended(prepared.request.id, FinishReason.FAILED, failure=failure),))
 
     def _read(self) -> None:
-        """Sort what arrives; runs on the reader thread."""
+        """Pass on the commands that arrive; runs on the reader thread."""
         try:
             while True:
                 command: Command = self._pipe.receive()
@@ -174,7 +174,7 @@ class Worker:
                             self._inbox.put(command)
         except PipeClosed:
             os._exit(0)  # the server is gone: nobody is left to work for
-        except Exception:  # an engine that hears nothing would leave its requests without an end
+        except Exception:  # an engine that receives nothing would leave its requests without an end
             _log.exception("The server's commands could not be read")
             os._exit(_EXIT_BROKEN)
 
@@ -199,7 +199,7 @@ def main() -> int:
     if engines is None:
         outbox.close()
         return _EXIT_NOT_LOADED
-    gc.freeze()  # what was imported stays for good: looking through it again and again would hold up steps
+    gc.freeze()  # imported objects stay: collecting them again and again would delay steps
     try:
         Worker(engines, pipe, outbox).run()
     except Exception:
@@ -209,7 +209,7 @@ def main() -> int:
 
 
 def _in_steps(report: Callable[[float], None]) -> Callable[[float], None]:
-    """Pass on progress only when it moved by a few per cent: llama.cpp reports each tensor."""
+    """Report progress only when it moved by a few per cent, since llama.cpp reports each tensor."""
     last = 0.0
 
     def step(share: float) -> None:
@@ -223,12 +223,12 @@ def _in_steps(report: Callable[[float], None]) -> Callable[[float], None]:
 
 def _import_ahead() -> None:
     """Import what loading needs, while the server still decides what to load."""
-    with contextlib.suppress(Exception):  # it is said when a model is to be loaded
+    with contextlib.suppress(Exception):  # the error is reported when a model is loaded
         pass
 
 
 def _load(command: LoadModel, outbox: EventSender) -> EnginePair | None:
-    """Load the model, or say why not."""
+    """Load the model; on an error send the reason and return None."""
     try:
         from core.llama import log
         from core.loading.draft_engine import open_draft_engine
@@ -247,7 +247,7 @@ def _load(command: LoadModel, outbox: EventSender) -> EnginePair | None:
         log.silence()
         engines = EnginePair(engine, partial(open_draft_engine, engine, model) if model.spark is not None else None)
         if engine.meter.peak is None and not model.n_gpu_layers:
-            # The weights are in this machine's memory, whose speed nobody has measured yet.
+            # The weights are in host memory, whose bandwidth is not measured yet.
             BackgroundBandwidth(engines, command.cache_folder, partial(setattr, engine.meter, "peak")).start()
     except SlipstreamError as error:
         outbox.put((EngineState(EnginePhase.FAILED, problem=error.message),))
@@ -261,5 +261,5 @@ def _load(command: LoadModel, outbox: EventSender) -> EnginePair | None:
 
 
 if __name__ == "__main__":
-    # Threads of llama.cpp may be anywhere, and its backends do not survive every order of C destructors.
+    # Skip C destructors: llama.cpp's threads may still run, and its backends can crash at exit.
     os._exit(main())

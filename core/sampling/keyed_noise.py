@@ -1,8 +1,8 @@
-"""Random numbers that depend only on (seed, position, token): the same draw in whatever batch it is made.
+"""Random numbers that depend only on (seed, position, token), so that a draw is the same in any batch.
 
 A counter-based generator (the finaliser of SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number
-generators", 2014) stands in for a random stream, so a seed gives the same text however requests are batched, and
-two models that sample with the same key tend to agree.
+generators", 2014) replaces a random stream, so a seed gives the same text however requests are batched, and two models
+that sample with the same key tend to agree.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _mix(value: int) -> int:
 
 
 def uniform(seed: int, position: int, stream: int = 0) -> float:
-    """Return one number in (0, 1) for a position; ``stream`` tells different uses at one position apart."""
+    """Return one number in (0, 1) for a position; ``stream`` separates several uses at one position."""
     bits = _mix(_mix(_mix(seed & _MASK) ^ position) ^ (stream + 1))
     return ((bits >> 11) + 0.5) * _UNIT
 

@@ -18,17 +18,17 @@ from core.values.errors import BrokenLogits
 from core.values.events import Logprob, TokenLogprob
 from core.values.sampling_params import SamplingParams
 
-# Above this many candidates one uniform number over the cumulated probabilities is cheaper than noise for each.
+# Above this many candidates, one uniform number over cumulative probabilities is cheaper than noise for each.
 _GUMBEL_LIMIT = 4096
-# Tokens this far (in log probability) below the best are less than a ten-millionth as likely: where min-p cuts far
-# above them, leaving them out from the start changes nothing and spares the samplers most of the vocabulary.
+# Tokens this far (in log probability) below the best are less than a ten-millionth as likely. Where min-p cuts far
+# above that, dropping them first changes nothing, and the samplers see a small part of the vocabulary.
 _UNLIKELY = 16.2
 _SMALLEST_MIN_P = 1e-6
 # Below this the best token wins anyway, and dividing by less could overflow.
 _LOWEST_TEMPERATURE = 1e-30
 # Up to this many biases are quicker added one by one than by numpy.
 _FEW_BIASES = 8
-# What no logit comes near; added to the logits of what a grammar forbids.
+# Beyond the range of logits; added to the logits of tokens that a grammar forbids.
 _EXCLUDED, _HALF_EXCLUDED = np.float32(-3e38), np.float32(-1.5e38)
 _XTC_STREAM = 1
 _CHOICE_STREAM = 2
@@ -37,10 +37,10 @@ Logits = npt.NDArray[np.float32]
 
 
 class Sampler:
-    """Sampling state of one request: parameters, penalties' memory, mirostat's running surprise.
+    """Sampling state of one request: parameters, the penalties' token history, mirostat's running surprise.
 
-    ``choose`` may be called for any position without changing the state; ``accept`` moves the state on. Randomness
-    is keyed by (seed, position), so choosing twice at one position gives the same token.
+    ``choose`` may be called for any position and does not change the state; ``accept`` advances it. Randomness is keyed
+    by (seed, position), so choosing twice at one position gives the same token.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Sampler:
     ) -> None:
         """Build the chain; ``seed`` is the one to use (``params.seed`` may be None).
 
-        With a ``guide``, which is taken over, only what it allows is chosen.
+        With a ``guide``, which the sampler then owns, only allowed tokens are chosen.
         """
         self.params = params
         self.seed = seed
@@ -71,8 +71,7 @@ class Sampler:
             and params.typical_p >= 1.0
             and params.mirostat == 0
         )
-        # The choice is the arg-max of the raw logits, so that many rows can be done at once, wherever that is none of
-        # the tokens that are never to come.
+        # The choice is the arg-max of the raw logits unless that token is banned, so many rows can be done at once.
         self.is_plain_greedy = (
             params.is_greedy
             and self._bias is None
@@ -85,7 +84,7 @@ class Sampler:
 
     @property
     def memory_length(self) -> int:
-        """How many of the latest tokens the penalties look at; 0 where there are none."""
+        """How many of the latest tokens the penalties use; 0 without penalties."""
         if not self._chain.has_memory:
             return 0
         lengths = (self.params.repeat_last_n, self.params.dry_penalty_last_n)
@@ -93,24 +92,24 @@ class Sampler:
 
     @property
     def is_over(self) -> bool:
-        """True where the reply is complete by its grammar."""
+        """True if the reply is complete by its grammar."""
         return self.guide is not None and self.guide.is_over
 
     def choose(self, logits: Logits, position: int, candidates: Candidates) -> int:
         """Return the token for ``position``; ``logits`` has shape (n_vocab,) and may be changed in place.
 
-        Raises BrokenLogits where the largest is no finite number: llama.cpp's samplers would end the process. Raises
-        GrammarLost.
+        Raises BrokenLogits if the largest logit is not finite, which would abort the process in llama.cpp's samplers,
+        and GrammarLost.
         """
         return self._choose(logits, position, candidates, self.guide)
 
     def guess(
         self, logits: Logits, position: int, candidates: Candidates, count: int = 1, ahead: Sequence[int] | None = None
     ) -> list[int]:
-        """Return the token for ``position``, then what it would be without that one, up to ``count`` in all.
+        """Return up to ``count`` tokens for ``position``, each chosen without the ones before it.
 
-        With noise this draws without replacement (Gumbel-top-k, arXiv 1903.06059). The grammar is followed where it is
-        known what comes first: ``ahead`` are the tokens that follow those accepted.
+        With noise this draws without replacement (Gumbel-top-k, arXiv 1903.06059). The grammar is applied only if
+        ``ahead`` is given: the tokens between the accepted ones and ``position``.
         """
         guide = self.guide.after(ahead) if self.guide is not None and ahead is not None else None
         tokens: list[int] = []
@@ -120,7 +119,7 @@ class Sampler:
                 logits[tokens[-1]] = -math.inf
                 tokens.append(self._choose(logits.copy(), position, candidates, guide))
         except (BrokenLogits, GrammarLost):
-            pass  # there are no more
+            pass  # no further token can be chosen
         return tokens
 
     def _choose(self, logits: Logits, position: int, candidates: Candidates, guide: GrammarMatcher | None) -> int:
@@ -139,14 +138,14 @@ class Sampler:
         else:
             candidates.fill(logits)
             token = self._choose_candidate(position, candidates)
-        # Most tokens that a model likes are allowed, and asking about one is cheap: the whole vocabulary is looked
-        # through only where it was not (as ``common_sampler_sample`` does).
+        # The chosen token is mostly allowed, and checking one token is cheap: the mask of the whole vocabulary is
+        # computed only if it is not (as ``common_sampler_sample`` does).
         if guide is None or guide.allows(token):
             return token
         return self._choose_allowed(guide, logits, position, candidates)
 
     def _choose_allowed(self, guide: GrammarMatcher, logits: Logits, position: int, candidates: Candidates) -> int:
-        # Arithmetic over the whole vocabulary: whatever picks out or branches takes up to ten times as long.
+        # Arithmetic over the whole vocabulary: boolean indexing or branches take up to ten times as long.
         masked = np.logical_not(guide.allowed()).astype(np.float32)
         masked *= _EXCLUDED
         masked += logits
@@ -185,13 +184,13 @@ class Sampler:
         self._chain.accept(token)
 
     def accept(self, token: int, logits: Logits | None = None) -> None:
-        """Record that ``token`` was used; mirostat learns from ``logits`` (the same row that was chosen from)."""
+        """Record that ``token`` was used; mirostat learns from ``logits`` (the row it was chosen from)."""
         self._chain.accept(token)
         if self.guide is not None:
             self.guide.accept(token)
         if self.params.mirostat == 2 and logits is not None and not self.params.is_greedy:
             surprise = -self._log_softmax(logits)[token] / math.log(2.0)
-            # A token that only the grammar chose has no finite surprise, and teaches nothing.
+            # A token that only the grammar allowed has no finite surprise: skip it.
             if math.isfinite(surprise):
                 self._mirostat_mu -= self.params.mirostat_eta * (float(surprise) - self.params.mirostat_tau)
 
@@ -219,7 +218,7 @@ class Sampler:
             return int(ids[0])
         if len(ids) <= _GUMBEL_LIMIT:
             return int(ids[int((scaled + gumbel(self.seed, position, ids)).argmax())])
-        order = np.argsort(ids, kind="stable")  # the samplers' order of equals must not matter
+        order = np.argsort(ids, kind="stable")  # the samplers' order of equal logits must not matter
         weights = np.exp(scaled[order] - scaled.max()).cumsum()
         index = int(np.searchsorted(weights, uniform(self.seed, position, _CHOICE_STREAM) * weights[-1]))
         return int(ids[order[min(index, len(ids) - 1)]])
@@ -265,7 +264,7 @@ class Sampler:
 def _bias(
     vocab: Vocab, params: SamplingParams
 ) -> tuple[tuple[tuple[int, float], ...], tuple[npt.NDArray[np.int64], Logits] | None]:
-    """Return the request's biases and the tokens that must not come: pairs if they are few, else two arrays."""
+    """Return the request's logit biases, with -inf for banned tokens: pairs if they are few, else two arrays."""
     biases = {token: value for token, value in params.logit_bias if token < vocab.n_tokens}
     never = vocab.suppressed | vocab.end_tokens if params.ignore_eos else vocab.suppressed
     biases.update(dict.fromkeys(never, -math.inf))

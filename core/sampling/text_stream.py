@@ -1,4 +1,4 @@
-"""Token bytes to text that may be shown: whole characters, and nothing of a stop string."""
+"""Turns token bytes into text to show: whole characters, and no part of a stop string."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from encodings.utf_8 import IncrementalDecoder
 
 
 class TextStream:
-    """The text of one request as it grows. The cost of a token does not depend on how much came before.
+    """The growing text of one request. The cost of a token does not depend on the text's length.
 
     Bytes of an unfinished UTF-8 character are held back, as is text that may turn out to begin a stop string.
     Invalid bytes become U+FFFD.
@@ -22,7 +22,7 @@ class TextStream:
 
     def feed(self, piece: bytes) -> str:
         """Take a token's bytes; return the text that can be shown now. Sets ``stop`` when a stop string is complete."""
-        # Most pieces are plain ASCII: the decoder need not be asked unless it holds the beginning of a character.
+        # Most pieces are ASCII: the decoder is needed only if it holds the beginning of a character.
         text = piece.decode("ascii") if piece.isascii() and not self._decoder.buffer else self._decoder.decode(piece)
         if not self._stops:
             return text
@@ -52,7 +52,7 @@ class TextStream:
         return text[: len(text) - keep]
 
     def _longest_beginning_of_a_stop(self, text: str) -> int:
-        """Return the length of the longest end of ``text`` that begins some stop string."""
+        """Return the length of the longest suffix of ``text`` that is a prefix of a stop string."""
         for size in range(min(len(text), self._longest - 1), 0, -1):
             tail = text[-size:]
             if any(stop.startswith(tail) for stop in self._stops):

@@ -1,4 +1,4 @@
-"""Where a prompt parted from a text that was stored: what keeps the rest of it from being found."""
+"""Where a prompt differs from a cached prompt, so that the rest of the cache cannot be reused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CacheMiss:
-    """The first ``position`` tokens are those of a stored text; then it says ``stored`` and the prompt ``prompt``.
+    """The prompt equals a cached one for ``position`` tokens; then the cache has ``stored``, the prompt ``prompt``.
 
     Both are the text of a few tokens.
     """

@@ -1,6 +1,6 @@
-"""What the server tells the engine process: frozen values that cross the pipe, matched by type.
+"""Commands from the server to the engine process: frozen values that cross the pipe, matched by type.
 
-Closing the pipe tells the engine process to leave.
+Closing the pipe tells the engine process to exit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from core.values.request import Request
 class LoadModel:
     """The first command: load a model. ``cache_folder`` keeps measurements.
 
-    ``measured`` is what an engine with these options has measured before, by the keys of ``Measurements``.
+    ``measured`` holds earlier measurements of an engine with these options, by the keys of ``Measurements``.
     """
 
     options: EngineOptions

@@ -1,4 +1,4 @@
-"""What a reply must look like, as a request says it."""
+"""The constraint on a reply's form, as given in the request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Constraint:
     """A grammar by its source.
 
     ``kind`` is json_schema (the text is a JSON document), regex (the whole reply matches it), lark (llguidance's
-    dialect) or gbnf (llama.cpp's). ``field`` is the request's field that it came from, for errors.
+    dialect) or gbnf (llama.cpp's). ``field`` is the request field that it came from, for error messages.
     """
 
     kind: ConstraintKind
@@ -27,7 +27,7 @@ class Constraint:
     def __post_init__(self) -> None:
         if self.kind not in get_args(ConstraintKind):
             raise BadRequest(f"A grammar must be one of {', '.join(get_args(ConstraintKind))}, not {self.kind!r}.")
-        # White space is a pattern like any other.
+        # A regex of white space is valid.
         if not (self.text if self.kind == "regex" else self.text.strip()):
             raise BadRequest(f"The {self.name} is empty: leave the field out for a free reply.", param=self.field)
         if len(self.text) > MAX_CHARACTERS:
@@ -38,12 +38,12 @@ class Constraint:
 
     @property
     def name(self) -> str:
-        """What to call it in a sentence."""
+        """Its name in error messages."""
         if self.kind == "lark" and not self.is_as_sent:
             return f"form of the {self.field}"
         return {"json_schema": "JSON schema", "regex": "regular expression"}.get(self.kind, "grammar")
 
     @property
     def is_as_sent(self) -> bool:
-        """True where whoever sent the request has written the text."""
+        """True if the text is as the client sent it."""
         return self.field != "tools"

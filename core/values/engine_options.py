@@ -1,4 +1,4 @@
-"""How an engine is set up: a frozen value whose bad values are refused with a sentence."""
+"""Engine options: a frozen value that raises BadOption with a sentence for bad values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.values.errors import BadOption
 KvType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 DEFAULT_KV_TYPE: KvType = "f16"
 DEFAULT_UBATCH = 512
-# Requests at once. What is measured beside serving uses it too: attention and kernels depend on it.
+# Requests that run at once. Benchmarks and probes use it too, because attention and kernels depend on it.
 DEFAULT_SLOTS = 4
 FlashAttention = Literal["auto", "on", "off"]
 Speculation = Literal["auto", "draft", "off"]
@@ -23,26 +23,26 @@ MAX_DRAFT_WIDTH = 4
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """Options of one engine. None means: chosen by the engine for this machine.
+    """Options of one engine. None means that the engine chooses a value for this machine.
 
-    ``n_ctx`` is the context length of one request in tokens, ``n_cells`` the KV cells that all slots share
-    (at least ``n_ctx``), ``n_slots`` how many requests run at once. ``n_gpu_layers`` None offloads what fits;
-    of the first ``n_cpu_moe`` layers the experts stay in host memory (None: of those that must). ``kv_type`` None is
-    f16, or a coarser type where that does not fit. What is set is kept, or the load refused: a set ``n_ctx`` is never
-    shortened.
-    ``speculation`` auto drafts with lookups, with the prediction heads in the model's file, and with what
-    ``draft_path`` names: a small model, an EAGLE-3 or a DFlash head; "draft" with that alone (or with the heads,
-    where none is named); off never. ``draft_depth`` switches the judgement off: always so many tokens (to compare
-    with). ``draft_width`` is the most choices that are drafted for one place: 1 drafts chains, more draft trees. With a
-    ``draft_depth`` it is always so many.
-    ``uses_heads`` false leaves the prediction heads in the model's file alone.
-    A draft that cannot be loaded is an error; with ``must_draft`` false the model is loaded without it, and says so.
-    ``cache_ram`` bounds the bytes of host memory that keep texts which the KV cache has no room for; None takes a share
-    of what is free, 0 keeps none. ``cache_disk`` bounds those on disk, where texts survive a restart; None takes a
-    share of the disk, 0 writes none.
-    ``calibrates`` false measures nothing while the model is loaded: what is not known from an earlier load is assumed,
-    and learnt from the steps.
-    ``devices`` names llama.cpp devices (as ``doctor`` lists them); empty means all GPUs, else the CPU.
+    ``n_ctx`` is the context length of one request in tokens, ``n_cells`` the KV cells that all slots share (at least
+    ``n_ctx``), ``n_slots`` how many requests run at once. ``n_gpu_layers`` None offloads what fits. ``n_cpu_moe`` keeps
+    the experts of that many first layers in host memory (None: of as few as needed). ``kv_type`` None is f16, or a
+    coarser type if f16 does not fit. A value that is set is used or the load fails: a set ``n_ctx`` is never shortened.
+
+    ``speculation`` "auto" drafts with n-gram lookup, with the prediction heads in the model's file, and with
+    ``draft_path``: a draft model, an EAGLE-3 or a DFlash head. "draft" uses ``draft_path`` alone (or the prediction
+    heads if it is None). "off" never drafts. ``draft_depth`` fixes the number of drafted tokens instead of choosing it
+    by cost (for comparisons). ``draft_width`` is the most candidates drafted for one position: 1 drafts chains, more
+    draft trees. With a ``draft_depth`` the width is fixed too. ``uses_heads`` false does not use the prediction heads
+    in the model's file. A draft that cannot be loaded is an error; with ``must_draft`` false the model is loaded
+    without it, with a notice.
+
+    ``cache_ram`` bounds the bytes of host memory for prompt caches that have left the KV cache; None takes a share of
+    what is free, 0 keeps none. ``cache_disk`` bounds those on disk, which survive a restart; None takes a share of the
+    disk, 0 writes none. ``calibrates`` false measures nothing while the model is loaded: step times unknown from an
+    earlier load are assumed, and learnt from the steps. ``devices`` names llama.cpp devices (as ``doctor`` lists them);
+    empty means all GPUs, else the CPU.
     """
 
     model_path: str

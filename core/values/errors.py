@@ -1,4 +1,4 @@
-"""What can go wrong in the core, as one tree.
+"""All errors of the core, as one tree.
 
 SlipstreamError
 ├── BadOption        an engine option that cannot be used
@@ -17,7 +17,7 @@ from models.formatting.figures import size
 
 
 class SlipstreamError(Exception):
-    """Base of every error that a user is told: its text says what happened and what to do."""
+    """Base of every error shown to a user: its text says what happened and what to do."""
 
     @property
     def message(self) -> str:
@@ -55,7 +55,7 @@ class PromptTooLong(BadRequest):
 
 
 class BrokenLogits(SlipstreamError):
-    """The model computed what no token can be chosen from (not a number, or infinity)."""
+    """The model computed logits from which no token can be chosen (NaN or infinity)."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -85,7 +85,7 @@ class ModelDoesNotFit(LoadFailed):
 
 
 class EngineUnavailable(SlipstreamError):
-    """No engine takes the request now. ``retry_after`` is in how many seconds one may, None where that is not known."""
+    """No engine takes the request now. ``retry_after`` is seconds until one may, None if unknown."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""What the engine says: frozen values that cross the pipe, matched by type.
+"""Events from the engine: frozen values that cross the pipe, matched by type.
 
-For each request that was submitted there is exactly one ``Ended``, after at most one ``Started`` and any number
-of ``Token``; nothing about the request comes after its ``Ended``.
+Each submitted request gets exactly one ``Ended``, after at most one ``Started`` and any number of ``Token``. No event
+of a request comes after its ``Ended``.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class FinishReason(StrEnum):
 
 
 class FailureKind(StrEnum):
-    """What kind of failure a failed request met; decides the HTTP status."""
+    """The kind of failure of a request; it decides the HTTP status."""
 
     BAD_REQUEST = "bad_request"
     CONTEXT_LENGTH = "context_length"
     ENGINE_DIED = "engine_died"
-    LOAD_FAILED = "load_failed"  # the small model that it asks for could not be opened
+    LOAD_FAILED = "load_failed"  # the draft engine that it asks for could not be opened
     SHUTDOWN = "shutdown"
     INTERNAL = "internal"
 
@@ -54,8 +54,8 @@ class TokenLogprob(NamedTuple):
 class Token(NamedTuple):
     """Newly generated text of a request.
 
-    ``text`` can be empty (a token that ends inside a UTF-8 character or may begin a stop string) and can hold
-    what earlier tokens held back. ``n`` is how many tokens this event stands for.
+    ``text`` is empty for a token that ends inside a UTF-8 character or may begin a stop string. It can include text of
+    earlier tokens that was held back. ``n`` is the number of tokens in this event.
     """
 
     request_id: str
@@ -66,7 +66,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The request has a slot; its prompt was tokenised, ``n_cached`` of ``n_prompt`` tokens need no prefill."""
+    """The request has a slot and its prompt is tokenised; ``n_cached`` of ``n_prompt`` tokens need no prefill."""
 
     request_id: str
     n_prompt: int
@@ -84,7 +84,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The one end of a request. ``text`` is what was still held back; ``stop`` the stop string that was met."""
+    """The end of a request. ``text`` is the text still held back; ``stop`` is the stop string that was found."""
 
     request_id: str
     reason: FinishReason
@@ -95,9 +95,9 @@ class Ended:
 
 
 class EnginePhase(StrEnum):
-    """Where an engine stands."""
+    """The state of an engine."""
 
-    EMPTY = "empty"  # no model was asked for
+    EMPTY = "empty"  # no model was requested
     LOADING = "loading"
     READY = "ready"
     RESTARTING = "restarting"  # it died; the same model is being loaded again
@@ -106,11 +106,11 @@ class EnginePhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
-    """Where the engine stands; ``progress`` is 0 to 1 while loading, ``problem`` a sentence when something is wrong.
+    """The engine's state; ``progress`` is 0 to 1 while loading, ``problem`` a sentence when something is wrong.
 
-    ``load`` is the number of the load that it speaks of. A model that failed is not tried again before ``retry_at``, on
-    the server's ``time.monotonic``. ``n_deaths`` counts how often the engine died in a row, and ``left_out`` are
-    sentences about what it does without since then.
+    ``load`` is the number of the load that this state belongs to. A model that failed is not tried again before
+    ``retry_at``, on the server's ``time.monotonic``. ``n_deaths`` counts the engine's deaths in a row; ``left_out`` are
+    sentences about features that are off since then.
     """
 
     phase: EnginePhase
@@ -125,7 +125,7 @@ class EngineState:
 
 @dataclass(frozen=True, slots=True)
 class MeasurementsTaken:
-    """What the engine has measured of its model, as ``Load`` takes it; for the supervisor alone."""
+    """The engine's measurements of its model, for the supervisor, which passes them to ``LoadModel``."""
 
     entries: Mapping[str, dict[str, Any]]
 

@@ -1,4 +1,4 @@
-"""The lanes that requests run in: who goes first where not all can be served at once."""
+"""Priority lanes of requests: which request goes first if not all can run at once."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from enum import StrEnum
 
 
 class Lane(StrEnum):
-    """``FAST`` keeps the pace that it would have alone; ``BATCH`` fills what the others leave, and may wait.
+    """``FAST`` keeps the speed that it would have alone; ``BATCH`` uses the capacity that is left, and may wait.
 
-    The lanes come in the order in which they go first.
+    The lanes are listed by priority, highest first.
     """
 
     FAST = "fast"
@@ -17,7 +17,7 @@ class Lane(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the lane that goes first."""
+        """0 for the lane of the highest priority."""
         return _RANKS[self]
 
 

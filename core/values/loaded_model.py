@@ -1,4 +1,4 @@
-"""What is known of a model once it is loaded."""
+"""Facts about a loaded model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SmallModel:
-    """Facts about the paired small model that can answer alone; fields as in ``LoadedModel``."""
+    """Facts about the draft model that can also answer alone; fields as in ``LoadedModel``."""
 
     name: str
     description: str
@@ -22,13 +22,13 @@ class SmallModel:
 class LoadedModel:
     """Facts about a loaded model and the options in effect.
 
-    ``n_ctx`` is the context length of one request, ``n_cells`` the KV cells that all requests share.
-    Experts of the first ``n_cpu_moe`` layers are in host memory.
-    ``chat_template`` is the GGUF's jinja source, or None. ``bos``/``eos`` are the texts of these tokens ("" if none).
-    ``fim`` holds the texts of the fill-in-the-middle prefix, suffix and middle tokens, or None. ``notices`` are
-    sentences about what is there and cannot be used. ``spark`` is the small model that answers where that is asked for,
-    or None, and then ``why_no_spark`` is a sentence. ``draft_path`` is the file that drafts, "" where none was loaded.
-    ``has_heads``: prediction heads in the model's file draft.
+    ``n_ctx`` is the context length of one request, ``n_cells`` the KV cells that all requests share. Experts of the
+    first ``n_cpu_moe`` layers are in host memory. ``chat_template`` is the GGUF's jinja source, or None.
+    ``bos``/``eos`` are the texts of these tokens ("" if none). ``fim`` holds the texts of the fill-in-the-middle
+    prefix, suffix and middle tokens, or None. ``notices`` are sentences about parts that cannot be used. ``spark`` is
+    the small model that answers if a request asks for it. If it is None, ``why_no_spark`` is a sentence. ``draft_path``
+    is the file of the draft model or head, "" if none was loaded. ``has_heads``: the prediction heads in the model's
+    file draft.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""What a user has set for one model: frozen, checked when it is made from text. What is not set is recommended."""
+"""A user's settings for one model: frozen, checked when made from text. None is the recommended value."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _SAMPLING_DEFAULTS = SamplingParams()
 
 
 class BadSetting(SlipstreamError):
-    """A setting that does not exist, or a value that it cannot have."""
+    """A setting that does not exist, or an invalid value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
     """Settings of one model; None is the recommended value.
 
-    ``ctx`` is the context of a request in tokens, ``draft`` the name of the model that drafts for it, ``speed`` how
-    soon replies are wanted where a request does not say, ``system`` what chats begin with that have no system message.
+    ``ctx`` is the context of a request in tokens, ``draft`` the name of its draft model, ``speed`` the speed of
+    requests that name none, ``system`` the system prompt of chats that have none.
     """
 
     ctx: int | None = None
@@ -88,26 +88,26 @@ class ModelSettings:
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """What is set of the sampling, by the names of ``SamplingParams``."""
+        """The sampling settings that are set, by the names of ``SamplingParams``."""
         return {name: value for name in SAMPLING if (value := getattr(self, name)) is not None}
 
     @property
     def given(self) -> dict[str, Any]:
-        """What is set, by name."""
+        """The settings that are set, by name."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def with_texts(self, texts: Mapping[str, str]) -> ModelSettings:
-        """These settings with some set from what a user typed; raises BadSetting."""
+        """Return these settings with some set from a user's text; raises BadSetting."""
         return ModelSettings(**(self.given | {setting_name(name): _typed(name, text) for name, text in texts.items()}))
 
     def without(self, names: tuple[str, ...]) -> ModelSettings:
-        """These settings with some as recommended again; raises BadSetting for an unknown name."""
+        """Return these settings with some reset to the recommended value; raises BadSetting for an unknown name."""
         gone = {setting_name(name) for name in names}
         return ModelSettings(**{name: value for name, value in self.given.items() if name not in gone})
 
 
 def settings_from(saved: object) -> tuple[ModelSettings, tuple[str, ...]]:
-    """Settings as they were saved, and a sentence for each that cannot be used; those that can be are kept."""
+    """Return the valid ones of the saved settings, and a sentence for each invalid one."""
     if not isinstance(saved, Mapping):
         return ModelSettings(), ("The saved settings of this model are not readable: the recommended ones are used.",)
     settings, problems = ModelSettings(), []
@@ -122,14 +122,14 @@ def settings_from(saved: object) -> tuple[ModelSettings, tuple[str, ...]]:
 
 
 def recommended(name: str) -> str:
-    """What a setting is where it is not set, as text."""
+    """Return the value of a setting that is not set, as text."""
     if name in SAMPLING:
         return f"{getattr(_SAMPLING_DEFAULTS, name):g}"
     return {"speed": "standard", "system": "none"}.get(name, _AUTOMATIC)
 
 
 def setting_name(typed: str) -> str:
-    """The name of a setting as it is typed: any case, - or _; raises BadSetting with those there are."""
+    """Return the setting's name for typed text (any case, - or _); raises BadSetting, which lists all settings."""
     name = typed.strip().lower().replace("-", "_")
     if name not in NAMES:
         raise BadSetting(f"There is no setting {typed[:40]!r}. Settings: {', '.join(NAMES)}.")

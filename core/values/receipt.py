@@ -1,4 +1,4 @@
-"""What one reply cost: the figures shown under it."""
+"""The receipt of one reply: the figures shown under it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from core.values.engine_options import DEFAULT_KV_TYPE
 class Receipt:
     """Counts in tokens, times in seconds on the engine's clock, measured from the moment the engine saw the request.
 
-    ``ttft`` is the time to the first token (0 where none came); ``prefill`` the time from the first prefill step
-    to the first token; ``decode`` the time from the first token to the last. ``bytes_per_token`` is what was read for
-    each decoded token (0 where it is not known), ``peak_share`` that rate as a share of the measured bandwidth, with
-    all requests that ran beside it. ``speedup`` compares with plain steps that were seen: 1 where nothing was drafted,
-    None where too few were seen. ``plain_seconds`` is what a token takes without drafts by them, None also beside
-    programs that take cores away. ``cache_miss`` is None where the prompt goes on from what is stored, or begins like
-    nothing that is. Of what draft models and heads proposed, ``n_judged`` tokens could be compared with the target's
-    own, and ``n_right`` of them were those. ``kv_type`` is the type of the KV cache.
+    ``ttft`` is the time to the first token (0 where none came); ``prefill`` the time from the first prefill step to the
+    first token; ``decode`` the time from the first token to the last. ``bytes_per_token`` is the bytes read for each
+    decoded token (0 if unknown). ``peak_share`` is the read rate as a share of the measured bandwidth, including the
+    requests that ran at the same time. ``speedup`` compares with observed plain steps: 1 if nothing was drafted, None
+    if too few were seen. ``plain_seconds`` is the time per token without drafts, from the same steps; it is None also
+    while other programs use the cores. ``cache_miss`` is None if the prompt continues a cached one, or shares no
+    beginning with any. Of the tokens that draft models and heads proposed, ``n_judged`` could be compared with the
+    target's own, and ``n_right`` of them were equal. ``kv_type`` is the type of the KV cache.
     """
 
     n_prompt: int = 0

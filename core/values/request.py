@@ -1,4 +1,4 @@
-"""One thing asked of the engine, as a frozen value that crosses the pipe."""
+"""A request to the engine: a frozen value that crosses the pipe."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ MAX_STOP_LENGTH = 1_024
 class Request:
     """A prompt and how to continue it.
 
-    ``prompt`` is text (tokenised in the engine, special tokens in it are parsed) or token ids.
-    ``max_tokens`` None means until the model stops or the context is full; 0 evaluates the prompt only.
-    ``stop`` strings end the text before their first occurrence. ``speculates`` False decodes plainly, on an engine that
-    drafts for others: nothing is drafted for this request, and the proposers learn nothing from it. ``constraint`` is
-    what the reply must look like; None leaves it free. ``lane`` says who goes first. ``by_draft`` asks the paired small
-    model to answer instead.
+    ``prompt`` is text (tokenised in the engine, special tokens in it are parsed) or token ids. ``max_tokens`` None
+    means until the model stops or the context is full; 0 evaluates the prompt only. ``stop`` strings end the text
+    before their first occurrence. ``speculates`` False decodes without drafts: nothing is drafted for this request, and
+    the proposers learn nothing from it. ``constraint`` restricts the reply; None leaves it free. ``lane`` is the
+    priority. ``by_draft`` lets the draft model answer instead.
     """
 
     id: str

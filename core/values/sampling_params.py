@@ -1,4 +1,4 @@
-"""How a request's next token is chosen: a frozen value with llama-server's defaults."""
+"""Sampling parameters of a request: a frozen value with llama-server's defaults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from core.values.errors import BadRequest
 
 MAX_TOP_LOGPROBS = 20
-# Each costs a pass over the vocabulary when the request begins.
+# Each breaker costs a pass over the vocabulary when the request begins.
 MAX_BREAKERS = 32
 
 

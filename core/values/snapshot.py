@@ -1,4 +1,4 @@
-"""What the engine is doing right now: the figures of its gauges."""
+"""The engine's present state, as figures for its gauges."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ class Bottleneck(StrEnum):
     """What sets the speed of the steps."""
 
     BANDWIDTH = "bandwidth"  # reading weights and KV: more rows are nearly free
-    COMPUTE = "compute"  # arithmetic: more rows take longer in proportion
-    OVERHEAD = "overhead"  # neither: starting work, and what is done between steps
+    COMPUTE = "compute"  # arithmetic: time grows in proportion to the rows
+    OVERHEAD = "overhead"  # neither: kernel launches, and work between steps
     UNKNOWN = "unknown"  # the peak of this device was not measured
 
 
 @dataclass(frozen=True, slots=True)
 class LaneCount:
-    """Requests of one lane that have a slot, and those that wait for one."""
+    """Requests of one lane that have a slot, and requests that wait for one."""
 
     lane: str
     n_running: int
@@ -26,17 +26,17 @@ class LaneCount:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Rates are of the last second of work; all of them are 0 while the engine is idle.
+    """Rates are of the last second of work; they are 0 while the engine is idle.
 
     ``bytes_per_second`` is computed: the weights and the KV that each step must read, over its time. ``peak`` is the
-    measured bandwidth (None where it is not known) and ``peak_share`` at most 1. ``is_in_cache`` says that the model
-    is so small that the processor's cache may hold it, and memory is not what is read. ``drafted_at[d]`` counts
-    tokens drafted at depth d since the model was loaded, ``accepted_at[d]`` those of them that were accepted;
-    ``n_drafted`` and ``n_accepted`` are of the last second. ``n_idle_cells`` hold texts that no running request uses,
-    ``cache_ram_bytes`` and ``cache_disk_bytes`` are what is stored of texts beside that; ``n_hit_tokens`` counts prompt
-    tokens that were found somewhere, since the model was loaded. ``speedup`` compares with plain steps that were seen
-    (None: too few were), ``seconds_saved`` adds up since loading. ``cheap_rows`` are the rows that a step can have for
-    at most 1.75 times the time of one, by the cost model.
+    measured bandwidth (None where it is not known) and ``peak_share`` at most 1. ``is_in_cache``: the model is so small
+    that the processor's cache may hold it, so that steps do not read from memory. ``drafted_at[d]`` counts tokens
+    drafted at depth d since the model was loaded, ``accepted_at[d]`` the accepted ones of them; ``n_drafted`` and
+    ``n_accepted`` are of the last second. ``n_idle_cells`` hold cached prompts that no running request uses;
+    ``cache_ram_bytes`` and ``cache_disk_bytes`` are the prompt cache outside of the KV cache. ``n_hit_tokens`` counts
+    prompt tokens found in any cache since the model was loaded. ``speedup`` compares with observed plain steps (None:
+    too few), ``seconds_saved`` is a sum since loading. ``cheap_rows`` is how many rows a step can have within 1.75
+    times the time of one row, by the cost model.
     """
 
     is_idle: bool = True

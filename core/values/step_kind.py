@@ -1,4 +1,4 @@
-"""Kinds of steps, by their rows: each has a number of threads and a cost of its own."""
+"""Kinds of steps by their rows; each kind has its own number of threads and cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ MANY_ROWS = 32
 
 
 class StepKind(IntEnum):
-    """Kinds of steps that have their own number of threads, by their rows."""
+    """Kinds of steps by their rows; each has its own number of threads."""
 
     DECODE = 0  # one row
     FEW = 1

@@ -1,4 +1,4 @@
-"""A small server with the real one's HTTP shape over real sockets, whose every answer a test can choose."""
+"""A small server with the real server's HTTP API over real sockets; a test chooses every answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hub over real HTTP: the part of the Hub's API that the app and huggingface_hub use, with faults that switch on."""
+"""A hub over real HTTP: the part of the Hub's API that the app and huggingface_hub use, with optional faults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RESOLVE = re.compile(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)")
 
 @dataclass
 class Fault:
-    """What goes wrong with the content of a file, or with an address of the API.
+    """A fault in the content of a file, or at an address of the API.
 
     ``times`` counts the answers it spoils (None: all). ``cut_after`` and ``stall_after`` count bytes of one answer;
     ``corrupt_at`` are positions in the file whose byte is flipped; ``status`` answers with an error instead.
@@ -90,7 +90,7 @@ class Asked:
 
 
 class HubServer:
-    """The hub and, on a second port as in life, the file host it redirects to."""
+    """The hub and, on a second port as in reality, the file host it redirects to."""
 
     def __init__(self) -> None:
         self.repos: dict[str, HubRepo] = {}
@@ -116,7 +116,7 @@ class HubServer:
             self._faults.clear()
 
     def take_fault(self, name: str, *, is_path: bool = False) -> Fault:
-        """The next fault for this answer; one that changes nothing if there is none."""
+        """Return the next fault for this answer; a fault without effect if there is none."""
         with self._lock:
             for key, faults in self._faults.items():
                 if key == name or (is_path and key.startswith("/") and key in name):

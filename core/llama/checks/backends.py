@@ -1,4 +1,4 @@
-"""Which GPUs the installed llama.cpp is made for, without loading it."""
+"""Which GPU backends the installed llama.cpp has, without loading it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GPU = ("cuda", "metal", "vulkan", "hip", "sycl", "musa", "cann", "opencl")
 
 
 def gpu_backends() -> tuple[str, ...]:
-    """Return the kinds of GPU that there is a library for ("cuda"); there need not be such a GPU."""
+    """Return the kinds of GPU that have a backend library ("cuda"); the machine may lack such a GPU."""
     names = [path.name.lower() for folder in _folders() for path in folder.glob("*ggml-*")]
     return tuple(kind for kind in _GPU if any(f"ggml-{kind}" in name for name in names))
 

@@ -1,7 +1,7 @@
 """The start-up self-test: does this build of llama.cpp fit these bindings and this CPU?
 
-``python -m core.llama.checks.selftest`` runs the checks in a child process, because a wrong build ends in a crash, and
-turns whatever happens into one readable sentence.
+``python -m core.llama.checks.selftest`` runs the checks in a child process, because a wrong build can crash, and turns
+the result into one readable sentence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CHILD = "--in-child"
 _ROOT = Path(__file__).resolve().parents[3]
 _STARTER = _ROOT / "models" / "starter" / "ember-q8_0.gguf"
 _SECONDS = 120
-# Structures go to C by value: sizes of another version would corrupt memory without a word.
+# Structures are passed to C by value: sizes of another version would corrupt memory silently.
 _STRUCT_SIZES = {"llama_model_params": 80, "llama_context_params": 160, "llama_batch": 56, "llama_token_data": 12}
 _SYMBOLS = (
     "llama_decode",
@@ -42,11 +42,11 @@ _ADVICE = advice(
 
 
 class SelfTestFailed(Exception):
-    """A check did not hold; the text says which."""
+    """A check failed; the text says which."""
 
 
 def check_versions() -> None:
-    """The pinned release is installed."""
+    """Check that the pinned release is installed."""
     from core.llama.library import PINNED_VERSION
 
     found = version("llama-cpp-python")
@@ -55,7 +55,7 @@ def check_versions() -> None:
 
 
 def check_structures() -> None:
-    """The structures that go by value have the sizes this code was written for, and defaults come back whole."""
+    """Check the sizes of structures passed by value, and the default context parameters."""
     from core.llama.library import L
 
     if sys.maxsize > 2**32:
@@ -69,7 +69,7 @@ def check_structures() -> None:
 
 
 def check_symbols() -> None:
-    """Every function that the engine calls is there."""
+    """Check that every function that the engine calls exists."""
     from core.llama.library import L
 
     missing = [name for name in _SYMBOLS if not hasattr(L._lib, name)]
@@ -78,7 +78,7 @@ def check_symbols() -> None:
 
 
 def check_decode() -> None:
-    """A tiny model computes finite numbers, and the abort flag stops it."""
+    """Check that a tiny model computes finite numbers and that the abort flag stops it."""
     import numpy as np
 
     from core.llama.batch import Batch

@@ -1,4 +1,4 @@
-"""What llama.cpp says of itself and this machine; ``python -m core.llama.checks.system`` prints it as JSON."""
+"""What llama.cpp reports about itself and this machine; ``python -m core.llama.checks.system`` prints it as JSON."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from core.llama.library import L
 from core.llama.log import silence
 from core.values.errors import SlipstreamError
 
-# Features that packaging/first_start/llama_sources.cmake adds. A build with an attention of its own on the processor,
-# which goes to the cells of each text and to no others, has this one.
+# Features that packaging/first_start/llama_sources.cmake adds. This one marks a build with Slipstream's own CPU
+# attention, which reads only the cells of each sequence.
 OWN_ATTENTION = "SLIPSTREAM"
-# And this one that keeps the graphs of narrow batches.
+# This one marks a build that keeps the graphs of narrow batches.
 KEEPS_GRAPHS = "SLIPSTREAM_GRAPHS"
 
 
@@ -24,7 +24,7 @@ KEEPS_GRAPHS = "SLIPSTREAM_GRAPHS"
 class LlamaSystem:
     """Version of the bindings, version of llama.cpp, features it was compiled with, and devices.
 
-    ``heads`` says of each kind of drafting head why it cannot be used, or None.
+    ``heads`` has for each kind of draft head the reason why it cannot be used, or None.
     """
 
     package: str
@@ -36,7 +36,7 @@ class LlamaSystem:
 
 
 def describe() -> LlamaSystem:
-    """Ask llama.cpp. Starts its backends, so call it in a process that may die."""
+    """Return llama.cpp's report. It starts the backends, so call it in a process that may crash."""
     try:
         package = version("llama-cpp-python")
     except PackageNotFoundError:
@@ -52,7 +52,7 @@ def describe() -> LlamaSystem:
 
 
 def features() -> tuple[str, ...]:
-    """Return what this build of llama.cpp was compiled with and uses here: "CPU", "AVX2" and so on."""
+    """Return the features that this build of llama.cpp has and uses here: "CPU", "AVX2" and so on."""
     info = L.llama_print_system_info().decode("utf-8", "replace")
     parts = (part.strip() for part in info.replace(":", "|").split("|"))
     return tuple(part.removesuffix(" = 1") for part in parts if part and not part.endswith("= 0"))

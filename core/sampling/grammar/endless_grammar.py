@@ -1,4 +1,4 @@
-"""Grammars whose start needs itself, so that no finite text matches. Pure. In llguidance's dialect of Lark."""
+"""Finds grammars that no finite text matches, since their start requires itself (llguidance's Lark). Pure."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class _Token(NamedTuple):
 
 
 class _Unclear(Exception):
-    """The grammar has something that is not understood here."""
+    """The grammar has syntax that this reader does not know."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """The tokens behind a rule's colon, and the rules among them."""
+    """The tokens after a rule's colon, and the names among them."""
 
     tokens: tuple[_Token, ...]
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ class _Grammar:
 
 
 def why_endless(text: str) -> str | None:
-    """Return why no text that ends can match a grammar; None where one can, or that is not clear."""
+    """Return why no finite text can match a grammar; None if one can, or if that is not clear."""
     try:
         grammar = _read(text)
         if grammar.problem is not None:
@@ -79,7 +79,7 @@ def _read(text: str) -> _Grammar:
             heads.append(("", place, place + 1))  # a statement, such as %ignore
         place += 1
     for (name, _, begin), until in zip(heads, [*(head[1] for head in heads[1:]), len(tokens)], strict=False):
-        # Those in capitals match by regular expressions, which cannot need themselves.
+        # Names in capitals are lexer rules (regular expressions), which cannot be recursive.
         if name and name.upper() != name:
             body = tuple(tokens[begin:until])
             names = tuple(dict.fromkeys(token.text for token in body if token.kind == "name"))
@@ -107,7 +107,7 @@ def _tokens(text: str, grammar: _Grammar) -> list[_Token]:
 
 
 def _skip_embedded(text: str, place: int, what: str, grammar: _Grammar) -> int:
-    """Return the place behind what follows ``what``; an embedded schema can be endless too."""
+    """Return the place after the value that follows ``what``; check an embedded schema too."""
     if what not in ("%json", "%regex", "%llguidance"):
         if what == "%lark":
             raise _Unclear
@@ -124,7 +124,7 @@ def _skip_embedded(text: str, place: int, what: str, grammar: _Grammar) -> int:
 
 
 def _head_end(tokens: list[_Token], place: int) -> int:
-    """Return the place behind the colon of a rule's head that begins at ``place``; 0 where none does."""
+    """Return the place after the colon of a rule's head that begins at ``place``; 0 if none begins there."""
     if tokens[place].kind != "name":
         return 0
     closing = {"[": "]", "{": "}"}
@@ -149,7 +149,7 @@ class _Reader:
         self._place = 0
 
     def can_end(self) -> bool:
-        """Return it. Raises _Unclear."""
+        """Return whether an alternative can end. Raises _Unclear."""
         can_end = self._alternatives()
         if self._place < len(self._tokens):
             raise _Unclear

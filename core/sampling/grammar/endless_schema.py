@@ -1,4 +1,4 @@
-"""JSON schemas that no finite text can satisfy, since what they require requires itself. Pure."""
+"""Finds JSON schemas that no finite text satisfies, since a required part requires itself. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Kinds = frozenset[str]
 _NONE: Kinds = frozenset()
 _ALL: Kinds = frozenset({"null", "boolean", "number", "string", "array", "object"})
 _ROOT = "#"
-# More required items than this are as good as endless in themselves, but that is not for this check to say.
+# Items checked per list at most; longer lists are not this check's concern.
 _MOST_ITEMS = 64
 
 
 def why_endless(text: str) -> str | None:
-    """Return why no reply by the schema ``text`` could ever end; None where one can, or that is not clear."""
+    """Return why no reply by the schema ``text`` can ever end; None if one can, or if that is not clear."""
     if '"$ref"' not in text:
         return None
     try:
@@ -35,12 +35,12 @@ def reason_clause(names: list[str]) -> str:
 
 
 def why_endless_value(schema: object) -> str | None:
-    """Return the same of a schema that is no text any more."""
+    """Return the same for a parsed schema."""
     return _Graph(schema).why_endless()
 
 
 class _Graph:
-    """A schema's parts by their JSON pointers, and of which kinds of values each can have a finite one."""
+    """A schema's parts by JSON pointer, with the kinds of values for which each part has a finite one."""
 
     def __init__(self, schema: object) -> None:
         self._root = schema
@@ -62,7 +62,7 @@ class _Graph:
         return reason_clause(names)
 
     def _collect(self) -> None:
-        """Find the parts that matter, those that others need first."""
+        """Collect the parts that matter, dependencies first."""
         self._targets: set[str] = {_ROOT}
         stack, order = [(_ROOT, False)], []
         self._parts[_ROOT] = self._root
@@ -104,7 +104,7 @@ class _Graph:
         return needs
 
     def _target(self, reference: object) -> str | None:
-        """Return the pointer that a reference within the schema names; None for others."""
+        """Return the pointer of a reference within the schema; None for other references."""
         if not isinstance(reference, str) or not (reference == _ROOT or reference.startswith("#/")):
             return None
         pointer, part = _ROOT, self._root
@@ -120,7 +120,7 @@ class _Graph:
         return pointer
 
     def _kinds(self, pointer: str, known: Mapping[str, Kinds]) -> Kinds:
-        """Return the kinds of values of which a part has a finite one, as far as is ``known`` of others."""
+        """Return the kinds of values for which a part has a finite one, given the ``known`` kinds of other parts."""
         part = self._parts[pointer]
         if part is False:
             return _NONE
@@ -136,7 +136,7 @@ class _Graph:
             if branches := _list(part, key):
                 kinds &= frozenset().union(*(known[f"{pointer}/{key}/{index}"] for index in range(len(branches))))
         if "const" in part or "enum" in part:
-            return kinds  # of what is listed, all is finite
+            return kinds  # listed values are finite
         if "object" in kinds and not self._has_object(part, pointer, known):
             kinds -= {"object"}
         if "array" in kinds and not self._has_array(part, pointer, known):
@@ -186,7 +186,7 @@ def _count(part: dict[str, Any], key: str) -> int:
 
 
 def _is_base(part: dict[str, Any], pointer: str) -> bool:
-    """Return whether references inside mean something else than outside."""
+    """Return whether references inside have another base than those outside."""
     return pointer != _ROOT and ("$id" in part or ("id" in part and isinstance(part["id"], str)))
 
 

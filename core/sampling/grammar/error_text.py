@@ -1,23 +1,23 @@
-"""What llguidance says of a grammar that it does not take, as a clause of one line. Pure."""
+"""Shortens llguidance's error for a rejected grammar to a clause of one line. Pure."""
 
 from __future__ import annotations
 
 import re
 
 _LONGEST, _LONGEST_QUOTE = 400, 30
-# Its limits, in its words; where it has forgotten one, an assertion of its own fails.
+# llguidance's messages about its limits; where it lacks a check, one of its assertions fails (panic).
 _TOO_LARGE = re.compile(r"too many |too complex|fuel|^panic", re.IGNORECASE)
-# The source once more, with carets below what is meant.
+# The excerpt of the source, with carets below the error.
 _EXCERPT = re.compile(r"\n\s*(?:\d+ \| [^\n]*|\^+)(?=\n|$)")
 _PLACE = re.compile(r"(?:at )?(\d+)\((\d+)\): ")
 _BAD_PATTERN = re.compile(r"regex parse error:\n(?P<pattern>[^\n]*)\n(?P<carets> *\^+)\nerror: (?P<cause>[^\n]*)")
 
 
 def in_short(said: str, *, has_lines: bool) -> str:
-    """Return the reason alone; ``has_lines`` says that the lines it counts are those of the grammar as it was sent."""
+    """Return the reason; with ``has_lines``, its line numbers are those of the grammar as the client sent it."""
     if is_limit(said):
         return "it is too large"
-    said = said.partition("\n<")[0]  # what follows is for its developers
+    said = said.partition("\n<")[0]  # the rest is for llguidance's developers
     place = _PLACE.match(said)
     head = f"line {place[1]}, column {place[2]}: " if place is not None and has_lines else ""
     if (bad := _BAD_PATTERN.search(said)) is not None:
@@ -28,7 +28,7 @@ def in_short(said: str, *, has_lines: bool) -> str:
 
 
 def is_limit(said: str) -> bool:
-    """Return whether what was said is that a limit of llguidance's was reached."""
+    """Return whether the message says that a limit of llguidance was reached."""
     return _TOO_LARGE.search(said) is not None
 
 

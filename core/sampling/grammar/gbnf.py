@@ -1,4 +1,4 @@
-"""llama.cpp's grammars (GBNF) in llguidance's dialect of Lark. Pure.
+"""Converts llama.cpp's grammars (GBNF) to llguidance's dialect of Lark. Pure.
 
 Each character becomes a token of its own, so that the parser alone decides where a rule ends, as in llama.cpp
 (``llama_grammar_parser``). llguidance's own converter makes tokens of whole rules, and its lexer matches those as far
@@ -29,7 +29,7 @@ def to_lark(text: str) -> str:
 
 
 class _Reader:
-    """Reads one grammar; what it has read of rules is Lark already."""
+    """Reads one grammar and converts each rule to Lark as it goes."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -185,7 +185,7 @@ class _Reader:
         return found[0]
 
     def _lark_name(self, name: str) -> str:
-        """Return a name for a rule that Lark takes: lower case, from a letter on, and no other's."""
+        """Return a unique Lark name for a rule: lower case, starting with a letter."""
         if name not in self._names:
             lower = name.lower().replace("-", "_")
             lower = lower if lower[0].isalpha() else f"r{lower}"

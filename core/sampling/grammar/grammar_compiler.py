@@ -20,42 +20,42 @@ from core.values.constraint import Constraint
 from core.values.errors import BadRequest
 
 _MOST_KEPT = 32
-# What may be there or not takes llguidance time by the square of how often that is: at this number a second.
+# llguidance's time grows with the square of the number of optional or repeated items: about a second at this number.
 _REPETITION, _MOST_REPETITIONS = re.compile(r"[?*+]|\{\d"), 8_000
-# llguidance's mark of tokens that are no text: a grammar names them as <|name|>, and no string matches them.
+# llguidance's prefix for special tokens: a grammar names them as <|name|>, and no string matches them.
 _SPECIAL = b"\xff"
-# As llama.cpp's json-schema-to-grammar: small models would go on with spaces for ever.
+# As in llama.cpp's json-schema-to-grammar: small models would otherwise emit spaces for ever.
 _WHITESPACE = r" |\n{1,2}[ \t]{0,20}"
 _LIMITS = LLParserLimits(max_grammar_size=200_000, max_lexer_states=200_000, verbose_errors=False)
 
 
 @dataclass(slots=True)
 class _Compiled:
-    """A grammar at its beginning. Its copies share what their lexer has met so far, which has a limit for all of them.
+    """A grammar at its start. Its copies share lexer states, which have one limit for all copies.
 
-    ``is_worn`` says that one of them has reached it: the others would fail too.
+    ``is_worn``: a copy has reached the limit, so the others would fail too.
     """
 
     matcher: LLMatcher
     is_worn: bool = False
 
     def wear_out(self) -> None:
-        """A copy has failed."""
+        """Mark that a copy has failed."""
         self.is_worn = True
 
 
 class GrammarCompiler:
-    """Guides by constraint; those used lately are kept compiled. Safe to use from any thread."""
+    """Makes matchers from constraints; the latest compiled grammars are kept. Safe to use from any thread."""
 
     def __init__(self, vocab: Vocab) -> None:
-        """Do nothing yet: most engines never see a grammar, and reading a large vocabulary takes a second."""
+        """Do nothing yet: most engines never get a grammar, and reading a large vocabulary takes a second."""
         self._vocab = vocab
         self._tokenizer: LLTokenizer | None = None
         self._compiled: OrderedDict[Constraint, _Compiled] = OrderedDict()
         self._lock = threading.Lock()
 
     def matcher(self, constraint: Constraint) -> GrammarMatcher:
-        """Return a guide at its beginning. Raises BadRequest where no text could follow the constraint."""
+        """Return a matcher at its start. Raises BadRequest if no text can match the constraint."""
         with self._lock:
             compiled = self._compiled.get(constraint)
             if compiled is None or compiled.is_worn:
@@ -83,7 +83,7 @@ class GrammarCompiler:
         if begun.is_error() or (begun.is_stopped() and not begun.is_accepting()):
             said = begun.get_error()
             raise _refused(constraint, said if is_limit(said) else "no text matches it")
-        # What took all that a lexer may take for the first token fails at the second look.
+        # A grammar that uses up the lexer's limit for the first token fails at the second mask.
         again = matcher.deep_copy()
         again.compute_bitmask()
         if again.is_error():
@@ -95,7 +95,7 @@ class GrammarCompiler:
 
 
 class _Tokenizer:
-    """A vocabulary as llguidance's ``TokenizerWrapper`` wants it."""
+    """A vocabulary with the interface of llguidance's ``TokenizerWrapper``."""
 
     bos_token_id = None
 
@@ -126,7 +126,7 @@ def _source(constraint: Constraint) -> str:
 
 
 def _excess(constraint: Constraint, grammar: str) -> str | None:
-    """Return what llguidance would take too long for, or not survive; None where there is no such thing."""
+    """Return why a grammar would take llguidance too long or crash it; None if it would not."""
     if constraint.kind == "json_schema":
         levels = json_levels(constraint.text)
     else:
@@ -140,7 +140,7 @@ def _excess(constraint: Constraint, grammar: str) -> str | None:
 
 
 def _why_endless(constraint: Constraint, grammar: str) -> str | None:
-    """Return why no reply could ever end; None where one can. llguidance would follow it to the last token allowed."""
+    """Return why no reply can ever end; None if one can. llguidance itself would continue to the token limit."""
     if constraint.kind == "json_schema":
         return why_endless_schema(constraint.text)
     return why_endless(grammar) if constraint.kind in ("lark", "gbnf") else None

@@ -1,4 +1,4 @@
-"""Where one reply stands in its grammar, and which tokens may come next."""
+"""The state of one reply in its grammar: which tokens may come next."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class GrammarLost(SlipstreamError):
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Do nothing."""
 
 
 class GrammarMatcher:
     """The state of one reply. Owned by the thread that decodes."""
 
     def __init__(self, matcher: LLMatcher, n_vocab: int, on_lost: Callable[[], None] = _nothing) -> None:
-        """Take over ``matcher``, at its beginning; ``on_lost`` is called where it gives up."""
+        """Own ``matcher``, at its start; ``on_lost`` is called if it gives up."""
         self._matcher = matcher
         self._n_vocab = n_vocab
         self._on_lost = on_lost
 
     @property
     def is_over(self) -> bool:
-        """True where nothing can be added to the reply."""
+        """True if nothing can be added to the reply."""
         return bool(self._matcher.is_stopped())
 
     def allows(self, token: int) -> bool:
@@ -46,7 +46,7 @@ class GrammarMatcher:
         return int(self._matcher.validate_tokens(list(tokens)))
 
     def after(self, tokens: Sequence[int]) -> GrammarMatcher | None:
-        """Return a guide of its own that stands behind ``tokens``; None where they may not come."""
+        """Return a copy advanced by ``tokens``; None if the grammar does not allow them."""
         matcher = self._matcher.deep_copy()
         if tokens and not matcher.consume_tokens(list(tokens)):
             return None
@@ -55,18 +55,18 @@ class GrammarMatcher:
     def allowed(self) -> npt.NDArray[np.bool_]:
         """Return which tokens may come next, shape (n_vocab,), at least one. Raises GrammarLost."""
         bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
-        # One byte for each token, 0 or 1: as good as truth values, with which numpy is quicker.
+        # One byte (0 or 1) for each token, viewed as bool, with which numpy is faster.
         mask = np.unpackbits(bits, count=self._n_vocab, bitorder="little").view(np.bool_)
         if self._matcher.is_error() or not mask.any():
             raise self._lost()
         return mask
 
     def forced(self) -> list[int]:
-        """Return the tokens that must come next whatever is sampled, empty where there is a choice."""
+        """Return the tokens that the grammar forces next, empty if there is a choice."""
         return list(self._matcher.compute_ff_tokens())
 
     def accept(self, token: int) -> None:
-        """Move on by ``token``. Raises GrammarLost where it may not come."""
+        """Advance by ``token``. Raises GrammarLost if it is not allowed."""
         if not self._matcher.consume_token(token):
             raise self._lost()
 

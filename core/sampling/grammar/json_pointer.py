@@ -1,11 +1,11 @@
-"""References within a JSON document, as a schema's ``$ref`` has them: ``#/$defs/a`` (RFC 6901). Pure."""
+"""References within a JSON document, as in a schema's ``$ref``: ``#/$defs/a`` (RFC 6901). Pure."""
 
 from __future__ import annotations
 
 from typing import Any
 from urllib.parse import unquote
 
-# No list here has more entries than such a number says.
+# No list here has an index with more digits.
 _MOST_DIGITS = 9
 
 
@@ -15,7 +15,7 @@ def keys(pointer: str) -> list[str]:
 
 
 def child(part: Any, key: str) -> Any:
-    """Return what a list or an object has at ``key``. Raises LookupError where there is no such thing."""
+    """Return the entry of a list or an object at ``key``. Raises LookupError if there is none."""
     if isinstance(part, dict):
         return part[key]
     if isinstance(part, list) and key.isdecimal() and len(key) <= _MOST_DIGITS:
@@ -24,7 +24,7 @@ def child(part: Any, key: str) -> Any:
 
 
 def escaped(key: str) -> str:
-    """Return a key as pointers write it."""
+    """Return a key as written in pointers."""
     return key.replace("~", "~0").replace("/", "~1")
 
 

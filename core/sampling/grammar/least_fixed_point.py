@@ -1,4 +1,4 @@
-"""The least solution of equations that depend on each other. Pure."""
+"""The least fixed point of equations that depend on each other. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 NodeT = TypeVar("NodeT")
 ValueT = TypeVar("ValueT")
-# Evaluations after which nothing more is asked: what takes longer was written to take long.
+# Limit of evaluations: only grammars made to take long reach it.
 _MOST_EVALUATIONS = 100_000
 
 
@@ -16,10 +16,10 @@ def least_fixed_point(
     evaluate: Callable[[NodeT, Mapping[NodeT, ValueT]], ValueT],
     bottom: ValueT,
 ) -> dict[NodeT, ValueT] | None:
-    """Return the least values for which each node's is what ``evaluate`` makes of those that it needs.
+    """Return the least values in which each node's value is ``evaluate`` of the values it needs.
 
-    All begin at ``bottom`` and only grow (Kleene's theorem); ``needs`` has every node, best those needed first.
-    None where that would take too long.
+    All values start at ``bottom`` and only grow (Kleene's theorem). ``needs`` has every node; dependencies first is
+    fastest. None if it would take too long.
     """
     needed_by: dict[NodeT, list[NodeT]] = {node: [] for node in needs}
     for node, others in needs.items():
@@ -43,9 +43,9 @@ def least_fixed_point(
 
 
 def find_cycle(start: NodeT, next_of: Callable[[NodeT], NodeT | None]) -> list[NodeT]:
-    """Return the circle that the way from ``start`` runs into, its first node once more at its end.
+    """Return the cycle that the path from ``start`` runs into, with its first node again at the end.
 
-    Empty where the way ends.
+    Empty if the path ends.
     """
     way: dict[NodeT, int] = {}
     node: NodeT | None = start

@@ -1,7 +1,7 @@
-"""How deep a schema or a grammar is with its references followed. Pure.
+"""The nesting depth of a schema or a grammar, with references followed. Pure.
 
-llguidance compiles by recursion and does not count: what is too deep would end the process (of its stack of 8 MB, a
-level takes up to 3 KB). All that is asked here is an upper bound, and cheap.
+llguidance compiles by recursion without a depth limit: too deep a grammar would crash the process (a level takes up to
+3 KB of the 8 MB stack). A cheap upper bound is enough here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NodeT = TypeVar("NodeT", bound=Hashable)
 
 
 def grammar_levels(text: str) -> int:
-    """Return the levels of a grammar in Lark: rules within rules, groups, and schemas that are embedded."""
+    """Return the levels of a grammar in Lark: nested rules, groups, and embedded schemas."""
     embedded = max((schema_levels(schema) for schema in _embedded(text)), default=0)
     bare = _TEXT.sub("", text)
     heads = list(_HEAD.finditer(bare))
@@ -36,9 +36,9 @@ def grammar_levels(text: str) -> int:
 
 
 def schema_levels(schema: object) -> int:
-    """Return the levels of a JSON schema: objects and lists within each other, whatever a ``$ref`` names included.
+    """Return the levels of a JSON schema: nested objects and lists, with every ``$ref`` followed.
 
-    0 where it is nested beyond what llguidance reads (128 levels, references apart).
+    0 if it is nested deeper than llguidance reads (128 levels, without references).
     """
     try:
         return _Schema(schema).levels()
@@ -55,7 +55,7 @@ def json_levels(text: str) -> int:
 
 
 def deepest(weights: Mapping[NodeT, int], needs: Mapping[NodeT, Collection[NodeT]]) -> int:
-    """Return the weight of the heaviest way along ``needs``; a circle counts with all that is part of one.
+    """Return the weight of the heaviest path along ``needs``; a cycle counts with all its nodes.
 
     Strongly connected components by Tarjan's algorithm (1972), without recursion.
     """
@@ -95,7 +95,7 @@ def _close(
     needs: Mapping[NodeT, Collection[NodeT]],
     totals: dict[NodeT, int],
 ) -> None:
-    """A component is complete: it is on the stack from ``first`` on. All that it needs has its total."""
+    """Set the totals of a complete component, the stack from ``first`` on; its dependencies have theirs."""
     members = stack[stack.index(first) :] if stack[-1] != first else [first]
     del stack[len(stack) - len(members) :]
     below = max((totals[other] for node in members for other in needs[node] if other in totals), default=0)
@@ -103,7 +103,7 @@ def _close(
 
 
 class _Schema:
-    """A schema's parts, each with its own levels and the references that are in it."""
+    """A schema's parts, each with its own levels and the references inside it."""
 
     def __init__(self, root: object) -> None:
         self._root = root
@@ -126,7 +126,7 @@ class _Schema:
         return deepest(weights, needs)
 
     def _walk(self, part: Any) -> int:
-        """Return the levels of a part and note what is in it."""
+        """Return the levels of a part and record its references."""
         if not isinstance(part, dict | list):
             return 0
         first = len(self._references)
@@ -142,7 +142,7 @@ class _Schema:
     def _at(self, pointer: str) -> object:
         """Return the part that a reference names, None where there is none.
 
-        Where it goes by another name than its place, it might be anything: all there is.
+        For a reference that is no pointer (such as an anchor), return the whole schema as an upper bound.
         """
         part: Any = self._root
         if not pointer.startswith("#/"):
