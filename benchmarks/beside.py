@@ -22,9 +22,8 @@ from core.llama import log
 from core.loading.load_engine import load_engine
 from core.scheduler.sequence import Sequence as Submitted
 from core.values.engine_options import EngineOptions
-from core.values.events import Ended
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.messages import Ended
+from core.values.request import Request, SamplingParams
 
 OTHERS = (0, 4, 16)
 # Words of one token each. With their generated tokens they stay below the 1,024 that Ember was trained for.

@@ -17,7 +17,7 @@ import os
 import time
 from dataclasses import dataclass
 
-from core.ipc.openmp import WAITING
+from core.ipc.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
@@ -29,11 +29,9 @@ from core.loading.load_engine import load_engine
 from core.machine.measurements import physical_cores
 from core.sampling.grammar.grammar_matcher import GrammarMatcher
 from core.speculation.policy.speculator import Speculator
-from core.values.constraint import ANY_OBJECT, Constraint
 from core.values.engine_options import EngineOptions
-from core.values.events import Ended, Token
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.messages import Ended, Token
+from core.values.request import ANY_OBJECT, Constraint, Request, SamplingParams
 from tools.model_factory import gguf_factory
 
 PROMPT = "<|im_start|>user\nTell me about three friends as JSON.<|im_end|>\n<|im_start|>assistant\n"

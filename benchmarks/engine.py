@@ -8,7 +8,7 @@ import os
 import time
 from pathlib import Path
 
-from core.ipc.openmp import WAITING
+from core.ipc.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: the same for both sides, and what the engine process uses
 
@@ -24,8 +24,7 @@ from core.llama import log
 from core.loading.load_engine import load_engine
 from core.machine.measurements import physical_cores
 from core.values.engine_options import EngineOptions
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.request import Request, SamplingParams
 from tools.model_factory import gguf_factory
 
 WIDTHS = (1, 2, 4, 8, 16)

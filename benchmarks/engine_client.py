@@ -16,11 +16,9 @@ from core.llama import log
 from core.loading.load_engine import load_engine
 from core.scheduler.sequence import Sequence as Running
 from core.values.engine_options import EngineOptions
-from core.values.events import Ended, FinishReason
-from core.values.lane import Lane
+from core.values.messages import Ended, FinishReason
 from core.values.receipt import Receipt
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.request import Lane, Request, SamplingParams
 
 # Tokens of a reply when other requests take its slot, and tokens of each of these requests, which end long before the
 # reply.

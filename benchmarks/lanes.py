@@ -15,7 +15,7 @@ import os
 import time
 from dataclasses import dataclass
 
-from core.ipc.openmp import WAITING
+from core.ipc.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
@@ -27,10 +27,8 @@ from core.llama import log
 from core.loading.load_engine import load_engine
 from core.machine.measurements import physical_cores
 from core.values.engine_options import EngineOptions
-from core.values.events import Ended, FinishReason, Token
-from core.values.lane import Lane
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.messages import Ended, FinishReason, Token
+from core.values.request import Lane, Request, SamplingParams
 from tools.model_factory import gguf_factory
 from tools.model_factory.gguf_factory import Recipe
 

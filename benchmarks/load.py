@@ -15,13 +15,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from core.ipc.openmp import WAITING
+from core.ipc.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks.engine import N_CTX, PROMPT, EngineLoop
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
-from core.cost.thread_control import ThreadControl
+from core.cost.threads import ThreadControl
 from core.engine.engine import Engine
 from core.llama import log
 from core.loading.load_engine import load_engine

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from core.ipc.openmp import WAITING
+from core.ipc.child_process import WAITING
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILDER = Path(__file__).with_name("native_peer.sh")

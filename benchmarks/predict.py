@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.ipc.openmp import WAITING
+from core.ipc.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
@@ -36,7 +36,7 @@ from core.machine import probe as machine_probe
 from core.machine.host import this_machine
 from core.machine.measurements import physical_cores
 from core.machine.probe import MachineProbe
-from core.process.decode_timing import time_decoding
+from core.process.probe_worker import time_decoding
 from core.values.engine_options import EngineOptions
 from models.estimate.fit.memory import free_memory
 from models.estimate.speed.efficiency import Observation

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from app.environment.exit_codes import ExitCode
-from core.machine.description import machine, versions
+from core.machine.host import machine, versions
 from models.formatting.program import PROGRAM
 
 ReportRow = dict[str, Any]

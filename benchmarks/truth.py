@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from core.ipc.openmp import WAITING
+from core.ipc.child_process import WAITING
 
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
@@ -41,10 +41,9 @@ from core.machine.known_machine import identity
 from core.machine.measurements import physical_cores
 from core.machine.probe import CPU, MachineProbe
 from core.values.engine_options import EngineOptions, Speculation
-from core.values.events import Ended, FinishReason, Token
+from core.values.messages import Ended, FinishReason, Token
 from core.values.receipt import Receipt
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.request import Request, SamplingParams
 from models.estimate.fit.memory import free_memory
 from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
 from models.estimate.speed.runs import observations, read_runs

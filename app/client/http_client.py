@@ -86,7 +86,7 @@ ReplyEvent = TextDelta | Finished | Usage | AnsweringModel | ReplyProgress
 
 @dataclass(frozen=True, slots=True)
 class ServerStatus:
-    """Where a server stands: ``phase`` as in ``core.values.events``, ``progress`` 0 to 1 while it loads ``model``."""
+    """Where a server stands: ``phase`` as in ``core.values.messages``, ``progress`` 0 to 1 while it loads ``model``."""
 
     phase: str
     progress: float = 0.0

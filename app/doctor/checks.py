@@ -30,7 +30,7 @@ from app.doctor.report import (
     SystemFacts,
 )
 from app.environment import paths
-from core.ipc.side_process import run_aside
+from core.ipc.child_process import run_aside
 from core.values.errors import SlipstreamError
 from models.estimate.fit.plan import LoadSetting
 

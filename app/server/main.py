@@ -25,7 +25,7 @@ from app.server.http.listening_socket import PortTaken, listen
 from app.settings.server_settings import ServerSettings
 from core.process.supervisor import Supervisor
 from core.values.errors import SlipstreamError
-from core.values.events import EnginePhase
+from core.values.messages import EnginePhase
 
 if TYPE_CHECKING:
     import socket

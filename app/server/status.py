@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, Response
 from app.server.calls.model_host import Entry, ModelHost
 from app.server.http.errors import ModelNotFound
 from app.server.openai.schemas import LoadBody
-from core.values.events import EnginePhase
+from core.values.messages import EnginePhase
 from core.values.snapshot import Snapshot
 
 HEALTH = {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from core.kv_cache.branches import Branches
 from core.kv_cache.rollback import MOST_REPLAYED, Rollback
 from core.llama.context import Context
-from core.scheduler.latency_targets import step_latency_target
+from core.scheduler.planner import step_latency_target
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.speculator import Speculator

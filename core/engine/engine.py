@@ -10,36 +10,38 @@ import numpy as np
 import numpy.typing as npt
 
 from core.cost.cost_model import CostModel
-from core.cost.thread_control import ThreadControl
-from core.engine.committer import Committer
+from core.cost.threads import ThreadControl
+from core.engine.committer import Committer, RequestFinisher
 from core.engine.drafting import Drafting
-from core.engine.finisher import RequestFinisher
 from core.engine.meter import Meter, Occupancy, StepReading
 from core.engine.model_runner import ModelRunner
-from core.engine.step_feedback import StepFeedback
-from core.engine.step_stats import StepStats
+from core.engine.step_feedback import StepFeedback, StepStats
 from core.kv_cache.branches import Branches
 from core.kv_cache.rollback import Rollback, choose_rollback
 from core.kv_cache.slot_table import SlotTable
 from core.llama.context import Context
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.scheduler.admission import Admission
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.input_processor import InputProcessor, PreparedRequest
-from core.scheduler.latency_targets import step_latency_target
-from core.scheduler.planner import NO_DRAFTS, StepPlan, cut_at_checkpoints, leading_requests, plan, prefill_chunk
-from core.scheduler.scheduler import Scheduler
+from core.scheduler.planner import (
+    NO_DRAFTS,
+    StepPlan,
+    cut_at_checkpoints,
+    leading_requests,
+    plan,
+    prefill_chunk,
+    step_latency_target,
+)
+from core.scheduler.scheduler import Admission, Scheduler
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.speculator import Speculator
 from core.speculation.proposer import DraftChain
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.engine_options import DEFAULT_UBATCH
 from core.values.errors import SlipstreamError
-from core.values.events import Ended, FinishReason, RequestEvent
-from core.values.lane import Lane
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.messages import Ended, FinishReason, RequestEvent
+from core.values.request import Lane, Request, SamplingParams
 from core.values.snapshot import LaneCount, Snapshot
 
 # Seconds that a step waits for the disk where nobody can go on.

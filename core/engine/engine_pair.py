@@ -10,7 +10,7 @@ from dataclasses import replace
 from core.engine.engine import Engine
 from core.scheduler.input_processor import PreparedRequest
 from core.values.errors import BadRequest
-from core.values.events import RequestEvent
+from core.values.messages import RequestEvent
 from core.values.request import Request
 from core.values.snapshot import LaneCount, Snapshot
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
-from core.cost.request_cost import RequestCost
 from core.scheduler.planner import StepPlan
+from core.scheduler.sequence import RequestCost
 from core.values.engine_options import DEFAULT_KV_TYPE
 from core.values.snapshot import Bottleneck, LaneCount, Snapshot
 

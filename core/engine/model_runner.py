@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from core.engine.finisher import RequestFinisher
+from core.engine.committer import RequestFinisher
 from core.kv_cache.branches import Branches
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
+from core.scheduler.draft import TreeShape
 from core.scheduler.planner import Share, StepPlan, drop_drafts, halve_prefill, has_drafts, has_prefill
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
-from core.scheduler.tree_shape import TreeShape
 from core.values.errors import SlipstreamError
-from core.values.events import RequestEvent
+from core.values.messages import RequestEvent
 
 _log = logging.getLogger(__name__)
 _FAILURES_BEFORE_RESTART = 2

@@ -8,7 +8,7 @@ from typing import Any
 from core.llama.candidates import Candidates
 from core.llama.library import L
 from core.llama.model import Model
-from core.values.sampling_params import SamplingParams
+from core.values.request import SamplingParams
 
 _FEWEST = 1
 # Typical sampling takes the logarithm of every probability: one that is zero as a float makes all of them NaN.

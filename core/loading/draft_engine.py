@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.cost.cost_model import CostModel
-from core.cost.thread_choice import ThreadChoice
-from core.cost.thread_control import thread_control
+from core.cost.threads import ThreadChoice, thread_control
 from core.engine.engine import Engine
 from core.engine.meter import Meter
 from core.kv_cache.slot_table import SlotTable
@@ -16,7 +15,7 @@ from core.loading.load_heads import head_kind
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.engine_options import DEFAULT_UBATCH, EngineOptions
 from core.values.errors import LoadFailed
-from core.values.loaded_model import LoadedModel, SmallModel
+from core.values.messages import LoadedModel, SmallModel
 
 # KV cells for all requests of the draft engine, or those of one request if that needs more.
 _CELLS = 8_192

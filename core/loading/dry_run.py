@@ -12,7 +12,7 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from core.ipc.side_process import run_aside
+from core.ipc.child_process import run_aside
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed, SlipstreamError
 from models.estimate.fit.memory import MemoryNeed

@@ -10,12 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from core.cost.calibration import cost_model_of, steps_key
+from core.cost.calibration import assumed_for, cost_model_of, steps_key
 from core.cost.cost_model import CostModel
-from core.cost.default_step_times import assumed_for
 from core.cost.read_cost import ReadCost
-from core.cost.thread_choice import ThreadChoice, candidates, fewest_that_pay, measure
-from core.cost.thread_control import thread_control
+from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure, thread_control
 from core.engine.engine import Engine
 from core.engine.meter import Meter
 from core.kv_cache.context_shape import MAX_READ_ALONG, context_shape, n_branches
@@ -41,7 +39,7 @@ from core.speculation.proposers.draft_model import DraftModelProposer
 from core.speculation.proposers.ngram import NgramProposer
 from core.values.engine_options import EngineOptions
 from core.values.errors import DraftRefused, LoadFailed
-from core.values.loaded_model import LoadedModel
+from core.values.messages import LoadedModel
 from models.estimate.speed.peak import peak_of
 from models.facts.model_facts import ModelFacts
 from models.formatting import figures

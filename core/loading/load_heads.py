@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from core.cost.calibration import cost_model_of, steps_key
+from core.cost.calibration import assumed_for, cost_model_of, steps_key
 from core.cost.cost_model import CostModel
-from core.cost.default_step_times import assumed_for
 from core.cost.read_cost import ReadCost
-from core.cost.thread_choice import ThreadChoice
-from core.cost.thread_control import ThreadControl, thread_control
+from core.cost.threads import ThreadChoice, ThreadControl, thread_control
 from core.llama import heads
 from core.llama.batch import Batch
 from core.llama.context import Context

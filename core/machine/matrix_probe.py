@@ -14,8 +14,19 @@ from typing import Any
 
 from core.llama.devices import Device
 from core.llama.library import declare, ggml
-from core.machine.attention_probe import AttentionHeads, by_flash, by_products
-from core.machine.op_timer import F16, F32, OpTimer, P, Scratch, find_device, matrices, mul_mat
+from core.machine.op_timer import (
+    F16,
+    F32,
+    AttentionHeads,
+    OpTimer,
+    P,
+    Scratch,
+    by_flash,
+    by_products,
+    find_device,
+    matrices,
+    mul_mat,
+)
 from models.estimate.speed.probe import Probe
 from models.gguf.tensor_types import BY_NAME, GgmlType
 

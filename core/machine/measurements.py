@@ -6,7 +6,8 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,39 @@ from typing import Any
 import psutil
 
 from core.machine.host import cpu_name
-from core.machine.other_programs import OtherPrograms
 from models.files.atomic_write import write_whole
+
+
+def busy_seconds() -> float:
+    """Return the CPU seconds of all programs, this one included, summed over all cores since the machine started."""
+    times = psutil.cpu_times()
+    # I/O wait is no work, and stolen time (hypervisor) does not depend on our threads. Guest time is part of user time.
+    return float(times.user + times.system + getattr(times, "nice", 0.0))
+
+
+def _others_seconds() -> float:
+    return busy_seconds() - time.process_time()
+
+
+class OtherPrograms:
+    """Reads the system's CPU times, which have a resolution of hundredths of a second."""
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, others_seconds: Callable[[], float] = _others_seconds
+    ) -> None:
+        """``others_seconds`` returns the CPU seconds of other programs."""
+        self._clock = clock
+        self._others_seconds = others_seconds
+        self._since, self._seconds = clock(), others_seconds()
+
+    def busy_cores(self) -> float:
+        """Return how many cores others have kept busy since the last call, on average."""
+        now, seconds = self._clock(), self._others_seconds()
+        passed = now - self._since
+        busy = max(seconds - self._seconds, 0.0) / passed if passed > 0.0 else 0.0
+        self._since, self._seconds = now, seconds
+        return busy
+
 
 _log = logging.getLogger(__name__)
 MEASURED_FILE = "measured.json"

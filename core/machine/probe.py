@@ -12,8 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from core.ipc.openmp import WAITING
-from core.ipc.side_process import run_aside
+from core.ipc.child_process import WAITING, run_aside
 from core.machine.host import Host
 from models.estimate.speed.probe import Probe, probe_of
 from models.files.atomic_write import write_whole

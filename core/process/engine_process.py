@@ -10,10 +10,9 @@ import threading
 import time
 from pathlib import Path
 
-from core.ipc.child_process import start_child
-from core.ipc.openmp import WAITING
+from core.ipc.child_process import WAITING, start_child
 from core.ipc.pipe import Pipe, PipeClosed
-from core.values.commands import Command
+from core.values.messages import Command
 
 _log = logging.getLogger(__name__)
 _LEAVE_SECONDS = 3.0

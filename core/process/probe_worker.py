@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
+from core.engine.engine import Engine
 from core.llama import log
 from core.llama.devices import list_devices
 from core.loading.load_engine import load_engine
@@ -14,10 +16,48 @@ from core.machine.host import last_level_cache, this_machine
 from core.machine.matrix_probe import probe
 from core.machine.measurements import physical_cores
 from core.machine.probe import MachineProbe, TimedModel, as_dict
-from core.process.decode_timing import time_decoding
 from core.values.engine_options import EngineOptions
+from core.values.messages import Ended, FinishReason
+from core.values.request import Request, SamplingParams
 from models.estimate.fit.memory import free_memory
 from models.estimate.speed.probe import Probe
+
+_FIRST_TOKENS = 16
+# More would change the context length too much.
+_MOST_TOKENS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeTiming:
+    """Mean ``seconds`` per token over ``n_tokens``; the middle one attended to ``n_past`` others."""
+
+    n_past: int
+    n_tokens: int
+    seconds: float
+
+
+def time_decoding(engine: Engine, n_prompt: int, seconds: float) -> DecodeTiming:
+    """Decode without drafts after ``n_prompt`` tokens for about ``seconds``; raises RuntimeError if a request fails."""
+    first = _decode(engine, n_prompt, _FIRST_TOKENS)
+    room = engine.n_ctx - n_prompt
+    n_tokens = min(max(_FIRST_TOKENS, round(seconds / max(first, 1e-6))), _MOST_TOKENS, room)
+    return DecodeTiming(n_prompt + n_tokens // 2, n_tokens, _decode(engine, n_prompt, n_tokens))
+
+
+def _decode(engine: Engine, n_prompt: int, n_tokens: int) -> float:
+    """Return the seconds per token after the first."""
+    prompt = tuple(1 + position % 61 for position in range(n_prompt))
+    sampling = SamplingParams(temperature=0, ignore_eos=True)
+    request = Request("timing", prompt, n_tokens, sampling=sampling, speculates=False)
+    engine.submit(engine.prepare(request))
+    while not engine.is_idle:
+        for event in engine.step():
+            if isinstance(event, Ended):
+                if event.reason is FinishReason.FAILED or event.receipt.decode_rate <= 0:
+                    raise RuntimeError(f"Decoding could not be timed: {event.failure}")
+                taken = 1.0 / event.receipt.decode_rate
+    return taken
+
 
 _SMALLEST_SET, _LARGEST_SET, _SHARE_OF_FREE = 64 << 20, 1 << 29, 8
 _CACHES = 2

@@ -12,10 +12,10 @@ from typing import Any
 
 from core.ipc.pipe import PipeClosed
 from core.process.engine_process import EngineProcess
-from core.values.commands import Cancel, LoadModel, Submit
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable, LoadFailed
-from core.values.events import (
+from core.values.messages import (
+    Cancel,
     Ended,
     EnginePhase,
     EngineState,
@@ -23,11 +23,13 @@ from core.values.events import (
     Failure,
     FailureKind,
     FinishReason,
+    LoadedModel,
+    LoadModel,
     MeasurementsTaken,
     Started,
+    Submit,
     Token,
 )
-from core.values.loaded_model import LoadedModel
 from core.values.request import Request
 from core.values.snapshot import Snapshot
 

@@ -15,8 +15,8 @@ from core.llama.vocab import Vocab
 from core.sampling.grammar.grammar_matcher import GrammarLost, GrammarMatcher
 from core.sampling.keyed_noise import gumbel, uniform
 from core.values.errors import BrokenLogits
-from core.values.events import Logprob, TokenLogprob
-from core.values.sampling_params import SamplingParams
+from core.values.messages import Logprob, TokenLogprob
+from core.values.request import SamplingParams
 
 # Above this many candidates, one uniform number over cumulative probabilities is cheaper than noise for each.
 _GUMBEL_LIMIT = 4096

@@ -2,12 +2,188 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Sequence as Series
+
 from core.cost.cost_model import CostModel
-from core.scheduler.interference_budget import InterferenceBudget
-from core.scheduler.piggyback import fair_order, fill_step, least_cost
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import Sequence
-from core.values.lane import Lane
+from core.values.request import Lane
+
+# What riders may add to the fast lane's time: the promise is a tenth, and the rest is for what no clock of ours sees,
+# as the work of the server for their replies.
+RIDE_SHARE = 0.06
+# Rides that are felt come so many steps apart. The step after one is slower too (another graph, colder caches), so that
+# two gaps of so many are long ones: less than one in twenty, and the 95th percentile stays what it is alone.
+RIDE_INTERVAL = 41
+# At most so many steps' time is saved up, that of one interval: a ride must not become a pause. Only where even the
+# least of rides costs more, that is saved.
+_MOST_SAVED = RIDE_SHARE * (RIDE_INTERVAL + 1)
+# So many steps after a ride still feel it (its events are being sent): they are its cost, and no measure of what a
+# step takes alone.
+_AFTERMATH = 2
+# Where riders are in every step, there is one without them after so many, to know what they add.
+_CONTROL_STEPS = 128
+_LONE_RATE, _ROW_RATE = 0.05, 0.1
+# A single step may be slow for reasons of its own: estimates take it as this many times the usual at most.
+_OUTLIER = 2.0
+# What took longer than this many steps was a suspended machine: riders do not pay for that for ever.
+_HICCUP = 20.0
+
+
+class InterferenceBudget:
+    """Lets riders join steps of the fast lane as far as these stay as fast as alone.
+
+    Steps earn a share of what they take alone, riders pay what they have added: by the clock, whatever was predicted.
+    What steps take alone is measured too, in those without riders. Rides that cost less than a step earns are for
+    every step; dearer ones are saved for and kept apart. All times in seconds; predictions are the cost model's.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing, believing the predictions."""
+        self.balance = 0.0
+        self._lone_ratio = 1.0
+        self._row_seconds = 0.0
+        self._least = 0.0
+        self._since_ride = RIDE_INTERVAL
+        self._since_lone = 0
+
+    def alone_seconds(self, predicted: float) -> float:
+        """Return what a step is expected to take without riders."""
+        return predicted * self._lone_ratio
+
+    def cost(self, predicted: float, n_rows: int) -> float:
+        """Return what ``n_rows`` rows of riders are expected to add where the cost model says ``predicted``."""
+        return max(predicted + self._row_seconds * n_rows, 0.25 * predicted)
+
+    def allowance(self, predicted: float, least: float) -> float:
+        """Return what riders may add to the next step, which is ``predicted`` without them; 0 is a normal answer.
+
+        ``least`` is the price of the cheapest ride.
+        """
+        self._least = least
+        steady = RIDE_SHARE * self.alone_seconds(predicted)
+        if self._since_lone > _CONTROL_STEPS or self.balance < 0.0:
+            return 0.0
+        if least <= steady:
+            return steady
+        if self._since_ride < RIDE_INTERVAL or self.balance < least:
+            return 0.0
+        return self.balance
+
+    def observe(self, seconds: float, predicted: float, extra: float = 0.0, n_riding: int = 0) -> None:
+        """Record a step that took ``seconds``.
+
+        ``predicted`` is the cost model's time without riders, ``extra`` what it adds for their ``n_riding`` rows.
+        """
+        lone = self.alone_seconds(predicted)
+        if lone <= 0.0 or seconds <= 0.0:
+            return
+        self._earn(lone)
+        if n_riding:
+            self._learn_row(seconds - lone, extra, n_riding, lone)
+            self._spend(seconds - lone, lone)
+            self._since_ride = 0
+            self._since_lone += 1
+            return
+        self._since_ride += 1
+        if self._since_ride <= _AFTERMATH:
+            self._spend(seconds - lone, lone)
+            return
+        ratio = min(max(seconds / lone, 1.0 / _OUTLIER), _OUTLIER)
+        self._lone_ratio *= 1.0 + _LONE_RATE * (ratio - 1.0)
+        self._since_lone = 0
+
+    def start_over(self) -> None:
+        """Another request begins: what was saved beside those before is not spent on it, a short one might not last."""
+        self.balance = min(self.balance, 0.0)
+
+    def book_pause(self, seconds: float, predicted: float) -> None:
+        """Record ``seconds`` in which the fast lane waited for something else; a step is ``predicted``."""
+        self._spend(seconds, self.alone_seconds(predicted))
+        self._since_ride = 0
+
+    def _earn(self, lone: float) -> None:
+        most = max(_MOST_SAVED * lone, self._least)
+        self.balance = min(self.balance + RIDE_SHARE * lone, max(most, self.balance))
+
+    def _spend(self, seconds: float, lone: float) -> None:
+        self.balance = max(self.balance - min(seconds, _HICCUP * lone), -_HICCUP * lone)
+
+    def _learn_row(self, measured: float, extra: float, n_rows: int, lone: float) -> None:
+        """Learn what a row adds beyond its prediction: sampling, events, or a curve that is not what was measured."""
+        bound = _OUTLIER * max(self.cost(extra, n_rows), lone)
+        error = min(max(measured - extra, -bound), bound) / n_rows
+        self._row_seconds += _ROW_RATE * (error - self._row_seconds)
+
+
+# A batch request gets its turn once others have ridden so many times since its last: it goes last, but it goes.
+_BATCH_BEHIND = 256
+
+RowCost = Callable[[int, int], float]
+"""Seconds that ``rows`` more rows, which attend to ``kv`` tokens altogether, add to the step."""
+
+
+def fair_order(riders: list[Sequence]) -> list[Sequence]:
+    """Return riders in the order in which they may join: whoever rode longest ago, batch requests behind."""
+    return sorted(riders, key=lambda s: (s.rode_at + _BATCH_BEHIND * (s.lane is Lane.BATCH), s.lane.rank, s.order))
+
+
+def least_cost(rider: Sequence, price: RowCost) -> float:
+    """Return what the smallest share of a rider adds."""
+    n_rows = _decode_rows(rider) or 1
+    return price(n_rows, _kv(rider, n_rows))
+
+
+def fill_step(riders: Series[Sequence], price: RowCost, allowance: float, room: int) -> tuple[Share, ...]:
+    """Return the shares of riders that join, in the order of ``riders``, for at most ``allowance`` and ``room`` rows.
+
+    Whoever decodes takes its row, whoever has a prompt to read as many rows as there is still time for. The first who
+    does not get what it needs ends the boarding, so that it is first next time too.
+    """
+    shares: list[Share] = []
+    n_rows = kv = 0
+    for rider in riders:
+        wanted = _decode_rows(rider)
+        most = wanted or min(rider.n_pending, room - n_rows)
+        least = wanted or 1
+        if not least <= most <= room - n_rows:
+            break
+        taken = _most(least, most, rider, n_rows, kv, price, allowance)
+        if not taken:
+            break
+        shares.append(Share(rider, taken))
+        n_rows += taken
+        kv += _kv(rider, taken)
+        if taken < most:
+            break
+    return tuple(shares)
+
+
+def _decode_rows(rider: Sequence) -> int:
+    """Return the rows that a decoding request needs, 0 for one that reads its prompt."""
+    return 0 if rider.is_prefilling else 1 + rider.n_replay
+
+
+def _kv(rider: Sequence, n_rows: int) -> int:
+    return n_rows * rider.n_past + n_rows * (n_rows + 1) // 2
+
+
+def _most(least: int, most: int, rider: Sequence, n_rows: int, kv: int, price: RowCost, allowance: float) -> int:
+    """Return the most rows from ``least`` to ``most`` that can be paid, 0 where ``least`` cannot."""
+
+    def is_paid(count: int) -> bool:
+        return price(n_rows + count, kv + _kv(rider, count)) <= allowance
+
+    if not is_paid(least):
+        return 0
+    if is_paid(most):
+        return most
+    low, high = least, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_paid(middle) else (low, middle)
+    return low
 
 
 class PiggybackScheduler:

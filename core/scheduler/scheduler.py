@@ -2,11 +2,88 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from core.kv_cache.branches import Branches
+from core.kv_cache.divergence import Divergence
 from core.kv_cache.slot_table import SlotTable
+from core.llama.vocab import Vocab
+from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.sequence import Sequence
-from core.scheduler.waiting_queue import ABOVE_BATCH, WaitingQueue
-from core.values.lane import Lane
+from core.values.messages import RequestEvent, Started
+from core.values.receipt import CacheMiss
+from core.values.request import Lane
 from core.values.snapshot import LaneCount
+
+# For so many seconds the lanes above may go first. They count from when a lane was last served, not from each arrival:
+# otherwise a queue that has grown old would, all of it, go before whoever comes now. A person who chats waits five
+# seconds for a turn at most; a batch job moves by a request each half minute even where nobody ever pauses.
+MAX_WAIT_SECONDS = {Lane.FAST: 0.0, Lane.STANDARD: 5.0, Lane.BATCH: 30.0}
+ABOVE_BATCH = (Lane.FAST, Lane.STANDARD)
+
+
+class WaitingQueue:
+    """The ``size`` waiting requests. Every method takes time in proportion to the lanes, however many wait."""
+
+    def __init__(self) -> None:
+        """Begin with nobody."""
+        self.size = 0
+        # Ordered dictionaries: their first entry is found, and any is removed, without a look at the others.
+        self._queues: dict[Lane, OrderedDict[str, Sequence]] = {lane: OrderedDict() for lane in Lane}
+        self._served_at = dict.fromkeys(Lane, float("-inf"))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Sequence]:
+        for queue in self._queues.values():
+            yield from queue.values()
+
+    def count(self, lane: Lane) -> int:
+        """Return how many wait in a lane."""
+        return len(self._queues[lane])
+
+    def append(self, sequence: Sequence) -> None:
+        """A request arrives behind those of its lane."""
+        self._queues[sequence.lane][sequence.id] = sequence
+        self.size += 1
+
+    def prepend(self, sequence: Sequence, now: float) -> None:
+        """A request that has run comes back before those of its lane; it waits from ``now`` on."""
+        queue = self._queues[sequence.lane]
+        queue[sequence.id] = sequence
+        self.size += 1
+        queue.move_to_end(sequence.id, last=False)
+        sequence.waiting_since = now
+
+    def next(self, lanes: Iterable[Lane] = tuple(Lane), depth: int = 1) -> list[Sequence]:
+        """Return the first ``depth`` requests of each of ``lanes``, whose turn it is first."""
+        heads = [
+            (max(head.waiting_since, self._served_at[lane]) + MAX_WAIT_SECONDS[lane], lane.rank, place, head)
+            for lane in lanes
+            for place, head in enumerate(islice(self._queues[lane].values(), depth))
+        ]
+        heads.sort(key=lambda head: head[:3])
+        return [head for *_, head in heads]
+
+    def remove(self, sequence: Sequence) -> None:
+        """A request waits no more."""
+        del self._queues[sequence.lane][sequence.id]
+        self.size -= 1
+
+    def serve(self, sequence: Sequence, now: float) -> None:
+        """A request gets its slot: its lane was served."""
+        self.remove(sequence)
+        self._served_at[sequence.lane] = now
+
+    def clear(self) -> None:
+        """Nobody waits any more."""
+        for queue in self._queues.values():
+            queue.clear()
+        self.size = 0
+
 
 # A request that had to give up its slot, or got one only because it had waited for long, keeps that for at least so
 # many seconds, and each further one for twice as long: so it ends after a few turns, slots do not change hands for
@@ -158,3 +235,46 @@ class Scheduler:
         sequence.n_past = sequence.n_replay = 0
         self.running.remove(sequence)
         self.waiting.prepend(sequence, now)
+
+
+class Admission:
+    """Gives slots to waiting requests."""
+
+    def __init__(self, scheduler: Scheduler, branches: Branches, piggyback: PiggybackScheduler, vocab: Vocab) -> None:
+        """Move requests of ``scheduler``. Who loses a slot leaves ``branches``; ``piggyback`` counts rides anew."""
+        self._scheduler = scheduler
+        self._branches = branches
+        self._piggyback = piggyback
+        self._vocab = vocab
+
+    def admit(self, events: list[RequestEvent], now: float) -> None:
+        """Place whom there is a slot for, and those of higher lanes in place of batch requests."""
+        scheduler = self._scheduler
+        while (sequence := scheduler.place_next(now)) is not None:
+            self._start(sequence, events, now)
+        while (victim := scheduler.preemption_victim(now)) is not None:
+            assert victim.slot is not None
+            self._branches.trim(victim.slot.id, 0)
+            newcomer = scheduler.preempt(victim, now)
+            if newcomer is not None:
+                self._start(newcomer, events, now)
+
+    def _start(self, sequence: Sequence, events: list[RequestEvent], now: float) -> None:
+        """A request has a slot; it says so the first time."""
+        sequence.rode_at = self._piggyback.n_rides
+        if not sequence.was_started:
+            sequence.was_started = True
+            sequence.started_at = now
+            sequence.n_cached = sequence.n_past
+            sequence.cache_miss = self._cache_miss(sequence.divergence)
+            events.append(Started(sequence.id, sequence.n_prompt, sequence.n_cached))
+
+    def _cache_miss(self, divergence: Divergence | None) -> CacheMiss | None:
+        if divergence is None:
+            return None
+        pieces = self._vocab.pieces
+        stored, prompt = (
+            b"".join([pieces[token] for token in tokens]).decode("utf-8", "replace")
+            for tokens in (divergence.stored, divergence.prompt)
+        )
+        return CacheMiss(divergence.position, stored, prompt)

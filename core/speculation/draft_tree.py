@@ -7,9 +7,8 @@ from collections.abc import Sequence as Series
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from core.scheduler.draft import PENDING, Draft
+from core.scheduler.draft import PENDING, Draft, TreeShape
 from core.scheduler.sequence import Sequence
-from core.scheduler.tree_shape import TreeShape
 from core.speculation.acceptance import SequenceAcceptance
 from core.speculation.proposer import CostlyProposer, DraftChain, ProposedToken
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from core.values.engine_options import EngineOptions, KvType
 from core.values.errors import BadOption, BadRequest, SlipstreamError
-from core.values.sampling_params import SamplingParams
+from core.values.request import SamplingParams
 
 SPEEDS = ("standard", "fast", "spark", "deep", "batch")
 MAX_SYSTEM_CHARACTERS = 100_000

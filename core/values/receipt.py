@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.values.cache_miss import CacheMiss
 from core.values.engine_options import DEFAULT_KV_TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class CacheMiss:
+    """The prompt equals a cached one for ``position`` tokens; then the cache has ``stored``, the prompt ``prompt``.
+
+    Both are the text of a few tokens.
+    """
+
+    position: int
+    stored: str
+    prompt: str
 
 
 @dataclass(frozen=True, slots=True)

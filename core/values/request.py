@@ -1,13 +1,169 @@
-"""A request to the engine: a frozen value that crosses the pipe."""
+"""A request to the engine: its prompt, lane, sampling parameters and constraint. Frozen values that cross the pipe."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Literal, get_args
 
-from core.values.constraint import Constraint
 from core.values.errors import BadRequest
-from core.values.lane import Lane
-from core.values.sampling_params import SamplingParams
+
+MAX_TOP_LOGPROBS = 20
+# Each breaker costs a pass over the vocabulary when the request begins.
+MAX_BREAKERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """Sampling settings of one request.
+
+    Defaults are those of llama-server (``common_params_sampling`` in llama.cpp's ``common/common.h``).
+    ``temperature`` 0 means greedy. ``seed`` None lets the engine draw one, which the receipt then reports.
+    """
+
+    temperature: float = 0.8
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    typical_p: float = 1.0
+    top_n_sigma: float = -1.0
+    xtc_probability: float = 0.0
+    xtc_threshold: float = 0.1
+    dry_multiplier: float = 0.0
+    dry_base: float = 1.75
+    dry_allowed_length: int = 2
+    dry_penalty_last_n: int = 64
+    dry_sequence_breakers: tuple[str, ...] = ("\n", ":", '"', "*")
+    repeat_penalty: float = 1.0
+    repeat_last_n: int = 64
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    mirostat: int = 0
+    mirostat_tau: float = 5.0
+    mirostat_eta: float = 0.1
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    seed: int | None = None
+    ignore_eos: bool = False
+    logprobs: bool = False
+    top_logprobs: int = 0
+
+    def __post_init__(self) -> None:
+        for rule in fields(self):
+            value = getattr(self, rule.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise BadRequest(f"{rule.name} must be a finite number, not {value}.", param=rule.name)
+        _between(self, "temperature", 0.0, 100.0)
+        _between(self, "top_k", -(2**31), 2**31 - 1)
+        _between(self, "top_p", 0.0, 1.0)
+        _between(self, "min_p", 0.0, 1.0)
+        _between(self, "typical_p", 0.0, 1.0)
+        _between(self, "xtc_probability", 0.0, 1.0)
+        _between(self, "xtc_threshold", 0.0, 1.0)
+        _between(self, "dry_multiplier", 0.0, 100.0)
+        _between(self, "dry_base", 0.0, 100.0)
+        _between(self, "dry_allowed_length", 0, 1_000_000)
+        _between(self, "dry_penalty_last_n", -1, 1_000_000)
+        _between(self, "repeat_penalty", 0.01, 100.0)
+        _between(self, "repeat_last_n", -1, 1_000_000)
+        _between(self, "frequency_penalty", -2.0, 2.0)
+        _between(self, "presence_penalty", -2.0, 2.0)
+        _between(self, "mirostat_tau", 0.0, 100.0)
+        _between(self, "mirostat_eta", 0.0, 1.0)
+        _between(self, "top_logprobs", 0, MAX_TOP_LOGPROBS)
+        if self.mirostat not in (0, 2):
+            raise BadRequest(f"mirostat must be 0 (off) or 2, not {self.mirostat}.", param="mirostat")
+        if self.seed is not None:
+            _between(self, "seed", -(2**63), 2**64 - 1)
+        if self.top_logprobs and not self.logprobs:
+            raise BadRequest("top_logprobs needs logprobs to be true.", param="top_logprobs")
+        _check_breakers(self.dry_sequence_breakers)
+        for token, bias in self.logit_bias:
+            if token < 0 or math.isnan(bias):
+                raise BadRequest(
+                    f"logit_bias maps token ids (0 or more) to numbers, not {token} to {bias}.", param="logit_bias"
+                )
+
+    @property
+    def is_greedy(self) -> bool:
+        """True where the most likely token is always taken."""
+        return self.temperature == 0.0
+
+
+def _between(params: SamplingParams, name: str, low: float, high: float) -> None:
+    value = getattr(params, name)
+    if not low <= value <= high:
+        raise BadRequest(f"{name} must be between {low} and {high}, not {value}.", param=name)
+
+
+def _check_breakers(breakers: tuple[str, ...]) -> None:
+    field = "dry_sequence_breakers"
+    if len(breakers) > MAX_BREAKERS:
+        raise BadRequest(f"{field} takes at most {MAX_BREAKERS} texts, not {len(breakers)}.", param=field)
+    if any("\0" in text or text != text.encode(errors="replace").decode() for text in breakers):
+        raise BadRequest(f"{field} must be texts without NUL characters and halves of surrogate pairs.", param=field)
+
+
+ConstraintKind = Literal["json_schema", "regex", "lark", "gbnf"]
+MAX_CHARACTERS = 1 << 17
+ANY_OBJECT = '{"type": "object"}'
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A grammar by its source.
+
+    ``kind`` is json_schema (the text is a JSON document), regex (the whole reply matches it), lark (llguidance's
+    dialect) or gbnf (llama.cpp's). ``field`` is the request field that it came from, for error messages.
+    """
+
+    kind: ConstraintKind
+    text: str
+    field: str = "grammar"
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(ConstraintKind):
+            raise BadRequest(f"A grammar must be one of {', '.join(get_args(ConstraintKind))}, not {self.kind!r}.")
+        # A regex of white space is valid.
+        if not (self.text if self.kind == "regex" else self.text.strip()):
+            raise BadRequest(f"The {self.name} is empty: leave the field out for a free reply.", param=self.field)
+        if len(self.text) > MAX_CHARACTERS:
+            raise BadRequest(
+                f"The {self.name} has {len(self.text):,} characters, at most {MAX_CHARACTERS:,} are taken.",
+                param=self.field,
+            )
+
+    @property
+    def name(self) -> str:
+        """Its name in error messages."""
+        if self.kind == "lark" and not self.is_as_sent:
+            return f"form of the {self.field}"
+        return {"json_schema": "JSON schema", "regex": "regular expression"}.get(self.kind, "grammar")
+
+    @property
+    def is_as_sent(self) -> bool:
+        """True if the text is as the client sent it."""
+        return self.field != "tools"
+
+
+class Lane(StrEnum):
+    """``FAST`` keeps the speed that it would have alone; ``BATCH`` uses the capacity that is left, and may wait.
+
+    The lanes are listed by priority, highest first.
+    """
+
+    FAST = "fast"
+    STANDARD = "standard"
+    BATCH = "batch"
+
+    @property
+    def rank(self) -> int:
+        """0 for the lane of the highest priority."""
+        return _RANKS[self]
+
+
+_RANKS = {lane: rank for rank, lane in enumerate(Lane)}
+
 
 MAX_STOP_STRINGS = 64
 MAX_STOP_LENGTH = 1_024

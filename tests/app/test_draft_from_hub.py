@@ -15,8 +15,8 @@ from app.library.find_model import catalog, find_model
 from app.pairing.automatic import draft_for
 from app.settings.server_settings import ServerSettings
 from core.engine.engine import Engine
-from core.values.events import Ended
-from core.values.sampling_params import SamplingParams
+from core.values.messages import Ended
+from core.values.request import SamplingParams
 from tests.support.engines import GREEDY_WITH_LOGPROBS as GREEDY
 from tests.support.engines import SURE, complete, greedy_tokens, open_engine
 from tests.support.heads import following

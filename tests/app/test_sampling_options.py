@@ -6,7 +6,7 @@ import pytest
 
 from app.cli.chat.sampling_options import SamplingOptions
 from core.values.errors import BadRequest
-from core.values.sampling_params import SamplingParams
+from core.values.request import SamplingParams
 
 
 def test_every_setting_that_shapes_text_has_an_option() -> None:

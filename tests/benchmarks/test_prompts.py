@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from benchmarks import prompts
-from core.values.sampling_params import SamplingParams
+from core.values.request import SamplingParams
 from tests.support.engines import complete, open_engine
 
 GREEDY = SamplingParams(temperature=0)

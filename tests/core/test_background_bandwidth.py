@@ -10,14 +10,12 @@ from typing import cast
 import pytest
 
 from core.engine.engine_pair import EnginePair
-from core.machine.background_bandwidth import BackgroundBandwidth
-from core.machine.bandwidth import Bandwidth, TooLittleMemory, remembered
+from core.machine.bandwidth import BackgroundBandwidth, Bandwidth, TooLittleMemory, remembered
 from core.machine.host import Host
 from core.machine.measurements import others_are_busy
 from core.process.worker import EventSender, _load
-from core.values.commands import LoadModel
 from core.values.engine_options import EngineOptions
-from core.values.events import Event
+from core.values.messages import Event, LoadModel
 from core.values.request import Request
 from tests.support import measured
 from tests.support.engines import EMBER, EMBER_DRAFT, FOX
@@ -33,7 +31,7 @@ class Engine:
 
 @pytest.fixture(autouse=True)
 def quiet_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.machine.background_bandwidth.others_are_busy", lambda rivals: False)
+    monkeypatch.setattr("core.machine.bandwidth.others_are_busy", lambda rivals: False)
 
 
 def test_a_quiet_engine_is_measured_once_and_the_result_is_kept(tmp_path: Path) -> None:
@@ -66,7 +64,7 @@ def test_what_a_load_waits_for_is_the_rest_of_both_models(tmp_path: Path, monkey
         def start(self) -> None:
             pass
 
-    monkeypatch.setattr("core.machine.background_bandwidth.BackgroundBandwidth", NotedFinder)
+    monkeypatch.setattr("core.machine.bandwidth.BackgroundBandwidth", NotedFinder)
     measured.give(tmp_path)
     sent: list[Event] = []
     outbox = SimpleNamespace(put=sent.extend)
@@ -99,14 +97,14 @@ def test_nothing_is_measured_while_the_engine_works(tmp_path: Path) -> None:
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 def test_what_others_disturbed_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     answers = [when == "before", when == "meanwhile", False, False]
-    monkeypatch.setattr("core.machine.background_bandwidth.others_are_busy", lambda rivals: answers.pop(0))
+    monkeypatch.setattr("core.machine.bandwidth.others_are_busy", lambda rivals: answers.pop(0))
     found: list[float] = []
     BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED)._work()
     assert (found, len(answers)) == ([12e9], 1 if when == "before" else 0)
 
 
 def test_this_process_must_be_at_rest_before_it_measures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.machine.background_bandwidth.others_are_busy", others_are_busy)
+    monkeypatch.setattr("core.machine.bandwidth.others_are_busy", others_are_busy)
     n_taken, is_over = 0, threading.Event()
 
     def take() -> Bandwidth:

@@ -16,7 +16,7 @@ from core.engine.model_runner import ModelRunner
 from core.kv_cache.rollback import CheckpointRollback
 from core.speculation.proposers.autoregressive_head import AutoregressiveHead
 from core.speculation.proposers.draft_model import DraftModelProposer
-from core.values.sampling_params import SamplingParams
+from core.values.request import SamplingParams
 from tests.support.engines import (
     EMBER,
     EMBER_DRAFT,

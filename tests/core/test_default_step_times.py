@@ -8,15 +8,15 @@ from typing import Any, NoReturn
 
 import pytest
 
+from core.cost.calibration import assumed_steps
 from core.cost.cost_model import CostModel
-from core.cost.default_step_times import assumed_steps
 from core.cost.read_cost import ReadCost
 from core.engine.engine import Engine
 from core.loading.load_engine import load_engine
 from core.machine.measurements import physical_cores
 from core.values.engine_options import EngineOptions
-from core.values.loaded_model import LoadedModel
-from core.values.sampling_params import SamplingParams
+from core.values.messages import LoadedModel
+from core.values.request import SamplingParams
 from models.facts.model_facts import WeightBytes, read_model
 from tests.support.engines import EMBER, complete
 from tools.model_factory import gguf_factory, head_factory

@@ -11,9 +11,8 @@ import pytest
 from core.engine.engine import Engine
 from core.llama.context import DecodeStatus
 from core.values.errors import BadRequest, PromptTooLong
-from core.values.events import FinishReason
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.messages import FinishReason
+from core.values.request import Request, SamplingParams
 from tests.support.engines import (
     FOX,
     GREEDY_WITH_LOGPROBS,

@@ -12,10 +12,8 @@ from core.llama import log
 from core.loading.draft_engine import open_draft_engine
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadRequest, LoadFailed
-from core.values.events import FinishReason
-from core.values.lane import Lane
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.messages import FinishReason
+from core.values.request import Lane, Request, SamplingParams
 from tests.support.engines import EMBER, EMBER_DRAFT, FOX, Ledger, chat, complete, load, open_engine
 
 GREEDY = SamplingParams(temperature=0)

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from core.cost.cost_model import Calibration, CostModel
-from core.scheduler.fast_lane import PiggybackScheduler
-from core.scheduler.interference_budget import RIDE_INTERVAL, RIDE_SHARE, InterferenceBudget
+from core.scheduler.fast_lane import RIDE_INTERVAL, RIDE_SHARE, InterferenceBudget, PiggybackScheduler
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.sequence import Sequence
-from core.values.lane import Lane
+from core.values.request import Lane
 from tests.support.sequences import sequence
 
 # Seconds by rows, as measured: a GPU that waits for its memory, two processor cores, and kernels that switch.

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from core.process.input_thread import ArrivedRequest, InputThread
+from core.process.worker import ArrivedRequest, InputThread
 from core.scheduler.input_processor import PreparedRequest
 from core.values.errors import BadRequest, LoadFailed, PromptTooLong
-from core.values.events import Ended, FailureKind, FinishReason
+from core.values.messages import Ended, FailureKind, FinishReason
 from core.values.request import Request
 
 

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
-from core.scheduler.interference_budget import InterferenceBudget
-from core.values.events import FinishReason
-from core.values.lane import Lane
-from core.values.sampling_params import SamplingParams
+from core.scheduler.fast_lane import InterferenceBudget
+from core.values.messages import FinishReason
+from core.values.request import Lane, SamplingParams
 from tests.support.engines import (
     EMBER_DRAFT,
     FOX,

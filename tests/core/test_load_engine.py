@@ -19,7 +19,7 @@ from core.loading.memory_fit import context_size, need_of
 from core.machine.measurements import Measurements, measurement_key, physical_cores
 from core.values.engine_options import EngineOptions, KvType
 from core.values.errors import BadOption, DraftRefused, LoadFailed, ModelDoesNotFit
-from core.values.events import EnginePhase, EngineState
+from core.values.messages import EnginePhase, EngineState
 from core.values.request import Request
 from models.estimate.fit.memory import USABLE_SHARE
 from models.facts.model_facts import read_model

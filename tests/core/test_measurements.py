@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.machine.measurements import Measurements, measurement_key, others_are_busy, physical_cores
-from core.machine.other_programs import OtherPrograms
+from core.machine.measurements import Measurements, OtherPrograms, measurement_key, others_are_busy, physical_cores
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.cost.read_cost import ReadCost
-from core.cost.request_cost import RequestCost
 from core.engine.meter import Meter, Occupancy, StepReading
 from core.scheduler.planner import Share, StepPlan
+from core.scheduler.sequence import RequestCost
 from core.values.snapshot import Bottleneck, Snapshot
 from models.facts.model_facts import WeightBytes, read_model
 from models.gguf.header import read_header

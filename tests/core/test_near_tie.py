@@ -13,7 +13,7 @@ from core.llama.candidates import Candidates
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.sampling.sampler import Sampler
-from core.values.sampling_params import SamplingParams
+from core.values.request import SamplingParams
 from tests.support.engines import EMBER
 
 GREEDY = SamplingParams(temperature=0)

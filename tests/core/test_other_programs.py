@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from core.machine.other_programs import OtherPrograms
+from core.machine.measurements import OtherPrograms
 
 
 def test_it_is_the_average_since_it_was_asked_last() -> None:

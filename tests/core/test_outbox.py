@@ -7,7 +7,7 @@ import pytest
 
 from core.ipc.pipe import Pipe
 from core.process.worker import EventSender
-from core.values.events import Ended, Event, FinishReason, Started, Token
+from core.values.messages import Ended, Event, FinishReason, Started, Token
 
 
 @pytest.fixture

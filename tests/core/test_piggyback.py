@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.scheduler.piggyback import fair_order, fill_step, least_cost
-from core.values.lane import Lane
+from core.scheduler.fast_lane import fair_order, fill_step, least_cost
+from core.values.request import Lane
 from tests.support.sequences import sequence
 
 

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.cost.cost_model import Calibration, CostModel
-from core.cost.plain_steps import PlainSteps
+from core.cost.cost_model import Calibration, CostModel, PlainSteps
 from core.cost.read_cost import ReadCost
-from core.cost.request_cost import RequestCost
 from core.engine.meter import Meter
 from core.llama import log
 from core.machine.measurements import Measurements
 from core.scheduler.planner import Share, StepPlan
+from core.scheduler.sequence import RequestCost
 from core.values.engine_options import EngineOptions
 from models.facts.model_facts import WeightBytes
 from tests.core.test_meter import Cached

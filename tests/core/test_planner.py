@@ -7,9 +7,16 @@ from hypothesis import strategies as st
 
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.draft import Draft
-from core.scheduler.latency_targets import step_latency_target
-from core.scheduler.planner import Share, halve_prefill, has_prefill, leading_requests, plan, prefill_chunk
-from core.values.lane import Lane
+from core.scheduler.planner import (
+    Share,
+    halve_prefill,
+    has_prefill,
+    leading_requests,
+    plan,
+    prefill_chunk,
+    step_latency_target,
+)
+from core.values.request import Lane
 from tests.support.sequences import sequence
 
 

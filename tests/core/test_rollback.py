@@ -17,8 +17,8 @@ from core.kv_cache.rollback import MOST_REPLAYED, CheckpointRollback, TrimRollba
 from core.kv_cache.state_snapshots import n_snapshots
 from core.llama.context import Context, DecodeStatus
 from core.values.engine_options import MAX_DRAFT_DEPTH
-from core.values.events import FinishReason
-from core.values.sampling_params import SamplingParams
+from core.values.messages import FinishReason
+from core.values.request import SamplingParams
 from tests.support.engines import (
     EMBER,
     EMBER_DRAFT,

@@ -16,7 +16,7 @@ from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.sampling.sampler import Sampler
 from core.values.errors import BrokenLogits
-from core.values.sampling_params import SamplingParams
+from core.values.request import SamplingParams
 from tests.support.engines import EMBER
 
 Logits = npt.NDArray[np.float32]

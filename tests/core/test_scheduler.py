@@ -7,10 +7,9 @@ from itertools import count
 import pytest
 
 from core.kv_cache.slot_table import SlotTable
-from core.scheduler.scheduler import Scheduler
+from core.scheduler.scheduler import MAX_WAIT_SECONDS, Scheduler
 from core.scheduler.sequence import Sequence
-from core.scheduler.waiting_queue import MAX_WAIT_SECONDS
-from core.values.lane import Lane
+from core.values.request import Lane
 from tests.support.sequences import sequence
 
 

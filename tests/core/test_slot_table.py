@@ -7,7 +7,7 @@ import pytest
 
 from core.kv_cache.slot_table import SlotTable
 from core.kv_cache.token_buffer import TokenBuffer
-from core.values.lane import Lane
+from core.values.request import Lane
 
 
 class Memory:

@@ -8,8 +8,7 @@ import pytest
 from core.cost.cost_model import Calibration, CostModel
 from core.cost.read_cost import ReadCost
 from core.engine.meter import Meter, Occupancy, StepReading
-from core.engine.step_feedback import StepFeedback
-from core.engine.step_stats import StepYield
+from core.engine.step_feedback import StepFeedback, StepYield
 from core.kv_cache.slot_table import SlotTable
 from core.kv_cache.token_buffer import TokenBuffer
 from core.speculation.policy.speculator import Speculator

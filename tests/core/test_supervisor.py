@@ -20,9 +20,8 @@ import pytest
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable, LoadFailed
-from core.values.events import EnginePhase, EngineState, Event, FailureKind, FinishReason
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.messages import EnginePhase, EngineState, Event, FailureKind, FinishReason
+from core.values.request import Request, SamplingParams
 from core.values.snapshot import Snapshot
 from tests.support import measured
 from tests.support.engines import EMBER, EMBER_DRAFT, FOX, STARTER, SURE, Ledger

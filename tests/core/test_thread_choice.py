@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.cost.thread_choice import candidates, fewest_that_pay, measure
+from core.cost.threads import candidates, fewest_that_pay, measure
 
 
 @pytest.mark.parametrize(

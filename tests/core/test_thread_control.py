@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from core.cost.cost_model import Calibration, CostModel
-from core.cost.thread_choice import ThreadChoice
-from core.cost.thread_control import ThreadControl, thread_control
+from core.cost.threads import ThreadChoice, ThreadControl, thread_control
 from core.machine.measurements import physical_cores
-from core.values.sampling_params import SamplingParams
+from core.values.request import SamplingParams
 from core.values.step_kind import StepKind, kind_of
 from tests.support.engines import SURE, complete, open_engine, run, submit
 

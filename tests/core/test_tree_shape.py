@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.scheduler.tree_shape import TreeShape
+from core.scheduler.draft import TreeShape
 
 
 def test_a_chain_has_one_leaf_and_everything_is_on_its_way() -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption, BadRequest
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.request import Request, SamplingParams
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from app.jobs.verify.verification import Comparison, DecodedReply, Mode, ReplyCo
 from core.engine.committer import Committer
 from core.engine.engine import Engine
 from core.values.errors import SlipstreamError
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.request import Request, SamplingParams
 from tests.support.engines import EMBER, EMBER_DRAFT, FOX, chat, complete, open_engine
 from tests.support.proposers import RandomProposer, price, use_proposer
 from tools.model_factory import gguf_factory

@@ -7,8 +7,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.scheduler.waiting_queue import MAX_WAIT_SECONDS, WaitingQueue
-from core.values.lane import Lane
+from core.scheduler.scheduler import MAX_WAIT_SECONDS, WaitingQueue
+from core.values.request import Lane
 from tests.support.sequences import sequence
 
 LANES = tuple(Lane)

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from core.engine.engine import Engine
-from core.values.sampling_params import SamplingParams
+from core.values.request import SamplingParams
 from tests.support.engines import FOX, Ledger, run, submit
 
 

@@ -13,10 +13,8 @@ from core.engine.engine import Engine
 from core.loading.load_engine import load_engine
 from core.machine.measurements import Measurements
 from core.values.engine_options import EngineOptions
-from core.values.events import Ended, RequestEvent, Started, Token
-from core.values.loaded_model import LoadedModel
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.messages import Ended, LoadedModel, RequestEvent, Started, Token
+from core.values.request import Request, SamplingParams
 
 STARTER = Path(__file__).resolve().parent.parent.parent / "models" / "starter"
 EMBER = STARTER / "ember-q8_0.gguf"

@@ -8,7 +8,7 @@ from typing import Any
 from core.engine.engine import Engine
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
-from core.values.events import FinishReason
+from core.values.messages import FinishReason
 from tests.support.engines import Ledger, run, submit
 
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable
-from core.values.events import Ended, EngineState, Event, FinishReason
-from core.values.loaded_model import LoadedModel
+from core.values.messages import Ended, EngineState, Event, FinishReason, LoadedModel
 from core.values.request import Request
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.sequence import Sequence
-from core.values.lane import Lane
-from core.values.request import Request
+from core.values.request import Lane, Request
 
 
 def sequence(order: int, n_pending: int, n_past: int = 0, lane: Lane = Lane.STANDARD, at: float = 0.0) -> Sequence:

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from core.values.sampling_params import SamplingParams
+from core.values.request import SamplingParams
 from ui.client.chat_records import ChatSettings
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LINE, PANEL, TOP_BAR, Palette, Space

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from core.values.errors import BadRequest
-from core.values.sampling_params import SamplingParams
+from core.values.request import SamplingParams
 
 _DEFAULTS = SamplingParams()
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.jobs.pair_test.trial_job import TrialResult, TrialTask
-from core.ipc.openmp import WAITING
+from core.ipc.child_process import WAITING
 
 if TYPE_CHECKING:
     from app.jobs.verify.verification import DecodedReply

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.sampling.keyed_noise import gumbel
-from core.values.sampling_params import SamplingParams
+from core.values.request import SamplingParams
 
 # Logits. Kernels for one row and for many round differently: on a CPU, differences between the ten best tokens moved by
 # up to 0.19 (Q8_0, Q4_0 and F16 weights, 8 to 60 layers). So tokens that are this close may swap places.

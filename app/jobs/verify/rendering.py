@@ -9,7 +9,7 @@ from pathlib import Path
 from app.jobs.verify.prompt_file import BUILT_IN, BadPromptFile, VerifyPrompt
 from app.server.templates.chat_template import TemplateFailed, TemplateRenderer
 from core.values.errors import BadRequest
-from core.values.loaded_model import LoadedModel
+from core.values.messages import LoadedModel
 
 
 def render(prompts: Sequence[VerifyPrompt], path: Path, model: LoadedModel) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.jobs.verify.near_tie import FAR, NEAR_TIE
 from app.jobs.verify.verification import LEAST_SPEEDUP, TEMPERATURE, ChosenToken, Comparison, Difference, Verification
-from core.machine.description import machine, versions
+from core.machine.host import machine, versions
 from models.formatting.program import PROGRAM
 from models.formatting.safe_text import one_line
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from app.jobs.verify.model_pair import ModelPair
     from app.jobs.verify.prompt_file import VerifyPrompt
-    from core.values.loaded_model import LoadedModel
+    from core.values.messages import LoadedModel
 
 _SUMMARY_CHARS = 60
 _PLAIN_WIDTH = 130

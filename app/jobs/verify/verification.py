@@ -22,10 +22,8 @@ from core.llama import log
 from core.loading.load_engine import load_engine
 from core.values.engine_options import EngineOptions
 from core.values.errors import SlipstreamError
-from core.values.events import Ended, FinishReason
-from core.values.loaded_model import LoadedModel
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.messages import Ended, FinishReason, LoadedModel
+from core.values.request import Request, SamplingParams
 
 TEMPERATURE = 0.8
 # Shorter replies are compared but say nothing of speed.

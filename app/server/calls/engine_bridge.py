@@ -14,7 +14,7 @@ from typing import Protocol
 
 from app.server.http.errors import refuse
 from core.values.engine_options import EngineOptions
-from core.values.events import (
+from core.values.messages import (
     Ended,
     EnginePhase,
     EngineState,

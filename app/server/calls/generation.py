@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.http.errors import RequestFailed
-from core.values.events import Ended, FinishReason, RequestEvent, Token, TokenLogprob
+from core.values.messages import Ended, FinishReason, RequestEvent, Token, TokenLogprob
 from core.values.receipt import Receipt
 from core.values.request import Request
 

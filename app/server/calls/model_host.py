@@ -26,8 +26,7 @@ from app.server.http.errors import ModelNotFound
 from app.settings.server_settings import ServerSettings
 from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption, EngineUnavailable, LoadFailed
-from core.values.events import EnginePhase, EngineState
-from core.values.loaded_model import LoadedModel
+from core.values.messages import EnginePhase, EngineState, LoadedModel
 from core.values.model_settings import ModelSettings
 
 _log = logging.getLogger("slipstream.server")

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from core.machine.known_machine import identity
 from core.machine.probe import CPU
-from core.values.events import Ended
-from core.values.loaded_model import LoadedModel
+from core.values.messages import Ended, LoadedModel
 from core.values.receipt import Receipt
 from core.values.request import Request
 from models.estimate.fit.plan import LoadSetting, place

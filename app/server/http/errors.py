@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from core.values.errors import BadRequest, EngineUnavailable, LoadFailed, SlipstreamError
-from core.values.events import Failure, FailureKind
+from core.values.messages import Failure, FailureKind
 
 logger = logging.getLogger("slipstream.server")
 

@@ -25,8 +25,7 @@ from app.server.openai.timings import timings, usage
 from app.server.openai.tool_calls import ToolCall, ToolCallParser
 from app.server.templates.chat_template import TemplateRenderer
 from core.values.errors import BadRequest
-from core.values.events import Ended, FinishReason
-from core.values.loaded_model import LoadedModel
+from core.values.messages import Ended, FinishReason, LoadedModel
 from core.values.receipt import Receipt
 from core.values.request import Request
 

@@ -22,8 +22,7 @@ from app.server.openai.schemas import MAX_CHOICES, CompletionBody
 from app.server.openai.speed import ReplySpeed, answering, marks
 from app.server.openai.timings import timings, usage
 from core.values.errors import BadRequest
-from core.values.events import Ended, FinishReason, TokenLogprob
-from core.values.loaded_model import LoadedModel
+from core.values.messages import Ended, FinishReason, LoadedModel, TokenLogprob
 from core.values.receipt import Receipt
 from core.values.request import Request
 

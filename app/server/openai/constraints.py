@@ -11,8 +11,8 @@ from pydantic import model_validator
 
 from app.server.http.body import Body
 from app.server.openai.tool_calls import CLOSE, OPEN
-from core.values.constraint import ANY_OBJECT, Constraint
 from core.values.errors import BadRequest
+from core.values.request import ANY_OBJECT, Constraint
 
 JsonSchema = dict[str, Any] | bool
 ANY_ARGUMENTS: JsonSchema = {"type": "object"}

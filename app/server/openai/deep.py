@@ -26,11 +26,9 @@ from app.server.openai.deep_plan import DeepLimits, DeepPlan, plan_deep
 from app.server.openai.schemas import ChatCompletionBody
 from app.server.templates.chat_template import TemplateRenderer
 from core.values.errors import BadRequest
-from core.values.events import Ended, Failure, FailureKind, FinishReason, RequestEvent, Started, Token
-from core.values.loaded_model import LoadedModel
+from core.values.messages import Ended, Failure, FailureKind, FinishReason, LoadedModel, RequestEvent, Started, Token
 from core.values.receipt import Receipt
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.request import Request, SamplingParams
 
 _DISTIL = (
     "\n\n---\nBelow are {n} drafts of an answer to the message above. Do not answer it yet. Write short notes: what "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app import __version__
-from core.values.loaded_model import LoadedModel
+from core.values.messages import LoadedModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core.values.events import Logprob, TokenLogprob
+from core.values.messages import Logprob, TokenLogprob
 
 # JSON has no infinity; this is what OpenAI says for a token that is next to impossible.
 LOWEST = -9999.0

@@ -8,7 +8,7 @@ from app.server.openai.deep import check_deep
 from app.server.openai.schemas import ChatCompletionBody, ChatMessage, GenerationBody
 from app.server.openai.speed import ReplySpeed
 from core.values.errors import BadRequest
-from core.values.loaded_model import LoadedModel
+from core.values.messages import LoadedModel
 from core.values.model_settings import ModelSettings
 
 _RECOMMENDED = ModelSettings()

@@ -29,10 +29,9 @@ from app.server.openai.constraints import (
     written,
 )
 from app.server.openai.speed import ReplySpeed, wanted_speed
-from core.values.constraint import Constraint
 from core.values.errors import BadRequest
-from core.values.loaded_model import LoadedModel
-from core.values.sampling_params import MAX_TOP_LOGPROBS, SamplingParams
+from core.values.messages import LoadedModel
+from core.values.request import MAX_TOP_LOGPROBS, Constraint, SamplingParams
 
 MAX_CHOICES = 128
 DEFAULT_COMPLETION_TOKENS = 16

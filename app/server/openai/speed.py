@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from core.values.errors import BadRequest
-from core.values.lane import Lane
-from core.values.loaded_model import LoadedModel
+from core.values.messages import LoadedModel
+from core.values.request import Lane
 from models.formatting.program import PROGRAM, advice
 
 

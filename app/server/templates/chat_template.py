@@ -13,7 +13,7 @@ from typing import Any
 
 from app.server.http.errors import SERVER, ApiError, ErrorAnswer
 from core.values.errors import BadRequest
-from core.values.loaded_model import LoadedModel
+from core.values.messages import LoadedModel
 
 SECONDS = 3.0
 MAX_CHARS = 16 * 1024 * 1024

@@ -16,8 +16,8 @@ from core.sampling.grammar.error_text import in_short, is_limit
 from core.sampling.grammar.gbnf import to_lark
 from core.sampling.grammar.grammar_matcher import GrammarMatcher
 from core.sampling.grammar.nesting import MOST_LEVELS, grammar_levels, json_levels
-from core.values.constraint import Constraint
 from core.values.errors import BadRequest
+from core.values.request import Constraint
 
 _MOST_KEPT = 32
 # llguidance's time grows with the square of the number of optional or repeated items: about a second at this number.

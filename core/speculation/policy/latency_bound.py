@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
-from core.scheduler.latency_targets import token_latency_target
+from core.scheduler.planner import token_latency_target
 from core.scheduler.sequence import Sequence as Request
 
 # Where the step is beyond a lane's target without drafts, it may become longer by so much.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
-from core.cost.thread_control import ThreadControl
+from core.cost.threads import ThreadControl
 from core.llama import heads
 from core.llama.batch import Batch
 from core.llama.context import Context

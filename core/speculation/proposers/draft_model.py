@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
-from core.cost.thread_control import ThreadControl
+from core.cost.threads import ThreadControl
 from core.kv_cache.branches import Branches
 from core.kv_cache.context_shape import MAX_READ_ALONG
 from core.kv_cache.token_buffer import TokenBuffer

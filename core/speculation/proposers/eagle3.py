@@ -6,7 +6,7 @@ import numpy as np
 
 from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
-from core.cost.thread_control import ThreadControl
+from core.cost.threads import ThreadControl
 from core.llama import heads
 from core.llama.context import Context, DecodeStatus
 from core.llama.heads import FeatureBatch, LayerInputs, StateRows

@@ -12,7 +12,7 @@ import numpy as np
 
 from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
-from core.cost.thread_control import ThreadControl
+from core.cost.threads import ThreadControl
 from core.kv_cache.token_buffer import TokenBuffer
 from core.llama.context import Context
 from core.llama.heads import StateRows

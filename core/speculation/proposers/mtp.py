@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
-from core.cost.thread_control import ThreadControl
+from core.cost.threads import ThreadControl
 from core.llama import heads
 from core.llama.context import Context
 from core.llama.heads import StateRows

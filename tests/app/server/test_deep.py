@@ -22,10 +22,8 @@ from app.server.openai.schemas import ChatCompletionBody
 from app.server.templates.chat_template import TemplateRenderer
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions
-from core.values.events import Ended, EnginePhase, Failure, FailureKind, FinishReason, Token
-from core.values.loaded_model import LoadedModel
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.messages import Ended, EnginePhase, Failure, FailureKind, FinishReason, LoadedModel, Token
+from core.values.request import Request, SamplingParams
 from tests.support import measured
 from tools.model_factory.gguf_factory import EMBER
 

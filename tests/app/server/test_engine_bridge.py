@@ -11,7 +11,7 @@ from app.server.calls.engine_bridge import MAX_REQUESTS, EngineBridge
 from app.server.calls.generation import collect
 from app.server.http.errors import ApiError
 from core.values.errors import EngineUnavailable
-from core.values.events import Ended, EnginePhase, EngineState, FinishReason, Logprob, Started, Token, TokenLogprob
+from core.values.messages import Ended, EnginePhase, EngineState, FinishReason, Logprob, Started, Token, TokenLogprob
 from core.values.receipt import Receipt
 from core.values.request import Request
 from core.values.snapshot import Bottleneck, Snapshot

@@ -19,7 +19,7 @@ from app.server.calls.side_thread import BackgroundThread
 from app.server.http.errors import ModelNotFound, from_exception
 from app.settings.server_settings import ServerSettings
 from core.values.errors import EngineUnavailable, LoadFailed
-from core.values.events import EnginePhase, EngineState
+from core.values.messages import EnginePhase, EngineState
 from core.values.model_settings import ModelSettings
 from tests.support.scripted_engine import ScriptedEngine, loaded
 

@@ -12,8 +12,7 @@ import pytest
 from app.fit_reports.fit_reports import current_machine, report_file
 from app.server.calls.run_recorder import RunRecorder
 from core.machine.known_machine import identity
-from core.values.events import Ended, FinishReason
-from core.values.loaded_model import LoadedModel
+from core.values.messages import Ended, FinishReason, LoadedModel
 from core.values.receipt import Receipt
 from core.values.request import Request
 from models.estimate.speed.runs import FILE_NAME, read_runs

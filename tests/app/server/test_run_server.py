@@ -24,7 +24,7 @@ from app.server import main
 from app.server.http.listening_socket import PortTaken, listen
 from app.settings.server_settings import ServerSettings
 from core.values.errors import BadOption
-from core.values.events import EnginePhase, EngineState
+from core.values.messages import EnginePhase, EngineState
 from tests.support import measured
 from tests.support.broken_gguf import giant
 from tools.model_factory.gguf_factory import EMBER, metadata_of

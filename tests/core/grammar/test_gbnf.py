@@ -9,7 +9,7 @@ import pytest
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
 from core.sampling.grammar.gbnf import to_lark
-from core.values.constraint import MAX_CHARACTERS
+from core.values.request import MAX_CHARACTERS
 
 _END = 256
 

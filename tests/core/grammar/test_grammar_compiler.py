@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from core.llama.vocab import Vocab
-from core.process.input_thread import STACK_BYTES
+from core.process.worker import STACK_BYTES
 from core.sampling.grammar.grammar_compiler import GrammarCompiler
 from core.sampling.grammar.grammar_matcher import GrammarLost, GrammarMatcher
-from core.values.constraint import MAX_CHARACTERS, Constraint, ConstraintKind
 from core.values.errors import BadRequest
+from core.values.request import MAX_CHARACTERS, Constraint, ConstraintKind
 from tests.support.engines import open_engine
 
 # Each needs the next: compiled by recursion, these would end the process.

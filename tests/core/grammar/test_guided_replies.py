@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from core.engine.engine import Engine
-from core.values.constraint import ANY_OBJECT, Constraint
-from core.values.events import FailureKind, FinishReason
-from core.values.sampling_params import SamplingParams
+from core.values.messages import FailureKind, FinishReason
+from core.values.request import ANY_OBJECT, Constraint, SamplingParams
 from tests.support.engines import EMBER_DRAFT, FOX, SURE, chat, complete, open_engine, run, submit
 
 GREEDY = SamplingParams(temperature=0)

@@ -11,8 +11,8 @@ import pytest
 
 from core.engine.engine import Engine
 from core.llama.context import Context
-from core.values.events import FinishReason
-from core.values.sampling_params import SamplingParams
+from core.values.messages import FinishReason
+from core.values.request import SamplingParams
 from tests.support.engines import (
     GREEDY_WITH_LOGPROBS,
     Ledger,

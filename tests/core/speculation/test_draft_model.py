@@ -13,7 +13,7 @@ from core.engine.engine import Engine
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
 from core.speculation.proposers.draft_model import DraftModelProposer
-from core.values.sampling_params import SamplingParams
+from core.values.request import SamplingParams
 from tests.support.engines import (
     EMBER_DRAFT,
     FOX,

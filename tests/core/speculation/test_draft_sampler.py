@@ -10,9 +10,7 @@ import pytest
 from core.engine.engine import Engine
 from core.scheduler.sequence import Sequence
 from core.speculation.proposers.draft_sampler import DraftSampler
-from core.values.constraint import Constraint
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.request import Constraint, Request, SamplingParams
 from tests.support.engines import open_engine
 
 SAMPLINGS = {

@@ -11,9 +11,8 @@ from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
 from core.speculation.policy.speculator import Speculator
 from core.speculation.proposers.grammar import GrammarProposer
-from core.values.constraint import Constraint
-from core.values.events import FinishReason
-from core.values.sampling_params import SamplingParams
+from core.values.messages import FinishReason
+from core.values.request import Constraint, SamplingParams
 from tests.support.engines import FOX, SURE, chat, complete, open_engine, run, submit
 
 GREEDY = SamplingParams(temperature=0)

@@ -26,7 +26,7 @@ from core.speculation.proposers.draft_sampler import PRIORS
 from core.speculation.proposers.hidden_state_window import LONGEST_WINDOW
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
-from core.values.sampling_params import SamplingParams
+from core.values.request import SamplingParams
 from models.facts.model_facts import read_model
 from tests.support.engines import (
     EMBER,

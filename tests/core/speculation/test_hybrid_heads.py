@@ -14,8 +14,8 @@ from core.engine.engine import Engine
 from core.kv_cache.rollback import CheckpointRollback, TrimRollback
 from core.loading.load_heads import why_no_mtp
 from core.scheduler.planner import StepPlan
-from core.values.events import RequestEvent
-from core.values.sampling_params import SamplingParams
+from core.values.messages import RequestEvent
+from core.values.request import SamplingParams
 from models.facts.model_facts import read_model
 from tests.support.engines import (
     FOX,

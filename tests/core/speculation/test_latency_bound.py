@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.cost.cost_model import Calibration, CostModel
-from core.scheduler.latency_targets import token_latency_target
+from core.scheduler.planner import token_latency_target
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.latency_bound import DraftCandidate, LatencyBound
 from core.speculation.policy.selection import keep_evenly, keep_what_pays
 from core.speculation.policy.step_cost import StepCost
 from core.speculation.proposer import DraftChain
-from core.values.lane import Lane
+from core.values.request import Lane
 from tests.support.engines import open_engine, run, submit
 from tools.model_factory.gguf_factory import EMBER_DRAFT
 

@@ -13,9 +13,8 @@ from core.speculation.draft_tree import GrowthPoint
 from core.speculation.proposer import DraftChain, ProposedToken
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
-from core.values.events import FinishReason
-from core.values.request import Request
-from core.values.sampling_params import SamplingParams
+from core.values.messages import FinishReason
+from core.values.request import Request, SamplingParams
 from tests.support.chi_square import assert_same_distribution, third_tokens
 from tests.support.engines import (
     EMBER,

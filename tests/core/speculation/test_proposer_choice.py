@@ -13,15 +13,14 @@ import pytest
 from core.cost.cost_model import Calibration, CostModel
 from core.kv_cache.context_shape import MAX_READ_ALONG
 from core.scheduler.input_processor import PreparedRequest
-from core.scheduler.latency_targets import token_latency_target
+from core.scheduler.planner import token_latency_target
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
 from core.speculation.policy.speculator import Speculator
 from core.speculation.policy.step_capacity import StepCapacity
 from core.speculation.proposer import AcceptanceSample, DraftChain, DraftFailed, ProposedToken
 from core.speculation.proposers.ngram import NgramProposer
-from core.values.lane import Lane
-from core.values.request import Request
+from core.values.request import Lane, Request
 from tests.support.proposers import RandomProposer
 
 GPU = Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130})

@@ -16,9 +16,8 @@ from core.kv_cache.context_shape import MOST_BRANCHES
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
 from core.llama.library import L
-from core.scheduler.draft import PENDING, Draft
+from core.scheduler.draft import PENDING, Draft, TreeShape
 from core.scheduler.planner import Share, StepPlan
-from core.scheduler.tree_shape import TreeShape
 from core.speculation.draft_tree import DraftTree, GrowthPoint
 from core.speculation.policy.draft_state import Backoff, DraftState
 from core.speculation.policy.risk_budget import RiskBudget as DraftLedger
@@ -28,8 +27,8 @@ from core.speculation.proposer import DraftChain, ProposedToken
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.engine_options import MAX_SLOTS, EngineOptions
 from core.values.errors import BadOption, BrokenLogits
-from core.values.events import FinishReason, RequestEvent
-from core.values.sampling_params import SamplingParams
+from core.values.messages import FinishReason, RequestEvent
+from core.values.request import SamplingParams
 from tests.support.chi_square import assert_same_distribution, third_tokens
 from tests.support.engines import (
     EMBER,

@@ -1,19 +1,74 @@
-"""Events from the engine: frozen values that cross the pipe, matched by type.
+"""Messages between server and engine process: frozen values that cross the pipe, matched by type.
 
-Each submitted request gets exactly one ``Ended``, after at most one ``Started`` and any number of ``Token``. No event
-of a request comes after its ``Ended``.
-"""
+The server sends a ``Command`` and gets ``Event``s. Each submitted request gets exactly one ``Ended``, after at most one
+``Started`` and any number of ``Token``. No event of a request comes after its ``Ended``. Closing the pipe tells the
+engine process to exit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from core.values.loaded_model import LoadedModel
+from core.values.engine_options import EngineOptions
 from core.values.receipt import Receipt
+from core.values.request import Request
 from core.values.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class SmallModel:
+    """Facts about the draft model that can also answer alone; fields as in ``LoadedModel``."""
+
+    name: str
+    description: str
+    n_bytes: int
+    n_vocab: int
+    n_ctx: int
+    chat_template: str | None
+    fim: tuple[str, str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """Facts about a loaded model and the options in effect.
+
+    ``n_ctx`` is the context length of one request, ``n_cells`` the KV cells that all requests share. Experts of the
+    first ``n_cpu_moe`` layers are in host memory. ``chat_template`` is the GGUF's jinja source, or None.
+    ``bos``/``eos`` are the texts of these tokens ("" if none). ``fim`` holds the texts of the fill-in-the-middle
+    prefix, suffix and middle tokens, or None. ``notices`` are sentences about parts that cannot be used. ``spark`` is
+    the small model that answers if a request asks for it. If it is None, ``why_no_spark`` is a sentence. ``draft_path``
+    is the file of the draft model or head, "" if none was loaded. ``has_heads``: the prediction heads in the model's
+    file draft.
+    """
+
+    path: str
+    description: str
+    architecture: str
+    n_params: int
+    n_bytes: int
+    n_vocab: int
+    n_ctx_train: int
+    n_ctx: int
+    n_cells: int
+    n_slots: int
+    n_threads: int
+    n_gpu_layers: int
+    kv_type: str
+    devices: tuple[str, ...]
+    chat_template: str | None
+    bos: str
+    eos: str
+    fim: tuple[str, str, str] | None
+    load_seconds: float
+    notices: tuple[str, ...] = ()
+    spark: SmallModel | None = None
+    why_no_spark: str = ""
+    n_cpu_moe: int = 0
+    draft_path: str = ""
+    has_heads: bool = False
 
 
 class FinishReason(StrEnum):
@@ -132,3 +187,32 @@ class MeasurementsTaken:
 
 RequestEvent = Started | Token | Ended
 Event = Started | Token | Ended | EngineState | MeasurementsTaken | Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class LoadModel:
+    """The first command: load a model. ``cache_folder`` keeps measurements.
+
+    ``measured`` holds earlier measurements of an engine with these options, by the keys of ``Measurements``.
+    """
+
+    options: EngineOptions
+    cache_folder: Path
+    measured: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Run a request."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End a request."""
+
+    request_id: str
+
+
+Command = LoadModel | Submit | Cancel
