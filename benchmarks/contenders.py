@@ -29,15 +29,11 @@ GREEDY = SamplingParams(temperature=0)
 
 @dataclass(frozen=True)
 class Way:
-    """A way to decode. ``depth`` fixes the number of drafted tokens; None decides in each step.
-
-    ``with_trees`` lets that decision be for further choices beside the drafted tokens too.
-    """
+    """A way to decode. ``depth`` fixes the number of drafted tokens; None decides in each step."""
 
     name: str
     with_draft: bool = False
     with_lookup: bool = False
-    with_trees: bool = False
     depth: int | None = None
 
     @property
@@ -49,10 +45,9 @@ class Way:
 PLAIN = Way("plain")
 # Plain decoding again: its difference to plain decoding is noise.
 CONTROL = Way("control")
-ADAPTIVE = Way("adaptive", with_draft=True, with_trees=True)
-CHAINS = Way("chains", with_draft=True)
+ADAPTIVE = Way("adaptive", with_draft=True)
 LOOKUP = Way("lookup", with_lookup=True)
-AUTO = Way("auto", with_draft=True, with_lookup=True, with_trees=True)
+AUTO = Way("auto", with_draft=True, with_lookup=True)
 
 
 def fixed(depth: int) -> Way:
@@ -153,12 +148,12 @@ class DecodingStage:
         draft = self._fresh_draft() if way.with_draft else None
         speculator = None
         if not way.is_plain:
-            lookup = NgramProposer() if way.with_lookup else None
+            ngram = NgramProposer() if way.with_lookup else None
             paid = (draft,) if draft is not None else ()
             speculator = Speculator(
                 cost,
                 n_ctx=base.n_ctx,
-                lookup=lookup,
+                ngram=ngram,
                 paid=paid,
                 fixed_depth=way.depth,
                 end_tokens=base.vocab.end_tokens,
@@ -171,7 +166,6 @@ class DecodingStage:
             meter=Meter(cost, ReadCost.of(self._facts, "f16")),
             n_ctx=base.n_ctx,
             slots=SlotTable(base._context, self._n_slots),
-            n_branches=base._branches.count if way.with_trees else 0,
             n_ubatch=base._n_ubatch,
             speculator=speculator,
         )
@@ -180,18 +174,17 @@ class DecodingStage:
     def _fresh_draft(self) -> DraftModelProposer:
         speculator = self._engine._speculator
         assert speculator is not None
-        draft = speculator._paid[0]
+        draft = speculator.paid[0]
         assert isinstance(draft, DraftModelProposer)
         assert self._draft_facts is not None
         cost = CostModel(draft.cost.snapshot())
         reads = ReadCost.of(self._draft_facts, "f16")
-        n_branches, n_vocab = draft._branches.count, self._engine._context.n_vocab
+        n_vocab = self._engine._context.n_vocab
         return DraftModelProposer(
             draft.model,
             draft._context,
             cost,
             n_slots=self._n_slots,
-            n_branches=n_branches,
             n_vocab=n_vocab,
             reads=reads,
         )
@@ -217,7 +210,7 @@ class PlainAndDrafting:
     def contender(self, way: Way) -> Contender:
         """Return plain decoding, or drafting with all proposers of the engine."""
         engine = self._engines[way]
-        paid = engine._speculator._paid if engine._speculator is not None else ()
+        paid = engine._speculator.paid if engine._speculator is not None else ()
         assert len(paid) == way.with_draft, "the model has one head"
         return Contender(way, engine, paid[0] if paid else None)
 

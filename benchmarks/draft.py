@@ -32,7 +32,7 @@ from core.ipc.child_process import WAITING
 os.environ.update(WAITING)  # before llama.cpp is loaded: what the engine process uses
 
 from benchmarks import plots, prompts
-from benchmarks.contenders import ADAPTIVE, AUTO, CHAINS, CONTROL, LOOKUP, PLAIN, Contender, DecodingStage, Way, fixed
+from benchmarks.contenders import ADAPTIVE, AUTO, CONTROL, LOOKUP, PLAIN, Contender, DecodingStage, Way, fixed
 from benchmarks.report import BenchReport, ReportRow, median, run_bench, say
 from core.machine.measurements import physical_cores
 from core.values.engine_options import DEFAULT_SLOTS, MAX_DRAFT_DEPTH
@@ -42,8 +42,6 @@ from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe
 DEPTHS = (0, 1, 2, 3, 4, 5, 6, 8, 12)
 DRAFTS = ("perfect", "realistic", "random", "none")
 _SWEPT = ("perfect", "realistic")
-# Drafts for which draft trees can help: measured with and without trees.
-_BRANCHING = ("realistic",)
 # Plain decoding is measured again after this many turns of other ways.
 _PLAIN_EVERY = 3
 _N_CTX = 512
@@ -75,7 +73,7 @@ def ways_with(draft: str, depths: Sequence[int]) -> tuple[Way, ...]:
     if draft == "none":
         return (LOOKUP, CONTROL)
     swept = tuple(fixed(depth) for depth in depths if depth) if draft in _SWEPT else ()
-    return (ADAPTIVE, *((CHAINS,) if draft in _BRANCHING else ()), AUTO, *swept, CONTROL)
+    return (ADAPTIVE, AUTO, *swept, CONTROL)
 
 
 def turns(ways: Sequence[Way], round_: int, n_servers: int = 1) -> list[Way]:
@@ -202,9 +200,6 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
     decided = [row["vs_plain"] for row in rows if row["depth"] is None]
     control = [row["vs_plain"] for row in rows if row["way"] == CONTROL.name]
     against_best = [row["vs_best_fixed"] for row in rows if row.get("vs_best_fixed") is not None]
-    trees = [
-        ratio[draft, kind, ADAPTIVE.name] / chains for (draft, kind, way), chains in ratio.items() if way == CHAINS.name
-    ]
     return {
         "draft_vs_plain_min": min(decided, default=None),
         "control_vs_plain_min": min(control, default=None),
@@ -214,7 +209,6 @@ def summarise(rows: Sequence[ReportRow]) -> dict[str, float | str | None]:
         },
         "perfect_speedup": ratio.get(("perfect", "story", ADAPTIVE.name)),
         "adaptive_vs_best_fixed_min": min(against_best, default=None),
-        "trees_vs_chains_min": round(min(trees), 4) if trees else None,
         "lookup_speedup_copy": ratio.get(("none", "copy", LOOKUP.name)),
         "auto_vs_best_part_min": against_best_part(ratio),
     }

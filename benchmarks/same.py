@@ -61,7 +61,7 @@ KINDS = (*OWN_KINDS, "peer")
 N_AT_ONCE = 8
 _N_CTX = 1024
 _N_EXPERTS, _N_EXPERTS_USED = 4, 2
-_DRAFT_DEPTH, _DRAFT_WIDTH = 4, 2
+_DRAFT_DEPTH = 4
 # Costs are measured on a model with realistic step times, as in the other benches.
 _COST_LAYERS = 60
 # One in _LONG_EVERY prompts is a chat of _N_TURNS turns: about 300 tokens.
@@ -157,8 +157,7 @@ class Bench:
     def _drafted(self, asked: Sequence[Question]) -> dict[str, list[AskedReply]]:
         answers: dict[str, list[AskedReply]] = {}
         if "draft" in self.kinds or "draft-company" in self.kinds:
-            shape: dict[str, Any] = {"draft_depth": _DRAFT_DEPTH, "draft_width": _DRAFT_WIDTH}
-            client = self._client(None, speculation="draft", draft_path=str(EMBER_DRAFT), **shape)
+            client = self._client(None, speculation="draft", draft_path=str(EMBER_DRAFT), draft_depth=_DRAFT_DEPTH)
             if "draft" in self.kinds:
                 answers["draft"] = [client.ask(question) for question in asked]
                 client.engine.forget_texts()

@@ -10,19 +10,17 @@ import numpy.typing as npt
 
 from core.engine.meter import Meter, StepReading
 from core.engine.step_feedback import StepStats, StepYield
-from core.kv_cache.branches import Branches
 from core.kv_cache.rollback import Rollback
 from core.kv_cache.slot_table import SlotTable
 from core.llama.candidates import Candidates
 from core.llama.context import Context
 from core.llama.vocab import Vocab
 from core.sampling.grammar.grammar_matcher import GrammarLost
-from core.scheduler.draft import TreeShape
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
-from core.speculation.policy.speculator import Speculator
-from core.speculation.proposer import DraftChain
+from core.speculation.policy.speculator import Speculator, StepTimes
+from core.speculation.proposer import Evaluated
 from core.values.errors import BrokenLogits
 from core.values.messages import Ended, Failure, FailureKind, FinishReason, RequestEvent, Token, TokenLogprob
 from core.values.receipt import Receipt
@@ -31,11 +29,10 @@ from core.values.receipt import Receipt
 class RequestFinisher:
     """Ends requests, each once."""
 
-    def __init__(self, scheduler: Scheduler, branches: Branches, meter: Meter, speculator: Speculator | None) -> None:
-        """Take requests off ``scheduler`` and out of ``branches`` and ``speculator``; ``meter`` knows the peak."""
+    def __init__(self, scheduler: Scheduler, meter: Meter, speculator: Speculator | None) -> None:
+        """Take requests off ``scheduler`` and out of ``speculator``; ``meter`` knows the peak."""
         self.speculator = speculator
         self._scheduler = scheduler
-        self._branches = branches
         self._meter = meter
 
     def finish(
@@ -49,8 +46,6 @@ class RequestFinisher:
         """Free what a request holds and append its end to ``events``; ``now`` is on the engine's clock."""
         if self.speculator is not None:
             self.speculator.forget(sequence)
-        if sequence.slot is not None:
-            self._branches.trim(sequence.slot.id, 0)
         self._scheduler.remove(sequence)
         text = sequence.text.flush()
         events.append(Ended(sequence.id, reason, text, sequence.text.stop, failure, self._receipt(sequence, now)))
@@ -73,6 +68,23 @@ class RequestFinisher:
         )
 
 
+class _Sampled:
+    """What a step brought a sequence: the target's own tokens, how many of them were drafted, and why it ends."""
+
+    __slots__ = ("choices", "failure", "n_accepted", "n_before", "reason", "sequence", "start")
+
+    def __init__(self, share: Share) -> None:
+        sequence = share.sequence
+        self.sequence = sequence
+        # Where the evaluated rows begin.
+        self.start = sequence.n_past - share.n_rows
+        self.n_before = sequence.n_generated
+        self.choices: list[int] = []
+        self.n_accepted = 0
+        self.reason: FinishReason | None = None
+        self.failure: Failure | None = None
+
+
 class Committer:
     """Commits evaluated plans: counts rows, samples tokens, takes back rejected drafts, ends what is complete."""
 
@@ -81,7 +93,6 @@ class Committer:
         vocab: Vocab,
         context: Context,
         slots: SlotTable,
-        branches: Branches,
         rollback: Rollback,
         finisher: RequestFinisher,
         stats: StepStats,
@@ -95,21 +106,13 @@ class Committer:
         self._context = context
         self._candidates = Candidates(vocab.n_tokens)
         self._slots = slots
-        self._branches = branches
         self._rollback = rollback
         self._finisher = finisher
         self._stats = stats
         self._n_ctx = n_ctx
 
-    def commit(
-        self,
-        shares: StepPlan,
-        chains: dict[str, DraftChain],
-        reading: StepReading,
-        events: list[RequestEvent],
-        now: float,
-    ) -> StepYield:
-        """Count the evaluated rows, sample where a prompt or token is complete, and say so at ``now``."""
+    def commit(self, shares: StepPlan, reading: StepReading, events: list[RequestEvent], now: float) -> StepYield:
+        """Count the evaluated rows, sample where a prompt or token is complete, learn, and say so at ``now``."""
         stats = self._stats
         before = stats.n_tokens, stats.n_sampled, stats.n_drafted, stats.n_accepted
         outputs = []
@@ -119,8 +122,13 @@ class Committer:
             slot.n_resident = sequence.n_past = sequence.n_past + share.n_rows
             if sequence.n_past == sequence.tokens.size:
                 outputs.append(share)
-        if outputs:
-            self._sample(outputs, chains, reading, events, now)
+        results = self._sample(outputs, reading, events, now) if outputs else {}
+        if self.speculator is not None:
+            times = StepTimes(reading.n_sequences, reading.plain, reading.decode) if not reading.n_prefill else None
+            self.speculator.learn([_evaluated(share, results.get(share.sequence.id)) for share in shares], times)
+        for result in results.values():
+            if result.reason is not None:
+                self._finisher.finish(result.sequence, result.reason, events, now, result.failure)
         return StepYield(
             stats.n_tokens - before[0],
             stats.n_sampled - before[1],
@@ -129,30 +137,29 @@ class Committer:
         )
 
     def _sample(
-        self,
-        outputs: list[Share],
-        chains: dict[str, DraftChain],
-        reading: StepReading,
-        events: list[RequestEvent],
-        now: float,
-    ) -> None:
+        self, outputs: list[Share], reading: StepReading, events: list[RequestEvent], now: float
+    ) -> dict[str, _Sampled]:
+        """Sample for each share, and return what came of it by request id."""
         n_rows, is_greedy = len(outputs), False
         for share in outputs:
             n_rows += len(share.draft)
             is_greedy = is_greedy or share.sequence.sampler.is_plain_greedy
         logits = self._context.logits(n_rows)
         greedy = logits.argmax(axis=1).tolist() if is_greedy else None
-        first = 0
+        first, results = 0, {}
         for share in outputs:
+            sequence, result = share.sequence, _Sampled(share)
+            results[sequence.id] = result
             try:
-                self._verify(share, logits, first, greedy, chains, reading, events, now)
+                self._verify(share, logits, first, greedy, result, events, now)
+                self._keep(share, result, reading)
             except (BrokenLogits, GrammarLost) as error:
-                assert share.sequence.slot is not None
-                self._branches.trim(share.sequence.slot.id, 0)
-                self._slots.clear(share.sequence.slot)  # nobody may go on from what it holds
-                failure = _failure(share.sequence, error)
-                self._finisher.finish(share.sequence, FinishReason.FAILED, events, now, failure)
+                assert sequence.slot is not None
+                self._slots.clear(sequence.slot)  # nobody may go on from what it holds
+                result.reason, result.failure = FinishReason.FAILED, _failure(sequence, error)
+                result.choices, result.n_accepted = [], 0
             first += 1 + len(share.draft)
+        return results
 
     def _verify(
         self,
@@ -160,8 +167,7 @@ class Committer:
         logits: npt.NDArray[np.float32],
         first: int,
         greedy: list[int] | None,
-        chains: dict[str, DraftChain],
-        reading: StepReading,
+        result: _Sampled,
         events: list[RequestEvent],
         now: float,
     ) -> None:
@@ -170,70 +176,47 @@ class Committer:
         Each token is the target's own sample given the tokens before it, so the text is distributed as without
         drafts, whatever was drafted.
         """
-        sequence, slot = share.sequence, share.sequence.slot
-        assert slot is not None
-        if self.speculator is not None and sequence.request.speculates and not sequence.n_generated:
-            self.speculator.admit(sequence)
-        reason = FinishReason.LENGTH if sequence.is_exhausted else None
-        draft, shape = share.draft, share.shape
+        sequence, draft, choices = share.sequence, share.draft, result.choices
         sampler = sequence.sampler
         logprobs: tuple[TokenLogprob, ...]
-        choices: list[int] = []
-        n_before = sequence.n_generated
-        n_accepted = row = 0
-        while reason is None:
-            if greedy is not None and sampler.is_plain_greedy and (token := greedy[first + row]) not in sampler.banned:
+        result.reason = FinishReason.LENGTH if sequence.is_exhausted else None
+        while result.reason is None:
+            row = first + result.n_accepted
+            if greedy is not None and sampler.is_plain_greedy and (token := greedy[row]) not in sampler.banned:
                 logprobs = ()
-                if not math.isfinite(logits.item(first + row, token)):
+                if not math.isfinite(logits.item(row, token)):
                     raise BrokenLogits
             else:
-                token, logprobs = self._choose(sequence, logits[first + row])
+                token, logprobs = self._choose(sequence, logits[row])
             choices.append(token)
-            reason = self._take(sequence, token, logprobs, events, now)
-            if token in self._end_tokens:
+            result.reason = self._take(sequence, token, logprobs, events, now)
+            if token in self._end_tokens or result.n_accepted == len(draft) or token != draft[result.n_accepted]:
                 break
-            if shape is not None:
-                following = shape.follow(draft, row, token)
-            else:
-                following = row + 1 if row < len(draft) and token == draft[row] else 0
-            if not following:
-                break
-            row = following
-            n_accepted += 1
+            result.n_accepted += 1
             sequence.n_past += 1
+
+    def _keep(self, share: Share, result: _Sampled, reading: StepReading) -> None:
+        """Take back rejected drafts, and count what was drafted and chosen."""
+        sequence, slot, n_drafted = share.sequence, share.sequence.slot, len(share.draft)
+        assert slot is not None
+        n_new = len(result.choices)
         # The first token belongs to the prompt.
-        is_decoding = n_before > 0 and share.n_rows == 1 + sequence.n_replay
+        is_decoding = result.n_before > 0 and share.n_rows == 1 + sequence.n_replay
         sequence.n_replay = 0
-        if shape is not None:
-            self._keep_path(shape, row, slot.id, sequence.n_past)
-        elif n_accepted < len(draft):
+        if result.n_accepted < n_drafted:
             n_held = self._rollback.keep(slot.id, sequence.n_past)
             sequence.n_replay = sequence.n_past - n_held if n_held else 0
             sequence.n_past = n_held
         slot.n_resident = sequence.n_past
-        sequence.n_drafted += len(draft)
-        sequence.n_accepted += n_accepted
-        self._stats.n_sampled += len(choices)
-        self._stats.n_drafted += len(draft)
-        self._stats.n_accepted += n_accepted
-        self._stats.n_tokens += sequence.n_generated - n_before
+        sequence.n_drafted += n_drafted
+        sequence.n_accepted += result.n_accepted
+        stats = self._stats
+        stats.n_sampled += n_new
+        stats.n_drafted += n_drafted
+        stats.n_accepted += result.n_accepted
+        stats.n_tokens += sequence.n_generated - result.n_before
         if is_decoding:
-            reading.book(sequence.account, len(choices))
-        if self.speculator is not None:
-            self.speculator.learn(sequence, chains.get(sequence.id) if draft else None, choices, n_accepted)
-        if reason is not None:
-            self._finisher.finish(sequence, reason, events, now)
-
-    def _keep_path(self, shape: TreeShape, row: int, slot: int, n_past: int) -> None:
-        """Let a slot hold the way of a tree that ends in ``row``, which makes ``n_past`` positions, and no other."""
-        start = n_past - shape.n_off_leaf_0(row)
-        self._context.remove(slot, start)
-        if start < n_past:
-            branch = self._branches.lent_to(slot)[shape.leaves_below[row][0] - 1]
-            self._context.copy(branch, slot, n_past, start)
-        self._branches.release(slot, n_past - 1 - shape.depths[row])
-        if self.speculator is not None:
-            self.speculator.book_branching(self._branches.take_seconds())
+            reading.book(sequence.account, n_new)
 
     def _choose(self, sequence: Sequence, logits: npt.NDArray[np.float32]) -> tuple[int, tuple[TokenLogprob, ...]]:
         """Return a sequence's next token and its log probabilities if they were asked for."""
@@ -271,6 +254,14 @@ class Committer:
         if sequence.is_exhausted or sequence.tokens.size >= self._n_ctx:
             return FinishReason.LENGTH
         return None
+
+
+def _evaluated(share: Share, result: _Sampled | None) -> Evaluated:
+    """Return what speculation learns from a share, and from what was sampled of it."""
+    sequence = share.sequence
+    if result is None:
+        return Evaluated(sequence, sequence.n_past - share.n_rows, share.n_rows, share.draft)
+    return Evaluated(sequence, result.start, share.n_rows, share.draft, result.choices, result.n_accepted)
 
 
 def _failure(sequence: Sequence, error: BrokenLogits | GrammarLost) -> Failure:

@@ -16,7 +16,6 @@ from core.engine.drafting import Drafting
 from core.engine.meter import Meter, Occupancy, StepReading
 from core.engine.model_runner import ModelRunner
 from core.engine.step_feedback import StepFeedback, StepStats
-from core.kv_cache.branches import Branches
 from core.kv_cache.rollback import Rollback, choose_rollback
 from core.kv_cache.slot_table import SlotTable
 from core.llama.context import Context
@@ -25,7 +24,6 @@ from core.llama.vocab import Vocab
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.input_processor import InputProcessor, PreparedRequest
 from core.scheduler.planner import (
-    NO_DRAFTS,
     StepPlan,
     cut_at_checkpoints,
     leading_requests,
@@ -36,7 +34,6 @@ from core.scheduler.planner import (
 from core.scheduler.scheduler import Admission, Scheduler
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.speculator import Speculator
-from core.speculation.proposer import DraftChain
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.engine_options import DEFAULT_UBATCH
 from core.values.errors import SlipstreamError
@@ -63,7 +60,6 @@ class Engine:
         meter: Meter,
         n_ctx: int,
         slots: SlotTable,
-        n_branches: int = 0,
         n_ubatch: int = DEFAULT_UBATCH,
         rollback: Rollback | None = None,
         speculator: Speculator | None = None,
@@ -74,8 +70,8 @@ class Engine:
         """Take over ``model``, ``context`` and ``speculator``: ``close`` frees them, unless ``owns_model`` is false.
 
         ``cost`` predicts the context's step times and learns from each; ``meter`` takes a reading of each. ``n_ctx``
-        bounds each request. The context's sequences are ``slots`` and behind them ``n_branches`` for drafted trees.
-        ``rollback`` None chooses what the context allows. ``threads`` None keeps the context's threads as they are.
+        bounds each request. ``rollback`` None chooses what the context allows. ``threads`` None keeps
+        the context's threads as they are.
         """
         self.cost = cost
         self.meter = meter
@@ -89,22 +85,19 @@ class Engine:
         self._clock = clock
         self._slots = slots
         self._scheduler = Scheduler(slots)
-        self._branches = Branches(context, len(slots), n_branches, clock)
         self._books = StepFeedback(cost, threads.observe if threads is not None else cost.observe, meter, slots)
-        self._books.speculator = speculator
         self._n_ubatch = n_ubatch
         self._rollback = rollback or choose_rollback(context, cost, is_recurrent=model.is_recurrent)
         self._speculator = speculator
         self._drafting = Drafting(
-            context, self._scheduler, self._branches, self._rollback, speculator, clock, has_state=model.is_recurrent
+            context, self._scheduler, self._rollback, speculator, clock, has_state=model.is_recurrent
         )
-        self._finisher = RequestFinisher(self._scheduler, self._branches, meter, speculator)
-        self._runner = ModelRunner(context, self._scheduler, self._branches, self._finisher, clock)
+        self._finisher = RequestFinisher(self._scheduler, meter, speculator)
+        self._runner = ModelRunner(context, self._scheduler, self._finisher, clock)
         self._committer = Committer(
             vocab,
             context,
             self._slots,
-            self._branches,
             self._rollback,
             self._finisher,
             self.stats,
@@ -112,7 +105,7 @@ class Engine:
             n_ctx=n_ctx,
         )
         self._piggyback = PiggybackScheduler(cost)
-        self._admission = Admission(self._scheduler, self._branches, self._piggyback, vocab)
+        self._admission = Admission(self._scheduler, self._piggyback, vocab)
         self._order = itertools.count()
         self._cancelled: set[str] = set()
         self._has_tidied = False
@@ -153,13 +146,13 @@ class Engine:
         if self._speculator is not None:
             self._speculator.close()
         self._speculator = self._drafting.speculator = speculator
-        self._finisher.speculator = self._committer.speculator = self._books.speculator = speculator
+        self._finisher.speculator = self._committer.speculator = speculator
 
     def forget_texts(self) -> None:
         """Drop what cache and proposers keep of earlier texts, on disk too: a text seen before is as new as any."""
         self._slots.forget_idle()
         if self._speculator is not None:
-            self._speculator.forget_texts()
+            self._speculator.clear()
 
     def next_logits(self, tokens: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
         """Return the logits after ``tokens``, shape (n_vocab,), by one plain evaluation of all of them.
@@ -231,7 +224,7 @@ class Engine:
             self._admission.admit(events, began)
 
         leaders = leading_requests(scheduler.running)
-        todo, chains, draft_seconds = self._plan(leaders)
+        todo, draft_seconds = self._plan(leaders)
         if not todo:
             self._committed_at = self._ended_at = None
             if scheduler.waiting.size:
@@ -242,7 +235,7 @@ class Engine:
         done = runner.run(todo, events)
         decode_seconds = runner.seconds - before
 
-        reading = self._commit(done, chains, began, decode_seconds, draft_seconds, events) if done else None
+        reading = self._commit(done, began, decode_seconds, draft_seconds, events) if done else None
         stats.n_steps += 1
         stats.plan += planned - began - draft_seconds
         stats.decode += decode_seconds
@@ -259,24 +252,22 @@ class Engine:
             self._books.flush()
         return events
 
-    def _plan(self, leaders: list[Sequence]) -> tuple[StepPlan, dict[str, DraftChain], float]:
-        """Return the rows of the next step, the drafts among them, and the seconds that drafting took."""
+    def _plan(self, leaders: list[Sequence]) -> tuple[StepPlan, float]:
+        """Return the rows of the next step, and the seconds that drafting took."""
         running = self._scheduler.running
         decoding = [sequence for sequence in leaders if sequence.n_pending == 1 or not sequence.is_prefilling]
         chunk = self._chunk(decoding) if len(decoding) < len(leaders) else 0
-        chains, draft_seconds = self._drafting.draft(decoding, chunk)
-        drafts = {request_id: chain.draft for request_id, chain in chains.items()} if chains else NO_DRAFTS
+        drafts, draft_seconds = self._drafting.draft(decoding, chunk)
         todo = plan(leaders, self._runner.capacity, chunk, drafts)
         if leaders is not running:
             todo += self._riding(todo)
         if len(decoding) < len(running):
             todo = cut_at_checkpoints(todo)
-        return todo, chains, draft_seconds
+        return todo, draft_seconds
 
     def _commit(
         self,
         done: StepPlan,
-        chains: dict[str, DraftChain],
         began: float,
         decode_seconds: float,
         draft_seconds: float,
@@ -287,11 +278,10 @@ class Engine:
         since = began if self._committed_at is None else self._committed_at
         self._committed_at = now
         speculator = self._speculator
-        draft_bytes = speculator.observe(done) if speculator is not None else 0
+        draft_bytes = speculator.take_bytes_read() if speculator is not None else 0
         reading = self.meter.read(done, decode_seconds, draft_seconds, draft_bytes, now - since)
-        gain = self._committer.commit(done, chains, reading, events, now)
-        speculates = speculator is not None and any(share.sequence.request.speculates for share in done)
-        self._books.add(reading, gain, began, now, speculates=speculates)
+        gain = self._committer.commit(done, reading, events, now)
+        self._books.add(reading, gain, began, now)
         self._slots.after_step()
         return reading
 

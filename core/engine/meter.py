@@ -127,7 +127,7 @@ class Meter:
         ``seconds`` went by since the step before was committed, or since this one began.
         """
         n_rows = n_prefill = n_sequences = n_cells = n_drafted = kv = plain_kv = prefill_kv = 0
-        for sequence, own, draft_tokens, _ in shares:
+        for sequence, own, draft_tokens in shares:
             past, drafted = sequence.n_past, len(draft_tokens)
             rows = own + drafted
             n_rows += rows

@@ -6,11 +6,9 @@ import logging
 from collections.abc import Callable
 
 from core.engine.committer import RequestFinisher
-from core.kv_cache.branches import Branches
 from core.llama.batch import Batch
 from core.llama.context import Context, DecodeStatus
-from core.scheduler.draft import TreeShape
-from core.scheduler.planner import Share, StepPlan, drop_drafts, halve_prefill, has_drafts, has_prefill
+from core.scheduler.planner import StepPlan, drop_drafts, halve_prefill, has_drafts, has_prefill
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.values.errors import SlipstreamError
@@ -34,20 +32,15 @@ class ModelRunner:
         self,
         context: Context,
         scheduler: Scheduler,
-        branches: Branches,
         finisher: RequestFinisher,
         clock: Callable[[], float],
     ) -> None:
-        """Run on ``context``, for the requests of ``scheduler``; ``finisher`` ends those that cannot go on.
-
-        Each leaf of a tree but the first is lent an id of ``branches``: to be released once the tokens are chosen.
-        """
+        """Run on ``context``, for the requests of ``scheduler``; ``finisher`` ends those that cannot go on."""
         self.seconds = 0.0
         self.n_rows = 0
         self.capacity = context.n_batch
         self._context = context
         self._scheduler = scheduler
-        self._branches = branches
         self._finisher = finisher
         self._clock = clock
         self._batch = Batch(context.n_batch)
@@ -60,7 +53,6 @@ class ModelRunner:
             if status is DecodeStatus.OK:
                 self._n_failures = 0
                 return shares
-            self._release_branches(shares)
             if status is DecodeStatus.NO_KV_SLOT:
                 shares = self._make_room(shares, events)
                 continue
@@ -81,9 +73,6 @@ class ModelRunner:
             slot, past = sequence.slot, sequence.n_past
             assert slot is not None
             if sequence.n_pending == 1:
-                if share.shape is not None:
-                    self._add_tree(share, share.shape, slot.id)
-                    continue
                 batch.add(sequence.tokens.last, past, slot.id)
                 for offset, token in enumerate(share.draft, 1):
                     batch.add(token, past + offset, slot.id)
@@ -99,24 +88,6 @@ class ModelRunner:
         self.seconds += self._clock() - began
         self.n_rows += batch.n_tokens
         return status
-
-    def _add_tree(self, share: Share, shape: TreeShape, slot: int) -> None:
-        """Add a sequence's row and its tree: each row is part of the sequences of all leaves below it."""
-        past = share.sequence.n_past
-        ids = [slot, *[self._branches.fork(slot, slot, past) for _ in range(shape.n_leaves - 1)]]
-        tokens = (share.sequence.tokens.last, *share.draft)
-        for token, depth, leaves in zip(tokens, shape.depths, shape.leaves_below, strict=True):
-            if len(leaves) == 1:
-                self._batch.add(token, past + depth, ids[leaves[0]])
-            else:
-                self._batch.add_shared(token, past + depth, tuple([ids[leaf] for leaf in leaves]))
-
-    def _release_branches(self, shares: StepPlan) -> None:
-        """Nothing came of the trees: what was computed of them must not stay."""
-        for share in shares:
-            if share.shape is not None:
-                assert share.sequence.slot is not None
-                self._branches.release(share.sequence.slot.id, share.sequence.n_past)
 
     def _make_room(self, shares: StepPlan, events: list[RequestEvent]) -> StepPlan:
         """No KV cells were free: spill an idle slot, else drop drafts, prefill less, push back a request.
@@ -138,8 +109,6 @@ class ModelRunner:
                 events,
             )
             return ()
-        assert victim.slot is not None
-        self._branches.trim(victim.slot.id, 0)
         self._scheduler.preempt_for_memory(victim, self._clock())
         return tuple(share for share in shares if share.sequence is not victim)
 

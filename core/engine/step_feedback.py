@@ -9,8 +9,6 @@ from typing import NamedTuple
 from core.cost.cost_model import CostModel
 from core.engine.meter import Meter, StepReading
 from core.kv_cache.slot_table import SlotTable
-from core.speculation.policy.speculator import Speculator
-from core.speculation.policy.step_outcome import DraftingOutcome
 
 
 @dataclass(slots=True)
@@ -54,11 +52,10 @@ class _Entry(NamedTuple):
     gain: StepYield
     began: float
     ended: float
-    effort: DraftingOutcome | None
 
 
 class StepFeedback:
-    """Enters steps, and lets cost model, threads, speculation, meter and cache learn from several at once.
+    """Enters steps, and lets cost model, threads, meter and cache learn from several at once.
 
     Right after a step the processor's caches hold weights and nothing else. To learn from eight steps then takes hardly
     longer than from one. Steps that drafted or read prompts are learnt from at once: the next one's drafts, and how
@@ -69,19 +66,16 @@ class StepFeedback:
         self, cost: CostModel, observe: Callable[[int, int, float], None], meter: Meter, slots: SlotTable
     ) -> None:
         """``observe`` is who hears of rows, KV tokens and seconds of each step."""
-        self.speculator: Speculator | None = None
         self.observe = observe
         self._cost = cost
         self._meter = meter
         self._slots = slots
         self._entries: list[_Entry] = []
 
-    def add(self, reading: StepReading, gain: StepYield, began: float, ended: float, *, speculates: bool) -> None:
-        """Enter a step; ``speculates`` says whether one of its requests may draft."""
+    def add(self, reading: StepReading, gain: StepYield, began: float, ended: float) -> None:
+        """Enter a step."""
         entries = self._entries
-        # What drafting took is of this step: a step that cut all of its drafts away has paid for them too.
-        effort = self.speculator.take_outcome() if speculates and self.speculator is not None else None
-        entries.append(_Entry(reading, gain, began, ended, effort))
+        entries.append(_Entry(reading, gain, began, ended))
         is_plain = reading.n_rows == reading.n_sequences
         if not is_plain or len(entries) >= _MOST or ended - entries[0].began >= _LONGEST:
             self.flush()
@@ -92,13 +86,11 @@ class StepFeedback:
         if not entries:
             return
         self._entries = []
-        speculator, slots = self.speculator, self._slots
+        slots = self._slots
         idle_cost, n_idle = 0.0, slots.n_idle
-        for reading, gain, began, ended, effort in entries:
+        for reading, gain, began, ended in entries:
             rows, kv = reading.n_rows, reading.kv
             self.observe(rows, kv, reading.decode)
-            if speculator is not None and effort is not None and not reading.n_prefill:
-                speculator.book_step(reading.n_sequences, reading.plain, reading.decode, effort)
             self._meter.record(reading, began, ended, gain.n_sampled, gain.n_drafted, gain.n_accepted)
             if n_idle:
                 idle_cost += self._cost.idle_time(rows, n_idle)

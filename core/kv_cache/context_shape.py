@@ -1,4 +1,4 @@
-"""What a context must have room for besides tokens: rows of logits, side branches, running states. Pure."""
+"""What a context must have room for besides tokens: rows of logits and running states. Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from models.facts.model_facts import ModelFacts
 
 # Logits of more rows than this would take memory for drafts that hardly ever pay.
 _MOST_OUTPUTS = 128
-# Side branches of drafted trees, over all sequences.
-MOST_BRANCHES = 32
 # While a draft model catches up, this many of the latest tokens are compared with what it would have said.
 MAX_READ_ALONG = 32
 
@@ -23,14 +21,13 @@ class ContextShape:
 
     ``can_cut`` says whether texts can be cut at any token and shared between sequences: not where there is a running
     state, or where layers with a sliding window keep only the last ``window`` tokens (0: they keep all). Of the
-    ``n_sequences`` the slots come first, then ``n_branches`` for drafted trees, and where texts can be shared one more,
-    ``spare``, through which pieces of the others are saved and loaded. ``n_snapshots`` running states are kept of each.
+    ``n_sequences`` the slots come first, and where texts can be shared one more, ``spare``, through which pieces of the
+    others are saved and loaded. ``n_snapshots`` running states are kept of each.
     """
 
     can_cut: bool
     window: int
     n_slots: int
-    n_branches: int
     n_outputs: int
     n_snapshots: int
     n_ubatch: int
@@ -38,26 +35,24 @@ class ContextShape:
     @property
     def spare(self) -> int:
         """The id behind all sequences that are in use."""
-        return self.n_slots + self.n_branches
+        return self.n_slots
 
     @property
     def n_sequences(self) -> int:
         """How many sequences the context has."""
-        return self.n_slots + self.n_branches + self.can_cut
+        return self.n_slots + self.can_cut
 
 
 def context_shape(facts: ModelFacts, options: EngineOptions, n_cells: int, *, is_recurrent: bool) -> ContextShape:
     """Return the shape of the context of an engine with these options."""
     window = window_of(facts, options, n_cells)
     can_cut = not (is_recurrent or window)
-    n_side_branches = n_branches(options, can_branch=can_cut)
     n_ubatch = min(options.n_ubatch, n_cells)
     return ContextShape(
         can_cut=can_cut,
         window=window,
         n_slots=options.n_slots,
-        n_branches=n_side_branches,
-        n_outputs=n_outputs(options, n_side_branches),
+        n_outputs=n_outputs(options),
         n_snapshots=n_snapshots(facts, options, n_ubatch),
         n_ubatch=n_ubatch,
     )
@@ -70,7 +65,7 @@ def n_snapshots(facts: ModelFacts, options: EngineOptions, n_ubatch: int) -> int
     return most_snapshots(facts.state_bytes, options.n_slots, facts.weight_bytes, n_ubatch)
 
 
-def n_outputs(options: EngineOptions, n_side_branches: int) -> int:
+def n_outputs(options: EngineOptions) -> int:
     """Return how many rows of a step may want logits: one for each slot, and those of drafted tokens.
 
     llama.cpp wants at least one for each sequence of a context, and there is one more of those.
@@ -78,7 +73,7 @@ def n_outputs(options: EngineOptions, n_side_branches: int) -> int:
     if options.speculation == "off":
         return options.n_slots + 1
     most = min(options.n_slots * (1 + MAX_DRAFT_DEPTH), max(_MOST_OUTPUTS, 2 * options.n_slots), options.n_batch)
-    return max(most, options.n_slots + n_side_branches + 1)
+    return max(most, options.n_slots + 1)
 
 
 def window_of(facts: ModelFacts, options: EngineOptions, n_cells: int) -> int:
@@ -89,10 +84,3 @@ def window_of(facts: ModelFacts, options: EngineOptions, n_cells: int) -> int:
     """
     is_cut = cells_in_window(facts, n_cells, options.n_slots, options.n_ubatch) < n_cells
     return facts.window if is_cut else 0
-
-
-def n_branches(options: EngineOptions, *, can_branch: bool) -> int:
-    """Return how many side branches drafted trees may have at once; a running state or a window cannot branch."""
-    if options.speculation == "off" or options.draft_path is None or options.draft_width == 1 or not can_branch:
-        return 0
-    return min(MOST_BRANCHES, options.n_batch - options.n_slots)

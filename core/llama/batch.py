@@ -35,8 +35,6 @@ class Batch:
         self._pos_cells = self._pos.data
         self._seq_cells = self._seq.data
         self._out_cells = self._out.data
-        # Rows of several sequences, and the id arrays that their pointers refer to.
-        self._shared: dict[int, ctypes.Array[ctypes.c_int32]] = {}
         self.n_tokens = 0
         self.n_outputs = 0
         batch = L.llama_batch()
@@ -51,14 +49,6 @@ class Batch:
     def clear(self) -> None:
         """Forget all rows."""
         self.n_tokens = self.n_outputs = 0
-        if self._shared:
-            self._unshare()
-
-    def _unshare(self) -> None:
-        rows = np.array(list(self._shared))
-        self._n_seq[rows] = 1
-        self._seq_pointers[rows] = self._seq.ctypes.data + 4 * rows
-        self._shared.clear()
 
     def add(self, token: int, position: int, sequence: int) -> int:
         """Add one row whose logits are wanted; return its index among the outputs."""
@@ -70,18 +60,6 @@ class Batch:
         self.n_tokens = row + 1
         self.n_outputs += 1
         return self.n_outputs - 1
-
-    def add_shared(self, token: int, position: int, sequences: tuple[int, ...]) -> int:
-        """Add one row that belongs to several sequences; return its index among the outputs.
-
-        llama.cpp requires that all of them hold the same positions before it.
-        """
-        row = self.n_tokens
-        ids = (ctypes.c_int32 * len(sequences))(*sequences)
-        self._shared[row] = ids
-        self._n_seq[row] = len(sequences)
-        self._seq_pointers[row] = ctypes.addressof(ids)
-        return self.add(token, position, sequences[0])
 
     def add_run(self, tokens: npt.NDArray[np.int32], position: int, sequence: int, want_last: bool) -> int | None:
         """Add consecutive tokens from ``position`` on; return the last row's output index if its logits are wanted."""

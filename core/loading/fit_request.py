@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from core.kv_cache.context_shape import MAX_READ_ALONG, n_branches, n_outputs, n_snapshots
+from core.kv_cache.context_shape import MAX_READ_ALONG, n_outputs, n_snapshots
 from core.llama.cache_lines import whole_lines
 from core.values.engine_options import EngineOptions, KvType
 from models.estimate.fit.memory import EngineShape
@@ -49,13 +49,12 @@ def with_setting(options: EngineOptions, setting: LoadSetting) -> EngineOptions:
 
 def engine_shape(facts: ModelFacts, options: EngineOptions, *, uses_heads: bool) -> EngineShape:
     """Return the sizes that determine the memory of an engine with these options."""
-    n_side_branches = n_branches(options, can_branch=True)
     return EngineShape(
         n_slots=options.n_slots,
         n_states=1 + n_snapshots(facts, options, options.n_ubatch),
         n_ubatch=options.n_ubatch,
-        n_outputs=whole_lines(n_outputs(options, n_side_branches)),
+        n_outputs=whole_lines(n_outputs(options)),
         flash_attention=options.flash_attention != "off",
-        draft_outputs=whole_lines(max(options.n_slots + n_side_branches, MAX_READ_ALONG)),
+        draft_outputs=whole_lines(max(options.n_slots, MAX_READ_ALONG)),
         uses_heads=uses_heads,
     )

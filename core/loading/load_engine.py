@@ -16,7 +16,7 @@ from core.cost.read_cost import ReadCost
 from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure, thread_control
 from core.engine.engine import Engine
 from core.engine.meter import Meter
-from core.kv_cache.context_shape import MAX_READ_ALONG, context_shape, n_branches
+from core.kv_cache.context_shape import MAX_READ_ALONG, context_shape
 from core.kv_cache.rollback import Rollback, choose_rollback
 from core.llama.batch import Batch
 from core.llama.context import Context
@@ -189,7 +189,6 @@ def _build(
         meter=_meter(reads, cost, options, n_gpu_layers),
         n_ctx=size.n_ctx,
         slots=make_slots(context, facts, options, cost, shape, n_gpu_layers, cache_folder),
-        n_branches=shape.n_branches,
         n_ubatch=shape.n_ubatch,
         rollback=rollback,
         speculator=speculator,
@@ -213,14 +212,13 @@ def _speculator(target: LoadedTarget, cost: CostModel, rollback: Rollback) -> Sp
         for proposer in paid:
             proposer.close()
         raise
-    lookup = NgramProposer() if options.speculation != "draft" else None
+    ngram = NgramProposer() if options.speculation != "draft" else None
     return Speculator(
         cost,
         n_ctx=target.size.n_ctx,
-        lookup=lookup,
+        ngram=ngram,
         paid=paid,
         fixed_depth=options.draft_depth,
-        width=options.draft_width,
         rollback=rollback,
         end_tokens=target.vocab.end_tokens,
     )
@@ -251,12 +249,11 @@ def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
         reason = why_not(target.vocab, Vocab(model))
         if reason:
             raise LoadFailed(f"{path} cannot draft for {options.model_path}. {reason}")
-        n_side_branches = n_branches(options, can_branch=not model.is_recurrent)
-        n_rows = max(options.n_slots + n_side_branches, MAX_READ_ALONG)
+        n_rows = max(options.n_slots, MAX_READ_ALONG)
         context = Context(
             model,
             n_cells=target.size.n_cells,
-            n_sequences=options.n_slots + n_side_branches,
+            n_sequences=options.n_slots,
             n_outputs=n_rows,
             n_batch=max(options.n_ubatch, n_rows),
             n_ubatch=options.n_ubatch,
@@ -277,7 +274,6 @@ def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
         context,
         cost,
         n_slots=options.n_slots,
-        n_branches=n_side_branches,
         n_vocab=target.context.n_vocab,
         reads=reads,
         threads=thread_control(context, cost, threads, n_gpu_layers),

@@ -50,15 +50,15 @@ class Sampler:
         params: SamplingParams,
         seed: int,
         n_ctx: int,
-        guide: GrammarMatcher | None = None,
+        grammar: GrammarMatcher | None = None,
     ) -> None:
         """Build the chain; ``seed`` is the one to use (``params.seed`` may be None).
 
-        With a ``guide``, which the sampler then owns, only allowed tokens are chosen.
+        With a ``grammar``, which the sampler then owns, only allowed tokens are chosen.
         """
         self.params = params
         self.seed = seed
-        self.guide = guide
+        self.grammar = grammar
         self._vocab = vocab
         self._chain = SamplerChain(model, params, n_ctx)
         self._few_biases, self._bias = _bias(vocab, params)
@@ -78,7 +78,7 @@ class Sampler:
             and all(value == -math.inf for _, value in self._few_biases)
             and self._chain.is_empty
             and not params.logprobs
-            and guide is None
+            and grammar is None
         )
         self.banned = frozenset(token for token, value in self._few_biases if value == -math.inf)
 
@@ -93,7 +93,7 @@ class Sampler:
     @property
     def is_over(self) -> bool:
         """True if the reply is complete by its grammar."""
-        return self.guide is not None and self.guide.is_over
+        return self.grammar is not None and self.grammar.is_over
 
     def choose(self, logits: Logits, position: int, candidates: Candidates) -> int:
         """Return the token for ``position``; ``logits`` has shape (n_vocab,) and may be changed in place.
@@ -101,28 +101,22 @@ class Sampler:
         Raises BrokenLogits if the largest logit is not finite, which would abort the process in llama.cpp's samplers,
         and GrammarLost.
         """
-        return self._choose(logits, position, candidates, self.guide)
+        return self._choose(logits, position, candidates, self.grammar)
 
     def guess(
-        self, logits: Logits, position: int, candidates: Candidates, count: int = 1, ahead: Sequence[int] | None = None
-    ) -> list[int]:
-        """Return up to ``count`` tokens for ``position``, each chosen without the ones before it.
+        self, logits: Logits, position: int, candidates: Candidates, ahead: Sequence[int] | None = None
+    ) -> int | None:
+        """Return the token that a draft has for ``position``; None where none can be chosen.
 
-        With noise this draws without replacement (Gumbel-top-k, arXiv 1903.06059). The grammar is applied only if
-        ``ahead`` is given: the tokens between the accepted ones and ``position``.
+        The grammar is applied only if ``ahead`` is given: the tokens between the accepted ones and ``position``.
         """
-        guide = self.guide.after(ahead) if self.guide is not None and ahead is not None else None
-        tokens: list[int] = []
+        grammar = self.grammar.after(ahead) if self.grammar is not None and ahead is not None else None
         try:
-            tokens.append(self._choose(logits if count == 1 else logits.copy(), position, candidates, guide))
-            while len(tokens) < count:
-                logits[tokens[-1]] = -math.inf
-                tokens.append(self._choose(logits.copy(), position, candidates, guide))
+            return self._choose(logits, position, candidates, grammar)
         except (BrokenLogits, GrammarLost):
-            pass  # no further token can be chosen
-        return tokens
+            return None
 
-    def _choose(self, logits: Logits, position: int, candidates: Candidates, guide: GrammarMatcher | None) -> int:
+    def _choose(self, logits: Logits, position: int, candidates: Candidates, grammar: GrammarMatcher | None) -> int:
         for token, value in self._few_biases:
             logits[token] += value
         if self._bias is not None:
@@ -140,13 +134,13 @@ class Sampler:
             token = self._choose_candidate(position, candidates)
         # The chosen token is mostly allowed, and checking one token is cheap: the mask of the whole vocabulary is
         # computed only if it is not (as ``common_sampler_sample`` does).
-        if guide is None or guide.allows(token):
+        if grammar is None or grammar.allows(token):
             return token
-        return self._choose_allowed(guide, logits, position, candidates)
+        return self._choose_allowed(grammar, logits, position, candidates)
 
-    def _choose_allowed(self, guide: GrammarMatcher, logits: Logits, position: int, candidates: Candidates) -> int:
+    def _choose_allowed(self, grammar: GrammarMatcher, logits: Logits, position: int, candidates: Candidates) -> int:
         # Arithmetic over the whole vocabulary: boolean indexing or branches take up to ten times as long.
-        masked = np.logical_not(guide.allowed()).astype(np.float32)
+        masked = np.logical_not(grammar.allowed()).astype(np.float32)
         masked *= _EXCLUDED
         masked += logits
         logits, best = masked, int(masked.argmax())
@@ -186,8 +180,8 @@ class Sampler:
     def accept(self, token: int, logits: Logits | None = None) -> None:
         """Record that ``token`` was used; mirostat learns from ``logits`` (the row it was chosen from)."""
         self._chain.accept(token)
-        if self.guide is not None:
-            self.guide.accept(token)
+        if self.grammar is not None:
+            self.grammar.accept(token)
         if self.params.mirostat == 2 and logits is not None and not self.params.is_greedy:
             surprise = -self._log_softmax(logits)[token] / math.log(2.0)
             # A token that only the grammar allowed has no finite surprise: skip it.

@@ -255,7 +255,7 @@ class PiggybackScheduler:
 def _rows_and_kv(shares: StepPlan | list[Share]) -> tuple[int, int]:
     """Return the rows of shares, and the tokens that they attend to altogether."""
     rows = kv = 0
-    for sequence, own, draft, _ in shares:
+    for sequence, own, draft in shares:
         n = own + len(draft)
         rows += n
         kv += n * sequence.n_past + n * (n + 1) // 2

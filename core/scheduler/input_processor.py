@@ -52,8 +52,8 @@ class InputProcessor:
         params = request.sampling
         seed = draw_seed() if params.seed is None else params.seed
         # Its tables can take as long as a few steps to build where the vocabulary is large.
-        guide = self._grammars.matcher(request.constraint) if request.constraint is not None else None
-        sampler = Sampler(self._model, self._vocab, params, seed, self._n_ctx, guide)
+        grammar = self._grammars.matcher(request.constraint) if request.constraint is not None else None
+        sampler = Sampler(self._model, self._vocab, params, seed, self._n_ctx, grammar)
         for token in tokens[len(tokens) - min(len(tokens), sampler.memory_length) :]:
             sampler.remember(int(token))
         return PreparedRequest(request, tokens, sampler)

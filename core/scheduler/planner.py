@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from core.cost.cost_model import CostModel
-from core.scheduler.draft import Draft, TreeShape
 from core.scheduler.sequence import Sequence
 from core.values.request import Lane
 
@@ -43,15 +42,11 @@ _SHARE_OF_FIRST = 4
 
 
 class Share(NamedTuple):
-    """A sequence's part of a step: its next ``n_rows`` pending tokens, and drafted tokens to verify behind them.
-
-    ``shape`` says how the drafted tokens branch, None where they are a chain.
-    """
+    """A sequence's part of a step: its next ``n_rows`` pending tokens, and drafted tokens to verify behind them."""
 
     sequence: Sequence
     n_rows: int
     draft: tuple[int, ...] = ()
-    shape: TreeShape | None = None
 
     @property
     def wants_output(self) -> bool:
@@ -65,10 +60,12 @@ class Share(NamedTuple):
 
 
 StepPlan = tuple[Share, ...]
-NO_DRAFTS: Mapping[str, Draft] = MappingProxyType({})
+NO_DRAFTS: Mapping[str, tuple[int, ...]] = MappingProxyType({})
 
 
-def plan(running: list[Sequence], n_batch: int, chunk: int, drafts: Mapping[str, Draft] = NO_DRAFTS) -> StepPlan:
+def plan(
+    running: list[Sequence], n_batch: int, chunk: int, drafts: Mapping[str, tuple[int, ...]] = NO_DRAFTS
+) -> StepPlan:
     """Return the next step: a row (and its ``drafts``) for every sequence that decodes, then prefill in fair order.
 
     A sequence that lost rows with a rejected draft has them replayed before its own.
@@ -76,7 +73,7 @@ def plan(running: list[Sequence], n_batch: int, chunk: int, drafts: Mapping[str,
     so that llama.cpp can reuse its graph from step to step.
     """
     shares = tuple(
-        [Share(s, 1 + s.n_replay, *drafts.get(s.id, ())) for s in running if s.n_pending == 1 or not s.is_prefilling]
+        [Share(s, 1 + s.n_replay, drafts.get(s.id, ())) for s in running if s.n_pending == 1 or not s.is_prefilling]
     )
     if len(shares) == len(running):
         return shares
@@ -138,7 +135,7 @@ def cut_at_checkpoints(shares: StepPlan) -> StepPlan:
 
 def drop_drafts(shares: StepPlan) -> StepPlan:
     """Return the plan without drafted tokens."""
-    return tuple(share._replace(draft=(), shape=None) for share in shares)
+    return tuple(share._replace(draft=()) for share in shares)
 
 
 def has_drafts(shares: StepPlan) -> bool:

@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from core.kv_cache.branches import Branches
 from core.kv_cache.divergence import Divergence
 from core.kv_cache.slot_table import SlotTable
 from core.llama.vocab import Vocab
@@ -240,10 +239,9 @@ class Scheduler:
 class Admission:
     """Gives slots to waiting requests."""
 
-    def __init__(self, scheduler: Scheduler, branches: Branches, piggyback: PiggybackScheduler, vocab: Vocab) -> None:
-        """Move requests of ``scheduler``. Who loses a slot leaves ``branches``; ``piggyback`` counts rides anew."""
+    def __init__(self, scheduler: Scheduler, piggyback: PiggybackScheduler, vocab: Vocab) -> None:
+        """Move requests of ``scheduler``; ``piggyback`` counts rides anew."""
         self._scheduler = scheduler
-        self._branches = branches
         self._piggyback = piggyback
         self._vocab = vocab
 
@@ -253,8 +251,6 @@ class Admission:
         while (sequence := scheduler.place_next(now)) is not None:
             self._start(sequence, events, now)
         while (victim := scheduler.preemption_victim(now)) is not None:
-            assert victim.slot is not None
-            self._branches.trim(victim.slot.id, 0)
             newcomer = scheduler.preempt(victim, now)
             if newcomer is not None:
                 self._start(newcomer, events, now)

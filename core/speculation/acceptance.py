@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
-# What is old counts less: about this many observations per bin are remembered.
+from core.values.engine_options import MAX_DRAFT_DEPTH
+
+# Old observations count less: a bin remembers about this many.
 _MEMORY = 400.0
 # A prior is worth this many observations.
 _PRIOR_WEIGHT = 2.0
@@ -14,16 +17,14 @@ _MOST_OFFSET = 4.0
 # The corrected table counts like this many tokens seen in the sequence itself, of which so many are remembered.
 _TRUST_IN_TABLE = 10.0
 _OWN_MEMORY = 30.0
-# How tokens spread over the bins is not known before so many.
-_LEAST_SPREAD = 4.0
 _LOWEST, _HIGHEST = 0.005, 0.995
 
 
 class AcceptanceTable:
-    """Measured acceptance of a proposer's tokens by evidence bin, over all requests.
+    """Measured acceptance rates of a proposer's tokens by evidence bin, over all requests.
 
     A proposer sorts each token that it proposes into a bin by what it knows of it: a draft model by the token's
-    probability, a lookup by the length of the match. The table says how often such tokens were accepted.
+    probability, an n-gram proposer by the length of the match. The table says how often such tokens were accepted.
     """
 
     def __init__(self, priors: tuple[float, ...]) -> None:
@@ -45,12 +46,12 @@ class AcceptanceTable:
 
 
 class SequenceAcceptance:
-    """What one proposer achieves on one sequence.
+    """The acceptance rate of one proposer on one sequence.
 
     ``mean`` is the expected acceptance of its next token before the token and its evidence are known. ``offset``
     corrects the table for this sequence, in log odds: logistic regression with the table's rate as its only input,
     learnt by stochastic gradient. What was seen in a bin of this very sequence comes to count for more, but slowly: on
-    recorded drafts of a draft model and of lookups, trust in few tokens made the log loss 3 to 4 % worse.
+    recorded drafts of a draft model and of n-grams, trust in few tokens made the log loss 3 to 4 % worse.
     """
 
     def __init__(self, mean: float) -> None:
@@ -65,18 +66,6 @@ class SequenceAcceptance:
         accepted, total = self._own.get(evidence, (0.0, 0.0))
         expected = (accepted + _TRUST_IN_TABLE * self._corrected(rate)) / (total + _TRUST_IN_TABLE)
         return min(max(expected, _LOWEST), _HIGHEST)
-
-    def spread(self, table: AcceptanceTable) -> list[tuple[float, float]]:
-        """Return how often a token comes in each bin here, as a share, and the acceptance to expect of it then.
-
-        Nothing before some tokens were seen in this sequence.
-        """
-        n_seen = sum([total for _, total in self._own.values()])
-        if n_seen < _LEAST_SPREAD:
-            return []
-        return [
-            (total / n_seen, self.expect(evidence, table.rate(evidence))) for evidence, (_, total) in self._own.items()
-        ]
 
     def _corrected(self, rate: float) -> float:
         odds = math.log(rate / (1.0 - rate)) + self.offset
@@ -94,3 +83,28 @@ class SequenceAcceptance:
         step = max(_SLOWEST_STEP, _FIRST_STEP / (1.0 + 0.1 * self.n_seen))
         self.offset += step * (float(was_accepted) - self._corrected(rate))
         self.offset = min(max(self.offset, -_MOST_OFFSET), _MOST_OFFSET)
+
+
+@dataclass(slots=True)
+class DraftStats:
+    """Totals: tokens drafted and accepted, also by depth.
+
+    ``n_bonus`` are the target's own choices beside the accepted ones: one for each draft that was verified, but none
+    where the text ended with an accepted token.
+    """
+
+    n_drafted: int = 0
+    n_accepted: int = 0
+    n_bonus: int = 0
+    drafted_at: list[int] = field(default_factory=lambda: [0] * MAX_DRAFT_DEPTH)
+    accepted_at: list[int] = field(default_factory=lambda: [0] * MAX_DRAFT_DEPTH)
+
+    def count(self, n_drafted: int, n_accepted: int, n_choices: int) -> None:
+        """Count a verified draft of ``n_drafted`` tokens, with which the target chose ``n_choices``."""
+        self.n_drafted += n_drafted
+        self.n_accepted += n_accepted
+        self.n_bonus += n_choices - n_accepted
+        for depth in range(n_drafted):
+            self.drafted_at[depth] += 1
+        for depth in range(n_accepted):
+            self.accepted_at[depth] += 1

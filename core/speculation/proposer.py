@@ -1,4 +1,4 @@
-"""What every proposer offers, and the chain of tokens that it lengthens."""
+"""What every proposer offers, and the draft that it lengthens token by token."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Sequence as Series
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from core.scheduler.draft import PENDING, Draft
-from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable, SequenceAcceptance
 
@@ -35,6 +33,21 @@ class DraftFailed(Exception):
         self.sequences = tuple(sequences)
 
 
+class Evaluated(NamedTuple):
+    """What the target has evaluated of a sequence in a step: ``n_rows`` tokens from position ``start`` on, and a draft.
+
+    ``choices`` are the target's own tokens after the last of the rows: the first ``n_accepted`` of them were drafted.
+    The last one may be an end token. There are no choices while the prompt is not complete.
+    """
+
+    sequence: Sequence
+    start: int
+    n_rows: int
+    draft: tuple[int, ...] = ()
+    choices: Series[int] = ()
+    n_accepted: int = 0
+
+
 class Proposer(Protocol):
     """Proposes tokens one at a time, for any number of sequences at once."""
 
@@ -45,7 +58,7 @@ class Proposer(Protocol):
         """A sequence starts to decode."""
 
     def end(self, sequence: Sequence) -> None:
-        """A sequence has ended or lost its slot."""
+        """A sequence has ended."""
 
     def clear(self) -> None:
         """Drop what is kept of texts that have ended."""
@@ -76,13 +89,13 @@ class CostlyProposer(Proposer, Protocol):
         """Return the expected seconds of reading ``n_behind`` tokens."""
 
     def catch_up(self, sequence: Sequence, seconds: float) -> bool:
-        """Read a piece of what is unread of a text, in about ``seconds``; return whether a draft can begin behind it.
+        """Read unread tokens of a sequence for about ``seconds``; return whether a draft can begin now.
 
         May raise DraftFailed.
         """
 
     def read_along(self, sequence: Sequence) -> None:
-        """Read what a sequence has said since, and note how often the proposer would have been right.
+        """Read the new tokens of a sequence, and note how often the proposer would have been right.
 
         May raise DraftFailed.
         """
@@ -98,8 +111,8 @@ class CostlyProposer(Proposer, Protocol):
 class TargetObserver(Protocol):
     """A proposer that feeds on what the target computes."""
 
-    def observe(self, shares: StepPlan) -> None:
-        """The target has evaluated ``shares``, whose rows came in this order; nothing is committed yet."""
+    def observe(self, evaluated: Series[Evaluated]) -> None:
+        """The target has evaluated this, whose rows came in this order."""
 
 
 class ExpectedGain(NamedTuple):
@@ -111,12 +124,11 @@ class ExpectedGain(NamedTuple):
 
 @dataclass(slots=True)
 class DraftChain:
-    """Tokens drafted for one sequence in one step.
+    """Tokens drafted for one sequence in one step, each after the one before it.
 
-    ``probability`` is the chance that all of them are accepted, by the tables; ``reach`` holds that chance after each.
-    ``next`` is the first token that was proposed but is not verified: whether it was right will be known all the same.
-    Tokens must be worth ``caution`` times their price. ``promise`` is what was expected of it where there was another
-    draft to choose.
+    ``reach`` holds, for each token, the chance that it and all before it are accepted. ``next`` is the first proposed
+    token that is not verified: whether it was right will be known all the same. Tokens must be worth ``caution`` times
+    their cost. ``promise`` is what was expected of the draft where there was another one to choose.
     """
 
     sequence: Sequence
@@ -140,28 +152,6 @@ class DraftChain:
     def position(self) -> int:
         """Position of the next token to draft."""
         return len(self.sequence.tokens) + len(self.tokens)
-
-    @property
-    def kept_depths(self) -> Series[int]:
-        """Depths of the tokens to verify."""
-        return range(len(self.tokens))
-
-    @property
-    def draft(self) -> Draft:
-        """What is to be verified."""
-        return Draft(tuple(self.tokens))
-
-    def reach_of(self, node: int) -> float:
-        """Return the chance that everything up to a node is accepted."""
-        return 1.0 if node == PENDING else self.reach[node]
-
-    def depth_of(self, node: int) -> int:
-        """Return how many drafted tokens lead up to a node."""
-        return node
-
-    def keep(self, nodes: Series[int]) -> None:
-        """Verify only these nodes, each of them with all that lead up to it."""
-        self.truncate(len(nodes))
 
     def learn(self, choices: Series[int], n_accepted: int) -> None:
         """Learn from a step in which the target chose ``choices``, of which the first ``n_accepted`` were drafted."""

@@ -18,7 +18,6 @@ MAX_SLOTS = 64
 MAX_LAYERS = 512  # LLAMA_MAX_LAYERS
 MAX_THREADS = 512  # GGML_MAX_N_THREADS
 MAX_DRAFT_DEPTH = 16
-MAX_DRAFT_WIDTH = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +32,8 @@ class EngineOptions:
     ``speculation`` "auto" drafts with n-gram lookup, with the prediction heads in the model's file, and with
     ``draft_path``: a draft model, an EAGLE-3 or a DFlash head. "draft" uses ``draft_path`` alone (or the prediction
     heads if it is None). "off" never drafts. ``draft_depth`` fixes the number of drafted tokens instead of choosing it
-    by cost (for comparisons). ``draft_width`` is the most candidates drafted for one position: 1 drafts chains, more
-    draft trees. With a ``draft_depth`` the width is fixed too. ``uses_heads`` false does not use the prediction heads
-    in the model's file. A draft that cannot be loaded is an error; with ``must_draft`` false the model is loaded
-    without it, with a notice.
+    by cost (for comparisons). ``uses_heads`` false does not use the prediction heads in the model's file. A draft that
+    cannot be loaded is an error; with ``must_draft`` false the model is loaded without it, with a notice.
 
     ``cache_ram`` bounds the bytes of host memory for prompt caches that have left the KV cache; None takes a share of
     what is free, 0 keeps none. ``cache_disk`` bounds those on disk, which survive a restart; None takes a share of the
@@ -64,7 +61,6 @@ class EngineOptions:
     must_draft: bool = True
     uses_heads: bool = True
     draft_depth: int | None = None
-    draft_width: int | None = None
     cache_ram: int | None = None
     cache_disk: int | None = 0
     calibrates: bool = True
@@ -93,8 +89,6 @@ class EngineOptions:
             raise BadOption(f"Speculation must be one of {', '.join(get_args(Speculation))}, not {self.speculation!r}.")
         if self.draft_depth is not None and not 0 <= self.draft_depth <= MAX_DRAFT_DEPTH:
             raise BadOption(f"The draft depth must be between 0 and {MAX_DRAFT_DEPTH}, not {self.draft_depth}.")
-        if self.draft_width is not None and not 1 <= self.draft_width <= MAX_DRAFT_WIDTH:
-            raise BadOption(f"The draft width must be between 1 and {MAX_DRAFT_WIDTH}, not {self.draft_width}.")
         if self.n_batch < self.n_slots:
             raise BadOption(f"n_batch ({self.n_batch}) must be at least the number of slots ({self.n_slots}).")
         if self.n_ctx is not None and self.n_cells is not None and self.n_cells < self.n_ctx:

@@ -52,15 +52,13 @@ class JumpyClock:
 def use_clock(engine: Engine, clock: Callable[[], float]) -> None:
     runner = engine._runner
     assert isinstance(runner, ModelRunner)
-    engine._clock = runner._clock = engine._drafting._clock = engine._slots._clock = engine._branches._clock = clock
+    engine._clock = runner._clock = engine._drafting._clock = engine._slots._clock = clock
     speculator, rollback = engine._speculator, engine._rollback
     assert speculator is not None
-    speculator._clock = speculator._growth.clock = clock
-    for proposer in speculator._paid:
+    speculator._clock = speculator._growth._clock = clock
+    for proposer in speculator.paid:
         assert isinstance(proposer, DraftModelProposer | AutoregressiveHead)
         proposer._clock = clock
-        if isinstance(proposer, DraftModelProposer):
-            proposer._branches._clock = clock
     if isinstance(rollback, CheckpointRollback):
         rollback._clock = clock
 
@@ -78,7 +76,6 @@ def with_state() -> Path:
 # What is loaded, by who drafts.
 SETTINGS: dict[str, tuple[Callable[[], Path], dict[str, Any]]] = {
     "draft model": (lambda: EMBER, {"draft_path": str(EMBER_DRAFT)}),
-    "trees": (lambda: EMBER, {"draft_path": str(EMBER_DRAFT), "draft_depth": 3, "draft_width": 3}),
     "head": (with_head, {"draft_depth": 2}),
     "head beside a state": (with_state, {"draft_depth": 2}),
 }
@@ -132,6 +129,6 @@ def test_a_machine_that_slept_while_a_state_was_saved_still_drafts() -> None:
         speculator = price(engine, {1: 0.010, 2: 0.012, 4: 0.016, 16: 0.040}, 0.001)
         rollback = engine._rollback
         assert isinstance(rollback, CheckpointRollback)
-        rollback._clock, rollback._cost = Leap(), speculator._cost
+        rollback._clock, rollback._cost = Leap(), speculator.cost
         _, ended, _ = complete(engine, max_tokens=120, sampling=SamplingParams(temperature=0, ignore_eos=True))
     assert ended.receipt.n_accepted > 40, "of 120 tokens"

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.cost.cost_model import Calibration, CostModel
-from core.scheduler.draft import Draft
 from core.scheduler.planner import (
     Share,
     halve_prefill,
@@ -128,7 +127,7 @@ def test_rows_lost_with_a_rejected_draft_are_replayed_before_the_next_one() -> N
     replaying = sequence(1, 4, 9)
     replaying.n_replay = 3
     assert not replaying.is_prefilling
-    shares = plan([replaying, sequence(2, 1, 5), sequence(3, 50)], 32, 16, {"1": Draft((7, 8))})
+    shares = plan([replaying, sequence(2, 1, 5), sequence(3, 50)], 32, 16, {"1": (7, 8)})
     assert [(share.n_rows, share.draft) for share in shares] == [(4, (7, 8)), (1, ()), (16, ())]
     assert shares[0].n_outputs == 3
     assert halve_prefill(shares)[0] is shares[0], "decoding keeps its rows"

@@ -16,6 +16,9 @@ from core.engine.engine import Engine
 from core.kv_cache.rollback import MOST_REPLAYED, CheckpointRollback, TrimRollback, choose_rollback
 from core.kv_cache.state_snapshots import n_snapshots
 from core.llama.context import Context, DecodeStatus
+from core.speculation.policy.speculator import StepTimes
+from core.speculation.proposer import Evaluated
+from core.speculation.proposers.ngram import NgramProposer
 from core.values.engine_options import MAX_DRAFT_DEPTH
 from core.values.messages import FinishReason
 from core.values.request import SamplingParams
@@ -245,11 +248,10 @@ def test_a_lookup_changes_no_text(target: Target) -> None:
     said = [token for token, _ in wanted]
     with target.open(draft_depth=4) as engine:
         assert engine._speculator is not None
-        lookup = engine._speculator._lookup
-        assert lookup is not None
-        lookup._teach_others(said)
+        (lookup,) = [one for one in engine._speculator.proposers if isinstance(one, NgramProposer)]
+        lookup.add_text(said)
         for place in range(0, len(said) - 5, 6):
-            lookup._teach_others([*said[place : place + 4], (said[place + 4] + 1) % 4096])
+            lookup.add_text([*said[place : place + 4], (said[place + 4] + 1) % 4096])
         _, ended, ledger = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
     assert ended.receipt.n_drafted > ended.receipt.n_accepted > 10
     assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
@@ -391,7 +393,14 @@ def test_drafting_pays_for_replayed_rows(files: dict[str, Path], monkeypatch: py
     target = Target(files["mamba"], monkeypatch, "checkpoints", {})
     with target.open(n_slots=1) as engine:
         speculator = use_proposer(engine, RandomProposer(4096), 4)
-        monkeypatch.setattr(speculator, "book_step", lambda *step: booked.append(step[1] / engine.cost.time(1, 60)))
+        learn = speculator.learn
+
+        def learn_and_tell(evaluated: list[Evaluated], times: StepTimes | None) -> None:
+            if times is not None:
+                booked.append(times.plain / engine.cost.time(1, 60))
+            learn(evaluated, times)
+
+        monkeypatch.setattr(speculator, "learn", learn_and_tell)
         complete(engine, max_tokens=41, sampling=ENDLESS)
     # Each step but the prompt's brings one token, whether or not it replays.
     assert len(booked) == 40

@@ -11,8 +11,6 @@ from core.engine.meter import Meter, Occupancy, StepReading
 from core.engine.step_feedback import StepFeedback, StepYield
 from core.kv_cache.slot_table import SlotTable
 from core.kv_cache.token_buffer import TokenBuffer
-from core.speculation.policy.speculator import Speculator
-from core.speculation.policy.step_outcome import DraftingOutcome
 from models.facts.model_facts import WeightBytes
 from tests.support.engines import FOX, open_engine, run, submit
 
@@ -44,11 +42,11 @@ class Desk:
         self.books = StepFeedback(self.cost, lambda *step: self.seen.append(step), self.meter, self.slots)
         self.now, self.step = 0.0, seconds
 
-    def enter(self, n_rows: int = 1, n_prefill: int = 0, n_sequences: int = 1, *, speculates: bool = False) -> None:
+    def enter(self, n_rows: int = 1, n_prefill: int = 0, n_sequences: int = 1) -> None:
         reading = StepReading(
             n_rows, n_prefill, n_sequences, n_rows * (1 + len(self.seen)), 1_000, self.step, self.step, self.step
         )
-        self.books.add(reading, StepYield(1, 1, 0, 0), self.now, self.now + self.step, speculates=speculates)
+        self.books.add(reading, StepYield(1, 1, 0, 0), self.now, self.now + self.step)
         self.now += self.step
 
 
@@ -64,18 +62,6 @@ def test_plain_steps_are_learnt_from_together() -> None:
     desk.books.flush()
     assert len(desk.seen) == 40
     assert desk.meter.snapshot(desk.now, False, NOBODY).decode_rate == pytest.approx(1 / STEP, rel=0.01)
-
-
-def test_what_drafting_took_is_booked_with_its_own_step_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = Desk()
-    speculator = desk.books.speculator = Speculator(desk.cost, n_ctx=64)
-    efforts: list[DraftingOutcome] = []
-    monkeypatch.setattr(speculator, "book_step", lambda *step: efforts.append(step[-1]))
-    speculator.book_branching(0.001)
-    for _ in range(4):
-        desk.enter(speculates=True)
-    desk.books.flush()
-    assert [effort.seconds for effort in efforts] == [0.001, 0.0, 0.0, 0.0]
 
 
 def test_a_slow_step_is_learnt_from_at_once() -> None:

@@ -73,7 +73,6 @@ def test_bad_requests_are_refused(fields: dict[str, Any], words: str) -> None:
         ({"speculation": "always"}, "one of auto, draft, off, not 'always'"),
         ({"draft_depth": -1}, "draft depth must be between 0 and 16, not -1"),
         ({"draft_depth": 17}, "draft depth must be between 0 and 16, not 17"),
-        ({"draft_width": 0}, "draft width must be between 1 and 4, not 0"),
     ],
 )
 def test_bad_engine_options_are_refused_with_a_sentence(fields: dict[str, Any], words: str) -> None:

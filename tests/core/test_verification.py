@@ -12,6 +12,7 @@ from app.jobs.verify.near_tie import FAR, NEAR_TIE
 from app.jobs.verify.verification import Comparison, DecodedReply, Mode, ReplyComparer, TokenIds, Verification, Verifier
 from core.engine.committer import Committer
 from core.engine.engine import Engine
+from core.speculation.proposers.ngram import NgramProposer
 from core.values.errors import SlipstreamError
 from core.values.request import Request, SamplingParams
 from tests.support.engines import EMBER, EMBER_DRAFT, FOX, chat, complete, open_engine
@@ -262,8 +263,7 @@ def test_a_request_that_does_not_speculate_teaches_the_proposers_nothing() -> No
                 if hasattr(event, "receipt"):
                     receipts[event.request_id] = event.receipt
         assert receipts["0"].n_drafted == 0 < receipts["1"].n_drafted
-        assert not speculator._records.by_id
-        speculator.forget_texts()
+        speculator.clear()
         complete(engine, COPY, max_tokens=30, speculates=False)
-        assert speculator._lookup is not None
-        assert not speculator._lookup._shared
+        (ngram,) = [proposer for proposer in speculator.proposers if isinstance(proposer, NgramProposer)]
+        assert not ngram.n_shared

@@ -28,7 +28,7 @@ def following(texts: list[list[int]], distance: int) -> dict[int, int]:
 def head_of(engine: Engine) -> AutoregressiveHead | DFlashProposer:
     speculator = engine._speculator
     assert speculator is not None
-    (head,) = speculator._paid
+    (head,) = speculator.paid
     assert isinstance(head, AutoregressiveHead | DFlashProposer)
     return head
 

@@ -12,7 +12,6 @@ from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
 from core.speculation.policy.speculator import Speculator
 from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
-from core.speculation.proposers.draft_model import GrowthPoint
 
 
 class RandomProposer:
@@ -23,7 +22,6 @@ class RandomProposer:
     def __init__(self, n_vocab: int, seed: int = 1) -> None:
         self.table = AcceptanceTable((0.9,))
         self.cost = CostModel(Calibration({1: 1e-6}))
-        self.most_tips = 64
         self._random = random.Random(seed)
         self._n_vocab = n_vocab
 
@@ -38,17 +36,6 @@ class RandomProposer:
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
         return [ProposedToken(self._random.randrange(self._n_vocab), 0) for _ in chains]
-
-    def grow(self, tips: list[GrowthPoint], width: int) -> list[tuple[ProposedToken, ...]]:
-        return [
-            tuple(ProposedToken(token, 0) for token in self._random.sample(range(self._n_vocab), width)) for _ in tips
-        ]
-
-    def keep_accepted(self, sequence: Sequence) -> None:
-        pass
-
-    def drop_branches(self) -> None:
-        pass
 
     def n_unread(self, sequence: Sequence) -> int:
         return 1
@@ -97,14 +84,13 @@ class OracleProposer(RandomProposer):
         return ProposedToken((token + 1) % self._n_vocab if place % self._wrong_every == 0 else token, 0)
 
 
-def use_proposer(engine: Engine, proposer: Any, depth: int | None = None, width: int | None = None) -> Speculator:
-    """Let ``proposer`` draft for an engine: always ``depth`` tokens (``width`` at each), or as many as pay."""
+def use_proposer(engine: Engine, proposer: Any, depth: int | None = None) -> Speculator:
+    """Let ``proposer`` draft for an engine: always ``depth`` tokens, or as many as pay."""
     speculator = Speculator(
         engine.cost,
         n_ctx=engine.n_ctx,
         paid=(proposer,),
         fixed_depth=depth,
-        width=width,
         rollback=engine._rollback,
         end_tokens=engine.vocab.end_tokens,
     )
@@ -121,8 +107,8 @@ def price(
     """
     speculator = engine._speculator
     assert speculator is not None
-    speculator._cost = CostModel(Calibration(rows))
+    speculator.cost = CostModel(Calibration(rows))
     speculator.budget.credit = credit
-    for proposer in speculator._paid if draft is not None else ():
+    for proposer in speculator.paid if draft is not None else ():
         proposer.cost = CostModel(Calibration({1: draft}))
     return speculator

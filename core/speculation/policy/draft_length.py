@@ -12,14 +12,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from core.speculation.policy.step_cost import StepCost
+from core.speculation.policy.step_cost import DraftCandidate, StepCost
+from core.speculation.proposer import DraftChain
 
-# How far to look ahead: a step in the cost curve may make the first extra row dear and the next ones free.
+# Tokens to look ahead: a step in the cost curve may make the first extra row dear and the next ones free.
 LOOKAHEAD = (1, 2, 4, 8)
-
-
-def _nothing(_: int) -> float:
-    return 0.0
 
 
 class GrowthCandidate(NamedTuple):
@@ -42,18 +39,18 @@ class RoundValue(NamedTuple):
 
 def round_value(
     candidates: Sequence[GrowthCandidate],
-    prices: StepCost,
+    cost: StepCost,
     round_seconds: Callable[[int], float],
-    first_seconds: Callable[[int], float] = _nothing,
+    first_seconds: Callable[[int], float] = lambda _: 0.0,
 ) -> RoundValue:
     """Return what growing the most promising chains by one token (or more) is worth.
 
-    ``candidates`` come most promising first, ``prices`` are those of the step without them. ``round_seconds`` is the
+    ``candidates`` come most promising first, ``cost`` is that of the step without them. ``round_seconds`` is the
     drafting time of one round by its number of chains, ``first_seconds`` what the next round costs beyond that by the
     number of the first chains that are in it; it is asked only where that decides.
     """
     best_worth, best_chains = 0.0, 0
-    n_rows, rate, step_seconds, room = prices.n_rows, prices.rate, prices.step_seconds, prices.room
+    n_rows, rate, step_seconds, room = cost.n_rows, cost.rate, cost.step_seconds, cost.room
     before = step_seconds(n_rows)
     for n_chains in range(1, len(candidates) + 1):
         chosen, spent = candidates[:n_chains], round_seconds(n_chains)
@@ -69,41 +66,6 @@ def round_value(
             if worth > best_worth:
                 best_worth, best_chains = worth, n_chains
     return RoundValue(best_worth, best_chains)
-
-
-def adaptive_round_value(
-    candidates: Sequence[GrowthCandidate],
-    spreads: Sequence[Sequence[tuple[float, float]]],
-    prices: StepCost,
-    round_seconds: Callable[[int], float],
-    first_seconds: Callable[[int], float] = _nothing,
-) -> RoundValue:
-    """Return what it is worth to draft one token for each chain, see how likely it is, and go on only where that pays.
-
-    A proposer that is right half of the time may know when: on average its tokens do not pay, but those do of which it
-    is sure. ``spreads`` has, for each candidate, shares of its next tokens and their chances. Else as another_round.
-    """
-    n_chains = len(candidates)
-    n_rows, rate, step_seconds = prices.n_rows, prices.rate, prices.step_seconds
-    spent = round_seconds(n_chains)
-    before = step_seconds(n_rows)
-    # What each chain pays for so many tokens, the first of which is drafted already.
-    dues = [
-        (depth, rate * ((step_seconds(n_rows + n_chains * depth) - before) / n_chains + (depth - 1) * spent / n_chains))
-        for depth in LOOKAHEAD
-        if n_chains * depth <= prices.room
-    ]
-    worth = -rate * spent
-    for candidate, spread in zip(candidates, spreads, strict=True):
-        for share, chance in spread:
-            sure = candidate._replace(next_rate=chance)
-            # The tokens behind it are no surer than usual.
-            behind = candidate._replace(reach=candidate.reach * chance)
-            gains = [_gain(sure, 1) + (_gain(behind, depth - 1) if depth > 1 else 0.0) - paid for depth, paid in dues]
-            worth += share * max([0.0, *gains])
-    if worth > 0.0:
-        worth -= rate * first_seconds(n_chains)
-    return RoundValue(worth, n_chains) if worth > 0.0 else RoundValue(0.0, 0)
 
 
 def _gain(candidate: GrowthCandidate, depth: int) -> float:
@@ -131,14 +93,14 @@ def charged(reaches: Sequence[float], first: float, loss: Callable[[int], float]
     return worths
 
 
-def best_cut(gains: Sequence[float], prices: StepCost) -> int:
+def best_cut(gains: Sequence[float], cost: StepCost) -> int:
     """Return how many of the drafted tokens to verify.
 
     ``gains`` are the chances that each token is accepted (less what rejections cost, see ``charged``), most likely
     first; drafting itself is paid already.
     """
     best_count, best_worth, gain = 0, 0.0, 0.0
-    n_rows, rate, step_seconds = prices.n_rows, prices.rate, prices.step_seconds
+    n_rows, rate, step_seconds = cost.n_rows, cost.rate, cost.step_seconds
     before = step_seconds(n_rows)
     for count, more in enumerate(gains, 1):
         gain += more
@@ -146,3 +108,50 @@ def best_cut(gains: Sequence[float], prices: StepCost) -> int:
         if worth > best_worth:
             best_count, best_worth = count, worth
     return best_count
+
+
+def keep_what_pays(chains: list[DraftChain], cost: StepCost, gains_of: Callable[[DraftChain], list[float]]) -> None:
+    """Keep the drafted tokens whose verification pays, over all chains together.
+
+    ``gains_of`` says what verifying each token of a chain promises, in tokens.
+    """
+    tokens = sorted(
+        (
+            (reach / chain.caution, -depth, chain, gain)
+            for chain in chains
+            for depth, (reach, gain) in enumerate(zip(chain.reach, gains_of(chain), strict=True))
+        ),
+        key=lambda entry: (-entry[0], -entry[1]),
+    )[: max(cost.room, 0)]
+    count = best_cut([gain for _, _, _, gain in tokens], cost)
+    count = cost.within_latency(
+        count, (DraftCandidate(chain.sequence.id, chain.reach[-depth]) for _, depth, chain, _ in tokens)
+    )
+    sizes: dict[int, int] = {}
+    for _, _, chain, _ in tokens[:count]:
+        sizes[id(chain)] = sizes.get(id(chain), 0) + 1
+    for chain in chains:
+        chain.truncate(sizes.get(id(chain), 0))
+
+
+def keep_evenly(
+    chains: list[DraftChain], n_sequences: int, cost: StepCost, gains_of: Callable[[DraftChain], list[float]]
+) -> None:
+    """Keep equally many tokens of each chain, as many as pay; none where one of ``n_sequences`` has no chain.
+
+    Of models with a running state llama.cpp evaluates sequences with different numbers of rows one after the other
+    (``llama_batch_allocr::split_equal``): a row more for one of them is another pass over the weights.
+    """
+    most = min([len(chain.tokens) for chain in chains]) if len(chains) == n_sequences else 0
+    gains = [gains_of(chain) for chain in chains]
+    least = cost.step_seconds(cost.n_rows)
+    depth, worth, promised = 0, 0.0, 0.0
+    for size in range(1, min(most, cost.room // max(n_sequences, 1)) + 1):
+        promised += sum([gain[size - 1] for gain in gains])
+        left = promised - cost.rate * (cost.step_seconds(cost.n_rows + size * n_sequences) - least)
+        if left > worth:
+            depth, worth = size, left
+    candidates = (DraftCandidate(chain.sequence.id, chain.reach[place]) for place in range(depth) for chain in chains)
+    depth = cost.within_latency(depth * len(chains), candidates) // max(len(chains), 1)
+    for chain in chains:
+        chain.truncate(depth)

@@ -129,8 +129,7 @@ class AutoregressiveHead(HiddenStateProposer):
                 continue
             assert chain.sequence.slot is not None
             self._own[chain.sequence.slot.id] = own[row].copy()
-            found = self._chooser.choose(chain.sequence, logits[row], chain.position, ahead=chain.tokens)
-            guess = found[0] if found else None
+            guess = self._chooser.choose(chain.sequence, logits[row], chain.position, chain.tokens)
             guesses.append(self._deeper(guess) if chain.tokens else guess)
         self._observe(n_rows, 0, self._clock() - began)
         return guesses
@@ -226,7 +225,8 @@ class AutoregressiveHead(HiddenStateProposer):
         self._add_span(span, states)
         logits, _ = self._decode([sequence], span.end)
         for row, position in enumerate(range(span.start + 1, span.end + 1)):
-            for guess in self._chooser.choose(sequence, logits[row], position):
+            guess = self._chooser.choose(sequence, logits[row], position)
+            if guess is not None:
                 was_right = guess.token == int(sequence.tokens.view[position])
                 self._observations.append(AcceptanceSample(sequence.id, guess.evidence, was_right))
 

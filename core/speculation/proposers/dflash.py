@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from collections.abc import Sequence as Series
 
 from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
@@ -13,9 +14,8 @@ from core.llama.batch import Batch
 from core.llama.context import Context
 from core.llama.heads import LayerInputs, StateRows, TargetBatch
 from core.llama.model import Model
-from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import Sequence
-from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
+from core.speculation.proposer import AcceptanceSample, DraftChain, Evaluated, ProposedToken
 from core.speculation.proposers.hidden_state import HiddenStateProposer, UnreadSpan
 
 
@@ -71,10 +71,10 @@ class DFlashProposer(HiddenStateProposer):
     def _features(self, n_rows: int) -> tuple[StateRows, ...]:
         return self._inputs.rows(n_rows)
 
-    def observe(self, shares: StepPlan) -> None:
+    def observe(self, evaluated: Series[Evaluated]) -> None:
         """Keep the states of the rows that the target has just evaluated; what was drafted is over."""
         self._forget_blocks()
-        super().observe(shares)
+        super().observe(evaluated)
 
     # -- what it costs ------------------------------------------------------------------------------------------
 
@@ -206,8 +206,7 @@ class DFlashProposer(HiddenStateProposer):
         rows, depth = self._blocks.get(self._slot(chain.sequence)), len(chain.tokens)
         if rows is None or depth >= len(rows):
             return None
-        found = self._chooser.choose(chain.sequence, rows[depth], chain.position, ahead=chain.tokens)
-        guess = found[0] if found else None
+        guess = self._chooser.choose(chain.sequence, rows[depth], chain.position, chain.tokens)
         return self._deeper(guess) if depth else guess
 
     def _judge(self, sequence: Sequence, anchor: int) -> None:
@@ -215,7 +214,7 @@ class DFlashProposer(HiddenStateProposer):
         (rows,) = self._evaluate([sequence], [anchor])
         tokens = sequence.tokens.view[anchor + 1 :].tolist()
         for depth, token in enumerate(tokens[: len(rows)]):
-            (guess, *_) = self._chooser.choose(sequence, rows[depth], anchor + 1 + depth) or (None,)
+            guess = self._chooser.choose(sequence, rows[depth], anchor + 1 + depth)
             guess = self._deeper(guess) if depth else guess
             if guess is None:
                 return

@@ -19,9 +19,6 @@ _TRUST = 0.9
 _N_BINS = len(_MIDDLES)
 # Sampled tokens have bins of their own: agreement means something else there.
 PRIORS = tuple(middle * _TRUST for middle in _MIDDLES) * 2
-# So have second choices, and those behind them.
-_N_RANKS = 3
-PRIORS_BY_RANK = PRIORS * _N_RANKS
 
 
 class DraftSampler:
@@ -36,47 +33,31 @@ class DraftSampler:
         self._candidates = Candidates(n_vocab)
 
     def choose(
-        self,
-        sequence: Sequence,
-        logits: npt.NDArray[np.float32],
-        position: int,
-        count: int = 1,
-        ahead: Series[int] | None = None,
-    ) -> tuple[ProposedToken, ...]:
-        """Return what ``logits``, one for each token of the drafting model, say of ``position``, likeliest first.
+        self, sequence: Sequence, logits: npt.NDArray[np.float32], position: int, ahead: Series[int] | None = None
+    ) -> ProposedToken | None:
+        """Return what ``logits``, one for each token of the drafting model, say of ``position``.
 
-        At most ``count`` guesses, none where the numbers are none or the grammar allows nothing that is known here.
-        Their evidence is a bin of ``PRIORS_BY_RANK``, that of the first one of ``PRIORS``. ``ahead`` are the tokens
-        drafted so far; None where the sequence went on from here already.
+        None where the numbers are none or the grammar allows nothing that is known here. The evidence is a bin of
+        ``PRIORS``. ``ahead`` are the tokens drafted so far; None where the sequence went on from here already.
         """
         sampler = sequence.sampler
         if len(logits) != self._n_vocab:
             logits = self._fitted(logits)
         top = float(logits.max())
         if not math.isfinite(top):
-            return ()
+            return None
+        token: int | None
         if sampler.is_plain_greedy and not sampler.banned:
             token = int(logits.argmax())
-            total = float(np.exp(logits - top).sum())
-            chances = [(token, 1.0 / total)]
-            while len(chances) < count:
-                logits[token] = -math.inf
-                token = int(logits.argmax())
-                chances.append((token, math.exp(float(logits[token]) - top) / total))
+            chance = 1.0 / float(np.exp(logits - top).sum())
         else:
             weights = np.exp(logits - top)
-            total = float(weights.sum())
-            tokens = sampler.guess(logits, position, self._candidates, count, ahead)
-            chances = [(token, float(weights[token]) / total) for token in tokens]
+            token = sampler.guess(logits, position, self._candidates, ahead)
+            if token is None:
+                return None
+            chance = float(weights[token]) / float(weights.sum())
         first_bin = 0 if sampler.params.is_greedy else _N_BINS
-        return tuple(
-            [
-                ProposedToken(
-                    token, first_bin + 2 * _N_BINS * min(rank, _N_RANKS - 1) + int(np.searchsorted(_EDGES, chance))
-                )
-                for rank, (token, chance) in enumerate(chances)
-            ]
-        )
+        return ProposedToken(token, first_bin + int(np.searchsorted(_EDGES, chance)))
 
     def _fitted(self, logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Return the logits of the target's tokens: it cannot read others, and its samplers expect all of them."""

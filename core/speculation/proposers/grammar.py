@@ -42,7 +42,7 @@ class GrammarProposer:
     def _next(self, chain: DraftChain) -> ProposedToken | None:
         sequence, place = chain.sequence, len(chain.tokens)
         if not place:
-            guide = sequence.sampler.guide
-            self._runs[sequence.id] = guide.forced() if guide is not None else []
+            grammar = sequence.sampler.grammar
+            self._runs[sequence.id] = grammar.forced() if grammar is not None else []
         run = self._runs.get(sequence.id, [])
         return ProposedToken(run[place], _LATER if place else _FIRST) if place < len(run) else None

@@ -16,10 +16,9 @@ from core.cost.threads import ThreadControl
 from core.kv_cache.token_buffer import TokenBuffer
 from core.llama.context import Context
 from core.llama.heads import StateRows
-from core.scheduler.planner import StepPlan
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
-from core.speculation.proposer import AcceptanceSample, DraftFailed, ProposedToken
+from core.speculation.proposer import AcceptanceSample, DraftFailed, Evaluated, ProposedToken
 from core.speculation.proposers.draft_cache_eviction import DraftCacheEviction
 from core.speculation.proposers.draft_sampler import PRIORS, DraftSampler
 from core.speculation.proposers.hidden_state_window import HiddenStateWindow
@@ -108,26 +107,23 @@ class HiddenStateProposer(ABC):
 
     # -- what the target does -----------------------------------------------------------------------------------
 
-    def observe(self, shares: StepPlan) -> None:
+    def observe(self, evaluated: Series[Evaluated]) -> None:
         """Keep the states of the rows that the target has just evaluated, for those who may be drafted for."""
-        if not any(share.sequence.request.speculates for share in shares):
+        if not any(one.sequence.request.speculates for one in evaluated):
             return
         self._target.synchronize()
-        parts = self._features(sum(share.n_rows + len(share.draft) for share in shares))
+        parts = self._features(sum([one.n_rows + len(one.draft) for one in evaluated]))
         row = 0
-        for sequence, n_rows, draft, shape in shares:
-            tokens, past = sequence.tokens.view, sequence.n_past
-            end = row + n_rows + len(draft)
-            if not sequence.request.speculates:
-                row = end
+        for one in evaluated:
+            begin, row = row, row + one.n_rows + len(one.draft)
+            if not one.sequence.request.speculates:
                 continue
-            evaluated = tokens[past : past + n_rows]
-            # Of a tree, only the rows before its first fork follow each other for certain.
-            if draft and shape is None:
-                evaluated = np.concatenate((evaluated, np.array(draft, np.int32)))
-            rows = slice(row, row + len(evaluated))
-            self._lane(sequence).window.take(tokens[:past], evaluated, tuple(part[rows] for part in parts))
-            row = end
+            tokens = one.sequence.tokens.view
+            read = tokens[one.start : one.start + one.n_rows]
+            if one.draft:
+                read = np.concatenate((read, np.array(one.draft, np.int32)))
+            window = self._lane(one.sequence).window
+            window.take(tokens[: one.start], read, tuple([part[begin:row] for part in parts]))
 
     def begin(self, sequence: Sequence) -> None:  # noqa: B027 (a deliberate nothing)
         """Do nothing yet: what was evaluated is read when drafting first pays."""

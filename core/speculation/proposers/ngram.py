@@ -103,11 +103,24 @@ class NgramProposer:
     def end(self, sequence: Sequence) -> None:
         """Keep what the finished text teaches for others."""
         if self._tracks.pop(sequence.id, None) is not None:
-            self._teach_others(sequence.tokens.view[max(sequence.n_prompt - _SHARED_SIZE, 0) :].tolist())
+            self.add_text(sequence.tokens.view[max(sequence.n_prompt - _SHARED_SIZE, 0) :].tolist())
 
     def clear(self) -> None:
         """Forget what finished texts taught for others."""
         self._shared.clear()
+
+    def add_text(self, tokens: list[int]) -> None:
+        """Let others look things up in a text."""
+        self._shared.update(zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False))
+        if len(self._shared) > _SHARED_LIMIT:
+            keys = list(itertools.islice(self._shared, len(self._shared) - _SHARED_LIMIT // 2))
+            for key in keys:
+                del self._shared[key]
+
+    @property
+    def n_shared(self) -> int:
+        """How many n-grams of finished texts are known."""
+        return len(self._shared)
 
     def has_match(self, sequence: Sequence) -> bool:
         """Return whether there is anything to propose for a sequence."""
@@ -166,13 +179,6 @@ class NgramProposer:
     def _from_others(self, tokens: list[int]) -> ProposedToken | None:
         token = self._shared.get(tuple(tokens[-_SHARED_SIZE:]))
         return None if token is None else ProposedToken(token, SHARED)
-
-    def _teach_others(self, tokens: list[int]) -> None:
-        self._shared.update(zip(_windows(tokens, _SHARED_SIZE), tokens[_SHARED_SIZE:], strict=False))
-        if len(self._shared) > _SHARED_LIMIT:
-            keys = list(itertools.islice(self._shared, len(self._shared) - _SHARED_LIMIT // 2))
-            for key in keys:
-                del self._shared[key]
 
 
 def _bin(match: int) -> int:

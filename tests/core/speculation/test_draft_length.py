@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.cost.cost_model import Calibration, CostModel
-from core.speculation.policy.draft_length import GrowthCandidate, adaptive_round_value, best_cut, charged, round_value
+from core.speculation.policy.draft_length import GrowthCandidate, best_cut, charged, round_value
 from core.speculation.policy.step_cost import StepCost
 
 GPU = CostModel(Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130}))
@@ -52,38 +52,6 @@ def test_what_only_some_of_the_chains_must_begin_with_is_charged_to_those() -> N
     candidates = [GrowthCandidate(0.9, 0.9), GrowthCandidate(1.0, 0.8)]
     assert round_value(candidates, step(GPU, 2), free).n_chains == 2
     assert round_value(candidates, step(GPU, 2), free, lambda n_chains: 0.05 * (n_chains - 1)).n_chains == 1
-
-
-def cheap(n_chains: int) -> float:
-    return 0.0005 * n_chains
-
-
-# Half of the tokens are sure and half of them wrong, or all of them a toss.
-KNOWING, GUESSING = ((0.5, 0.95), (0.5, 0.05)), ((1.0, 0.5),)
-
-
-def test_a_proposer_that_knows_when_it_is_right_is_worth_asking() -> None:
-    candidates = [GrowthCandidate(1.0, 0.4)]
-    prices = step(CPU)._replace(rate=1.2 * step(CPU).rate)
-    assert round_value(candidates, prices, cheap).n_chains == 0, "on average it does not pay"
-    assert adaptive_round_value(candidates, [KNOWING], prices, cheap).n_chains == 1
-    assert adaptive_round_value(candidates, [GUESSING], prices, cheap).n_chains == 0
-
-
-def test_asking_must_be_worth_its_time() -> None:
-    candidates = [GrowthCandidate(1.0, 0.4)]
-    outlook = adaptive_round_value(candidates, [KNOWING], step(CPU), cheap)
-    assert outlook.worth > 0.0
-    late = adaptive_round_value(candidates, [KNOWING], step(CPU), cheap, lambda _: 0.02)
-    assert late == (0.0, 0)
-    assert adaptive_round_value(candidates, [KNOWING], step(CPU, room=0), cheap) == (0.0, 0)
-
-
-def test_sequences_that_are_asked_together_share_what_rows_cost() -> None:
-    one = adaptive_round_value([GrowthCandidate(1.0, 0.4)], [KNOWING], step(CLIFF), cheap)
-    four = adaptive_round_value([GrowthCandidate(1.0, 0.4)] * 4, [KNOWING] * 4, step(CLIFF, 4), cheap)
-    assert four.n_chains == 4
-    assert four.worth > one.worth
 
 
 def test_only_the_promising_chains_grow() -> None:

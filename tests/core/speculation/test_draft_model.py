@@ -37,7 +37,7 @@ DEPTH = 3
 
 @contextmanager
 def drafting(**options: Any) -> Iterator[tuple[Engine, DraftModelProposer]]:
-    options = {"n_slots": 3, "n_ctx": 512, "draft_depth": DEPTH, "draft_width": 1, **options}
+    options = {"n_slots": 3, "n_ctx": 512, "draft_depth": DEPTH, **options}
     with open_engine(draft_path=str(EMBER_DRAFT), speculation="draft", **options) as engine:
         model = engine.draft_model
         assert model is not None
@@ -165,8 +165,7 @@ def said(engine: Engine, prompt: str) -> Ledger:
 
 
 @pytest.mark.parametrize("every", [1, 7])
-@pytest.mark.parametrize("width", [1, 3])
-def test_a_draft_model_that_fails_costs_no_text(monkeypatch: pytest.MonkeyPatch, width: int, every: int) -> None:
+def test_a_draft_model_that_fails_costs_no_text(monkeypatch: pytest.MonkeyPatch, every: int) -> None:
     with open_engine(n_slots=3, n_ctx=512, speculation="off") as plain:
         for index, prompt in enumerate(PROMPTS):
             submit(plain, str(index), prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
@@ -178,7 +177,7 @@ def test_a_draft_model_that_fails_costs_no_text(monkeypatch: pytest.MonkeyPatch,
         n_decodes += 1
         return DecodeStatus.COMPUTE_FAILED if n_decodes % every == 0 else status
 
-    with drafting(draft_width=width) as (engine, model):
+    with drafting() as (engine, model):
         watch(monkeypatch, model, now_and_then)
         for index, prompt in enumerate(PROMPTS):
             submit(engine, str(index), prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)

@@ -130,6 +130,6 @@ def test_nothing_is_kept_of_replies_that_have_ended(drafting: Engine) -> None:
     speculator = drafting._speculator
     assert speculator is not None
     complete(drafting, FOX, max_tokens=60, constraint=SENTENCE)
-    (forced,) = speculator._proposers
+    (forced,) = speculator.proposers
     assert isinstance(forced, GrammarProposer)
     assert forced._runs == {}

@@ -523,7 +523,7 @@ def test_a_model_whose_own_head_is_damaged_is_refused(tmp_path: Path) -> None:
     whole = head_factory.mtp_ember(tmp_path / "whole.gguf", left_out="nextn.eh_proj.weight")
     with open_engine(whole, n_ctx=256) as engine:
         assert engine._speculator is not None
-        assert engine._speculator._paid == ()
+        assert engine._speculator.paid == ()
 
 
 def test_a_head_without_tables_must_have_the_width_of_the_model(tmp_path: Path) -> None:
@@ -566,7 +566,7 @@ def test_a_library_without_the_functions_says_so_and_drafts_without_heads(
         assert loaded.draft_path == "", "nobody is named who does not draft"
         speculator = engine._speculator
         assert speculator is not None
-        assert [proposer.name for proposer in speculator._proposers] == ["forced", "lookup"]
+        assert [proposer.name for proposer in speculator.proposers] == ["forced", "lookup"]
         _, ended, _ = complete(engine, (7, 8, 9) * 20, max_tokens=30, sampling=ENDLESS)
         assert ended.receipt.n_generated == 30
         assert (ended.receipt.n_accepted > 0) == (kind != "mtp"), "a model that repeats itself"
@@ -591,7 +591,7 @@ def test_heads_that_nobody_wants_are_left_alone() -> None:
         assert (loaded.has_heads, loaded.notices) == (False, ())
         speculator = engine._speculator
         assert speculator is not None
-        assert [proposer.name for proposer in speculator._proposers] == ["forced", "lookup"]
+        assert [proposer.name for proposer in speculator.proposers] == ["forced", "lookup"]
     finally:
         engine.close()
     several = replace(read_model(path), n_mtp_layers=3)

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from core.cost.cost_model import Calibration, CostModel
 from core.scheduler.planner import token_latency_target
 from core.scheduler.sequence import Sequence
-from core.speculation.policy.latency_bound import DraftCandidate, LatencyBound
-from core.speculation.policy.selection import keep_evenly, keep_what_pays
-from core.speculation.policy.step_cost import StepCost
+from core.speculation.policy.draft_length import keep_evenly, keep_what_pays
+from core.speculation.policy.step_cost import DraftCandidate, LatencyBound, StepCost
 from core.speculation.proposer import DraftChain
 from core.values.request import Lane
 from tests.support.engines import open_engine, run, submit
@@ -45,7 +44,7 @@ def step(*lanes: Lane, rate: float = 1.0, spent: float = 0.0) -> StepCost:
 
 
 def kept(prices: StepCost, *chains: DraftChain) -> list[int]:
-    keep_what_pays(list(chains), prices, lambda one: one.reach, has_forked=False)
+    keep_what_pays(list(chains), prices, lambda one: one.reach)
     return [len(one.tokens) for one in chains]
 
 

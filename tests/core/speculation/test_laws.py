@@ -9,7 +9,6 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
-from core.speculation.draft_tree import GrowthPoint
 from core.speculation.proposer import DraftChain, ProposedToken
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
@@ -162,7 +161,7 @@ def test_stops_inside_an_accepted_run_end_the_text_there(plain: Engine) -> None:
 )
 def test_what_is_counted_adds_up_wherever_a_text_ends(prompt: str, max_tokens: int, stop: tuple[str, ...]) -> None:
     """With a draft that is always right: a text that ends inside a run has no token of the target's own behind it."""
-    with open_engine(n_ctx=512, draft_path=str(EMBER), draft_depth=8, speculation="draft", draft_width=1) as engine:
+    with open_engine(n_ctx=512, draft_path=str(EMBER), draft_depth=8, speculation="draft") as engine:
         _, ended, _ = complete(engine, prompt, max_tokens=max_tokens, stop=stop)
         assert engine._speculator is not None
         stats, receipt = engine._speculator.stats, ended.receipt
@@ -175,7 +174,7 @@ def test_what_is_counted_adds_up_wherever_a_text_ends(prompt: str, max_tokens: i
 
 def test_tokens_behind_the_end_of_a_text_teach_nothing() -> None:
     """They were neither right nor wrong: nobody has asked the target about them."""
-    with open_engine(n_ctx=512, draft_path=str(EMBER), draft_depth=8, speculation="draft", draft_width=1) as engine:
+    with open_engine(n_ctx=512, draft_path=str(EMBER), draft_depth=8, speculation="draft") as engine:
         for stop in ("time", "there", "was"):
             _, ended, _ = complete(engine, ONCE, max_tokens=60, stop=(stop,))
             receipt = ended.receipt
@@ -204,7 +203,7 @@ def test_drafts_give_way_when_the_cache_is_full() -> None:
 
 def test_a_useless_proposer_is_soon_left_alone(drafting: Engine) -> None:
     speculator = use_proposer(drafting, RandomProposer(4096))
-    speculator._cost = CostModel(Calibration({1: 0.010, 2: 0.014, 4: 0.02, 64: 0.2}))  # rows cost, whatever else runs
+    speculator.cost = CostModel(Calibration({1: 0.010, 2: 0.014, 4: 0.02, 64: 0.2}))  # rows cost, whatever else runs
     for _ in range(3):
         complete(drafting, max_tokens=100, sampling=SamplingParams(temperature=0, ignore_eos=True))
     assert speculator.stats.n_drafted < 30, "of 300 tokens"
@@ -237,20 +236,16 @@ def test_nothing_is_drafted_beyond_the_end_of_a_text(plain: Engine, drafting: En
     assert speculator.stats.n_drafted == speculator.stats.n_accepted > 5
 
 
-@pytest.mark.parametrize("width", [1, 3])
 def test_a_proposer_that_sees_the_end_everywhere_changes_no_text_and_is_found_out(
-    plain: Engine, drafting: Engine, width: int
+    plain: Engine, drafting: Engine
 ) -> None:
     class Pessimist(RandomProposer):
         def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
             return [ProposedToken(min(plain.vocab.end_tokens), 0) for _ in chains]
 
-        def grow(self, tips: list[GrowthPoint], width: int) -> list[tuple[ProposedToken, ...]]:
-            return [(ProposedToken(min(plain.vocab.end_tokens), 0),) for _ in tips]
-
     proposer = Pessimist(4096)
     before = proposer.table.rate(0)
-    speculator = use_proposer(drafting, proposer, width=width)
+    speculator = use_proposer(drafting, proposer)
     price(drafting, {1: 0.01, 64: 0.0101})  # drafts are worth a try
     _, _, ledger = complete(drafting, FOX, max_tokens=30, sampling=GREEDY_WITH_LOGPROBS)
     assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), expected(plain, FOX, 30))

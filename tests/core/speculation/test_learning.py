@@ -7,8 +7,7 @@ import random
 import pytest
 
 from core.speculation.acceptance import AcceptanceTable, SequenceAcceptance
-from core.speculation.policy.draft_state import Backoff, DraftState
-from core.speculation.policy.risk_budget import RiskBudget
+from core.speculation.policy.draft_state import Backoff, DraftState, RiskBudget
 from core.speculation.proposer import ExpectedGain
 
 
@@ -61,19 +60,8 @@ def test_few_tokens_of_a_bin_do_not_outweigh_what_all_texts_showed() -> None:
     assert sequence.expect(0, 0.4) == pytest.approx(0.4, abs=0.1)
 
 
-def test_how_tokens_spread_over_bins_is_known_once_a_text_has_shown_it() -> None:
-    table, sequence = AcceptanceTable((0.1, 0.5, 0.9)), SequenceAcceptance(0.5)
-    for _ in range(3):
-        sequence.learn(2, 0.9, True)
-    assert sequence.spread(table) == []
-    sequence.learn(0, 0.1, False)
-    (usual, high), (rare, low) = sequence.spread(table)
-    assert (usual, rare) == pytest.approx((0.75, 0.25))
-    assert (high, low) == (sequence.expect(2, table.rate(2)), sequence.expect(0, table.rate(0)))
-
-
 def record(speedup: float = 1.0) -> DraftState:
-    return DraftState({}, {}, RiskBudget(0.0), Backoff(), speedup=speedup)
+    return DraftState({}, {}, RiskBudget(0.0), Backoff(), Backoff(), speedup=speedup)
 
 
 def test_the_speed_of_a_text_is_tokens_by_time_and_follows_the_last_steps() -> None:

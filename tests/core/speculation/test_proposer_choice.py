@@ -16,9 +16,9 @@ from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.planner import token_latency_target
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
-from core.speculation.policy.speculator import Speculator
-from core.speculation.policy.step_capacity import StepCapacity
-from core.speculation.proposer import AcceptanceSample, DraftChain, DraftFailed, ProposedToken
+from core.speculation.policy.speculator import Speculator, StepTimes
+from core.speculation.policy.step_cost import StepCapacity
+from core.speculation.proposer import AcceptanceSample, DraftChain, DraftFailed, Evaluated, ProposedToken
 from core.speculation.proposers.ngram import NgramProposer
 from core.values.request import Lane, Request
 from tests.support.proposers import RandomProposer
@@ -31,6 +31,8 @@ ROUND = 0.001
 N_PROMPT, WRONG, N_CTX = 20, 4095, 20_000
 
 IsRight = Callable[[str, int], bool]
+# What was drafted in a step, by request.
+Drafted = dict[str, tuple[int, ...]]
 
 
 class Clock:
@@ -94,7 +96,7 @@ class Stage:
         curve: Calibration,
         *paid: Knower,
         n_requests: int = 1,
-        lookup: NgramProposer | None = None,
+        ngram: NgramProposer | None = None,
         says: Callable[[int], int] = said,
         surcharge: float = 1.0,
     ) -> None:
@@ -108,7 +110,7 @@ class Stage:
         self._says = says
         self._surcharge = surcharge
         self.n_sampled = 0
-        self._speculator = Speculator(self._cost, n_ctx=N_CTX, lookup=lookup, paid=cast("Any", paid), clock=clock)
+        self._speculator = Speculator(self._cost, n_ctx=N_CTX, ngram=ngram, paid=cast("Any", paid), clock=clock)
         self._requests: list[Sequence] = []
         self.begin(n_requests)
 
@@ -116,46 +118,41 @@ class Stage:
         """End what decodes, and let so many new texts decode instead."""
         for sequence in self._requests:
             self._speculator.forget(sequence)
-        sampler = cast("Any", SimpleNamespace(seed=1, guide=None))
+        sampler = cast("Any", SimpleNamespace(seed=1, grammar=None))
         prompt = np.array([self._says(place) for place in range(N_PROMPT)], np.int32)
         prepared = [PreparedRequest(Request(str(index), "x"), prompt, sampler) for index in range(n_requests)]
         self._requests = [Sequence(one, order=index, submitted_at=0.0) for index, one in enumerate(prepared)]
-        for sequence in self._requests:
-            self._speculator.admit(sequence)
 
-    def run(self, n_steps: int, room: int = 24) -> list[dict[str, DraftChain]]:
+    def run(self, n_steps: int, room: int = 24) -> list[Drafted]:
         """Return what was drafted in each of so many steps, by request."""
         return [self._step(room) for _ in range(n_steps)]
 
-    def _step(self, room: int) -> dict[str, DraftChain]:
+    def _step(self, room: int) -> Drafted:
         n, kv = len(self._requests), sum(len(sequence.tokens) for sequence in self._requests)
         before = self.clock.now
-        drafted = {}
-        if self._speculator.begin_step(self._requests):
-            drafted = self._speculator.draft(list(self._requests), StepCapacity(n, kv, room))
-        assert sum(len(chain.tokens) for chain in drafted.values()) <= room
-        seconds = self._cost.time(n + sum(len(chain.tokens) for chain in drafted.values()), kv)
+        drafted = self._speculator.propose(list(self._requests), StepCapacity(n, kv, room))
+        n_drafted = sum(len(tokens) for tokens in drafted.values())
+        assert n_drafted <= room
+        seconds = self._cost.time(n + n_drafted, kv)
         if drafted:
             seconds *= self._surcharge
-        self._speculator.observe(())
-        n_sampled = sum(self._verify(sequence, drafted.get(sequence.id)) for sequence in self._requests)
-        self.n_sampled += n_sampled
-        effort = self._speculator.take_outcome()
-        self._speculator.book_step(n, self._cost.time(n, kv), seconds, effort)
+        evaluated = [self._verify(sequence, drafted.get(sequence.id, ())) for sequence in self._requests]
+        self._speculator.learn(evaluated, StepTimes(n, self._cost.time(n, kv), seconds))
         self.seconds += seconds + self.clock.now - before
         return drafted
 
-    def _verify(self, sequence: Sequence, chain: DraftChain | None) -> int:
-        choices = [self._says(len(sequence.tokens))]
-        for token in chain.tokens if chain is not None else ():
+    def _verify(self, sequence: Sequence, draft: tuple[int, ...]) -> Evaluated:
+        start = len(sequence.tokens)
+        choices = [self._says(start)]
+        for token in draft:
             if token != choices[-1]:
                 break
-            choices.append(self._says(len(sequence.tokens) + len(choices)))
+            choices.append(self._says(start + len(choices)))
         for token in choices:
             sequence.tokens.append(token)
         sequence.n_generated += len(choices)
-        self._speculator.learn(sequence, chain, choices, len(choices) - 1)
-        return len(choices)
+        self.n_sampled += len(choices)
+        return Evaluated(sequence, start - 1, 1, draft, choices, len(choices) - 1)
 
 
 def always(request_id: str, position: int) -> bool:
@@ -166,9 +163,15 @@ def never(request_id: str, position: int) -> bool:
     return False
 
 
-def names(steps: list[dict[str, DraftChain]]) -> Counter[str]:
-    """Return how often each proposer worked."""
-    return Counter(chain.proposer.name for step in steps for chain in step.values())
+def workers(stage: Stage, n_steps: int, *knowers: Knower) -> Counter[str]:
+    """Return in how many of the next steps each of ``knowers`` drafted, and in how many something was looked up."""
+    found: Counter[str] = Counter()
+    for _ in range(n_steps):
+        before = [knower.n_asked for knower in knowers]
+        (step,) = stage.run(1)
+        asked = [knower.name for knower, n_asked in zip(knowers, before, strict=True) if knower.n_asked > n_asked]
+        found.update(asked or (["lookup"] if step else []))
+    return found
 
 
 @pytest.mark.parametrize("curve", [GPU, CPU])
@@ -177,20 +180,19 @@ def test_of_two_proposers_the_one_that_pays_works_and_they_may_change_places(cur
     good, bad = Knower("good", always), Knower("bad", never)
     stage = Stage(curve, *(good, bad)[::order])
     stage.run(60)
-    found = names(stage.run(40))
-    assert found["good"] >= 38
+    assert workers(stage, 40, good, bad)["good"] >= 38
     good.is_right, bad.is_right = never, always
     stage.run(300)
-    found = names(stage.run(40))
+    found = workers(stage, 40, good, bad)
     assert found["bad"] >= 36
     assert found["good"] <= 2
 
 
 def test_what_is_looked_up_is_taken_for_nothing_where_a_draft_model_promises_no_more() -> None:
     often_wrong = Knower("draft", lambda _, position: position % 3 > 0)
-    stage = Stage(CPU, often_wrong, lookup=NgramProposer(), says=lambda position: position % 10)
+    stage = Stage(CPU, often_wrong, ngram=NgramProposer(), says=lambda position: position % 10)
     stage.run(20)
-    assert set(names(stage.run(40))) == {"lookup"}
+    assert set(workers(stage, 40, often_wrong)) == {"lookup"}
 
 
 def test_a_draft_model_that_knows_more_takes_the_place_of_what_is_looked_up() -> None:
@@ -202,18 +204,20 @@ def test_a_draft_model_that_knows_more_takes_the_place_of_what_is_looked_up() ->
     class Reader(Knower):
         def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
             self.clock.now += ROUND
+            self.n_asked += len(chains)
             return [ProposedToken(says(chain.position), 0) for chain in chains]
 
-    stage = Stage(GPU, Reader("draft", always), lookup=NgramProposer(), says=says)
+    reader = Reader("draft", always)
+    stage = Stage(GPU, reader, ngram=NgramProposer(), says=says)
     stage.run(40)
-    assert names(stage.run(40))["draft"] >= 36
+    assert workers(stage, 40, reader)["draft"] >= 36
 
 
 def test_depth_is_given_to_the_request_where_it_pays() -> None:
     stage = Stage(CPU, Knower("draft", lambda request_id, _: request_id == "0"), n_requests=2)
     stage.run(60)
     steps = stage.run(40)
-    lengths = {name: sum(len(step[name].tokens) for step in steps if name in step) for name in ("0", "1")}
+    lengths = {name: sum(len(step[name]) for step in steps if name in step) for name in ("0", "1")}
     assert lengths["0"] >= 3 * len(steps)
     assert lengths["1"] <= 2
 
@@ -221,14 +225,14 @@ def test_depth_is_given_to_the_request_where_it_pays() -> None:
 def test_a_round_that_pays_only_because_texts_share_it_is_made_in_each_step() -> None:
     stage = Stage(GPU, Knower("draft", always), n_requests=3)
     stage.run(2)
-    sizes = [sorted(len(chain.tokens) for chain in step.values()) for step in stage.run(30)]
+    sizes = [sorted(len(tokens) for tokens in step.values()) for step in stage.run(30)]
     assert sizes == [[8, 8, 8]] * 30
 
 
 def test_where_room_is_short_all_share_it() -> None:
     stage = Stage(GPU, Knower("draft", always), n_requests=3)
     stage.run(20)
-    sizes = [sorted(len(chain.tokens) for chain in step.values()) for step in stage.run(20, room=6)]
+    sizes = [sorted(len(tokens) for tokens in step.values()) for step in stage.run(20, room=6)]
     assert sizes == [[2, 2, 2]] * 20
 
 
@@ -260,11 +264,11 @@ def test_one_that_stopped_drafting_is_tried_again_more_and_more_seldom_and_draft
 
 def test_a_lookup_stakes_more_the_more_it_has_won_of_a_text() -> None:
     """However sure it seems, it may be wrong in this text: what that costs must be small beside what the text takes."""
-    stage = Stage(CPU, lookup=NgramProposer(), says=lambda position: position % 10)
+    stage = Stage(CPU, ngram=NgramProposer(), says=lambda position: position % 10)
     for _ in range(10):
         stage.run(30)
         stage.begin()
-    lengths = [len(step["0"].tokens) for step in stage.run(20) if step]
+    lengths = [len(step["0"]) for step in stage.run(20) if step]
     assert CostModel(CPU).time(1 + lengths[0]) <= 2.5 * CostModel(CPU).time(1)
     assert max(lengths) >= 8
 
@@ -385,14 +389,14 @@ def test_a_try_that_fails_is_paid_for_and_is_not_made_again_soon() -> None:
 def test_drafts_for_one_make_another_wait_no_longer_than_its_lane_allows() -> None:
     only_first = Knower("draft", lambda request_id, _: request_id == "0")
     alone = Stage(SLOW, Knower("draft", always)).run(60)[20:]
-    n_drafted = [len(step["0"].tokens) for step in alone if step]
+    n_drafted = [len(step["0"]) for step in alone if step]
     assert len(n_drafted) >= len(alone) - 2, "but for a plain step now and then"
     assert min(n_drafted) >= 6, "alone it may wait for many tokens at once"
     stage = Stage(SLOW, only_first, n_requests=2)
     stage.run(60)
     only_first.n_asked = 0
     steps = stage.run(40)
-    n_rows = [2 + sum(len(chain.tokens) for chain in step.values()) for step in steps]
+    n_rows = [2 + sum(len(tokens) for tokens in step.values()) for step in steps]
     assert max(CostModel(SLOW).time(rows) for rows in n_rows) + ROUND <= token_latency_target(Lane.STANDARD)
     assert sum(n_rows) > 2.8 * len(steps), "as far as that it is drafted for"
     assert only_first.n_asked <= 1.3 * sum(n - 2 for n in n_rows), "and next to nothing in vain"

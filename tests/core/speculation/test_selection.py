@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from core.speculation.policy.selection import keep_evenly
+from core.speculation.policy.draft_length import keep_evenly
 from core.speculation.policy.step_cost import StepCost
 from core.speculation.proposer import DraftChain
 
