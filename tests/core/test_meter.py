@@ -141,9 +141,6 @@ class TestBytes:
         with open_engine(draft_path=str(EMBER_DRAFT), speculation="draft", draft_depth=3) as engine:
             submit(engine, "only", max_tokens=24)
             engine.step()
-            speculator = engine._speculator
-            assert speculator is not None
-            speculator.observe(())
             drafted_before = engine.stats.n_drafted
             seen: list[int] = []
             read = engine.meter.read

@@ -8,8 +8,7 @@ from functools import partial
 from core.kv_cache.rollback import CheckpointRollback
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.draft_length import GrowthCandidate, RoundValue, charged, round_value
-from core.speculation.policy.draft_state import DraftingTime
-from core.speculation.policy.draft_states import DraftStates
+from core.speculation.policy.draft_state import DraftingTime, DraftStates
 from core.speculation.policy.step_cost import StepCost
 from core.speculation.proposer import CostlyProposer, DraftChain, DraftFailed, Proposer
 from core.values.engine_options import MAX_DRAFT_DEPTH

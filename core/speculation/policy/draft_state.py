@@ -1,13 +1,15 @@
-"""What speculation knows of one sequence, and the budget that keeps drafting from becoming a loss. Pure."""
+"""What speculation knows of the sequences that decode, and the budget that keeps drafting from becoming a loss."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence as Series
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import SequenceAcceptance
-from core.speculation.proposer import ExpectedGain
+from core.speculation.proposer import CostlyProposer, DraftChain, ExpectedGain, Proposer
 
 # A proposer is first tried after so many verified tokens without a draft of its own.
 FIRST_PROBE = 8
@@ -27,20 +29,28 @@ _FADED_AT_ONCE = 0.01
 # A step that took more than this many times the plain one met a suspended machine or a jump of the clock: drafting
 # never costs that much, and must not be forbidden for it.
 HICCUP = 8.0
+# What was won and lost fades within so many seconds of decoding.
+_MEMORY = 20.0
+_START_MEAN = 0.6
+# How much the speed-up of one text says about the next.
+_MOST_SPEEDUP_WEIGHT = 0.3
+# Steps to wait for a kind of proposer that there is none of: more than any text has.
+_FOR_EVER = 1 << 40
+# Where paid drafting promises nothing, it is considered anew every so many steps, or later where steps are short.
+SHORT_REST = 8
 
 
 class RiskBudget:
-    """Each proposer may only be tried while what it lost stays a small share of the decoding time.
+    """Each proposer may only be tried while what it lost, on all texts, stays a small share of the decoding time.
 
     Booked is what plain decoding takes for the tokens that came beyond plain ones, less what drafts for them took
     (seconds). What one proposer has won is not there for another to lose.
     """
 
-    def __init__(self, credit: float, memory: float = math.inf) -> None:
+    def __init__(self, credit: float, memory: float = _MEMORY) -> None:
         """``credit`` seconds may be risked before anything was won. What is older than ``memory`` seconds fades.
 
-        Accounts of many texts are of the recent past: old gains must not pay for long losses, nor old losses forbid
-        what pays now.
+        So old gains do not pay for long losses, nor do old losses forbid what pays now.
         """
         self.credit = credit
         self._memory = memory
@@ -73,8 +83,6 @@ class RiskBudget:
     def add_elapsed(self, seconds: float) -> None:
         """Add seconds of decoding."""
         self._elapsed += seconds
-        if self._memory == math.inf:
-            return
         self._unfaded += seconds
         if self._unfaded > _FADED_AT_ONCE * self._memory:
             fade = max(0.0, 1.0 - self._unfaded / self._memory)
@@ -137,7 +145,6 @@ class DraftState:
 
     acceptance: dict[str, SequenceAcceptance]
     trials: dict[str, TrialSchedule]
-    budget: RiskBudget
     paid_backoff: Backoff
     ngram_backoff: Backoff
     speedup: float = 1.0
@@ -170,13 +177,12 @@ class DraftState:
         """A step of ``spent`` seconds brought this text ``n_new`` tokens, each of which is a plain step otherwise."""
         self._add(_FADE, plain_step * n_new, min(spent, HICCUP * plain_step), plain_step)
 
-    def settle_backoff(self, plain_step: float, n_sequences: int) -> None:
-        """Learn from the steps in which nobody was asked: they were plain ones, shared by ``n_sequences``."""
+    def settle_backoff(self, plain_step: float) -> None:
+        """Learn from the steps in which nobody was asked: they were plain ones."""
         if self.n_rested:
             kept = _FADE**self.n_rested
             seconds = plain_step * (1.0 - kept) / (1.0 - _FADE)
             self._add(kept, seconds, seconds, plain_step)
-            self.budget.add_elapsed(plain_step * self.n_rested / n_sequences)
             self.n_rested = 0
 
     def _add(self, kept: float, plain: float, spent: float, plain_step: float) -> None:
@@ -193,3 +199,107 @@ class DraftingTime(NamedTuple):
     state: DraftState
     proposer: str
     seconds: float
+
+
+class DraftStates:
+    """A state for each sequence, ``by_id`` of its request; it begins with what those before it have shown."""
+
+    def __init__(
+        self, proposers: Series[Proposer], paid: Series[CostlyProposer], credit: float, *, has_ngrams: bool
+    ) -> None:
+        """``paid`` are those of ``proposers`` that take time. Each may lose ``credit`` seconds first."""
+        self.by_id: dict[str, DraftState] = {}
+        self.budget = RiskBudget(credit)
+        self.longest_rest = SHORT_REST
+        self._proposers = tuple(proposers)
+        self._paid = tuple(paid)
+        self._has_ngrams = has_ngrams
+        self._means = {proposer.name: _START_MEAN for proposer in self._proposers}
+        # Of texts before.
+        self._speedup = 1.0
+        self._paid_backoff, self._ngram_backoff_length = Backoff(), 0
+
+    def admit(self, sequence: Sequence) -> None:
+        """Begin a state."""
+        self.by_id[sequence.id] = DraftState(
+            {name: SequenceAcceptance(mean) for name, mean in self._means.items()},
+            {proposer.name: TrialSchedule() for proposer in self._paid},
+            paid_backoff=replace(self._paid_backoff) if self._paid else Backoff(_FOR_EVER),
+            ngram_backoff=Backoff(length=self._ngram_backoff_length) if self._has_ngrams else Backoff(_FOR_EVER),
+            speedup=math.sqrt(self._speedup),
+        )
+
+    def forget(self, sequence: Sequence) -> None:
+        """End a sequence's state; what it taught stays."""
+        state = self.by_id.pop(sequence.id)
+        for name, debt in state.debts.items():
+            self.budget.book(name, -debt)
+        weight = min(_MOST_SPEEDUP_WEIGHT, state.n_verified / 100.0)
+        self._speedup += weight * (state.speedup - self._speedup)
+        self._paid_backoff, self._ngram_backoff_length = state.paid_backoff, state.ngram_backoff.length
+        for name, seen in state.acceptance.items():
+            if seen.n_seen:
+                weight = min(0.5, seen.n_seen / 100.0)
+                self._means[name] += weight * (seen.mean - self._means[name])
+
+    def begin_step(self, sequences: list[Sequence]) -> bool:
+        """A step begins: return whether there is a sequence for which to consider paid drafting."""
+        is_awake = False
+        for sequence in sequences:
+            state = self.by_id[sequence.id]
+            ngrams, paid = state.ngram_backoff, state.paid_backoff
+            if ngrams.n_left:
+                ngrams.n_left -= 1
+            if paid.n_left:
+                paid.n_left -= 1
+            is_awake = is_awake or not paid.n_left
+        if is_awake and len(sequences) > 1:
+            # A round is shared: those whose turn would come soon are considered with the others.
+            for sequence in sequences:
+                paid = self.by_id[sequence.id].paid_backoff
+                if paid.n_left <= paid.length // 2:
+                    paid.n_left = 0
+        return is_awake
+
+    def skip_steps(self, sequences: list[Sequence]) -> int:
+        """Return for how many further steps nobody is to be asked; they are taken off everybody's wait at once."""
+        states = [self.by_id[sequence.id] for sequence in sequences]
+        waits = [wait for state in states for wait in (state.ngram_backoff, state.paid_backoff)]
+        n_steps = max(min([wait.n_left for wait in waits]) - 1, 0)
+        for wait in waits:
+            wait.n_left -= n_steps
+        return n_steps
+
+    def due_for_ngrams(self, sequences: list[Sequence]) -> list[Sequence]:
+        """Return those for whom to look for n-grams."""
+        return [sequence for sequence in sequences if not self.by_id[sequence.id].ngram_backoff.n_left]
+
+    def due_for_paid(self, sequences: list[Sequence]) -> list[Sequence]:
+        """Return those for whom to consider paid drafting."""
+        return [sequence for sequence in sequences if not self.by_id[sequence.id].paid_backoff.n_left]
+
+    def fail(self, sequence: Sequence, proposer: Proposer) -> None:
+        """A proposer could not do its work for a sequence."""
+        state = self.by_id[sequence.id]
+        state.trials[proposer.name].fail(state.n_verified)
+
+    def can_ask(self, proposer: Proposer, sequence: Sequence) -> bool:
+        """Return whether a proposer is to be asked about a sequence: not soon after it has failed there."""
+        state = self.by_id[sequence.id]
+        trial = state.trials.get(proposer.name)
+        return trial is None or state.n_verified >= trial.resumes_at
+
+    def chain(self, sequence: Sequence, proposer: Proposer) -> DraftChain:
+        """Return an empty chain; its caution is by what the proposer has lost."""
+        acceptance = self.by_id[sequence.id].acceptance[proposer.name]
+        return DraftChain(sequence, proposer, acceptance, caution=self.budget.required_return(proposer.name))
+
+    def collect_samples(self) -> None:
+        """Learn what proposers have seen in passing."""
+        for proposer in self._proposers:
+            for sequence_id, evidence, was_right in proposer.take_samples():
+                state = self.by_id.get(sequence_id)
+                rate = proposer.table.rate(evidence)
+                proposer.table.learn(evidence, was_right)
+                if state is not None:
+                    state.acceptance[proposer.name].learn(evidence, rate, was_right)

@@ -8,7 +8,7 @@ from functools import partial
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.draft_growth import DraftGrowth
 from core.speculation.policy.draft_length import best_cut
-from core.speculation.policy.draft_states import DraftStates
+from core.speculation.policy.draft_state import DraftStates
 from core.speculation.policy.step_cost import StepCost
 from core.speculation.proposer import CostlyProposer, DraftChain, ExpectedGain
 from core.speculation.proposers.grammar import GrammarProposer
@@ -42,19 +42,20 @@ class ProposerChoice:
     def find_free(self, decoding: list[Sequence], cost: StepCost) -> list[DraftChain]:
         """Return chains of n-grams (but for those that back off) or of grammars, whichever promise more.
 
-        If all that n-grams propose is wrong, the text must be able to afford that: the more they have won, the longer
-        they may draft.
+        If all that n-grams propose is wrong, their budget must afford that: the more they have won, the longer they
+        may draft.
         """
         found: dict[str, DraftChain] = {}
         ngram, states = self._ngram, self._states
-        plain = cost.step_seconds(cost.n_rows)
-        for sequence in states.due_for_ngrams(decoding) if ngram is not None else ():
-            assert ngram is not None
-            chain = states.chain(sequence, ngram)
-            stake = states.by_id[sequence.id].budget.available(ngram.name)
-            self._growth.extend_free(chain, min(max(cost.rows_within(plain + stake, cost.room), 1), cost.room))
-            if chain.tokens:
-                found[sequence.id] = chain
+        looking = states.due_for_ngrams(decoding) if ngram is not None else []
+        if ngram is not None and looking:
+            stake = max(states.budget.available(ngram.name), 0.0) / len(looking)
+            n_affordable = cost.rows_within(cost.step_seconds(cost.n_rows) + stake, cost.room)
+            for sequence in looking:
+                chain = states.chain(sequence, ngram)
+                self._growth.extend_free(chain, min(max(n_affordable, 1), cost.room))
+                if chain.tokens:
+                    found[sequence.id] = chain
         for sequence in decoding:
             if sequence.sampler.grammar is None:
                 continue
@@ -97,7 +98,7 @@ class ProposerChoice:
             if state.n_verified - trial.tried_at < trial.interval or not self._states.can_ask(proposer, sequence):
                 continue
             seconds = proposer.catch_up_seconds(proposer.n_unread(sequence)) + proposer.first_round_seconds(1)
-            if not self._states.can_spend(proposer, sequence, seconds):
+            if seconds > self._states.budget.available(proposer.name):
                 continue
             if not self._growth.catch_up(proposer, sequence):
                 continue

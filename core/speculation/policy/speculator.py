@@ -13,8 +13,7 @@ from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import DraftStats
 from core.speculation.policy.draft_growth import DraftGrowth
 from core.speculation.policy.draft_length import keep_evenly, keep_what_pays
-from core.speculation.policy.draft_state import FIRST_PROBE, HICCUP, DraftState
-from core.speculation.policy.draft_states import SHORT_REST, DraftStates
+from core.speculation.policy.draft_state import FIRST_PROBE, HICCUP, SHORT_REST, DraftState, DraftStates
 from core.speculation.policy.proposer_choice import ProposerChoice
 from core.speculation.policy.step_cost import LatencyBound, StepCapacity, StepCost, slack_seconds
 from core.speculation.proposer import (
@@ -215,7 +214,7 @@ class Speculator:
         growth.reading_seconds = slack_seconds(step.target, plain)
         # What a second is worth: the tokens that it brings at the speed that these texts have reached lately.
         for sequence in decoding:
-            states.by_id[sequence.id].settle_backoff(plain, len(decoding))
+            states.by_id[sequence.id].settle_backoff(plain)
         speedup = sum([states.by_id[sequence.id].speedup for sequence in decoding])
         latency_bound = LatencyBound([*decoding, *step.beside], plain)
         step_cost = StepCost(n_rows, speedup / step_seconds(len(decoding)), step_seconds, step.room, latency_bound)
@@ -266,6 +265,7 @@ class Speculator:
         if times is not None and found:
             self._book(times, outcomes)
         self._seconds, self._growth.times = 0.0, []
+        self._drafts, self._cut_away = {}, {}
 
     def _learn_from(self, one: Evaluated) -> _Outcome | None:
         """Learn from what the target chose for a sequence; None where that is not known, or learnt later."""
@@ -316,7 +316,7 @@ class Speculator:
 
     def _book(self, times: StepTimes, outcomes: list[_Outcome]) -> None:
         """Book what drafting has won or lost in a step. An end token counts as one."""
-        growth, states, plain_step = self._growth, self._states, times.plain
+        growth, plain_step = self._growth, times.plain
         way_back = self._checkpoints.take_seconds() if self._checkpoints is not None else 0.0
         spent = times.decode + self._seconds + way_back
         self.budget.add_elapsed(spent)
@@ -329,18 +329,17 @@ class Speculator:
         # And it took time to decide on them.
         deciding = max(self._seconds - sum([time.seconds for time in growth.times]), 0.0)
         for state, n_new, proposer, n_drafted, promise in outcomes:
-            state.settle_backoff(plain_step, times.n_sequences)
-            state.budget.add_elapsed(plain)
+            state.settle_backoff(plain_step)
             lost = beyond * (n_drafted / n_rows if n_rows else 1.0 / len(outcomes))
             if proposer and (won := plain * (n_new - 1) - lost):
-                states.book(state, proposer, won - deciding * n_drafted / max(n_rows, 1))
+                self.budget.book(proposer, won - deciding * n_drafted / max(n_rows, 1))
             if promise is not None:
                 lost += sum([time.seconds for time in growth.times if time.state is state])
                 state.learn_gain(promise, n_new - 1 - state.speedup / plain * lost)
             if spent > 0.0:
                 state.learn_speed(n_new, plain_step, spent)
-        for state, proposer, seconds in growth.times:
-            states.book(state, proposer, -min(seconds, HICCUP * plain_step))
+        for _, proposer, seconds in growth.times:
+            self.budget.book(proposer, -min(seconds, HICCUP * plain_step))
 
     def forget(self, sequence: Sequence) -> None:
         """A sequence has ended; what it taught stays."""

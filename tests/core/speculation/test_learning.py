@@ -7,7 +7,7 @@ import random
 import pytest
 
 from core.speculation.acceptance import AcceptanceTable, SequenceAcceptance
-from core.speculation.policy.draft_state import Backoff, DraftState, RiskBudget
+from core.speculation.policy.draft_state import Backoff, DraftState
 from core.speculation.proposer import ExpectedGain
 
 
@@ -61,7 +61,7 @@ def test_few_tokens_of_a_bin_do_not_outweigh_what_all_texts_showed() -> None:
 
 
 def record(speedup: float = 1.0) -> DraftState:
-    return DraftState({}, {}, RiskBudget(0.0), Backoff(), Backoff(), speedup=speedup)
+    return DraftState({}, {}, Backoff(), Backoff(), speedup=speedup)
 
 
 def test_the_speed_of_a_text_is_tokens_by_time_and_follows_the_last_steps() -> None:

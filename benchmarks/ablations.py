@@ -1,0 +1,180 @@
+"""What each rule of speculation's policy is worth: the same texts with it and without it, on a simulated machine.
+
+A real machine's noise hides a few per cent, so steps take what recorded curves say (``simulation.py``). ``vs_rule`` is
+the speed without a rule over that with it: below 1.0 the rule earns something. The workloads are texts for which a
+draft model is right always, never, by chance or by turns, alone and with three others, with curves that are right and
+with curves that call drafting cheaper than it is; texts that repeat themselves; and decisions that take time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import statistics
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from unittest.mock import patch
+
+from benchmarks.report import BenchReport, run_bench, say
+from benchmarks.simulation import (
+    CURVES,
+    IsRight,
+    SimulatedDraftModel,
+    SimulatedEngine,
+    repeated_token,
+    unique_token,
+)
+from core.speculation.policy import speculator
+from core.speculation.policy.draft_state import Backoff, DraftState, RiskBudget
+from core.speculation.policy.proposer_choice import ProposerChoice
+from core.speculation.policy.step_cost import LatencyBound
+from core.speculation.proposers.ngram import NgramProposer
+
+# Texts of a workload, one after the other, and steps of each.
+_TEXTS, _STEPS = 4, 150
+# Seconds of deciding where that takes time: 3 % of a step.
+_THOUGHT = 0.0003
+
+
+def _by_chance(share: float) -> IsRight:
+    """Return a draft model that is right so often, at places that are the same in each run."""
+    return lambda request_id, position: zlib.crc32(f"{request_id} {position}".encode()) % 1000 < 1000 * share
+
+
+PATTERNS: dict[str, IsRight] = {
+    "always right": lambda *_: True,
+    "right 3 of 4 times": _by_chance(0.75),
+    "right 1 of 2 times": _by_chance(0.5),
+    "right 3 of 10 times": _by_chance(0.3),
+    "never right": lambda *_: False,
+    "right for one text": lambda request_id, _: request_id == "0",
+    "right by turns": lambda _, position: position // 200 % 2 == 0,
+}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Texts on a machine: ``is_repeating`` ones can be looked up now and then, deciding takes ``thought`` seconds."""
+
+    curve: str
+    pattern: str
+    n_texts: int = 1
+    surcharge: float = 1.0
+    is_repeating: bool = False
+    thought: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """The workload in words."""
+        notes = [f"{self.n_texts} at once"] if self.n_texts > 1 else []
+        notes += [f"drafting takes {self.surcharge} times its price"] if self.surcharge > 1.0 else []
+        notes += ["text repeats itself by turns"] if self.is_repeating else []
+        notes += ["deciding takes time"] if self.thought else []
+        return ", ".join([self.curve, self.pattern, *notes])
+
+    def speedup(self) -> float:
+        """Return how many times as fast as plain decoding it is."""
+        model = _SlowToDecide("draft", PATTERNS[self.pattern])
+        model.thought = self.thought
+        engine = SimulatedEngine(
+            CURVES[self.curve],
+            model,
+            n_requests=self.n_texts,
+            ngram=NgramProposer() if self.is_repeating else None,
+            says=_repeats_by_turns if self.is_repeating else unique_token,
+            surcharge=self.surcharge,
+        )
+        for text in range(_TEXTS):
+            if text:
+                engine.begin(self.n_texts)
+            engine.run(_STEPS)
+        return engine.speedup
+
+
+class _SlowToDecide(SimulatedDraftModel):
+    thought = 0.0
+
+    def round_seconds(self, n_chains: int) -> float:
+        self.clock.now += self.thought
+        return super().round_seconds(n_chains)
+
+
+def _repeats_by_turns(position: int) -> int:
+    return repeated_token(position) if position // 60 % 2 == 0 else unique_token(position)
+
+
+def workloads() -> Iterator[Workload]:
+    """Return all workloads."""
+    for curve, pattern, n_texts, surcharge in itertools.product(CURVES, PATTERNS, (1, 4), (1.0, 1.5)):
+        yield Workload(curve, pattern, n_texts, surcharge)
+    for curve, pattern in itertools.product(CURVES, ("always right", "right 1 of 2 times", "never right")):
+        yield Workload(curve, pattern, is_repeating=True)
+        yield Workload(curve, pattern, thought=_THOUGHT)
+
+
+def _risk_anything() -> AbstractContextManager[object]:
+    return patch.multiple(
+        RiskBudget, available=lambda self, proposer: math.inf, required_return=lambda self, proposer: 1.0
+    )
+
+
+# How each rule is switched off.
+RULES: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "risk budget": _risk_anything,
+    "caution that grows with the loss": lambda: patch.object(RiskBudget, "required_return", lambda self, proposer: 1.0),
+    "probes": lambda: patch.object(ProposerChoice, "_probe", lambda self, proposer, sequences: None),
+    "rests": lambda: patch.object(Backoff, "back_off", lambda self, longest: None),
+    "gain learnt by source": lambda: patch.object(DraftState, "learn_gain", lambda self, promise, worth: None),
+    "worth of a second": lambda: patch.object(DraftState, "learn_speed", lambda self, n_new, plain_step, spent: None),
+    "latency bound": lambda: patch.object(speculator, "LatencyBound", lambda sequences, plain: LatencyBound()),
+}
+
+
+def speedups(rule: str | None) -> dict[str, float]:
+    """Return the speed-up of each workload without a rule (None: with all)."""
+    with RULES[rule]() if rule else nullcontext():
+        return {workload.name: workload.speedup() for workload in workloads()}
+
+
+def measure(options: argparse.Namespace) -> BenchReport:
+    """Run the bench."""
+    report = BenchReport("ablations", settings={"texts": _TEXTS, "steps": _STEPS, "is_simulated": True})
+    base = speedups(None)
+    report.summary["vs_plain_min"] = round(min(base.values()), 4)
+    for rule in RULES:
+        without = speedups(rule)
+        ratios = {name: without[name] / base[name] for name in base}
+        for name in sorted(ratios, key=lambda name: ratios[name]):
+            if abs(ratios[name] - 1.0) >= options.least:
+                report.rows.append(
+                    {
+                        "rule": rule,
+                        "workload": name,
+                        "vs_rule": round(ratios[name], 4),
+                        "vs_plain": round(base[name], 4),
+                        "vs_plain_without": round(without[name], 4),
+                    }
+                )
+        mean = statistics.geometric_mean(ratios.values())
+        say(f"without {rule}: {mean:.4f} on average, {min(ratios.values()):.4f} at worst")
+        key = rule.replace(" ", "_")
+        report.summary |= {
+            f"without_{key}_mean": round(mean, 4),
+            f"without_{key}_min": round(min(ratios.values()), 4),
+            f"without_{key}_vs_plain_min": round(min(without.values()), 4),
+        }
+    return report
+
+
+def main() -> int:
+    """Run the bench from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--least", type=float, default=0.02, help="list workloads that change by at least this share")
+    return run_bench("ablations", measure, parser)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

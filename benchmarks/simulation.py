@@ -1,0 +1,209 @@
+"""A simulated machine for the decisions of speculation: nothing is computed, and no run differs from another.
+
+Steps take what a recorded curve says of their rows. Proposers are right where they are told to be. So what a decision
+is worth shows to the last digit, where a real machine's noise hides 5 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+
+from core.cost.cost_model import Calibration, CostModel
+from core.kv_cache.context_shape import MAX_READ_ALONG
+from core.scheduler.input_processor import PreparedRequest
+from core.scheduler.sequence import Sequence
+from core.speculation.acceptance import AcceptanceTable
+from core.speculation.policy.speculator import Speculator, StepTimes
+from core.speculation.policy.step_cost import StepCapacity
+from core.speculation.proposer import AcceptanceSample, DraftChain, Evaluated, ProposedToken
+from core.speculation.proposers.ngram import NgramProposer
+from core.values.request import Request
+
+# Seconds of a step by its rows: a graphics card, a processor with a small model, a processor with a large one.
+CURVES = {
+    "gpu": Calibration({1: 0.0100, 8: 0.0102, 16: 0.0104, 64: 0.0130}),
+    "cpu": Calibration({1: 0.0105, 2: 0.0159, 3: 0.019, 4: 0.022, 8: 0.036, 16: 0.068}),
+    "slow": Calibration({1: 0.060, 2: 0.075, 4: 0.105, 16: 0.285}),
+}
+# Seconds of a round of the simulated draft model.
+ROUND = 0.001
+N_PROMPT, N_CTX = 20, 20_000
+_N_VOCAB, _WRONG = 4096, 4095
+
+# Whether a proposer is right about a request's token at a position.
+IsRight = Callable[[str, int], bool]
+# What was drafted in a step, by request.
+Drafted = dict[str, tuple[int, ...]]
+
+
+def unique_token(position: int) -> int:
+    """Return what a text without repetitions says at a position."""
+    return position % 4000
+
+
+def repeated_token(position: int) -> int:
+    """Return what a text says at a position that repeats itself every ten tokens."""
+    return position % 10
+
+
+class SimulatedClock:
+    """Stands still but for what proposers take. Seconds."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.now
+
+
+class SimulatedDraftModel:
+    """A draft model that knows a text without repetitions where ``is_right`` says so.
+
+    ``n_asked`` counts the tokens that it was asked for, ``n_probes`` how often it read along.
+    """
+
+    def __init__(self, name: str, is_right: IsRight) -> None:
+        """Begin with nothing seen."""
+        self.name = name
+        self.is_right = is_right
+        self.table = AcceptanceTable((0.7,))
+        self.clock = SimulatedClock()
+        self.n_probes = self.n_asked = 0
+        self._samples: list[AcceptanceSample] = []
+
+    def begin(self, sequence: Sequence) -> None:
+        """Nothing is to be read."""
+
+    def end(self, sequence: Sequence) -> None:
+        """Nothing is kept."""
+
+    def clear(self) -> None:
+        """Nothing is kept."""
+
+    def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
+        """Return the next token of each chain, right or wrong."""
+        self.clock.now += ROUND
+        self.n_asked += len(chains)
+        return [
+            ProposedToken(self.says(chain.position) if self.is_right(chain.sequence.id, chain.position) else _WRONG, 0)
+            for chain in chains
+        ]
+
+    def says(self, position: int) -> int:
+        """Return what it says at a position where it is right."""
+        return unique_token(position)
+
+    def n_unread(self, sequence: Sequence) -> int:
+        """Return how much is to be read: the last token."""
+        return 1
+
+    def round_seconds(self, n_chains: int) -> float:
+        """Return the seconds of a round."""
+        return ROUND
+
+    def first_round_seconds(self, n_chains: int) -> float:
+        """Return nothing."""
+        return 0.0
+
+    def catch_up_seconds(self, n_behind: int) -> float:
+        """Return the seconds of reading on."""
+        return ROUND
+
+    def catch_up(self, sequence: Sequence, seconds: float) -> bool:
+        """Return that a draft can begin."""
+        return True
+
+    def read_along(self, sequence: Sequence) -> None:
+        """Note how often it would have been right lately."""
+        self.clock.now += ROUND
+        self.n_probes += 1
+        end = len(sequence.tokens)
+        latest = range(max(end - MAX_READ_ALONG, N_PROMPT), end)
+        self._samples += [AcceptanceSample(sequence.id, 0, self.is_right(sequence.id, place)) for place in latest]
+
+    def take_samples(self) -> list[AcceptanceSample]:
+        """Return what reading along has shown, once."""
+        taken, self._samples = self._samples, []
+        return taken
+
+    def take_bytes_read(self) -> int:
+        """Return nothing."""
+        return 0
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class SimulatedEngine:
+    """Requests that decode in steps of simulated length, with the real speculator."""
+
+    def __init__(
+        self,
+        curve: Calibration,
+        *paid: SimulatedDraftModel,
+        n_requests: int = 1,
+        ngram: NgramProposer | None = None,
+        says: Callable[[int], int] = unique_token,
+        surcharge: float = 1.0,
+    ) -> None:
+        """``says`` is the target. Steps with drafts take ``surcharge`` times what the curve says of their rows."""
+        self.clock = SimulatedClock()
+        for proposer in paid:
+            proposer.clock = self.clock
+        self.seconds = 0.0
+        self.n_sampled = 0
+        self.cost = CostModel(curve)
+        self.speculator = Speculator(self.cost, n_ctx=N_CTX, ngram=ngram, paid=paid, clock=self.clock)
+        self.sequences: list[Sequence] = []
+        self._says = says
+        self._surcharge = surcharge
+        self.begin(n_requests)
+
+    def begin(self, n_requests: int = 1) -> None:
+        """End what decodes, and let so many new texts decode instead."""
+        for sequence in self.sequences:
+            self.speculator.forget(sequence)
+        sampler = cast("Any", SimpleNamespace(seed=1, grammar=None))
+        prompt = np.array([self._says(place) for place in range(N_PROMPT)], np.int32)
+        prepared = [PreparedRequest(Request(str(index), "x"), prompt, sampler) for index in range(n_requests)]
+        self.sequences = [Sequence(one, order=index, submitted_at=0.0) for index, one in enumerate(prepared)]
+
+    def run(self, n_steps: int, room: int = 24) -> list[Drafted]:
+        """Make so many steps; return what was drafted in each."""
+        return [self._step(room) for _ in range(n_steps)]
+
+    @property
+    def speedup(self) -> float:
+        """How many times as fast as plain decoding all steps so far were."""
+        n_texts = len(self.sequences)
+        return self.cost.time(n_texts) * self.n_sampled / n_texts / self.seconds
+
+    def _step(self, room: int) -> Drafted:
+        n, kv = len(self.sequences), sum(len(sequence.tokens) for sequence in self.sequences)
+        before = self.clock.now
+        drafted = self.speculator.propose(list(self.sequences), StepCapacity(n, kv, room))
+        n_drafted = sum(len(tokens) for tokens in drafted.values())
+        assert n_drafted <= room
+        seconds = self.cost.time(n + n_drafted, kv) * (self._surcharge if drafted else 1.0)
+        evaluated = [self._verify(sequence, drafted.get(sequence.id, ())) for sequence in self.sequences]
+        self.speculator.learn(evaluated, StepTimes(n, self.cost.time(n, kv), seconds))
+        self.seconds += seconds + self.clock.now - before
+        return drafted
+
+    def _verify(self, sequence: Sequence, draft: tuple[int, ...]) -> Evaluated:
+        start = len(sequence.tokens)
+        choices = [self._says(start)]
+        for token in draft:
+            if token != choices[-1]:
+                break
+            choices.append(self._says(start + len(choices)))
+        for token in choices:
+            sequence.tokens.append(token)
+        sequence.n_generated += len(choices)
+        self.n_sampled += len(choices)
+        return Evaluated(sequence, start - 1, 1, draft, choices, len(choices) - 1)

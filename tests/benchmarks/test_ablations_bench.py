@@ -1,0 +1,35 @@
+"""What a rule of the policy is worth is found on a simulated machine, the same in each run."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.ablations import RULES, Workload, workloads
+
+
+def test_a_workload_takes_the_same_time_in_each_run() -> None:
+    workload = Workload("cpu", "right 1 of 2 times", is_repeating=True)
+    assert workload.speedup() == workload.speedup()
+
+
+def test_workloads_have_names_of_their_own() -> None:
+    names = [workload.name for workload in workloads()]
+    assert len(set(names)) == len(names) > 50
+
+
+@pytest.mark.parametrize(
+    ("rule", "workload", "most"),
+    [
+        ("risk budget", Workload("slow", "right for one text", 4, 1.5), 0.9),
+        ("caution that grows with the loss", Workload("slow", "right for one text", 4, 1.5), 0.9),
+        ("probes", Workload("cpu", "always right"), 0.7),
+        ("rests", Workload("cpu", "never right", thought=0.0003), 0.99),
+        ("gain learnt by source", Workload("slow", "always right", is_repeating=True), 0.98),
+        ("worth of a second", Workload("cpu", "always right", is_repeating=True), 0.95),
+    ],
+)
+def test_each_rule_earns_its_keep_somewhere(rule: str, workload: Workload, most: float) -> None:
+    """A rule whose workload does as well without it is to be deleted."""
+    with_rule = workload.speedup()
+    with RULES[rule]():
+        assert workload.speedup() <= most * with_rule
