@@ -16,6 +16,7 @@ from core.llama import log
 from core.loading.load_engine import load_engine
 from core.speculation.policy.speculator import Speculator
 from core.speculation.proposer import CostlyProposer
+from core.speculation.proposers.context_proposer import ProposerContext
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.speculation.proposers.ngram import NgramProposer
 from core.values.engine_options import EngineOptions
@@ -177,17 +178,10 @@ class DecodingStage:
         draft = speculator.paid[0]
         assert isinstance(draft, DraftModelProposer)
         assert self._draft_facts is not None
-        cost = CostModel(draft.cost.snapshot())
-        reads = ReadCost.of(self._draft_facts, "f16")
-        n_vocab = self._engine._context.n_vocab
-        return DraftModelProposer(
-            draft.model,
-            draft._context,
-            cost,
-            n_slots=self._n_slots,
-            n_vocab=n_vocab,
-            reads=reads,
+        own = ProposerContext(
+            draft._context, CostModel(draft.cost.snapshot()), self._n_slots, ReadCost.of(self._draft_facts, "f16")
         )
+        return DraftModelProposer(draft.model, own, self._engine._context.n_vocab)
 
     def close(self) -> None:
         """Free the models."""

@@ -176,7 +176,7 @@ class LayerInputs:
     def __init__(self, head: Model, target: Context, target_width: int) -> None:
         """Let ``target`` keep the inputs (``target_width`` numbers each) of the layers that the head reads.
 
-        The target must be able to export them (``HAND_OUT_LAYERS``), or llama.cpp aborts.
+        The target must be able to export them (``why_unavailable``), or llama.cpp aborts.
         """
         self._target, self._target_width = target, target_width
         self._layers = target_layers(head)

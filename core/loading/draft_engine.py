@@ -9,8 +9,8 @@ from core.cost.threads import ThreadChoice, thread_control
 from core.engine.engine import Engine
 from core.engine.meter import Meter
 from core.kv_cache.slot_table import SlotTable
-from core.llama.context import Context
 from core.llama.vocab import Vocab
+from core.loading.contexts import open_side_context
 from core.loading.load_heads import head_kind
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.engine_options import DEFAULT_UBATCH, EngineOptions
@@ -63,22 +63,15 @@ def open_draft_engine(main: Engine, loaded: LoadedModel) -> Engine:
     assert facts is not None
     n_cells = min(loaded.n_cells, max(facts.n_ctx, _CELLS))
     try:
-        context = Context(
-            draft.model,
-            n_cells=n_cells,
-            n_sequences=loaded.n_slots,
-            n_outputs=loaded.n_slots,
-            n_batch=max(DEFAULT_UBATCH, loaded.n_slots),
-            n_ubatch=DEFAULT_UBATCH,
-            n_threads=loaded.n_threads,
-        )
+        options = EngineOptions(loaded.path, n_slots=loaded.n_slots, n_batch=max(DEFAULT_UBATCH, loaded.n_slots))
+        threads = ThreadChoice(loaded.n_threads, loaded.n_threads, loaded.n_threads)
+        context = open_side_context(draft.model, options, threads, n_cells=n_cells)
     except LoadFailed as error:
         raise LoadFailed(
             f"There is too little memory for {facts.name} to answer beside the loaded model: its cache of {n_cells:,} "
             "tokens does not fit. Choose another speed, or close other programs and try again."
         ) from error
     cost = CostModel(draft.cost.snapshot())
-    threads = ThreadChoice(loaded.n_threads, loaded.n_threads, loaded.n_threads)
     return Engine(
         draft.model,
         Vocab(draft.model),

@@ -49,9 +49,9 @@ def _dry_run_here(options: EngineOptions) -> MemoryNeed:
     from core.kv_cache.context_shape import context_shape
     from core.llama.allocation_log import listening
     from core.llama.model import Model
+    from core.loading.contexts import open_context
     from core.loading.memory_fit import context_size
     from core.loading.model_file import read_facts
-    from core.loading.open_context import open_context
 
     facts = read_facts(options.model_path)
     with listening() as allocations:

@@ -23,13 +23,13 @@ from core.llama.context import Context
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.loading.context_size import ContextSize
+from core.loading.contexts import LoadedTarget, closed_on_failure, measure_context, open_context, open_side_context
 from core.loading.draft_engine import small_model_facts, why_no_draft_engine
 from core.loading.dry_run import compute_bytes
 from core.loading.load_cache import make_slots
-from core.loading.load_heads import LoadedTarget, file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
+from core.loading.load_heads import file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
 from core.loading.memory_fit import fit, layers_on_gpu, machine_with, usable_gpus
 from core.loading.model_file import read_facts
-from core.loading.open_context import open_context
 from core.machine.bandwidth import remembered
 from core.machine.host import last_level_cache, this_machine
 from core.machine.measurements import MEASURED_FILE, Measurements, physical_cores
@@ -236,7 +236,7 @@ def _named_draft(target: LoadedTarget, path: str) -> list[CostlyProposer]:
 
 
 def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
-    options, threads, n_gpu_layers = target.options, target.threads, target.n_gpu_layers
+    options = target.options
     facts = read_facts(path)
     if facts.weight_bytes > target.facts.weight_bytes:
         mine, its = figures.size(target.facts.weight_bytes), figures.size(facts.weight_bytes)
@@ -244,40 +244,20 @@ def _load_draft(target: LoadedTarget, path: str) -> DraftModelProposer:
             f"{path} ({its}) is larger than {options.model_path} ({mine}), "
             "so drafting with it only costs time: choose a smaller draft model."
         )
-    model = Model(path, n_gpu_layers=n_gpu_layers, mmap=options.mmap, devices=options.devices)
+    model = Model(path, n_gpu_layers=target.n_gpu_layers, mmap=options.mmap, devices=options.devices)
     try:
         reason = why_not(target.vocab, Vocab(model))
         if reason:
             raise LoadFailed(f"{path} cannot draft for {options.model_path}. {reason}")
-        n_rows = max(options.n_slots, MAX_READ_ALONG)
-        context = Context(
-            model,
-            n_cells=target.size.n_cells,
-            n_sequences=options.n_slots,
-            n_outputs=n_rows,
-            n_batch=max(options.n_ubatch, n_rows),
-            n_ubatch=options.n_ubatch,
-            n_threads=threads.decode,
-            flash_attention=options.flash_attention,
+        context = open_side_context(
+            model, options, target.threads, n_cells=target.size.n_cells, n_outputs=MAX_READ_ALONG
         )
-        context.set_threads(threads.decode, threads.few, threads.many)
+        with closed_on_failure(context):
+            own = measure_context(target, context, path, model, "draft", ReadCost.of(facts, "f16"))
+            return DraftModelProposer(model, own, target.context.n_vocab)
     except BaseException:
         model.close()
         raise
-    conditions = ("draft", options.devices, options.flash_attention, options.n_ubatch)
-    key = steps_key(path, model, n_gpu_layers, threads, *conditions)
-    reads = ReadCost.of(facts, "f16")
-    assumed = assumed_for(options, reads, n_gpu_layers)
-    cost = cost_model_of(context, options.n_ubatch, target.measured, key, reads, assumed=assumed)
-    return DraftModelProposer(
-        model,
-        context,
-        cost,
-        n_slots=options.n_slots,
-        n_vocab=target.context.n_vocab,
-        reads=reads,
-        threads=thread_control(context, cost, threads, n_gpu_layers),
-    )
 
 
 def _choose_threads(

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from core.cost.calibration import assumed_for, cost_model_of, steps_key
-from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
-from core.cost.threads import ThreadChoice, ThreadControl, thread_control
 from core.llama import heads
-from core.llama.batch import Batch
-from core.llama.context import Context
 from core.llama.heads import HeadKind, StateBatch
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.loading.context_size import ContextSize
-from core.machine.measurements import Measurements
+from core.loading.contexts import LoadedTarget, closed_on_failure, measure_context, open_side_context
 from core.speculation.proposers.autoregressive_head import MOST_OUTPUTS
 from core.speculation.proposers.dflash import DFlashProposer
 from core.speculation.proposers.eagle3 import Eagle3Proposer
@@ -33,21 +24,6 @@ from models.pairing import heads as rules
 from models.pairing.vocabulary import why_not
 
 _KV_TYPE = "f16"
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedTarget:
-    """A loaded model, and how it was loaded."""
-
-    model: Model
-    vocab: Vocab
-    context: Context
-    facts: ModelFacts
-    options: EngineOptions
-    size: ContextSize
-    threads: ThreadChoice
-    n_gpu_layers: int
-    measured: Measurements
 
 
 def why_no_mtp(facts: ModelFacts) -> str | None:
@@ -81,22 +57,16 @@ def why_left_out(facts: ModelFacts, options: EngineOptions) -> tuple[str, ...]:
 
 def mtp_head(target: LoadedTarget) -> MtpProposer:
     """Return the proposer of a model that was loaded with its prediction heads."""
-    width = heads.hidden_width(target.model)
+    model, options = target.model, target.options
+    width = heads.hidden_width(model)
     reads = ReadCost.of_mtp_head(target.facts, _KV_TYPE)
-    make_batch = partial(StateBatch, width=width)
-    context = _context(target, target.model, is_mtp=True)
-    path = target.options.model_path
-    with _measured(target, context, make_batch, path, target.model, HeadKind.MTP, reads) as (cost, threads):
-        head = MtpProposer(
-            context,
-            target.context,
-            cost,
-            n_slots=target.options.n_slots,
-            width=width,
-            reads=reads,
-            threads=threads,
-        )
-    return head
+    context = open_side_context(
+        model, options, target.threads, n_cells=target.size.n_cells, n_outputs=MOST_OUTPUTS, is_mtp=True
+    )
+    with closed_on_failure(context):
+        make_batch = partial(StateBatch, width=width)
+        own = measure_context(target, context, options.model_path, model, HeadKind.MTP.value, reads, make_batch)
+        return MtpProposer(own, target.context, width)
 
 
 def head_kind(path: str) -> HeadKind | None:
@@ -144,90 +114,37 @@ def file_head(target: LoadedTarget, path: str, kind: HeadKind) -> Eagle3Proposer
 
 def _eagle_head(target: LoadedTarget, path: str, model: Model) -> Eagle3Proposer:
     reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
-    make_batch = partial(StateBatch, width=heads.embedding_width(model))
-    context = _context(target, model, borrows=True)
-    with _measured(target, context, make_batch, path, model, HeadKind.EAGLE3, reads) as (cost, threads):
-        head = Eagle3Proposer(
-            model,
-            context,
-            target.context,
-            cost,
-            n_slots=target.options.n_slots,
-            target_width=heads.embedding_width(target.model),
-            reads=reads,
-            threads=threads,
-        )
-    return head
+    context = open_side_context(
+        model,
+        target.options,
+        target.threads,
+        n_cells=target.size.n_cells,
+        n_outputs=MOST_OUTPUTS,
+        lender=target.context,
+    )
+    with closed_on_failure(context):
+        make_batch = partial(StateBatch, width=heads.embedding_width(model))
+        own = measure_context(target, context, path, model, HeadKind.EAGLE3.value, reads, make_batch)
+        return Eagle3Proposer(model, own, target.context, heads.embedding_width(target.model))
 
 
 def _dflash_head(target: LoadedTarget, path: str, model: Model, header: GgufHeader) -> DFlashProposer:
     reads = ReadCost.of_head_file(read_model(Path(path)), target.facts, _KV_TYPE)
-    # The last token, and at most as many masks as tokens can be drafted.
+    # The last token, and at most as many masks as tokens can be drafted. A block takes cells beside the text's.
     n_block = min(rules.block_size(header), MAX_DRAFT_DEPTH + 1)
-    context = _context(target, model, borrows=True, n_block=n_block)
-    heads.set_causal(context, rules.is_causal(header))
-    with _measured(target, context, Batch, path, model, HeadKind.DFLASH, reads) as (cost, threads):
-        head = DFlashProposer(
-            model,
-            context,
-            target.context,
-            cost,
-            n_slots=target.options.n_slots,
-            target_width=heads.embedding_width(target.model),
-            n_block=n_block,
-            reads=reads,
-            threads=threads,
-        )
-    return head
+    context = open_side_context(
+        model,
+        target.options,
+        target.threads,
+        n_cells=target.size.n_cells + target.options.n_slots * n_block,
+        n_outputs=MOST_OUTPUTS,
+        lender=target.context,
+    )
+    with closed_on_failure(context):
+        heads.set_causal(context, rules.is_causal(header))
+        own = measure_context(target, context, path, model, HeadKind.DFLASH.value, reads)
+        return DFlashProposer(model, own, target.context, heads.embedding_width(target.model), n_block)
 
 
 def _refusal(target: LoadedTarget, path: str, reason: str) -> LoadFailed:
     return LoadFailed(f"{path} cannot draft for {target.options.model_path}. {reason}")
-
-
-def _context(
-    target: LoadedTarget, model: Model, *, is_mtp: bool = False, borrows: bool = False, n_block: int = 0
-) -> Context:
-    """Return a context with ``n_block`` extra cells for each slot."""
-    options, threads = target.options, target.threads
-    n_outputs = max(options.n_slots, MOST_OUTPUTS)
-    context = Context(
-        model,
-        n_cells=target.size.n_cells + options.n_slots * n_block,
-        n_sequences=options.n_slots,
-        n_outputs=n_outputs,
-        n_batch=max(options.n_ubatch, n_outputs),
-        n_ubatch=max(options.n_ubatch, n_outputs),
-        n_threads=threads.decode,
-        flash_attention=options.flash_attention,
-        is_mtp=is_mtp,
-        target=target.context if borrows else None,
-    )
-    context.set_threads(threads.decode, threads.few, threads.many)
-    return context
-
-
-@contextmanager
-def _measured(
-    target: LoadedTarget,
-    context: Context,
-    make_batch: Callable[[int], Batch],
-    path: str,
-    model: Model,
-    kind: HeadKind,
-    reads: ReadCost,
-) -> Iterator[tuple[CostModel, ThreadControl | None]]:
-    """Yield the cost model and the thread control of a head's ``context``.
-
-    If measuring or the block of the caller fails, the context is freed.
-    """
-    options = target.options
-    conditions = (kind.value, options.devices, options.flash_attention, options.n_ubatch)
-    try:
-        key = steps_key(path, model, target.n_gpu_layers, target.threads, *conditions)
-        assumed = assumed_for(options, reads, target.n_gpu_layers)
-        cost = cost_model_of(context, options.n_ubatch, target.measured, key, reads, make_batch, assumed=assumed)
-        yield cost, thread_control(context, cost, target.threads, target.n_gpu_layers)
-    except BaseException:
-        context.close()
-        raise

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
-from collections.abc import Callable
 from collections.abc import Sequence as Series
 
 import numpy as np
 
-from core.cost.cost_model import CostModel
-from core.cost.read_cost import ReadCost
-from core.cost.threads import ThreadControl
 from core.llama import heads
 from core.llama.context import Context
 from core.llama.heads import StateBatch, StateRows
 from core.scheduler.sequence import Sequence
-from core.speculation.proposer import AcceptanceSample, DraftChain, ProposedToken
+from core.speculation.proposer import DraftChain, ProposedToken
+from core.speculation.proposers.context_proposer import ProposerContext
 from core.speculation.proposers.hidden_state import HiddenStateProposer, UnreadSpan
 
 # While catching up, this many of the latest tokens are compared with what the head would have said.
@@ -34,40 +30,19 @@ class AutoregressiveHead(HiddenStateProposer):
     """
 
     def __init__(
-        self,
-        context: Context,
-        target: Context,
-        cost: CostModel,
-        *,
-        n_slots: int,
-        state_width: int,
-        feature_width: int,
-        first_position: int,
-        reads: ReadCost | None = None,
-        threads: ThreadControl | None = None,
-        clock: Callable[[], float] = time.perf_counter,
+        self, own: ProposerContext, target: Context, *, state_width: int, feature_width: int, first_position: int
     ) -> None:
-        """Take over ``context`` (``close`` frees it); ``target`` is lent.
+        """Take over ``own``; ``target`` is lent.
 
         The target hands out features of ``feature_width`` numbers, from which states of ``state_width`` are made.
-        ``first_position`` is where the head puts the token at position 0. ``threads`` None keeps the context's.
+        ``first_position`` is where the head puts the token at position 0.
         """
-        super().__init__(
-            context,
-            target,
-            cost,
-            n_slots=n_slots,
-            feature_width=feature_width,
-            first_position=first_position,
-            reads=reads,
-            threads=threads,
-            clock=clock,
-        )
+        super().__init__(own, target, feature_width, first_position)
         self._state_width = state_width
-        self._batch = StateBatch(context.n_batch, state_width)
+        self._batch = StateBatch(own.context.n_batch, state_width)
         # The head's own hidden state after the last token of each slot.
-        self._own: dict[int, StateRows] = {}
-        heads.export_hidden(context, of_outputs_only=True)
+        self._own_states: dict[int, StateRows] = {}
+        heads.export_hidden(own.context, of_outputs_only=True)
 
     @abstractmethod
     def _states(self, features: StateRows) -> StateRows:
@@ -80,14 +55,6 @@ class AutoregressiveHead(HiddenStateProposer):
         span = self._unread(sequence)
         return span.n_rows if span is not None else 1
 
-    def round_seconds(self, n_chains: int) -> float:
-        """Return the expected seconds of a round."""
-        return self.cost.time(n_chains)
-
-    def first_round_seconds(self, n_chains: int) -> float:
-        """Return nothing: a first round costs what others cost."""
-        return 0.0
-
     # -- drafting -----------------------------------------------------------------------------------------------
 
     def extend(self, chains: list[DraftChain]) -> list[ProposedToken | None]:
@@ -97,7 +64,7 @@ class AutoregressiveHead(HiddenStateProposer):
         """
         began = self._clock()
         for chain in chains:
-            self._idle.use(chain.sequence.slot)
+            self._use(chain.sequence)
         n_rows = 0
         spans = {id(chain): self._unread(chain.sequence) for chain in chains if not chain.tokens}
         ready = [chain for chain in chains if chain.tokens or spans[id(chain)] is not None]
@@ -120,7 +87,7 @@ class AutoregressiveHead(HiddenStateProposer):
                 self._add_drafted(chain)
             rows[id(chain)] = self._batch.n_tokens - 1
         n_rows += self._batch.n_tokens
-        logits, own = self._decode([chain.sequence for chain in ready], sum(chain.position for chain in ready))
+        logits, own = self._evaluate([chain.sequence for chain in ready], sum([chain.position for chain in ready]))
         guesses: list[ProposedToken | None] = []
         for chain in chains:
             row = rows.get(id(chain))
@@ -128,8 +95,8 @@ class AutoregressiveHead(HiddenStateProposer):
                 guesses.append(None)
                 continue
             assert chain.sequence.slot is not None
-            self._own[chain.sequence.slot.id] = own[row].copy()
-            guess = self._chooser.choose(chain.sequence, logits[row], chain.position, chain.tokens)
+            self._own_states[chain.sequence.slot.id] = own[row].copy()
+            guess = self._sampler.choose(chain.sequence, logits[row], chain.position, chain.tokens)
             guesses.append(self._deeper(guess) if chain.tokens else guess)
         self._observe(n_rows, 0, self._clock() - began)
         return guesses
@@ -143,7 +110,7 @@ class AutoregressiveHead(HiddenStateProposer):
         if span is None or span.n_rows < 2:
             return
         began = self._clock()
-        self._idle.use(sequence.slot)
+        self._use(sequence)
         known, _ = span.split(span.end - 1)
         first_judged = max(sequence.n_prompt - 1, known.end - min(_MOST_SHADOWED, self._context.n_outputs))
         before, judged = known.split(first_judged)
@@ -156,19 +123,19 @@ class AutoregressiveHead(HiddenStateProposer):
 
     def _unread(self, sequence: Sequence) -> UnreadSpan | None:
         """Return the tokens to read before one can be drafted, the last included; None where states are missing."""
-        lane, tokens = self._lane(sequence), sequence.tokens.view
-        known = lane.window.known(tokens[:-1])
+        features, tokens = self._slot_features(sequence), sequence.tokens.view
+        known = features.window.known(tokens[:-1])
         if known.stop < len(tokens) - 1 or not known:
             return None
-        held = min(lane.read.common_prefix(tokens), len(tokens) - 1)
-        is_fresh = held <= lane.first or held <= known.start
-        return UnreadSpan(sequence, lane, known.start + 1 if is_fresh else held, len(tokens), is_fresh)
+        held = min(features.read.common_prefix(tokens), len(tokens) - 1)
+        is_fresh = held <= features.first or held <= known.start
+        return UnreadSpan(sequence, features, known.start + 1 if is_fresh else held, len(tokens), is_fresh)
 
     def _states_of(self, spans: list[UnreadSpan]) -> dict[str, StateRows]:
         """Return the states that go with the tokens of spans, by sequence."""
         if not spans:
             return {}
-        features = [span.lane.window.rows(span.start - 1, span.end - 1) for span in spans]
+        features = [span.features.window.rows(span.start - 1, span.end - 1) for span in spans]
         states = self._states(np.concatenate(features) if len(features) > 1 else features[0])
         ends = np.cumsum([span.n_rows for span in spans])
         return {
@@ -188,7 +155,7 @@ class AutoregressiveHead(HiddenStateProposer):
         for offset, token in enumerate(tokens.tolist()):
             self._batch.add(token, span.start + offset + self._shift, slot.id)
         self._batch.states[row : row + span.n_rows] = states[span.sequence.id]
-        span.lane.read.extend(tokens)
+        span.features.read.extend(tokens)
 
     def _add_drafted(self, chain: DraftChain) -> None:
         """Add the row of a token that the head has drafted itself."""
@@ -196,7 +163,7 @@ class AutoregressiveHead(HiddenStateProposer):
         assert slot is not None
         row = self._batch.n_tokens
         self._batch.add(chain.tokens[-1], chain.position - 1 + self._shift, slot.id)
-        self._batch.states[row] = self._own[slot.id]
+        self._batch.states[row] = self._own_states[slot.id]
 
     def _read(self, span: UnreadSpan) -> int:
         """Read a span without asking for logits; return how many rows that took."""
@@ -211,10 +178,8 @@ class AutoregressiveHead(HiddenStateProposer):
             self._batch.clear()
             self._batch.add_run(tokens, part.start + self._shift, slot.id, want_last=False)
             self._batch.states[: part.n_rows] = states
-            if not self._idle.decode(self._batch):
-                self._fail([span.sequence])
-            span.lane.read.extend(tokens)
-            self._count(self._batch.n_tokens, part.end, 1)
+            self._decode(self._batch, [span.sequence], part.end)
+            span.features.read.extend(tokens)
         return span.n_rows
 
     def _judge(self, span: UnreadSpan) -> None:
@@ -223,18 +188,13 @@ class AutoregressiveHead(HiddenStateProposer):
         states = self._states_of([span])
         self._batch.clear()
         self._add_span(span, states)
-        logits, _ = self._decode([sequence], span.end)
+        logits, _ = self._evaluate([sequence], span.end)
         for row, position in enumerate(range(span.start + 1, span.end + 1)):
-            guess = self._chooser.choose(sequence, logits[row], position)
-            if guess is not None:
-                was_right = guess.token == int(sequence.tokens.view[position])
-                self._observations.append(AcceptanceSample(sequence.id, guess.evidence, was_right))
+            self._compare(sequence, position, self._sampler.choose(sequence, logits[row], position))
 
-    def _decode(self, sequences: Series[Sequence], n_cells: int) -> tuple[StateRows, StateRows]:
+    def _evaluate(self, sequences: Series[Sequence], n_cells: int) -> tuple[StateRows, StateRows]:
         """Evaluate the batch, all of whose rows are outputs; return their logits and the head's own states."""
-        if not self._idle.decode(self._batch):
-            self._fail(sequences)
-        self._count(self._batch.n_tokens, n_cells, len(sequences))
+        self._decode(self._batch, sequences, n_cells)
         self._context.synchronize()
         n_rows = self._batch.n_tokens
         return self._context.logits(n_rows), heads.hidden(self._context, n_rows, self._state_width)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from collections.abc import Sequence as Series
 
-from core.cost.cost_model import CostModel
-from core.cost.read_cost import ReadCost
-from core.cost.threads import ThreadControl
 from core.llama import heads
 from core.llama.batch import Batch
 from core.llama.context import Context
 from core.llama.heads import LayerInputs, StateRows, TargetBatch
 from core.llama.model import Model
 from core.scheduler.sequence import Sequence
-from core.speculation.proposer import AcceptanceSample, DraftChain, Evaluated, ProposedToken
+from core.speculation.proposer import DraftChain, Evaluated, ProposedToken
+from core.speculation.proposers.context_proposer import ProposerContext
 from core.speculation.proposers.hidden_state import HiddenStateProposer, UnreadSpan
 
 
@@ -29,41 +25,19 @@ class DFlashProposer(HiddenStateProposer):
 
     name = "dflash"
 
-    def __init__(
-        self,
-        model: Model,
-        context: Context,
-        target: Context,
-        cost: CostModel,
-        *,
-        n_slots: int,
-        target_width: int,
-        n_block: int,
-        reads: ReadCost | None = None,
-        threads: ThreadControl | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        """Take over ``model`` and ``context``, which evaluates blocks of ``n_block`` rows, all of them outputs.
+    def __init__(self, model: Model, own: ProposerContext, target: Context, target_width: int, n_block: int) -> None:
+        """Take over ``model`` and ``own``, whose context evaluates blocks of ``n_block`` rows, all of them outputs.
 
-        The target must be able to hand out the inputs of the head's layers (``HAND_OUT_LAYERS``), or llama.cpp aborts.
+        The target must be able to hand out the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.
+        ``target_width`` is the width of these.
         """
         self._model = model
         self._inputs = LayerInputs(model, target, target_width)
-        super().__init__(
-            context,
-            target,
-            cost,
-            n_slots=n_slots,
-            feature_width=self._inputs.width,
-            first_position=0,
-            reads=reads,
-            threads=threads,
-            clock=clock,
-        )
+        super().__init__(own, target, self._inputs.width, first_position=0)
         self._n_block = n_block
         self._mask = heads.mask_token(model)
-        self._batch = Batch(context.n_outputs)
-        self._features_batch = TargetBatch(context.n_batch, self._inputs.width, heads.n_axes(model))
+        self._batch = Batch(own.context.n_outputs)
+        self._features_batch = TargetBatch(own.context.n_batch, self._inputs.width, heads.n_axes(model))
         # The logits of what was drafted for each slot in this step, and which of them lie where the next will.
         self._blocks: dict[int, StateRows] = {}
         self._in_place: set[int] = set()
@@ -105,7 +79,7 @@ class DFlashProposer(HiddenStateProposer):
         """
         spans = []
         for chain in chains:
-            self._idle.use(chain.sequence.slot)
+            self._use(chain.sequence)
             if not chain.tokens:
                 self._blocks.pop(self._slot(chain.sequence), None)
                 span = self._unread(chain.sequence)
@@ -123,7 +97,7 @@ class DFlashProposer(HiddenStateProposer):
         span = self._unread(sequence)
         if span is None or span.n_rows < 2:
             return
-        self._idle.use(sequence.slot)
+        self._use(sequence)
         self._keep_blocks()
         anchor = max(span.start + span.is_fresh, sequence.n_prompt - 1, span.end - self._n_block + 1)
         before, rest = span.split(anchor)
@@ -141,14 +115,14 @@ class DFlashProposer(HiddenStateProposer):
 
     def _unread(self, sequence: Sequence) -> UnreadSpan | None:
         """Return the tokens before the last one that are to be read; None where states are missing."""
-        lane, tokens = self._lane(sequence), sequence.tokens.view
+        features, tokens = self._slot_features(sequence), sequence.tokens.view
         end = len(tokens) - 1
-        known = lane.window.known(tokens[:-1])
+        known = features.window.known(tokens[:-1])
         if known.stop < end or not known:
             return None
-        held = min(lane.read.common_prefix(tokens), end)
-        is_fresh = held <= lane.first or held < known.start
-        return UnreadSpan(sequence, lane, known.start if is_fresh else held, end, is_fresh)
+        held = min(features.read.common_prefix(tokens), end)
+        is_fresh = held <= features.first or held < known.start
+        return UnreadSpan(sequence, features, known.start if is_fresh else held, end, is_fresh)
 
     def _read(self, spans: list[UnreadSpan]) -> None:
         """Put the target's features of spans into the cache."""
@@ -159,16 +133,16 @@ class DFlashProposer(HiddenStateProposer):
             rest = span
             while rest.n_rows:
                 part, rest = rest.split(rest.start + batch.capacity - batch.n_tokens)
-                batch.add_states(span.lane.window.rows(part.start, part.end), part.start, self._slot(span.sequence))
-                span.lane.read.extend(span.sequence.tokens.view[part.start : part.end])
+                batch.add_states(span.features.window.rows(part.start, part.end), part.start, self._slot(span.sequence))
+                span.features.read.extend(span.sequence.tokens.view[part.start : part.end])
                 if batch.n_tokens == batch.capacity:
                     self._put_in(spans)
         self._put_in(spans)
 
     def _put_in(self, spans: list[UnreadSpan]) -> None:
         batch = self._features_batch
-        if batch.n_tokens and not self._idle.decode(batch):
-            self._fail([span.sequence for span in spans])
+        if batch.n_tokens:
+            self._decode(batch, [span.sequence for span in spans], None)
         batch.clear()
 
     def _fill_in(self, spans: list[UnreadSpan]) -> None:
@@ -193,9 +167,7 @@ class DFlashProposer(HiddenStateProposer):
             batch.add(int(sequence.tokens.view[anchor]), anchor, slot)
             for place in range(1, size):
                 batch.add(self._mask, anchor + place, slot)
-        if not self._idle.decode(batch):
-            self._fail(sequences)
-        self._count(batch.n_tokens, sum(anchors) + batch.n_tokens, len(sequences))
+        self._decode(batch, sequences, sum(anchors) + batch.n_tokens)
         self._context.synchronize()
         for sequence, anchor in zip(sequences, anchors, strict=True):
             self._context.remove(self._slot(sequence), anchor)
@@ -206,20 +178,17 @@ class DFlashProposer(HiddenStateProposer):
         rows, depth = self._blocks.get(self._slot(chain.sequence)), len(chain.tokens)
         if rows is None or depth >= len(rows):
             return None
-        guess = self._chooser.choose(chain.sequence, rows[depth], chain.position, chain.tokens)
+        guess = self._sampler.choose(chain.sequence, rows[depth], chain.position, chain.tokens)
         return self._deeper(guess) if depth else guess
 
     def _judge(self, sequence: Sequence, anchor: int) -> None:
         """Compare a block behind ``anchor`` with what came there, as far as it is right."""
         (rows,) = self._evaluate([sequence], [anchor])
         tokens = sequence.tokens.view[anchor + 1 :].tolist()
-        for depth, token in enumerate(tokens[: len(rows)]):
-            guess = self._chooser.choose(sequence, rows[depth], anchor + 1 + depth)
+        for depth in range(min(len(tokens), len(rows))):
+            guess = self._sampler.choose(sequence, rows[depth], anchor + 1 + depth)
             guess = self._deeper(guess) if depth else guess
-            if guess is None:
-                return
-            self._observations.append(AcceptanceSample(sequence.id, guess.evidence, guess.token == token))
-            if guess.token != token:
+            if not self._compare(sequence, anchor + 1 + depth, guess):
                 return
 
     def _keep_blocks(self) -> None:

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from collections.abc import Sequence as Series
-from typing import NoReturn
-
 import numpy as np
 import numpy.typing as npt
 
-from core.cost.cost_model import CostModel
-from core.cost.read_cost import ReadCost
-from core.cost.threads import ThreadControl
 from core.kv_cache.context_shape import MAX_READ_ALONG
 from core.kv_cache.token_buffer import TokenBuffer
 from core.llama.batch import Batch
-from core.llama.context import Context
 from core.llama.model import Model
 from core.scheduler.sequence import Sequence
-from core.speculation.acceptance import AcceptanceTable
-from core.speculation.proposer import AcceptanceSample, DraftChain, DraftFailed, ProposedToken
-from core.speculation.proposers.draft_cache_eviction import DraftCacheEviction
-from core.speculation.proposers.draft_sampler import PRIORS, DraftSampler
+from core.speculation.proposer import DraftChain, ProposedToken
+from core.speculation.proposers.context_proposer import ContextProposer, ProposerContext
+from core.speculation.proposers.draft_sampler import PRIORS
 
 # So many unread tokens of a text are read in one decode with what others draft; more take decodes of their own.
 _FEW = 8
@@ -30,48 +20,18 @@ _FEW = 8
 _SMALLEST_PIECE = 16
 
 
-class DraftModelProposer:
+class DraftModelProposer(ContextProposer):
     """Drafts with a second model in a context of its own; its cache keeps the longest common prefix of each slot."""
 
     name = "draft"
 
-    def __init__(
-        self,
-        model: Model,
-        context: Context,
-        cost: CostModel,
-        *,
-        n_slots: int,
-        n_vocab: int,
-        reads: ReadCost,
-        threads: ThreadControl | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        """Take over ``model`` and ``context`` (``close`` frees them); ``cost`` is that of the context's decodes.
-
-        The context has ``n_slots`` sequences. ``n_vocab`` is the size of the target's vocabulary. ``reads`` says what a
-        decode reads, for the meter. ``threads`` None keeps the context's.
-        """
-        self.table = AcceptanceTable(PRIORS)
-        self.cost = cost
-        self._observe = threads.observe if threads is not None else cost.observe
+    def __init__(self, model: Model, own: ProposerContext, n_vocab: int) -> None:
+        """Take over ``model`` and ``own``; ``n_vocab`` is the size of the target's vocabulary."""
+        super().__init__(own, PRIORS, n_vocab)
         self.model = model
-        self._context = context
-        self._clock = clock
-        self.reads = reads
-        self._bytes_read = 0
         # The tokens whose keys and values the draft model holds for each slot.
-        self._held = tuple(TokenBuffer(np.empty(0, np.int32)) for _ in range(n_slots))
-        self._idle = DraftCacheEviction(context, self._drop)
-        self._batch = Batch(context.n_batch)
-        self._chooser = DraftSampler(n_vocab)
-        self._observations: list[AcceptanceSample] = []
-
-    def begin(self, sequence: Sequence) -> None:
-        """Do nothing yet: the prompt is read when drafting first pays."""
-
-    def end(self, sequence: Sequence) -> None:
-        """Keep the cache: the next turn of the conversation begins with it."""
+        self._held = tuple(TokenBuffer(np.empty(0, np.int32)) for _ in range(own.n_slots))
+        self._batch = Batch(own.context.n_batch)
 
     def clear(self) -> None:
         """Forget what every slot holds."""
@@ -82,14 +42,6 @@ class DraftModelProposer:
     def n_unread(self, sequence: Sequence) -> int:
         """Return how many tokens of a sequence the draft model has not read."""
         return len(sequence.tokens) - self._held_for(sequence).common_prefix(sequence.tokens.view)
-
-    def round_seconds(self, n_chains: int) -> float:
-        """Return the expected seconds of a round."""
-        return self.cost.time(n_chains)
-
-    def first_round_seconds(self, n_chains: int) -> float:
-        """Return nothing: a first round costs what others cost."""
-        return 0.0
 
     def catch_up_seconds(self, n_behind: int) -> float:
         """Return the expected seconds of reading ``n_behind`` tokens."""
@@ -106,7 +58,7 @@ class DraftModelProposer:
         if seconds <= 0.0:
             return False
         began = self._clock()
-        self._idle.use(sequence.slot)
+        self._use(sequence)
         n_past = len(self._held_for(sequence))
         rows = min(n_unread, self._batch.capacity)
         while rows > _SMALLEST_PIECE and self.cost.time(rows, _kv(rows, n_past)) > seconds:
@@ -120,22 +72,20 @@ class DraftModelProposer:
         """Return the draft model's next token for each chain, None where its numbers are none. Raises DraftFailed."""
         began = self._clock()
         for chain in chains:
-            self._idle.use(chain.sequence.slot)
+            self._use(chain.sequence)
         n_read, unread = self._read_what_is_far_behind(chains)
         self._batch.clear()
         # For each row with logits: None, or the sequence and position that it can be judged by.
         outputs: list[tuple[Sequence, int] | None] = []
         for chain in chains:
             self._add(chain, unread, outputs)
-        if not self._idle.decode(self._batch):
-            self._fail([chain.sequence for chain in chains])
-        self._count(sum([chain.position for chain in chains]), len(chains))
+        self._decode(self._batch, [chain.sequence for chain in chains], sum([chain.position for chain in chains]))
         self._context.synchronize()
         found: list[ProposedToken | None] = []
         for row, judged in zip(self._context.logits(len(outputs)), outputs, strict=True):
             if judged is None:
                 chain = chains[len(found)]
-                found.append(self._chooser.choose(chain.sequence, row, chain.position, chain.tokens))
+                found.append(self._sampler.choose(chain.sequence, row, chain.position, chain.tokens))
             else:
                 self._judge(*judged, row)
         self._observe(n_read + self._batch.n_tokens, 0, self._clock() - began)
@@ -147,28 +97,15 @@ class DraftModelProposer:
         Raises DraftFailed.
         """
         began = self._clock()
-        self._idle.use(sequence.slot)
+        self._use(sequence)
         rows = self._read_up_to_here(sequence)
         if rows:
             self._observe(rows, 0, self._clock() - began)
 
-    def take_samples(self) -> list[AcceptanceSample]:
-        """Return what catching up has shown."""
-        taken, self._observations = self._observations, []
-        return taken
-
-    def take_bytes_read(self) -> int:
-        """Return the bytes that were read since this was last asked."""
-        taken, self._bytes_read = self._bytes_read, 0
-        return taken
-
     def close(self) -> None:
         """Free context and model."""
-        self._context.close()
+        super().close()
         self.model.close()
-
-    def _count(self, n_cells: int, n_sequences: int) -> None:
-        self._bytes_read += self.reads.step(self._batch.n_tokens, n_cells, n_sequences)
 
     def _held_for(self, sequence: Sequence) -> TokenBuffer:
         assert sequence.slot is not None
@@ -242,9 +179,7 @@ class DraftModelProposer:
         judged = range(max(first_judged, start), end)
         for position in judged:
             self._batch.add(int(tokens[position]), position, slot)
-        if not self._idle.decode(self._batch):
-            self._fail([sequence])
-        self._count(end, 1)
+        self._decode(self._batch, [sequence], end)
         held.extend(tokens[start:end])
         if not judged:
             return
@@ -255,10 +190,7 @@ class DraftModelProposer:
 
     def _judge(self, sequence: Sequence, position: int, row: npt.NDArray[np.float32]) -> None:
         """Compare what the draft model says behind ``position`` with what came."""
-        guess = self._chooser.choose(sequence, row, position + 1)
-        if guess is not None:
-            was_right = guess.token == int(sequence.tokens.view[position + 1])
-            self._observations.append(AcceptanceSample(sequence.id, guess.evidence, was_right))
+        self._compare(sequence, position + 1, self._sampler.choose(sequence, row, position + 1))
 
     def _cut(self, slot: int, size: int) -> None:
         if not self._context.remove(slot, size):
@@ -268,13 +200,6 @@ class DraftModelProposer:
 
     def _drop(self, slot: int) -> None:
         self._cut(slot, 0)
-
-    def _fail(self, sequences: Series[Sequence]) -> NoReturn:
-        """After a failed decode nothing is known of these slots; where cells were short, others get theirs."""
-        for sequence in sequences:
-            assert sequence.slot is not None
-            self._drop(sequence.slot.id)
-        raise DraftFailed(sequences)
 
 
 def _kv(n_rows: int, n_past: int) -> int:

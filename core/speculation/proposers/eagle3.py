@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.cost.cost_model import CostModel
-from core.cost.read_cost import ReadCost
-from core.cost.threads import ThreadControl
 from core.llama import heads
 from core.llama.context import Context, DecodeStatus
 from core.llama.heads import FeatureBatch, LayerInputs, StateRows
 from core.llama.model import Model
 from core.speculation.proposer import DraftFailed
 from core.speculation.proposers.autoregressive_head import AutoregressiveHead
+from core.speculation.proposers.context_proposer import ProposerContext
 
 
 class Eagle3Proposer(AutoregressiveHead):
@@ -23,38 +21,17 @@ class Eagle3Proposer(AutoregressiveHead):
 
     name = "eagle3"
 
-    def __init__(
-        self,
-        model: Model,
-        context: Context,
-        target: Context,
-        cost: CostModel,
-        *,
-        n_slots: int,
-        target_width: int,
-        reads: ReadCost | None = None,
-        threads: ThreadControl | None = None,
-    ) -> None:
-        """Take over ``model`` and ``context``; ``target_width`` is the width of the target's layers.
+    def __init__(self, model: Model, own: ProposerContext, target: Context, target_width: int) -> None:
+        """Take over ``model`` and ``own``; ``target_width`` is the width of the target's layers.
 
-        The target must be able to hand out the inputs of the head's layers (``HAND_OUT_LAYERS``), or llama.cpp aborts.
+        The target must be able to hand out the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.
         """
         self._model = model
         self._inputs = LayerInputs(model, target, target_width)
-        width = heads.embedding_width(model)
-        super().__init__(
-            context,
-            target,
-            cost,
-            n_slots=n_slots,
-            state_width=width,
-            feature_width=self._inputs.width,
-            first_position=-1,
-            reads=reads,
-            threads=threads,
-        )
+        width, feature_width = heads.embedding_width(model), self._inputs.width
+        super().__init__(own, target, state_width=width, feature_width=feature_width, first_position=-1)
         # The encoder makes an output of every row.
-        self._encoder_batch = FeatureBatch(min(context.n_outputs, context.n_ubatch), self._inputs.width)
+        self._encoder_batch = FeatureBatch(min(own.context.n_outputs, own.context.n_ubatch), self._inputs.width)
 
     def _features(self, n_rows: int) -> tuple[StateRows, ...]:
         return self._inputs.rows(n_rows)

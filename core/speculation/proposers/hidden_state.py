@@ -2,26 +2,86 @@
 
 from __future__ import annotations
 
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from collections.abc import Sequence as Series
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from core.cost.cost_model import CostModel
-from core.cost.read_cost import ReadCost
-from core.cost.threads import ThreadControl
 from core.kv_cache.token_buffer import TokenBuffer
 from core.llama.context import Context
 from core.llama.heads import StateRows
 from core.scheduler.sequence import Sequence
-from core.speculation.acceptance import AcceptanceTable
-from core.speculation.proposer import AcceptanceSample, DraftFailed, Evaluated, ProposedToken
-from core.speculation.proposers.draft_cache_eviction import DraftCacheEviction
-from core.speculation.proposers.draft_sampler import PRIORS, DraftSampler
-from core.speculation.proposers.hidden_state_window import HiddenStateWindow
+from core.speculation.proposer import Evaluated, ProposedToken
+from core.speculation.proposers.context_proposer import ContextProposer, ProposerContext
+from core.speculation.proposers.draft_sampler import PRIORS
+
+# So many of the latest states are kept for a head that has not read them yet. A head that starts late begins there:
+# what lies further back matters little to it and would cost time and memory.
+LONGEST_WINDOW = 512
+
+TokenIds = npt.NDArray[np.int32]
+
+
+class HiddenStateWindow:
+    """Hidden states of the target by position, with the tokens that led to them.
+
+    States of drafted tokens are kept too: whether they hold shows in the tokens, once those are decided.
+    """
+
+    def __init__(self, width: int, size: int = LONGEST_WINDOW) -> None:
+        """Keep the last ``size`` states of ``width`` numbers."""
+        self._size = size
+        self._width = width
+        self._rows = np.empty((0, width), np.float32)
+        self._tokens = TokenBuffer(np.empty(0, np.int32))
+        self._first = 0
+        self._begin = 0
+        self._end = 0
+
+    def take(self, before: TokenIds, tokens: TokenIds, parts: tuple[StateRows, ...]) -> None:
+        """Add the states of ``tokens``, which came after ``before``.
+
+        ``parts`` have one row per token and lie side by side. What was kept of other texts, or from there on, goes.
+        """
+        start, count = len(before), len(tokens)
+        if self._tokens.common_prefix(before) < start or start < self._first:
+            self._tokens = TokenBuffer(before)
+            self._first, self._begin, self._end = start, 0, 0
+        self._tokens.truncate(start)
+        self._end = self._begin + start - self._first
+        skipped = max(count - self._size, 0)
+        if skipped:
+            self._first, self._begin, self._end = start + skipped, 0, 0
+        self._make_room(count - skipped)
+        column = 0
+        for part in parts:
+            self._rows[self._end : self._end + count - skipped, column : column + part.shape[1]] = part[skipped:]
+            column += part.shape[1]
+        self._end += count - skipped
+        self._tokens.extend(tokens)
+
+    def known(self, tokens: TokenIds) -> range:
+        """Return the positions whose states belong to ``tokens``."""
+        return range(self._first, max(self._tokens.common_prefix(tokens), self._first))
+
+    def rows(self, start: int, end: int) -> StateRows:
+        """Return the states of positions [start, end), valid until the next ``take``."""
+        offset = self._begin - self._first
+        return self._rows[start + offset : end + offset]
+
+    def _make_room(self, count: int) -> None:
+        if self._end + count <= len(self._rows):
+            return
+        kept = min(self._end - self._begin, self._size)
+        latest = self._rows[self._end - kept : self._end]
+        if kept + count > len(self._rows):
+            grown = min(max(2 * (kept + count), 64), 2 * self._size)
+            self._rows = np.empty((grown, self._width), np.float32)
+        self._rows[:kept] = latest
+        self._first += self._end - self._begin - kept
+        self._begin, self._end = 0, kept
 
 
 class SlotFeatures:
@@ -43,7 +103,7 @@ class UnreadSpan(NamedTuple):
     """Tokens [start, end) of a sequence to read; ``is_fresh`` where they do not continue what the head has read."""
 
     sequence: Sequence
-    lane: SlotFeatures
+    features: SlotFeatures
     start: int
     end: int
     is_fresh: bool
@@ -60,46 +120,22 @@ class UnreadSpan(NamedTuple):
         return self._replace(end=place), rest
 
 
-class HiddenStateProposer(ABC):
+class HiddenStateProposer(ContextProposer):
     """Keeps features of the target for each slot, and a context of its own with what was read of them.
 
     What was read is kept by longest common prefix.
     """
 
-    name: str
+    def __init__(self, own: ProposerContext, target: Context, feature_width: int, first_position: int) -> None:
+        """Take over ``own``; ``target`` is lent, and hands out features of ``feature_width`` numbers.
 
-    def __init__(
-        self,
-        context: Context,
-        target: Context,
-        cost: CostModel,
-        *,
-        n_slots: int,
-        feature_width: int,
-        first_position: int,
-        reads: ReadCost | None = None,
-        threads: ThreadControl | None = None,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        """Take over ``context`` (``close`` frees it); ``target`` is lent.
-
-        The target hands out features of ``feature_width`` numbers. ``first_position`` is where what belongs to the
-        token at position 0 is put. ``threads`` None keeps the context's.
+        ``first_position`` is where what belongs to the token at position 0 is put.
         """
         # What comes after a token of the target's and what comes after one of its own are different questions.
-        self.table = AcceptanceTable(PRIORS * 2)
-        self.cost = cost
-        self._observe = threads.observe if threads is not None else cost.observe
-        self._context = context
+        super().__init__(own, PRIORS * 2, target.n_vocab)
         self._target = target
-        self._clock = clock
-        self._reads = reads
-        self._bytes_read = 0
         self._shift = first_position
-        self._lanes = tuple(SlotFeatures(feature_width) for _ in range(n_slots))
-        self._idle = DraftCacheEviction(context, self._drop)
-        self._chooser = DraftSampler(target.n_vocab)
-        self._observations: list[AcceptanceSample] = []
+        self._features_of = tuple(SlotFeatures(feature_width) for _ in range(own.n_slots))
 
     @abstractmethod
     def _features(self, n_rows: int) -> tuple[StateRows, ...]:
@@ -122,20 +158,14 @@ class HiddenStateProposer(ABC):
             read = tokens[one.start : one.start + one.n_rows]
             if one.draft:
                 read = np.concatenate((read, np.array(one.draft, np.int32)))
-            window = self._lane(one.sequence).window
+            window = self._slot_features(one.sequence).window
             window.take(tokens[: one.start], read, tuple([part[begin:row] for part in parts]))
-
-    def begin(self, sequence: Sequence) -> None:  # noqa: B027 (a deliberate nothing)
-        """Do nothing yet: what was evaluated is read when drafting first pays."""
-
-    def end(self, sequence: Sequence) -> None:  # noqa: B027
-        """Keep the cache: the next turn of the conversation begins with it."""
 
     def clear(self) -> None:
         """Forget what every slot holds."""
         self._context.clear()
-        for lane in self._lanes:
-            lane.forget()
+        for features in self._features_of:
+            features.forget()
 
     def catch_up_seconds(self, n_behind: int) -> float:
         """Return the expected seconds of reading ``n_behind`` tokens."""
@@ -145,51 +175,26 @@ class HiddenStateProposer(ABC):
         """Leave what is unread to the draft itself: the states of a few hundred tokens are kept at most."""
         return True
 
-    def take_bytes_read(self) -> int:
-        """Return the bytes that were read since this was last asked."""
-        taken, self._bytes_read = self._bytes_read, 0
-        return taken
-
-    def take_samples(self) -> list[AcceptanceSample]:
-        """Return what reading along has shown."""
-        taken, self._observations = self._observations, []
-        return taken
-
-    def close(self) -> None:
-        """Free the context."""
-        self._context.close()
-
     # -- helpers ------------------------------------------------------------------------------------------------
 
-    def _lane(self, sequence: Sequence) -> SlotFeatures:
+    def _slot_features(self, sequence: Sequence) -> SlotFeatures:
         assert sequence.slot is not None
-        return self._lanes[sequence.slot.id]
+        return self._features_of[sequence.slot.id]
 
     def _make_way(self, span: UnreadSpan) -> None:
         """Drop what the head's cache holds from the span's start on: drafted tokens, and what was rejected."""
-        slot, lane = span.sequence.slot, span.lane
+        slot, features = span.sequence.slot, span.features
         assert slot is not None
         if not span.is_fresh and self._context.remove(slot.id, span.start + self._shift):
-            lane.read.truncate(span.start)
+            features.read.truncate(span.start)
             return
         self._context.remove(slot.id, 0)
-        lane.read = TokenBuffer(span.sequence.tokens.view[: span.start])
-        lane.first = span.start
+        features.read = TokenBuffer(span.sequence.tokens.view[: span.start])
+        features.first = span.start
 
     def _drop(self, slot: int) -> None:
         self._context.remove(slot, 0)
-        self._lanes[slot].forget()
-
-    def _fail(self, sequences: Series[Sequence]) -> NoReturn:
-        """After a failed decode nothing is known of these lanes; where cells were short, others get theirs."""
-        for sequence in sequences:
-            assert sequence.slot is not None
-            self._drop(sequence.slot.id)
-        raise DraftFailed(sequences)
-
-    def _count(self, n_rows: int, n_cells: int, n_sequences: int) -> None:
-        if self._reads is not None:
-            self._bytes_read += self._reads.step(n_rows, n_cells, n_sequences)
+        self._features_of[slot].forget()
 
     @staticmethod
     def _deeper(guess: ProposedToken | None) -> ProposedToken | None:

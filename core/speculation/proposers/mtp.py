@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from core.cost.cost_model import CostModel
-from core.cost.read_cost import ReadCost
-from core.cost.threads import ThreadControl
 from core.llama import heads
 from core.llama.context import Context
 from core.llama.heads import StateRows
 from core.speculation.proposers.autoregressive_head import AutoregressiveHead
+from core.speculation.proposers.context_proposer import ProposerContext
 
 
 class MtpProposer(AutoregressiveHead):
@@ -19,29 +17,9 @@ class MtpProposer(AutoregressiveHead):
 
     name = "mtp"
 
-    def __init__(
-        self,
-        context: Context,
-        target: Context,
-        cost: CostModel,
-        *,
-        n_slots: int,
-        width: int,
-        reads: ReadCost | None = None,
-        threads: ThreadControl | None = None,
-    ) -> None:
-        """Take over ``context``, which runs the target's prediction layers; states have ``width`` numbers."""
-        super().__init__(
-            context,
-            target,
-            cost,
-            n_slots=n_slots,
-            state_width=width,
-            feature_width=width,
-            first_position=0,
-            reads=reads,
-            threads=threads,
-        )
+    def __init__(self, own: ProposerContext, target: Context, width: int) -> None:
+        """Take over ``own``, which runs the target's prediction layers; states have ``width`` numbers."""
+        super().__init__(own, target, state_width=width, feature_width=width, first_position=0)
         heads.export_hidden(target, of_outputs_only=False)
 
     def _features(self, n_rows: int) -> tuple[StateRows, ...]:

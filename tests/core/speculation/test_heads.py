@@ -23,7 +23,7 @@ from core.scheduler.sequence import Sequence
 from core.speculation.proposer import DraftChain, ProposedToken
 from core.speculation.proposers.dflash import DFlashProposer
 from core.speculation.proposers.draft_sampler import PRIORS
-from core.speculation.proposers.hidden_state_window import LONGEST_WINDOW
+from core.speculation.proposers.hidden_state import LONGEST_WINDOW
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
 from core.values.request import SamplingParams
@@ -280,7 +280,7 @@ def test_of_what_idle_slots_hold_the_oldest_makes_way(settings: dict[str, Settin
             prompt = chat(f"Tell me a story about a {animal}. " * length)
             assert complete(engine, prompt, max_tokens=20, sampling=ENDLESS)[1].receipt.n_drafted > 10
         head = head_of(engine)
-        held = [len(lane.read) for lane in head._lanes]
+        held = [len(features.read) for features in head._features_of]
         assert sum(held) < head._context.n_cells
     assert [size > 128 for size in held] == [False, True, True, True]
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from core.speculation.proposers.hidden_state_window import HiddenStateWindow
+from core.speculation.proposers.hidden_state import HiddenStateWindow
 
 
 def tokens(*values: int) -> npt.NDArray[np.int32]:

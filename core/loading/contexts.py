@@ -1,0 +1,119 @@
+"""Opens contexts: that of an engine, and those of what drafts for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from core.cost.calibration import assumed_for, cost_model_of, steps_key
+from core.cost.read_cost import ReadCost
+from core.cost.threads import ThreadChoice, thread_control
+from core.kv_cache.context_shape import ContextShape
+from core.llama.batch import Batch
+from core.llama.context import Context
+from core.llama.model import Model
+from core.llama.vocab import Vocab
+from core.loading.context_size import ContextSize
+from core.machine.measurements import Measurements, physical_cores
+from core.speculation.proposers.context_proposer import ProposerContext
+from core.values.engine_options import EngineOptions
+from models.facts.model_facts import ModelFacts
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTarget:
+    """A loaded model, and how it was loaded."""
+
+    model: Model
+    vocab: Vocab
+    context: Context
+    facts: ModelFacts
+    options: EngineOptions
+    size: ContextSize
+    threads: ThreadChoice
+    n_gpu_layers: int
+    measured: Measurements
+
+
+def open_context(model: Model, options: EngineOptions, size: ContextSize, shape: ContextShape) -> Context:
+    """Return the context of an engine, with cells and outputs for all slots and their drafts."""
+    return Context(
+        model,
+        n_cells=size.n_cells,
+        n_sequences=shape.n_sequences,
+        n_outputs=shape.n_outputs,
+        n_batch=options.n_batch,
+        n_ubatch=options.n_ubatch,
+        n_threads=options.n_threads or physical_cores(),
+        flash_attention=options.flash_attention,
+        kv_type=options.cache_type,
+        n_snapshots=shape.n_snapshots,
+        cuts_windows=shape.window > 0,
+    )
+
+
+def open_side_context(
+    model: Model,
+    options: EngineOptions,
+    threads: ThreadChoice,
+    *,
+    n_cells: int,
+    n_outputs: int = 0,
+    is_mtp: bool = False,
+    lender: Context | None = None,
+) -> Context:
+    """Return a context of a model that works beside an engine with these ``options``, with as many slots.
+
+    ``n_outputs`` rows of a batch may want logits, and one of each slot. ``is_mtp`` runs the model's prediction layers.
+    ``lender`` lends its embeddings to a head that has none.
+    """
+    n_outputs = max(options.n_slots, n_outputs)
+    n_rows = max(options.n_ubatch, n_outputs)
+    context = Context(
+        model,
+        n_cells=n_cells,
+        n_sequences=options.n_slots,
+        n_outputs=n_outputs,
+        n_batch=n_rows,
+        n_ubatch=n_rows,
+        n_threads=threads.decode,
+        flash_attention=options.flash_attention,
+        is_mtp=is_mtp,
+        target=lender,
+    )
+    context.set_threads(threads.decode, threads.few, threads.many)
+    return context
+
+
+@contextmanager
+def closed_on_failure(context: Context) -> Iterator[None]:
+    """Free a context if the block fails."""
+    try:
+        yield
+    except BaseException:
+        context.close()
+        raise
+
+
+def measure_context(
+    target: LoadedTarget,
+    context: Context,
+    path: str,
+    model: Model,
+    kind: str,
+    reads: ReadCost,
+    make_batch: Callable[[int], Batch] = Batch,
+) -> ProposerContext:
+    """Return a context of ``model``, from the file ``path``, with what its decodes take and how many threads they use.
+
+    Times measured earlier are kept by ``kind``.
+    """
+    options, threads, n_gpu_layers = target.options, target.threads, target.n_gpu_layers
+    key = steps_key(
+        path, model, n_gpu_layers, threads, kind, options.devices, options.flash_attention, options.n_ubatch
+    )
+    assumed = assumed_for(options, reads, n_gpu_layers)
+    cost = cost_model_of(context, options.n_ubatch, target.measured, key, reads, make_batch, assumed=assumed)
+    control = thread_control(context, cost, threads, n_gpu_layers)
+    return ProposerContext(context, cost, options.n_slots, reads, control)
