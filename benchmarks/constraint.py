@@ -27,7 +27,7 @@ from core.engine.engine import Engine
 from core.llama import log
 from core.loading.load_engine import load_engine
 from core.machine.measurements import physical_cores
-from core.sampling.grammar.grammar_matcher import GrammarMatcher
+from core.sampling.grammar import GrammarMatcher
 from core.speculation.policy.speculator import Speculator
 from core.values.engine_options import EngineOptions
 from core.values.messages import Ended, Token

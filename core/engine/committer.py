@@ -15,7 +15,7 @@ from core.kv_cache.slot_table import SlotTable
 from core.llama.candidates import Candidates
 from core.llama.context import Context
 from core.llama.vocab import Vocab
-from core.sampling.grammar.grammar_matcher import GrammarLost
+from core.sampling.grammar import GrammarLost
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence

@@ -39,8 +39,6 @@ from core.values.messages import (
 from core.values.request import Request
 
 _log = logging.getLogger(__name__)
-# Grammars are compiled by recursion, and the default stack of threads is smaller on some systems.
-STACK_BYTES = 16 << 20
 
 ArrivedRequest = tuple[PreparedRequest, float]
 
@@ -70,9 +68,7 @@ class InputThread:
         self._inside: set[str] = set()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="door", daemon=True)
-        usual = threading.stack_size(STACK_BYTES)
         self._thread.start()
-        threading.stack_size(usual)
 
     def put(self, request: Request) -> None:
         """Queue a request."""

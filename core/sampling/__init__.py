@@ -1,4 +1,4 @@
-"""From logits to a token, and from tokens to text.
+"""From logits to a token, from tokens to text, and the grammars that replies follow.
 
 Begin with ``sampler.py``.
 """

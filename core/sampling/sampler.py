@@ -12,7 +12,7 @@ from core.llama.candidates import Candidates
 from core.llama.model import Model
 from core.llama.sampler_chain import SamplerChain
 from core.llama.vocab import Vocab
-from core.sampling.grammar.grammar_matcher import GrammarLost, GrammarMatcher
+from core.sampling.grammar import GrammarLost, GrammarMatcher
 from core.sampling.keyed_noise import gumbel, uniform
 from core.values.errors import BrokenLogits
 from core.values.messages import Logprob, TokenLogprob

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.sampling.grammar.grammar_compiler import GrammarCompiler
+from core.sampling.grammar import GrammarCompiler
 from core.sampling.keyed_noise import draw_seed
 from core.sampling.sampler import Sampler
 from core.values.errors import BadRequest, PromptTooLong

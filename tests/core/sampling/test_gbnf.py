@@ -8,7 +8,7 @@ import re
 import pytest
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
-from core.sampling.grammar.gbnf import to_lark
+from core.sampling.gbnf import to_lark
 from core.values.request import MAX_CHARACTERS
 
 _END = 256
