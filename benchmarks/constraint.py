@@ -194,7 +194,7 @@ def measure_forced(name: str, path: str, options: argparse.Namespace) -> ReportR
     n_threads = options.threads or physical_cores()
     engine, _ = load_engine(EngineOptions(path, n_slots=1, n_ctx=_N_CTX, n_threads=n_threads), cache_folder=None)
     speculator = Speculator(
-        engine.cost, n_ctx=engine.n_ctx, rollback=engine._rollback, end_tokens=engine.vocab.end_tokens
+        engine.cost, n_ctx=engine.n_ctx, memory=engine.slots.memory, end_tokens=engine.vocab.end_tokens
     )
     engine.replace_speculator(speculator)
     plain, drafted, ratios = Replies([]), Replies([]), []

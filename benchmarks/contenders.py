@@ -11,6 +11,7 @@ from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
 from core.engine.engine import Engine
 from core.engine.meter import Meter
+from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.slot_table import SlotTable
 from core.llama import log
 from core.loading.load_engine import load_engine
@@ -110,7 +111,7 @@ class Contender:
 
     def _take_over(self) -> None:
         """Empty the KV cache that other contenders have used."""
-        self._engine._slots.forget_idle()
+        self._engine.slots.forget_idle()
         self._engine._context.clear()
         if self._draft is not None:
             self._draft.clear()
@@ -166,7 +167,7 @@ class DecodingStage:
             cost=cost,
             meter=Meter(cost, ReadCost.of(self._facts, "f16")),
             n_ctx=base.n_ctx,
-            slots=SlotTable(base._context, self._n_slots),
+            slots=SlotTable(AttentionMemory(base._context), self._n_slots),
             n_ubatch=base._n_ubatch,
             speculator=speculator,
         )
@@ -211,7 +212,7 @@ class PlainAndDrafting:
     @property
     def way_back(self) -> str:
         """How rejected drafts are rolled back."""
-        return type(self._engines[AUTO]._rollback).__name__.lower()
+        return type(self._engines[AUTO].slots.memory).__name__
 
     def close(self) -> None:
         """Free the models."""

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from core.engine.meter import Meter, StepReading
 from core.engine.step_feedback import StepStats, StepYield
-from core.kv_cache.rollback import Rollback
 from core.kv_cache.slot_table import SlotTable
 from core.llama.candidates import Candidates
 from core.llama.context import Context
@@ -93,7 +92,6 @@ class Committer:
         vocab: Vocab,
         context: Context,
         slots: SlotTable,
-        rollback: Rollback,
         finisher: RequestFinisher,
         stats: StepStats,
         speculator: Speculator | None,
@@ -106,7 +104,6 @@ class Committer:
         self._context = context
         self._candidates = Candidates(vocab.n_tokens)
         self._slots = slots
-        self._rollback = rollback
         self._finisher = finisher
         self._stats = stats
         self._n_ctx = n_ctx
@@ -204,7 +201,7 @@ class Committer:
         is_decoding = result.n_before > 0 and share.n_rows == 1 + sequence.n_replay
         sequence.n_replay = 0
         if result.n_accepted < n_drafted:
-            n_held = self._rollback.keep(slot.id, sequence.n_past)
+            n_held = self._slots.memory.take_back(slot.id, sequence.n_past)
             sequence.n_replay = sequence.n_past - n_held if n_held else 0
             sequence.n_past = n_held
         slot.n_resident = sequence.n_past

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from core.kv_cache.rollback import MOST_REPLAYED, Rollback
+from core.kv_cache.memory import MOST_REPLAYED
 from core.llama.context import Context
 from core.scheduler.planner import NO_DRAFTS, step_latency_target
 from core.scheduler.scheduler import Scheduler
@@ -20,19 +20,15 @@ class Drafting:
         self,
         context: Context,
         scheduler: Scheduler,
-        rollback: Rollback,
         speculator: Speculator | None,
         clock: Callable[[], float],
-        *,
-        has_state: bool,
     ) -> None:
-        """Draft for requests of ``scheduler`` in ``context``; ``has_state``: of a model with a running state."""
+        """Draft for requests of ``scheduler`` in ``context``."""
         self.speculator = speculator
         self._context = context
         self._scheduler = scheduler
-        self._rollback = rollback
+        self._memory = scheduler.slots.memory
         self._clock = clock
-        self._has_state = has_state
         self._most_rows = min(context.n_outputs, context.n_batch)
 
     def draft(self, decoding: list[Sequence], chunk: int) -> tuple[Mapping[str, tuple[int, ...]], float]:
@@ -45,23 +41,22 @@ class Drafting:
         if not speculating:
             return NO_DRAFTS, 0.0
         began = self._clock()
-        n_rows, n_even = len(decoding) + chunk, 0
+        n_rows, memory = len(decoding) + chunk, self._memory
+        memory.n_decoding = len(decoding)
         room = self._most_rows - len(self._scheduler.running)
-        if not self._scheduler.slots.can_cut:
+        if memory.replays:
             # Rows that a rejection loses are replayed in the next step, beside requests that may only come then.
             n_replay = sum([sequence.n_replay for sequence in decoding])
             room -= n_replay + len(self._scheduler.slots) - len(self._scheduler.running)
             n_rows += n_replay
             speculating = [sequence for sequence in speculating if sequence.n_replay <= MOST_REPLAYED]
-            n_even = len(decoding) if self._has_state and len(decoding) > 1 else 0
-            self._rollback.is_shared = n_even > 0
         drafts: Mapping[str, tuple[int, ...]] = NO_DRAFTS
         if speculating:
             kv = sum([sequence.n_past + 1 for sequence in decoding])
             target = step_latency_target(decoding)
-            step = StepCapacity(n_rows, kv, room, n_even, _without(decoding, speculating), target)
+            step = StepCapacity(n_rows, kv, room, memory.n_even, _without(decoding, speculating), target)
             drafts = self.speculator.propose(speculating, step)
-            if drafts and not self._scheduler.slots.can_cut:
+            if drafts and memory.replays:
                 self._mark([sequence for sequence in speculating if sequence.id in drafts])
         return drafts, self._clock() - began
 
@@ -70,7 +65,7 @@ class Drafting:
         for sequence in sequences:
             if not sequence.n_replay:
                 assert sequence.slot is not None
-                self._rollback.mark(sequence.slot.id, sequence.n_past)
+                self._memory.mark(sequence.slot.id, sequence.n_past)
 
 
 def _without(sequences: list[Sequence], left_out: list[Sequence]) -> list[Sequence]:

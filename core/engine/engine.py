@@ -16,7 +16,6 @@ from core.engine.drafting import Drafting
 from core.engine.meter import Meter, Occupancy, StepReading
 from core.engine.model_runner import ModelRunner
 from core.engine.step_feedback import StepFeedback, StepStats
-from core.kv_cache.rollback import Rollback, choose_rollback
 from core.kv_cache.slot_table import SlotTable
 from core.llama.context import Context
 from core.llama.model import Model
@@ -61,7 +60,6 @@ class Engine:
         n_ctx: int,
         slots: SlotTable,
         n_ubatch: int = DEFAULT_UBATCH,
-        rollback: Rollback | None = None,
         speculator: Speculator | None = None,
         threads: ThreadControl | None = None,
         owns_model: bool = True,
@@ -70,7 +68,7 @@ class Engine:
         """Take over ``model``, ``context`` and ``speculator``: ``close`` frees them, unless ``owns_model`` is false.
 
         ``cost`` predicts the context's step times and learns from each; ``meter`` takes a reading of each. ``n_ctx``
-        bounds each request. ``rollback`` None chooses what the context allows. ``threads`` None keeps
+        bounds each request. ``threads`` None keeps
         the context's threads as they are.
         """
         self.cost = cost
@@ -83,22 +81,18 @@ class Engine:
         self._intake = InputProcessor(model, vocab, n_ctx)
         self._context = context
         self._clock = clock
-        self._slots = slots
+        self.slots = slots
         self._scheduler = Scheduler(slots)
         self._books = StepFeedback(cost, threads.observe if threads is not None else cost.observe, meter, slots)
         self._n_ubatch = n_ubatch
-        self._rollback = rollback or choose_rollback(context, cost, is_recurrent=model.is_recurrent)
         self._speculator = speculator
-        self._drafting = Drafting(
-            context, self._scheduler, self._rollback, speculator, clock, has_state=model.is_recurrent
-        )
+        self._drafting = Drafting(context, self._scheduler, speculator, clock)
         self._finisher = RequestFinisher(self._scheduler, meter, speculator)
         self._runner = ModelRunner(context, self._scheduler, self._finisher, clock)
         self._committer = Committer(
             vocab,
             context,
-            self._slots,
-            self._rollback,
+            self.slots,
             self._finisher,
             self.stats,
             speculator,
@@ -150,7 +144,7 @@ class Engine:
 
     def forget_texts(self) -> None:
         """Drop what cache and proposers keep of earlier texts, on disk too: a text seen before is as new as any."""
-        self._slots.forget_idle()
+        self.slots.forget_idle()
         if self._speculator is not None:
             self._speculator.clear()
 
@@ -228,7 +222,7 @@ class Engine:
         if not todo:
             self._committed_at = self._ended_at = None
             if scheduler.waiting.size:
-                self._slots.wait_for_reads(_LONGEST_WAIT)
+                self.slots.wait_for_reads(_LONGEST_WAIT)
             return events
         planned, before = self._clock(), runner.seconds
 
@@ -282,7 +276,7 @@ class Engine:
         reading = self.meter.read(done, decode_seconds, draft_seconds, draft_bytes, now - since)
         gain = self._committer.commit(done, reading, events, now)
         self._books.add(reading, gain, began, now)
-        self._slots.after_step()
+        self.slots.after_step()
         return reading
 
     def _turn(
@@ -313,10 +307,10 @@ class Engine:
 
     def write_back(self) -> float | None:
         """Use a moment without work to bring texts to safety; return in how many seconds to call again, None: never."""
-        if self._slots.write_back():
+        if self.slots.write_back():
             self._has_tidied = True
             return 0.0
-        if self._slots.is_writing:
+        if self.slots.is_writing:
             self._has_tidied = True
             return _TIDY_PAUSE
         if self._has_tidied:
@@ -327,7 +321,7 @@ class Engine:
 
     def check_integrity(self) -> None:
         """Raise AssertionError where the cache contradicts itself, or llama.cpp; for tests."""
-        self._slots.check()
+        self.slots.check()
 
     def take_snapshot(self) -> Snapshot | None:
         """Return what the last second was like, where it is time to say so again."""
@@ -337,7 +331,7 @@ class Engine:
         if not self.meter.is_due(now, self.is_idle):
             return None
         self._books.flush()
-        slots, store = self._slots, self._slots.store
+        slots, store = self.slots, self.slots.store
         occupancy = Occupancy(
             self.n_running,
             self.n_waiting,
@@ -372,7 +366,7 @@ class Engine:
             sequence.sampler.close()
         if self._speculator is not None:
             self._speculator.close()
-        self._slots.close()
+        self.slots.close()
         self._context.close()
         if self._owns_model:
             self._model.close()

@@ -121,17 +121,9 @@ class ModelRunner:
         for share in shares:
             sequence, slot = share.sequence, share.sequence.slot
             assert slot is not None
-            held = self._context.last_position(slot.id) + 1
             # The last pending token must be evaluated again: its logits are lost. A running state is lost as a whole.
-            sequence.n_past = min(held, len(sequence.tokens) - 1)
-            if not slots.can_go_back(slot, sequence.n_past):
-                sequence.n_past = 0
+            sequence.n_past = slots.resync(slot, len(sequence.tokens) - 1)
             sequence.n_replay = 0
-            is_longer = held > sequence.n_past or not slots.can_cut
-            if is_longer and not self._context.remove(slot.id, sequence.n_past):
-                slots.clear(slot)
-                sequence.n_past = 0
-            slot.n_resident = sequence.n_past
 
     def _count_failure(self, status: DecodeStatus) -> None:
         self._n_failures += 1

@@ -1,4 +1,4 @@
 """The KV cache by slots, and how each kind of memory goes back: attention, sliding window, running state.
 
-Begin with ``slot_table.py``, then ``rollback.py``.
+Begin with ``slot_table.py``, then ``memory.py``.
 """

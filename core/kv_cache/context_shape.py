@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.kv_cache.state_snapshots import n_snapshots as most_snapshots
 from core.values.engine_options import MAX_DRAFT_DEPTH, EngineOptions
 from models.estimate.fit.memory import cells_in_window
 from models.facts.model_facts import ModelFacts
@@ -13,19 +12,21 @@ from models.facts.model_facts import ModelFacts
 _MOST_OUTPUTS = 128
 # While a draft model catches up, this many of the latest tokens are compared with what it would have said.
 MAX_READ_ALONG = 32
+# Snapshots of running states may take this share of what the weights take: a load leaves room for it. Fewer than two
+# are not worth the memory.
+_SNAPSHOT_SHARE, _FEWEST_SNAPSHOTS = 1 / 16, 2
 
 
 @dataclass(frozen=True, slots=True)
 class ContextShape:
     """What the context of an engine has besides cells.
 
-    ``can_cut`` says whether texts can be cut at any token and shared between sequences: not where there is a running
-    state, or where layers with a sliding window keep only the last ``window`` tokens (0: they keep all). Of the
-    ``n_sequences`` the slots come first, and where texts can be shared one more, ``spare``, through which pieces of the
-    others are saved and loaded. ``n_snapshots`` running states are kept of each.
+    ``is_recurrent``: texts have a running state, of which ``n_snapshots`` are kept. ``window``: layers with a sliding
+    window keep only so many tokens of a text, 0: all. In both cases texts cannot be shared between sequences. Else the
+    context has one sequence more than slots, ``spare``, through which pieces of the others are saved and loaded.
     """
 
-    can_cut: bool
+    is_recurrent: bool
     window: int
     n_slots: int
     n_outputs: int
@@ -40,17 +41,15 @@ class ContextShape:
     @property
     def n_sequences(self) -> int:
         """How many sequences the context has."""
-        return self.n_slots + self.can_cut
+        return self.n_slots + (not self.is_recurrent and not self.window)
 
 
 def context_shape(facts: ModelFacts, options: EngineOptions, n_cells: int, *, is_recurrent: bool) -> ContextShape:
     """Return the shape of the context of an engine with these options."""
-    window = window_of(facts, options, n_cells)
-    can_cut = not (is_recurrent or window)
     n_ubatch = min(options.n_ubatch, n_cells)
     return ContextShape(
-        can_cut=can_cut,
-        window=window,
+        is_recurrent=is_recurrent,
+        window=window_of(facts, options, n_cells),
         n_slots=options.n_slots,
         n_outputs=n_outputs(options),
         n_snapshots=n_snapshots(facts, options, n_ubatch),
@@ -59,10 +58,16 @@ def context_shape(facts: ModelFacts, options: EngineOptions, n_cells: int, *, is
 
 
 def n_snapshots(facts: ModelFacts, options: EngineOptions, n_ubatch: int) -> int:
-    """Return how many running states to keep of each slot, so that rejected drafts can be taken back."""
-    if options.speculation == "off":
+    """Return how many running states to keep of each slot beside the latest, so that drafts can be taken back.
+
+    At most as many as are drafted; 0 where a state's size is not known. llama.cpp evaluates a sequence's latest
+    ``n_rs_seq + 1`` rows together and aborts where ``n_ubatch`` has no room for more than those.
+    """
+    if options.speculation == "off" or not facts.state_bytes:
         return 0
-    return most_snapshots(facts.state_bytes, options.n_slots, facts.weight_bytes, n_ubatch)
+    affordable = int(facts.weight_bytes * _SNAPSHOT_SHARE) // (facts.state_bytes * options.n_slots)
+    most = min(affordable, MAX_DRAFT_DEPTH, n_ubatch - 2)
+    return most if most >= _FEWEST_SNAPSHOTS else 0
 
 
 def n_outputs(options: EngineOptions) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.kv_cache.cache_memory import CacheMemory
+from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.prefix_cache.kv_offload import KvOffload
 from core.kv_cache.prefix_cache.prefix_tree import PrefixTree
 from core.kv_cache.prefix_cache.segment import Blob
@@ -16,7 +16,7 @@ class SlotContents:
     ``n_idle`` is how many tokens slots hold that nobody uses; None: to be counted again.
     """
 
-    def __init__(self, memory: CacheMemory, tree: PrefixTree, offload: KvOffload | None) -> None:
+    def __init__(self, memory: AttentionMemory, tree: PrefixTree, offload: KvOffload | None) -> None:
         """Texts are kept in ``offload``, None: nowhere."""
         self.n_idle: int | None = 0
         self._memory = memory
@@ -45,15 +45,13 @@ class SlotContents:
         if target is source:
             return self.cut(target, n_shared)
         self.cut(target, 0)
-        self._memory.copy(source.id, target.id, n_shared)
+        self._memory.share(source.id, target.id, n_shared)
         return n_shared
 
     def cut(self, slot: Slot, size: int) -> int:
         """Shorten what a slot holds to ``size`` tokens; return what is left."""
-        if size < slot.n_resident and not self._memory.remove(slot.id, size):
-            self._memory.remove(slot.id, 0)
-            size = 0
-        slot.n_resident = min(size, slot.n_resident)
+        if size < slot.n_resident:
+            slot.n_resident = self._memory.cut(slot.id, size)
         self.n_idle = None
         return slot.n_resident
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from core.kv_cache.cache_memory import CacheMemory
+from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, PrefixTree
-from core.kv_cache.rollback import is_in_sight
 from core.kv_cache.slot import Slot
 from core.kv_cache.token_buffer import TokenBuffer
 
@@ -16,15 +15,11 @@ _KEEP_SHARE = 0.5
 class SlotSearch:
     """Looks for texts in slots, by the tree that knows them. It changes nothing but to keep that up to date."""
 
-    def __init__(
-        self, slots: tuple[Slot, ...], tree: PrefixTree, memory: CacheMemory, *, can_cut: bool, window: int
-    ) -> None:
-        """``can_cut`` and ``window`` are those of ``SlotTable``."""
+    def __init__(self, slots: tuple[Slot, ...], tree: PrefixTree, memory: AttentionMemory) -> None:
+        """Look in ``slots``, which hold texts in ``memory``."""
         self._slots = slots
         self._tree = tree
         self._memory = memory
-        self._can_cut = can_cut
-        self._window = window
 
     def match(self, tokens: TokenBuffer) -> PrefixMatch:
         """Return what is known of a prompt but for its last token."""
@@ -40,7 +35,7 @@ class SlotSearch:
             if not isinstance(place, Slot):
                 continue
             size = min(end, place.n_resident)
-            if not self._can_cut and not (place.is_free and self._is_extended(place, size)):
+            if not self._memory.can_share and not (place.is_free and self._is_extended(place, size)):
                 continue
             if size > n_best or (size == n_best and size and best is not None and place.is_free and not best.is_free):
                 best, n_best = place, size
@@ -52,7 +47,7 @@ class SlotSearch:
         It is in no lower lane than the one of ``rank``.
         """
         best, n_best = None, 0
-        for place, end in match.reaches().items() if self._can_cut else ():
+        for place, end in match.reaches().items() if self._memory.can_share else ():
             if isinstance(place, Slot) and not place.is_free and place.rank <= rank and end > n_best:
                 best, n_best = place, end
         return best, n_best
@@ -64,21 +59,15 @@ class SlotSearch:
         if source is None or not source.is_free:
             return oldest
         is_reused = n_shared >= _KEEP_SHARE * source.n_resident or oldest.n_resident > 0 or oldest is source
-        return source if is_reused or not self._can_cut else oldest
+        return source if is_reused or not self._memory.can_share else oldest
 
     def oldest_idle(self) -> Slot | None:
         """Return the free slot with a text that was used longest ago; None where there is none."""
         idle = [slot for slot in self._slots if slot.is_free and slot.n_resident]
         return min(idle, key=lambda slot: slot.last_used) if idle else None
 
-    def can_go_back(self, slot: Slot, size: int) -> bool:
-        """Return whether a slot can go on from its first ``size`` tokens, once what is behind them is dropped."""
-        if self._can_cut:
-            return True
-        return self._window > 0 and is_in_sight(self._memory.first_position(slot.id), size, self._window)
-
     def _is_extended(self, slot: Slot, size: int) -> bool:
         """Return whether a text that shares ``size`` tokens with a slot that cannot be copied should go on from it."""
         if size >= slot.n_resident:
             return True
-        return size >= _KEEP_SHARE * slot.n_resident and self.can_go_back(slot, size)
+        return size >= _KEEP_SHARE * slot.n_resident and self._memory.can_cut(slot.id, size)

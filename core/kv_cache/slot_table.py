@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from core.kv_cache.cache_memory import CacheMemory
 from core.kv_cache.divergence import Divergence, divergence
 from core.kv_cache.idle_cost import IdleCost
+from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.placement_wait import PlacementWait, SharedPrefixWait
 from core.kv_cache.prefix_cache.disk_read import DiskReadWait
 from core.kv_cache.prefix_cache.kv_offload import LEAST_SAVED, KvOffload
@@ -19,27 +19,10 @@ from core.kv_cache.slot_contents import SlotContents
 from core.kv_cache.slot_search import SlotSearch
 from core.kv_cache.token_buffer import TokenBuffer
 
-# Where a running state is kept while a prompt is read.
-_FIRST_CHECKPOINT, _BEFORE_END = 512, 8
 # Seconds that a step may spend on saving, and on loading, for a request that waits.
 _LONGEST_MOVE = 0.01
 # A request waits for another one, or for the disk, if that saves so many tokens.
 _LEAST_AWAITED = 32
-
-
-def _checkpoints(n_prompt: int, *, has_end: bool) -> set[int]:
-    """Return where to keep the running state of a prompt, or what is in sight from there.
-
-    Just before its end where ``has_end`` says so, because the next turn may word the last tokens in another way; and
-    after 512 tokens, 1,024 and so on, for texts that part earlier: twice as far apart each time, since a state may hold
-    all tokens before it.
-    """
-    stops = {n_prompt - _BEFORE_END} if n_prompt >= 2 * _BEFORE_END and has_end else set()
-    position = _FIRST_CHECKPOINT
-    while position < n_prompt - _BEFORE_END:
-        stops.add(position)
-        position *= 2
-    return stops
 
 
 class SlotTable:
@@ -51,30 +34,20 @@ class SlotTable:
 
     def __init__(
         self,
-        memory: CacheMemory,
+        memory: AttentionMemory,
         n_slots: int,
         *,
-        can_cut: bool = True,
-        window: int = 0,
         offload: KvOffload | None = None,
         prefill_seconds: Callable[[int], float] = lambda n_tokens: 0.0,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """``can_cut`` False is for models with a running state: what they hold can be extended but not shortened.
-
-        It is also for those with a sliding window of which the cache keeps only what is in sight: ``window`` tokens.
-        They can be shortened as far as all that is in sight from there is still held.
-        ``offload`` None keeps nothing outside the device. ``prefill_seconds`` says how long computing some tokens
-        takes.
-        """
-        self.can_cut = can_cut
+        """``offload`` None keeps nothing outside the device; computing tokens takes ``prefill_seconds``."""
+        self.memory = memory
         self.n_hits = 0
-        self._memory = memory
         self._slots = tuple(Slot(index) for index in range(n_slots))
-        self._window = window
         self._tree = offload.tree if offload is not None else PrefixTree()
         self._offload = offload
-        self._search = SlotSearch(self._slots, self._tree, memory, can_cut=can_cut, window=window)
+        self._search = SlotSearch(self._slots, self._tree, memory)
         self._contents = SlotContents(memory, self._tree, offload)
         self._prefill_seconds = prefill_seconds
         self._ticks = 0
@@ -155,8 +128,8 @@ class SlotTable:
 
         Like ``make_way``, for as long as others are at work: a long text takes as long to load as several steps.
         """
-        if not self.can_cut or self._offload is None:
-            return True  # a running state comes as a whole
+        if not self.memory.can_share or self._offload is None:
+            return True  # what cannot be shared comes as a whole
         source, n_shared, loads = self._found(tokens, hold)
         if not loads or self._offload.seconds_to_load(loads[-1][0].end - n_shared) <= _LONGEST_MOVE:
             return True
@@ -179,16 +152,10 @@ class SlotTable:
         self._load_all(loads, target)
         target.n_tenants += 1
         target.rank = rank
-        target.stops = set() if self.can_cut or self._offload is None else self._stops(target, tokens.size)
+        target.stops = self.memory.checkpoints(tokens.size, target.n_resident) if self._offload is not None else set()
         self.n_hits += target.n_resident
         self._tree.insert(target, tokens.view)
         return target, target.n_resident
-
-    def _stops(self, slot: Slot, n_prompt: int) -> set[int]:
-        # What has a window can itself go back to the end of a prompt: saving that is for when it has left the device,
-        # and not worth a copy of everything for each small turn.
-        is_new = 4 * (n_prompt - slot.n_resident) >= n_prompt
-        return _checkpoints(n_prompt, has_end=is_new or not self._window)
 
     def _found(
         self, tokens: TokenBuffer, hold: PlacementWait | None
@@ -198,7 +165,7 @@ class SlotTable:
         source, n_shared = self._search.best(match)
         read = hold.blobs if isinstance(hold, DiskReadWait) else {}
         loads = self._offload.loads(self._links(match, n_shared), read) if self._offload is not None else []
-        return (None, 0, loads) if loads and not self.can_cut else (source, n_shared, loads)
+        return (None, 0, loads) if loads and not self.memory.can_share else (source, n_shared, loads)
 
     def _prepare(self, source: Slot | None, n_shared: int, tokens: TokenBuffer) -> Slot:
         """Occupy a slot that holds the shared part of ``tokens`` and nothing else."""
@@ -260,9 +227,16 @@ class SlotTable:
         """Keep in the store what a slot holds, which is about to be dropped."""
         self._contents.save(slot)
 
-    def can_go_back(self, slot: Slot, size: int) -> bool:
-        """Return whether a slot can go on from its first ``size`` tokens, once what is behind them is dropped."""
-        return self._search.can_go_back(slot, size)
+    def resync(self, slot: Slot, most: int) -> int:
+        """After a failed decode, believe the cache about what a slot holds; keep ``most`` tokens of it, or none."""
+        held = self.memory.cells.last_position(slot.id) + 1
+        size = min(held, most)
+        if not self.memory.can_cut(slot.id, size):
+            size = 0
+        if held > size or not self.memory.can_share:
+            size = self.memory.cut(slot.id, size)
+        slot.n_resident = size
+        return size
 
     # -- idle texts -----------------------------------------------------------------------------------------------
 
@@ -290,7 +264,7 @@ class SlotTable:
             self._is_at_work = True
             if self.store is not None:
                 self.store.defer_writes(True)
-        if not self.can_cut:
+        if not self.memory.can_share:
             self._save_states()
 
     def charge_idle(self, idle_cost: float) -> None:
@@ -356,7 +330,9 @@ class SlotTable:
         n_idle = sum(slot.n_resident for slot in self._slots if slot.is_free)
         assert self.n_idle == n_idle, "the count of idle tokens is stale"
         for slot in self._slots:
-            assert self._memory.last_position(slot.id) + 1 == slot.n_resident, f"slot {slot.id} holds something else"
+            assert self.memory.cells.last_position(slot.id) + 1 == slot.n_resident, (
+                f"slot {slot.id} holds something else"
+            )
             assert slot.n_resident <= slot.resident.size
             if slot.node is None:
                 assert slot.is_free

@@ -8,6 +8,7 @@ from core.cost.cost_model import CostModel
 from core.cost.threads import ThreadChoice, thread_control
 from core.engine.engine import Engine
 from core.engine.meter import Meter
+from core.kv_cache.memory import choose_memory
 from core.kv_cache.slot_table import SlotTable
 from core.llama.vocab import Vocab
 from core.loading.contexts import open_side_context
@@ -79,7 +80,7 @@ def open_draft_engine(main: Engine, loaded: LoadedModel) -> Engine:
         cost=cost,
         meter=Meter(cost, draft.reads),
         n_ctx=min(facts.n_ctx, n_cells),
-        slots=SlotTable(context, loaded.n_slots, can_cut=not draft.model.is_recurrent),
+        slots=SlotTable(choose_memory(context, cost, is_recurrent=draft.model.is_recurrent), loaded.n_slots),
         threads=thread_control(context, cost, threads, loaded.n_gpu_layers),
         owns_model=False,
     )

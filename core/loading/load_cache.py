@@ -8,6 +8,7 @@ from pathlib import Path
 
 from core.cost.cost_model import CostModel
 from core.kv_cache.context_shape import ContextShape
+from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.prefix_cache.cache_key import model_key
 from core.kv_cache.prefix_cache.disk_folder import FOLDER, SegmentFolder
 from core.kv_cache.prefix_cache.disk_tier import DiskTier
@@ -33,6 +34,7 @@ _PIECE_BYTES, _FEWEST_TOKENS, _MOST_TOKENS = 8 << 20, 32, 256
 
 def make_slots(
     context: Context,
+    memory: AttentionMemory,
     facts: ModelFacts,
     options: EngineOptions,
     cost: CostModel,
@@ -49,13 +51,13 @@ def make_slots(
     if ram_limit or disk is not None:
         tree = PrefixTree()
         store = SegmentStore(tree, ram_limit=ram_limit, disk=disk)
-        offload = KvOffload(tree, store, KvTransfer(context, shape.spare), piece_size=size, is_whole=not shape.can_cut)
+        offload = KvOffload(
+            tree, store, KvTransfer(context, shape.spare), piece_size=size, is_whole=not memory.can_share
+        )
     n_wide = min(options.n_ubatch, context.n_batch)
     return SlotTable(
-        context,
+        memory,
         options.n_slots,
-        can_cut=shape.can_cut,
-        window=shape.window,
         offload=offload,
         prefill_seconds=lambda n_tokens: cost.time(n_wide) * n_tokens / n_wide,
     )

@@ -17,7 +17,7 @@ from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure
 from core.engine.engine import Engine
 from core.engine.meter import Meter
 from core.kv_cache.context_shape import MAX_READ_ALONG, context_shape
-from core.kv_cache.rollback import Rollback, choose_rollback
+from core.kv_cache.memory import AttentionMemory, choose_memory
 from core.llama.batch import Batch
 from core.llama.context import Context
 from core.llama.model import Model
@@ -175,9 +175,9 @@ def _build(
         cost = cost_model_of(
             context, options.n_ubatch, measured, key, reads, skips_masked=skips_masked, assumed=assumed
         )
-        rollback = choose_rollback(context, cost, is_recurrent=model.is_recurrent, window=shape.window)
+        memory = choose_memory(context, cost, is_recurrent=shape.is_recurrent, window=shape.window)
         target = LoadedTarget(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured)
-        speculator = _speculator(target, cost, rollback)
+        speculator = _speculator(target, cost, memory)
     except BaseException:
         context.close()
         raise
@@ -188,16 +188,15 @@ def _build(
         cost=cost,
         meter=_meter(reads, cost, options, n_gpu_layers),
         n_ctx=size.n_ctx,
-        slots=make_slots(context, facts, options, cost, shape, n_gpu_layers, cache_folder),
+        slots=make_slots(context, memory, facts, options, cost, shape, n_gpu_layers, cache_folder),
         n_ubatch=shape.n_ubatch,
-        rollback=rollback,
         speculator=speculator,
         threads=thread_control(context, cost, threads, n_gpu_layers),
     )
     return engine, threads
 
 
-def _speculator(target: LoadedTarget, cost: CostModel, rollback: Rollback) -> Speculator | None:
+def _speculator(target: LoadedTarget, cost: CostModel, memory: AttentionMemory) -> Speculator | None:
     """Return the speculator with the proposers that the options select; raises DraftRefused for a wrong draft."""
     options = target.options
     if options.speculation == "off":
@@ -219,7 +218,7 @@ def _speculator(target: LoadedTarget, cost: CostModel, rollback: Rollback) -> Sp
         ngram=ngram,
         paid=paid,
         fixed_depth=options.draft_depth,
-        rollback=rollback,
+        memory=memory,
         end_tokens=target.vocab.end_tokens,
     )
 

@@ -71,7 +71,7 @@ class Sequence:
 
     ``tokens`` holds prompt and generated tokens; the first ``n_past`` of them are in the cache. Prefill and decode
     are the same thing here: rows that are still pending. Of those that pend, the first ``n_replay`` were in the cache
-    before and were lost with a rejected draft (see ``rollback.py``): they are part of decoding, not of the prompt.
+    before and were lost with a rejected draft (see ``CheckpointMemory``): they are part of decoding, not of the prompt.
     It keeps its slot for ``term`` seconds at least. ``rode_at`` says when it last rode along with the fast lane,
     counted in the rides of all requests.
     """

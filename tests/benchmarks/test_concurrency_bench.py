@@ -67,7 +67,7 @@ def test_a_small_run_of_a_hybrid(run_bench: Callable[..., dict[str, Any]], model
     cells = {(row["draft"], row["way"], row["clients"]) for row in report["rows"]}
     assert cells == {(d, w, n) for d in ("realistic", "random") for w in ("plain", "auto") for n in (1, 3)}
     assert report["settings"]["model"] == model
-    assert report["settings"]["way_back"] == {"qwen35": "trimrollback", "qwen3next": "checkpointrollback"}[model]
+    assert report["settings"]["way_back"] == {"qwen35": "RecurrentMemory", "qwen3next": "CheckpointMemory"}[model]
     assert report["summary"].keys() == {"drafted_vs_plain_min_1", "drafted_vs_plain_min_3", "draft_vs_plain_min"}
 
 

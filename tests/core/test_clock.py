@@ -13,7 +13,7 @@ import pytest
 
 from core.engine.engine import Engine
 from core.engine.model_runner import ModelRunner
-from core.kv_cache.rollback import CheckpointRollback
+from core.kv_cache.memory import CheckpointMemory
 from core.speculation.proposers.autoregressive_head import AutoregressiveHead
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.request import SamplingParams
@@ -52,15 +52,15 @@ class JumpyClock:
 def use_clock(engine: Engine, clock: Callable[[], float]) -> None:
     runner = engine._runner
     assert isinstance(runner, ModelRunner)
-    engine._clock = runner._clock = engine._drafting._clock = engine._slots._clock = clock
-    speculator, rollback = engine._speculator, engine._rollback
+    engine._clock = runner._clock = engine._drafting._clock = engine.slots._clock = clock
+    speculator, memory = engine._speculator, engine.slots.memory
     assert speculator is not None
     speculator._clock = speculator._growth._clock = clock
     for proposer in speculator.paid:
         assert isinstance(proposer, DraftModelProposer | AutoregressiveHead)
         proposer._clock = clock
-    if isinstance(rollback, CheckpointRollback):
-        rollback._clock = clock
+    if isinstance(memory, CheckpointMemory):
+        memory._clock = clock
 
 
 def with_head() -> Path:
@@ -127,8 +127,8 @@ class Leap:
 def test_a_machine_that_slept_while_a_state_was_saved_still_drafts() -> None:
     with open_engine(with_state(), n_slots=1, n_ctx=512) as engine:
         speculator = price(engine, {1: 0.010, 2: 0.012, 4: 0.016, 16: 0.040}, 0.001)
-        rollback = engine._rollback
-        assert isinstance(rollback, CheckpointRollback)
-        rollback._clock, rollback._cost = Leap(), speculator.cost
+        memory = engine.slots.memory
+        assert isinstance(memory, CheckpointMemory)
+        memory._clock, memory._cost = Leap(), speculator.cost
         _, ended, _ = complete(engine, max_tokens=120, sampling=SamplingParams(temperature=0, ignore_eos=True))
     assert ended.receipt.n_accepted > 40, "of 120 tokens"

@@ -344,8 +344,8 @@ def test_a_row_without_numbers_fails_its_request_alone(
 def test_a_running_state_is_not_trusted_after_a_failure(plain_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = plain_engine
     expected, _, _ = complete(engine, max_tokens=8)
-    monkeypatch.setattr(engine._slots, "can_cut", False)
-    monkeypatch.setattr(engine._slots._search, "_can_cut", False)
+    monkeypatch.setattr(engine.slots.memory, "can_share", False)
+    monkeypatch.setattr(engine.slots.memory, "can_cut", lambda sequence, size: False)
     decode = engine._context.decode
     submit(engine, "a", max_tokens=8)
     ledger = Ledger()

@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.slot_table import SlotTable
 from core.scheduler.scheduler import MAX_WAIT_SECONDS, Scheduler
 from core.scheduler.sequence import Sequence
@@ -13,7 +14,7 @@ from core.values.request import Lane
 from tests.support.sequences import sequence
 
 
-class NoMemory:
+class NoCells:
     def remove(self, sequence: int, start: int, end: int = -1) -> bool:
         return True
 
@@ -25,7 +26,7 @@ class Office:
     """A scheduler on a clock."""
 
     def __init__(self, n_slots: int = 2) -> None:
-        self.scheduler = Scheduler(SlotTable(NoMemory(), n_slots))
+        self.scheduler = Scheduler(SlotTable(AttentionMemory(NoCells()), n_slots))
         self.now = 0.0
         self._orders = count()
 

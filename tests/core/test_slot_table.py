@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from core.kv_cache.memory import AttentionMemory, RecurrentMemory
 from core.kv_cache.slot_table import SlotTable
 from core.kv_cache.token_buffer import TokenBuffer
 from core.values.request import Lane
 
 
-class Memory:
+class Cells:
     """A KV cache that remembers what it was told."""
 
     def __init__(self, can_cut: bool = True) -> None:
@@ -41,13 +42,13 @@ def fill(table: SlotTable, *values: int) -> int:
 
 
 def test_a_fresh_request_starts_from_nothing() -> None:
-    table = SlotTable(Memory(), 2)
+    table = SlotTable(AttentionMemory(Cells()), 2)
     slot, n_cached = table.take(tokens(1, 2, 3))
     assert (slot.is_free, n_cached) == (False, 0)
 
 
 def test_the_next_turn_of_a_conversation_finds_its_slot() -> None:
-    table = SlotTable(Memory(), 4)
+    table = SlotTable(AttentionMemory(Cells()), 4)
     fill(table, 9, 9)
     home = fill(table, 1, 2, 3)
     slot, n_cached = table.take(tokens(1, 2, 3, 4, 5))
@@ -55,27 +56,27 @@ def test_the_next_turn_of_a_conversation_finds_its_slot() -> None:
 
 
 def test_the_same_prompt_again_leaves_one_token_to_evaluate() -> None:
-    memory = Memory()
-    table = SlotTable(memory, 1)
+    cells = Cells()
+    table = SlotTable(AttentionMemory(cells), 1)
     fill(table, 1, 2, 3)
     slot, n_cached = table.take(tokens(1, 2, 3))
     assert n_cached == 2
-    assert ("remove", slot.id, 2) in memory.calls
+    assert ("remove", slot.id, 2) in cells.calls
 
 
 def test_a_prefix_that_is_in_use_is_shared() -> None:
-    memory = Memory()
-    table = SlotTable(memory, 2)
+    cells = Cells()
+    table = SlotTable(AttentionMemory(cells), 2)
     busy, _ = table.take(tokens(1, 2, 3, 4))
     busy.n_resident = 4
     slot, n_cached = table.take(tokens(1, 2, 3, 7))
     assert n_cached == 3
     assert slot is not busy
-    assert memory.calls[-1] == (f"copy to {slot.id}", busy.id, 3)
+    assert cells.calls[-1] == (f"copy to {slot.id}", busy.id, 3)
 
 
 def test_only_what_was_evaluated_is_shared() -> None:
-    table = SlotTable(Memory(), 2)
+    table = SlotTable(AttentionMemory(Cells()), 2)
     busy, _ = table.take(tokens(1, 2, 3, 4))
     busy.n_resident = 1
     _, n_cached = table.take(tokens(1, 2, 3, 7))
@@ -83,7 +84,7 @@ def test_only_what_was_evaluated_is_shared() -> None:
 
 
 def test_a_prefix_that_another_computes_is_waited_for_but_not_in_a_lower_lane() -> None:
-    table = SlotTable(Memory(), 3)
+    table = SlotTable(AttentionMemory(Cells()), 3)
     shared = range(100)
     batch, _ = table.take(tokens(*shared, 200), rank=Lane.BATCH.rank)
     other = tokens(*shared, 201)
@@ -98,14 +99,14 @@ def test_a_prefix_that_another_computes_is_waited_for_but_not_in_a_lower_lane() 
 
 
 def test_a_short_common_prefix_does_not_destroy_a_long_conversation() -> None:
-    table = SlotTable(Memory(), 2)
+    table = SlotTable(AttentionMemory(Cells()), 2)
     home = fill(table, *range(100))
     slot, n_cached = table.take(tokens(0, 1, 2, 77))
     assert (slot.id != home, n_cached) == (True, 3)
 
 
 def test_the_slot_used_longest_ago_makes_room() -> None:
-    table = SlotTable(Memory(), 2)
+    table = SlotTable(AttentionMemory(Cells()), 2)
     first = fill(table, 1, 1)
     fill(table, 2, 2)
     slot, _ = table.take(tokens(3, 3))
@@ -113,7 +114,7 @@ def test_the_slot_used_longest_ago_makes_room() -> None:
 
 
 def test_idle_slots_are_dropped_one_at_a_time_and_busy_ones_never() -> None:
-    table = SlotTable(Memory(), 3)
+    table = SlotTable(AttentionMemory(Cells()), 3)
     fill(table, 1, 1)
     fill(table, 2, 2)
     busy, _ = table.take(tokens(3, 3))
@@ -127,7 +128,7 @@ def test_idle_slots_are_dropped_one_at_a_time_and_busy_ones_never() -> None:
 
 @pytest.mark.parametrize(("prompt", "expected"), [((1, 2, 3, 4), 3), ((1, 2, 9), 0), ((1, 2, 3), 0)])
 def test_a_running_state_is_extended_but_never_cut(prompt: tuple[int, ...], expected: int) -> None:
-    table = SlotTable(Memory(can_cut=False), 1, can_cut=False)
+    table = SlotTable(RecurrentMemory(Cells(can_cut=False)), 1)
     fill(table, 1, 2, 3)
     _, n_cached = table.take(tokens(*prompt))
     assert n_cached == expected

@@ -9,6 +9,7 @@ from core.cost.cost_model import Calibration, CostModel
 from core.cost.read_cost import ReadCost
 from core.engine.meter import Meter, Occupancy, StepReading
 from core.engine.step_feedback import StepFeedback, StepYield
+from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.slot_table import SlotTable
 from core.kv_cache.token_buffer import TokenBuffer
 from models.facts.model_facts import WeightBytes
@@ -37,7 +38,7 @@ class Desk:
     def __init__(self, kv_seconds: float = 0.0, seconds: float = STEP) -> None:
         self.cost = CostModel(Calibration({1: seconds, 64: seconds}, kv_seconds))
         self.meter = Meter(self.cost, ReadCost(WeightBytes(1_000, 0, 1, 0), cell=0))
-        self.slots = SlotTable(Cells(), 2, prefill_seconds=lambda n_tokens: 1.0)
+        self.slots = SlotTable(AttentionMemory(Cells()), 2, prefill_seconds=lambda n_tokens: 1.0)
         self.seen: list[tuple[int, int, float]] = []
         self.books = StepFeedback(self.cost, lambda *step: self.seen.append(step), self.meter, self.slots)
         self.now, self.step = 0.0, seconds

@@ -24,7 +24,7 @@ def cancel_between_steps(engine: Engine, prompts: Iterable[str], steps: Iterable
         engine.cancel("1")
         ledger.add(engine.step())
         assert ledger.ended["1"].reason is FinishReason.CANCELLED
-        for slot in engine._slots._slots:
+        for slot in engine.slots._slots:
             assert engine._context.last_position(slot.id) == slot.n_resident - 1
         run(engine, ledger)
 

@@ -91,7 +91,7 @@ def use_proposer(engine: Engine, proposer: Any, depth: int | None = None) -> Spe
         n_ctx=engine.n_ctx,
         paid=(proposer,),
         fixed_depth=depth,
-        rollback=engine._rollback,
+        memory=engine.slots.memory,
         end_tokens=engine.vocab.end_tokens,
     )
     engine.replace_speculator(speculator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
-from core.kv_cache.rollback import CheckpointRollback
+from core.kv_cache.memory import AttentionMemory
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.draft_length import GrowthCandidate, RoundValue, charged, round_value
 from core.speculation.policy.draft_state import DraftingTime, DraftStates
@@ -34,7 +34,7 @@ class DraftGrowth:
         most: int,
         least_reach: float,
         end_tokens: Collection[int],
-        checkpoints: CheckpointRollback | None,
+        checkpoints: AttentionMemory | None,
         clock: Callable[[], float],
     ) -> None:
         """Drafts get ``most`` tokens and texts ``n_ctx``; a draft whose chance is below ``least_reach`` stops growing.

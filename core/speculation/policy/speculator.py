@@ -8,7 +8,7 @@ from collections.abc import Sequence as Series
 from typing import NamedTuple
 
 from core.cost.cost_model import CostModel
-from core.kv_cache.rollback import CheckpointRollback, Rollback
+from core.kv_cache.memory import AttentionMemory
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import DraftStats
 from core.speculation.policy.draft_growth import DraftGrowth
@@ -77,14 +77,14 @@ class Speculator:
         ngram: NgramProposer | None = None,
         paid: Series[CostlyProposer] = (),
         fixed_depth: int | None = None,
-        rollback: Rollback | None = None,
+        memory: AttentionMemory | None = None,
         end_tokens: Collection[int] = (),
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         """``n_ctx`` is the longest a sequence may get.
 
         ``fixed_depth`` switches the decision off, to compare with it: always so many tokens of the first paid proposer,
-        or of n-grams where there is none. ``rollback`` takes rejected tokens back: it bounds the depth, and what it
+        or of n-grams where there is none. ``memory`` takes rejected tokens back: it bounds the depth, and what it
         costs is charged. None: free. ``end_tokens`` end a text: nothing is drafted beyond one.
         """
         self.stats = DraftStats()
@@ -95,7 +95,7 @@ class Speculator:
         self.proposers: tuple[Proposer, ...] = (grammar, *((ngram,) if ngram is not None else ()), *paid)
         self._observers = tuple(proposer for proposer in self.paid if isinstance(proposer, TargetObserver))
         # Where going back is free, it is not asked for what it costs.
-        self._checkpoints = rollback if isinstance(rollback, CheckpointRollback) else None
+        self._checkpoints = memory if memory is not None and memory.replays else None
         self._clock = clock
         self._end_tokens = frozenset(end_tokens)
         credit = _CREDIT_STEPS * cost.time(1)
@@ -104,7 +104,7 @@ class Speculator:
         self._growth = DraftGrowth(
             self._states,
             n_ctx=n_ctx,
-            most=min(MAX_DRAFT_DEPTH, rollback.reach) if rollback is not None else MAX_DRAFT_DEPTH,
+            most=min(MAX_DRAFT_DEPTH, memory.reach) if memory is not None else MAX_DRAFT_DEPTH,
             # A fixed depth is one also where it is hopeless.
             least_reach=_HOPELESS if fixed_depth is None else 0.0,
             end_tokens=end_tokens,

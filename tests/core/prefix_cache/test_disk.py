@@ -63,7 +63,7 @@ def open_on(folder: Path, *, is_patient: bool = True, **options: Any) -> Iterato
     options = {"n_slots": 2, "n_ctx": 512, "speculation": "off", "cache_disk": GB, **options}
     with open_engine(cache_folder=folder, **options) as engine:
         if is_patient:
-            engine._slots._prefill_seconds = lambda n_tokens: PATIENCE
+            engine.slots._prefill_seconds = lambda n_tokens: PATIENCE
         yield engine
 
 
@@ -227,8 +227,8 @@ def test_a_full_disk_is_told_once_and_left_alone(
             ask(engine, words(100, seed))
             settle(engine)
         assert ask(engine, words(100, 2)) == 99
-        assert engine._slots.store is not None
-        assert engine._slots.store.n_disk_bytes == 0
+        assert engine.slots.store is not None
+        assert engine.slots.store.n_disk_bytes == 0
     assert sum("not kept on disk: No space left" in record.message for record in caplog.records) == 1
     assert n_tries == 1
     assert [path for path in (tmp_path / FOLDER).rglob("*") if path.is_file()] == []

@@ -58,9 +58,9 @@ def test_a_text_that_left_the_device_comes_back_from_ram() -> None:
     with open_engine(n_slots=2, n_ctx=1024, speculation="off") as engine:
         first = words(400)
         assert cached(engine, first) == 0
-        while engine._slots.evict_idle():
+        while engine.slots.evict_idle():
             pass
-        assert engine._slots.n_resident == 0
+        assert engine.slots.n_resident == 0
         assert cached(engine, first) == 399
         assert cached(engine, first[:300] + words(50, 1)) == 300
 
@@ -69,7 +69,7 @@ def test_what_comes_back_gives_the_same_tokens() -> None:
     prompt = words(350)
     with open_engine(n_slots=2, n_ctx=512, speculation="off") as engine:
         _, _, ledger = complete(engine, prompt, max_tokens=24, sampling=GREEDY_WITH_LOGPROBS)
-        while engine._slots.evict_idle():
+        while engine.slots.evict_idle():
             pass
         _, ended, again = complete(engine, prompt, max_tokens=24, sampling=GREEDY_WITH_LOGPROBS)
         assert ended.receipt.n_cached == 349
@@ -82,7 +82,7 @@ def test_a_common_beginning_is_stored_once() -> None:
         for seed in range(1, 5):
             cached(engine, shared + words(40, seed))
             tidy(engine)
-        store = engine._slots.store
+        store = engine.slots.store
         assert store is not None
         per_token = store.n_ram_bytes / (300 + 4 * 41)
         assert 4620 <= per_token < 4640
@@ -101,7 +101,7 @@ def test_ram_keeps_to_its_limit_and_the_end_of_a_text_goes_before_its_beginning(
     with open_engine(n_slots=1, n_ctx=1024, speculation="off", cache_ram=2_000_000) as engine:
         for seed in range(6):
             cached(engine, words(300, seed))
-            store = engine._slots.store
+            store = engine.slots.store
             assert store is not None
             assert store.n_ram_bytes <= 2_000_000
         assert cached(engine, words(300, 5)) == 299
@@ -110,7 +110,7 @@ def test_ram_keeps_to_its_limit_and_the_end_of_a_text_goes_before_its_beginning(
 
 def test_without_a_store_texts_are_dropped() -> None:
     with open_engine(n_slots=1, n_ctx=512, speculation="off", cache_ram=0) as engine:
-        assert engine._slots.store is None
+        assert engine.slots.store is None
         text = words(100)
         cached(engine, text)
         cached(engine, words(100, 1))
@@ -194,9 +194,9 @@ def test_idle_texts_leave_when_they_have_cost_as_much_as_getting_them_back() -> 
         submit(engine, "long", FOX, max_tokens=300, sampling=ENDLESS)
         for _ in range(4):
             engine.step()
-        assert engine._slots.n_idle > 690
-        engine._slots._price = lambda slot: -1.0  # type: ignore[method-assign]
-        while engine._slots.n_idle:
+        assert engine.slots.n_idle > 690
+        engine.slots._price = lambda slot: -1.0  # type: ignore[method-assign]
+        while engine.slots.n_idle:
             assert not engine.is_idle, "it leaves while others are at work"
             engine.step()
         engine.cancel("long")
@@ -308,7 +308,7 @@ def test_a_long_text_comes_back_in_small_parts_while_others_are_at_work(monkeypa
     with open_engine(n_slots=2, n_ctx=1024, speculation="off") as engine:
         _, _, ledger = complete(engine, prompt, max_tokens=8, sampling=GREEDY_WITH_LOGPROBS)
         wanted = greedy_tokens(ledger, "only")
-        while engine._slots.evict_idle():
+        while engine.slots.evict_idle():
             pass
         submit(engine, "at work", FOX, max_tokens=60, sampling=ENDLESS)
         ledger = Ledger()
@@ -320,7 +320,7 @@ def test_a_long_text_comes_back_in_small_parts_while_others_are_at_work(monkeypa
         assert "given up" not in ledger.started
         engine.cancel("given up")
         ledger.add(engine.step())
-        n_brought = engine._slots.n_idle
+        n_brought = engine.slots.n_idle
         assert 256 <= n_brought < 899, "what has come back stays"
         submit(engine, "next", prompt, max_tokens=8, sampling=GREEDY_WITH_LOGPROBS)
         n_waited = 0

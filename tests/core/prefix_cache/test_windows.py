@@ -44,7 +44,7 @@ def open_cut(path: Path, **options: Any) -> Any:
 def whole(path: Path) -> Iterator[Engine]:
     """An engine that keeps everything and reuses nothing."""
     with open_engine(path, n_slots=1, n_ctx=1024, n_ubatch=512, speculation="off", cache_ram=0) as engine:
-        assert engine._slots.can_cut
+        assert engine.slots.memory.can_share
         yield engine
 
 
@@ -66,7 +66,7 @@ def said(engine: Engine, prompt: tuple[int, ...], n: int = 16) -> tuple[list[tup
 
 def test_a_text_longer_than_the_window_is_the_same(path: Path, whole: Engine) -> None:
     with open_cut(path, speculation="off") as engine:
-        assert not engine._slots.can_cut
+        assert not engine.slots.memory.can_share
         for n in (20, 33, 300, 700):
             found, _ = said(engine, words(n), 60)
             assert_same_up_to_a_near_tie(found, expected(whole, words(n), 60))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.engine.engine import Engine
-from core.kv_cache.rollback import CheckpointRollback, TrimRollback
+from core.kv_cache.memory import CheckpointMemory, RecurrentMemory
 from core.loading.load_heads import why_no_mtp
 from core.scheduler.planner import StepPlan
 from core.values.messages import RequestEvent
@@ -38,11 +38,11 @@ PROMPTS = (FOX, chat("Who are you?"), "def add(a, b):\n", chat("Count to five.")
 ENDLESS = SamplingParams(temperature=0, ignore_eos=True)
 # By architecture, the way back from rejected drafts: llama.cpp keeps snapshots of some states.
 WAYS: dict[str, type] = {
-    "qwen35": TrimRollback,
-    "qwen35moe": TrimRollback,
-    "nemotron_h_moe": TrimRollback,
-    "bailingmoe3": TrimRollback,
-    "qwen3next": CheckpointRollback,
+    "qwen35": RecurrentMemory,
+    "qwen35moe": RecurrentMemory,
+    "nemotron_h_moe": RecurrentMemory,
+    "bailingmoe3": RecurrentMemory,
+    "qwen3next": CheckpointMemory,
 }
 BOTH_WAYS = ("qwen35", "qwen3next")
 HEADS = ("counts", "random")
@@ -78,7 +78,7 @@ def plain() -> Runs:
 @pytest.mark.parametrize("architecture", WAYS)
 def test_at_temperature_0_a_head_changes_no_text(plain: Runs, architecture: str, head: str) -> None:
     with use(architecture, head, draft_depth=4) as engine:
-        assert type(engine._rollback) is WAYS[architecture]
+        assert type(engine.slots.memory) is WAYS[architecture]
         for index, prompt in enumerate(PROMPTS):
             submit(engine, str(index), prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
         ledger = run(engine)

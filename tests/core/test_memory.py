@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,13 @@ import pytest
 
 from core.cost.cost_model import Calibration, CostModel
 from core.engine.engine import Engine
-from core.kv_cache.rollback import MOST_REPLAYED, CheckpointRollback, TrimRollback, choose_rollback
-from core.kv_cache.state_snapshots import n_snapshots
+from core.kv_cache.context_shape import n_snapshots
+from core.kv_cache.memory import MOST_REPLAYED, AttentionMemory, CheckpointMemory, RecurrentMemory, choose_memory
 from core.llama.context import Context, DecodeStatus
 from core.speculation.policy.speculator import StepTimes
 from core.speculation.proposer import Evaluated
 from core.speculation.proposers.ngram import NgramProposer
-from core.values.engine_options import MAX_DRAFT_DEPTH
+from core.values.engine_options import MAX_DRAFT_DEPTH, EngineOptions
 from core.values.messages import FinishReason
 from core.values.request import SamplingParams
 from tests.support.engines import (
@@ -48,7 +49,7 @@ COST = CostModel(Calibration({1: 0.010, 2: 0.012, 4: 0.016, 16: 0.040}))
 # -- on a memory that notes what it is told ----------------------------------------------------------------------------
 
 
-class Memory:
+class Cells:
     """A memory with a running state that can go back by ``n_snapshots`` tokens. Positions are all that it holds."""
 
     def __init__(self, n_snapshots: int = 0, *, can_load: bool = True, can_save: bool = True) -> None:
@@ -84,55 +85,56 @@ class Clock:
 
 
 @pytest.mark.parametrize(
-    ("is_recurrent", "n", "kind"), [(False, 0, TrimRollback), (True, 4, TrimRollback), (True, 0, CheckpointRollback)]
+    ("is_recurrent", "n", "kind"),
+    [(False, 0, AttentionMemory), (True, 4, RecurrentMemory), (True, 0, CheckpointMemory)],
 )
 def test_snapshots_are_used_where_they_are_offered(is_recurrent: bool, n: int, kind: type) -> None:
-    rollback = choose_rollback(Memory(n), COST, is_recurrent=is_recurrent)
-    assert type(rollback) is kind
-    assert rollback.reach == (n or MAX_DRAFT_DEPTH)
+    memory = choose_memory(Cells(n), COST, is_recurrent=is_recurrent)
+    assert type(memory) is kind
+    assert memory.reach == (n or MAX_DRAFT_DEPTH)
 
 
 def test_what_snapshots_reach_is_cut_off_and_what_they_do_not_is_lost_and_said_so() -> None:
-    memory = Memory(3)
-    memory.held[0] = 20
-    rollback = TrimRollback(memory, 3)
-    assert (rollback.keep(0, 17), memory.held[0]) == (17, 17)
-    memory.held[0] = 20
-    assert (rollback.keep(0, 16), memory.held[0]) == (0, 0)
+    cells = Cells(3)
+    cells.held[0] = 20
+    memory = RecurrentMemory(cells, 3)
+    assert (memory.take_back(0, 17), cells.held[0]) == (17, 17)
+    cells.held[0] = 20
+    assert (memory.take_back(0, 16), cells.held[0]) == (0, 0)
 
 
 def test_a_checkpoint_leads_back_to_where_it_was_made_again_and_again() -> None:
-    memory = Memory()
-    memory.held[1] = 10
-    rollback = CheckpointRollback(memory, COST)
-    rollback.mark(1, 10)
+    cells = Cells()
+    cells.held[1] = 10
+    memory = CheckpointMemory(cells, COST)
+    memory.mark(1, 10)
     for held, size in ((15, 12), (19, 14)):
-        memory.held[1] = held
-        assert (rollback.keep(1, size), memory.held[1]) == (10, 10)
+        cells.held[1] = held
+        assert (memory.take_back(1, size), cells.held[1]) == (10, 10)
 
 
 @pytest.mark.parametrize("failing", ["can_save", "can_load"])
 def test_without_a_state_to_go_back_to_all_is_lost(failing: str) -> None:
-    memory = Memory(**{failing: False})  # type: ignore[arg-type]
-    memory.held[0] = 10
-    rollback = CheckpointRollback(memory, COST)
-    rollback.mark(0, 10)
-    memory.held[0] = 14
-    assert (rollback.keep(0, 12), memory.held[0]) == (0, 0)
-    assert CheckpointRollback(memory, COST).keep(0, 12) == 0, "never marked"
+    cells = Cells(**{failing: False})  # type: ignore[arg-type]
+    cells.held[0] = 10
+    memory = CheckpointMemory(cells, COST)
+    memory.mark(0, 10)
+    cells.held[0] = 14
+    assert (memory.take_back(0, 12), cells.held[0]) == (0, 0)
+    assert CheckpointMemory(cells, COST).take_back(0, 12) == 0, "never marked"
 
 
 def test_a_rejection_is_charged_with_the_way_back_and_the_rows_again() -> None:
-    memory = Memory()
-    memory.held[0] = 10
-    rollback = CheckpointRollback(memory, COST, Clock())
-    rollback.mark(0, 10)
-    rollback.keep(0, 10)
-    assert rollback.mark_seconds == pytest.approx(0.001)
-    assert rollback.loss(3) == pytest.approx(0.001 + 0.006)
-    rollback.is_shared = True
-    assert rollback.loss(3) == pytest.approx(0.001 + COST.time(3)), "beside others it is a pass of its own"
-    assert (rollback.take_seconds(), rollback.take_seconds()) == (pytest.approx(0.002), 0.0)
+    cells = Cells()
+    cells.held[0] = 10
+    memory = CheckpointMemory(cells, COST, Clock())
+    memory.mark(0, 10)
+    memory.take_back(0, 10)
+    assert memory.mark_seconds == pytest.approx(0.001)
+    assert memory.loss(3) == pytest.approx(0.001 + 0.006)
+    memory.n_decoding = 2
+    assert memory.loss(3) == pytest.approx(0.001 + COST.time(3)), "beside others it is a pass of its own"
+    assert (memory.take_seconds(), memory.take_seconds()) == (pytest.approx(0.002), 0.0)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,8 @@ def test_a_rejection_is_charged_with_the_way_back_and_the_rows_again() -> None:
     ids=["size not known", "small", "as many as the weights leave room for", "too large", "a small ubatch"],
 )
 def test_how_many_snapshots_are_worth_their_memory(state: int, n_slots: int, n_ubatch: int, expected: int) -> None:
-    assert n_snapshots(state, n_slots, 1_600_000, n_ubatch) == expected
+    facts: Any = SimpleNamespace(state_bytes=state, weight_bytes=1_600_000)
+    assert n_snapshots(facts, EngineOptions("any.gguf", n_slots=n_slots), n_ubatch) == expected
 
 
 # -- on models ---------------------------------------------------------------------------------------------------------
@@ -165,7 +168,7 @@ class Target:
     def open(self, **options: Any) -> Iterator[Engine]:
         with self._monkeypatch.context() as patch:
             if not self.has_snapshots:
-                patch.setattr("core.kv_cache.context_shape.most_snapshots", lambda *_: 0)
+                patch.setattr("core.kv_cache.context_shape._SNAPSHOT_SHARE", 0)
             with open_engine(self.path, **{"n_slots": 4, "n_ctx": 512, **options}) as engine:
                 assert bool(engine._context.n_snapshots) is self.has_snapshots
                 yield engine
@@ -409,7 +412,7 @@ def test_drafting_pays_for_replayed_rows(files: dict[str, Path], monkeypatch: py
 
 def test_ember_is_cut_as_ever() -> None:
     with open_engine(EMBER, n_slots=2, n_ctx=256) as engine:
-        assert type(engine._rollback) is TrimRollback
+        assert type(engine.slots.memory) is AttentionMemory
         assert engine._context.n_snapshots == 0
         use_proposer(engine, RandomProposer(4096), 4)
         submit(engine, "only", max_tokens=20)

@@ -1,0 +1,240 @@
+"""The kinds of memory that a model's texts are held in: how each is shared between sequences, cut and taken back.
+
+Keys and values of all positions can be shared and cut at any token. Layers with a sliding window can keep only the
+last tokens. A running state (Mamba, RWKV, the recurrent layers of hybrids) is one value that each row overwrites.
+llama.cpp can keep the states after the latest rows (``n_rs_seq``, for some architectures). Else the state is saved
+before drafts are verified and loaded again when one is rejected. Then the rows in between are evaluated once more,
+beside the next step's own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from core.cost.cost_model import CostModel
+from core.values.engine_options import MAX_DRAFT_DEPTH
+
+# A sequence that has more rows to evaluate again than this gets no drafts before that is done.
+MOST_REPLAYED = 16
+# The seconds of saving and loading a state follow the latest ones with this weight. One that took more than 3 times the
+# usual counts as 3 times, and the first as a quarter of a step at most: the machine may have slept meanwhile, and what
+# seems too dear is never measured again.
+_SECONDS_WEIGHT, _OUTLIER, _MOST_AT_FIRST = 0.1, 3.0, 0.25
+# The state of a prompt is kept 8 tokens before its end, because the next turn may word the last ones differently, and
+# after 512 tokens, 1,024 and so on, for texts that part earlier.
+_BEFORE_END, _FIRST_CHECKPOINT = 8, 512
+# A prompt of which less than this share is new gets no checkpoint at its end, where going back is possible without.
+_NEW_SHARE = 0.25
+
+
+class KvCells(Protocol):
+    """What a context offers of its memory, by sequence."""
+
+    @property
+    def n_snapshots(self) -> int:
+        """How many rows back the running states are kept."""
+
+    def remove(self, sequence: int, start: int, end: int = -1) -> bool:
+        """Drop positions [start, end); False where the memory cannot."""
+
+    def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
+        """Share positions [start, end)."""
+
+    def last_position(self, sequence: int) -> int:
+        """Return the highest position held, -1 where there is none."""
+
+    def first_position(self, sequence: int) -> int:
+        """Return the lowest position that all layers hold, -1 where there is none."""
+
+    def save_state(self, sequence: int) -> npt.NDArray[np.uint8] | None:
+        """Keep a running state; None where it cannot be."""
+
+    def load_state(self, sequence: int, state: npt.NDArray[np.uint8]) -> bool:
+        """Restore a running state; False where it cannot be."""
+
+
+class AttentionMemory:
+    """Keys and values of all positions.
+
+    ``can_share``: texts are shared between sequences and cut at any token. ``replays``: rows that a rejected draft
+    lost are evaluated again. ``reach`` is how many drafted tokens can be taken back. ``n_decoding`` requests decode in
+    the step, as the engine says before it drafts.
+    """
+
+    can_share = True
+    replays = False
+    mark_seconds = 0.0
+
+    def __init__(self, cells: KvCells, reach: int = MAX_DRAFT_DEPTH) -> None:
+        """Hold texts in ``cells``."""
+        self.cells = cells
+        self.reach = reach
+        self.n_decoding = 1
+
+    # -- texts --------------------------------------------------------------------------------------------------
+
+    def share(self, source: int, target: int, size: int) -> None:
+        """Let the empty sequence ``target`` hold the first tokens of ``source``."""
+        self.cells.copy(source, target, size)
+
+    def cut(self, sequence: int, size: int) -> int:
+        """Drop what a sequence holds behind its first ``size`` tokens; return what is left: ``size``, or 0."""
+        if self.cells.remove(sequence, size):
+            return size
+        self.cells.remove(sequence, 0)
+        return 0
+
+    def can_cut(self, sequence: int, size: int) -> bool:
+        """Return whether a sequence can go on from its first ``size`` tokens, once what is behind them is dropped."""
+        return True
+
+    def checkpoints(self, n_prompt: int, n_held: int) -> set[int]:
+        """Return where to keep the state of a prompt, of which ``n_held`` tokens are held: it can be cut anywhere."""
+        return set()
+
+    # -- drafts -------------------------------------------------------------------------------------------------
+
+    @property
+    def n_even(self) -> int:
+        """How many requests must bring equally many rows to the step, 0: as many as each likes."""
+        return 0
+
+    def mark(self, sequence: int, position: int) -> None:
+        """Drafts will be verified in a sequence, which holds ``position`` tokens."""
+
+    def take_back(self, sequence: int, size: int) -> int:
+        """Drop rejected drafts behind the first ``size`` tokens; return how many the sequence holds then.
+
+        Fewer than ``size`` must be evaluated again from there. 0: all is lost and the sequence is empty.
+        """
+        return self.cut(sequence, size)
+
+    def loss(self, n_rows: int) -> float:
+        """Return the seconds that a rejection costs after which ``n_rows`` have to be evaluated again."""
+        return 0.0
+
+    def take_seconds(self) -> float:
+        """Return the seconds spent on ``mark`` and ``take_back`` since this was last asked."""
+        return 0.0
+
+
+class WindowMemory(AttentionMemory):
+    """Some layers keep only the last ``window`` tokens of a sequence.
+
+    It can be cut as far as these layers still hold all that is then in sight. They do behind the rows of one ubatch.
+    Rows of a later one may have taken the place of what comes back into sight.
+    """
+
+    can_share = False
+
+    def __init__(self, cells: KvCells, window: int) -> None:
+        """Hold texts in ``cells``, where a token sees ``window`` tokens in some layers."""
+        super().__init__(cells)
+        self._window = window
+
+    def can_cut(self, sequence: int, size: int) -> bool:
+        """Return whether all that is in sight from there is still held."""
+        return self.cells.first_position(sequence) <= max(0, size - self._window)
+
+    def take_back(self, sequence: int, size: int) -> int:
+        """Drop rejected drafts; everything where too little is left in sight."""
+        return self.cut(sequence, size if self.can_cut(sequence, size) else 0)
+
+    def checkpoints(self, n_prompt: int, n_held: int) -> set[int]:
+        """Return where to keep what is in sight.
+
+        The end of a prompt is kept for when it has left the device: for each small turn that is not worth a copy.
+        """
+        return _checkpoints(n_prompt, has_end=n_prompt - n_held >= _NEW_SHARE * n_prompt)
+
+
+class RecurrentMemory(AttentionMemory):
+    """A running state, of which llama.cpp keeps the latest: it goes back by as many rows, ``reach``."""
+
+    can_share = False
+
+    def can_cut(self, sequence: int, size: int) -> bool:
+        """Return False: an older text has no state any more."""
+        return False
+
+    def checkpoints(self, n_prompt: int, n_held: int) -> set[int]:
+        """Return where to keep the state."""
+        return _checkpoints(n_prompt, has_end=True)
+
+    @property
+    def n_even(self) -> int:
+        """How many requests must bring equally many rows.
+
+        Rows that only one has are another pass over the weights (``llama_batch_allocr::split_equal``).
+        """
+        return self.n_decoding if self.n_decoding > 1 else 0
+
+
+class CheckpointMemory(RecurrentMemory):
+    """A running state that is saved before drafts, and loaded on a rejection; the accepted rows are to be replayed."""
+
+    replays = True
+
+    def __init__(self, cells: KvCells, cost: CostModel, clock: Callable[[], float] = time.perf_counter) -> None:
+        """Save and load in ``cells``; ``cost`` says what replayed rows add to a step."""
+        super().__init__(cells)
+        self._cost = cost
+        self._clock = clock
+        self._marks: dict[int, tuple[int, npt.NDArray[np.uint8] | None]] = {}
+        self._seconds = 0.0
+        self.mark_seconds = self._load_seconds = 0.0
+
+    def mark(self, sequence: int, position: int) -> None:
+        """Save the state of a sequence."""
+        began = self._clock()
+        self._marks[sequence] = position, self.cells.save_state(sequence)
+        self.mark_seconds = self._spent(began, self.mark_seconds)
+
+    def take_back(self, sequence: int, size: int) -> int:
+        """Load the state that was saved, and drop the keys and values behind it; where that fails, everything."""
+        began = self._clock()
+        position, state = self._marks.get(sequence, (0, None))
+        is_back = state is not None and position <= size and self.cells.load_state(sequence, state)
+        held = self.cut(sequence, position if is_back else 0)
+        self._load_seconds = self._spent(began, self._load_seconds)
+        return held
+
+    def loss(self, n_rows: int) -> float:
+        """Return the seconds of loading a state, and of ``n_rows`` more in the next step."""
+        again = self._cost.time(n_rows) if self.n_even else self._cost.extra(1, n_rows)
+        return self._load_seconds + again
+
+    def take_seconds(self) -> float:
+        """Return the seconds of saving and loading, once."""
+        taken, self._seconds = self._seconds, 0.0
+        return taken
+
+    def _spent(self, began: float, lately: float) -> float:
+        seconds = self._clock() - began
+        self._seconds += seconds
+        if not lately:
+            return min(seconds, _MOST_AT_FIRST * self._cost.time(1))
+        return lately + _SECONDS_WEIGHT * (min(seconds, _OUTLIER * lately) - lately)
+
+
+def _checkpoints(n_prompt: int, *, has_end: bool) -> set[int]:
+    """Return the positions of checkpoints, each twice as far as the last, since one may hold all tokens so far."""
+    stops = {n_prompt - _BEFORE_END} if n_prompt >= 2 * _BEFORE_END and has_end else set()
+    position = _FIRST_CHECKPOINT
+    while position < n_prompt - _BEFORE_END:
+        stops.add(position)
+        position *= 2
+    return stops
+
+
+def choose_memory(cells: KvCells, cost: CostModel, *, is_recurrent: bool, window: int = 0) -> AttentionMemory:
+    """Return the memory of a context; some layers keep only ``window`` tokens, 0: all keep all."""
+    if is_recurrent:
+        n_snapshots = min(cells.n_snapshots, MAX_DRAFT_DEPTH)
+        return RecurrentMemory(cells, n_snapshots) if n_snapshots else CheckpointMemory(cells, cost)
+    return WindowMemory(cells, window) if window else AttentionMemory(cells)
