@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from app.environment.paths import models_folder
 from models.catalog.catalog import ModelEntry
 from models.files.errors import UnsafeName
-from models.files.provenance import FileOrigin, pieces_of, read_record
+from models.files.provenance import FileOrigin, read_record
 from models.files.safe_path import target
 from models.formatting.program import PROGRAM, command
 
@@ -46,16 +46,11 @@ class RepairPlan:
         return command("models pull", name, f"--revision {self.record.commit}")
 
     @property
-    def _cost(self) -> str:
-        """What that fetches, where it is known which pieces of the file differ."""
-        return ": only what differs is fetched" if pieces_of(models_folder(), self.entry.path).exists() else ""
-
-    @property
     def for_command(self) -> str:
         """What to type."""
         remove = f"`{command('models rm', self.entry.name)}`"
         if self.place == self.entry.path:
-            return f"`{self.command}` mends it{self._cost}."
+            return f"`{self.command}` downloads it again."
         if self.place is not None:
             return f"It was moved: `{self.command}` downloads it again to {self.place}, {remove} removes this one."
         if self.record.made_from:
@@ -69,7 +64,7 @@ class RepairPlan:
     def for_window(self) -> str:
         """What has happened and what to click."""
         if self.place == self.entry.path:
-            remedy = f"download it again{self._cost}."
+            remedy = "download it again."
         elif self.place is not None:
             remedy = (
                 f"download it again. It was moved, so a new copy comes to {self.place.parent}; then remove this one."

@@ -1,23 +1,17 @@
-"""Downloads one file into its partial file: resumes what is there, verifies it, repairs it."""
+"""Downloads one file into its partial file: it resumes what is there and checks the hash of the whole."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from models.download.journal import Journal, JournalSubject, check_records, read_records
-from models.download.options import DownloadOptions
-from models.download.pieces import PieceMap, piece_bytes_for
-from models.download.progress import DownloadPhase
+from models.download.pieces import Journal, JournalSubject, PieceMap, check_records, piece_bytes_for, read_records
+from models.download.progress import DownloadOptions, DownloadPhase
 from models.download.ranges import RangeRequests
-from models.download.repair import repair
-from models.download.reuse import reuse_pieces
 from models.download.transfer import Transfer
 from models.files.errors import WrongContent, as_download_errors
-from models.files.provenance import pieces_of
 from models.files.safe_path import partial, target
 from models.hub.client import Hub
 from models.hub.repository import RemoteFile
@@ -36,7 +30,6 @@ class FileDownload:
         self.part = partial(folder, repo_id, file.path, ".part")
         self._journal_path = partial(folder, repo_id, file.path, ".journal")
         self._place = target(folder, repo_id, file.path)
-        self._kept = pieces_of(folder, self._place)
         self._hub, self._repo_id, self._commit, self._options = hub, repo_id, commit, options
         piece_bytes = options.piece_bytes or piece_bytes_for(file.n_bytes)
         self._subject = JournalSubject(file.content, file.n_bytes, piece_bytes)
@@ -49,21 +42,16 @@ class FileDownload:
         return sum(record.n_bytes for record in read_records(self._journal_path, self._subject).values())
 
     def run(self, stop: threading.Event, report: PhaseCallback) -> None:
-        """Fetch and verify; afterwards ``part`` is the file. Raises HubError and DownloadError."""
-        try:
-            journal, pieces = self._begin(stop, report)
-        except OSError as error:
-            raise as_download_errors(error, self.part.parent, self.file.n_bytes - self.n_received) from error
-        ranges = RangeRequests(self._hub, self._repo_id, self._commit, self.file, self._options.n_connections)
-        transfer = Transfer(self.file, ranges, self.part, journal, pieces, self._options, stop)
-        try:
-            transfer.run(lambda n_bytes: report(DownloadPhase.DOWNLOADING, n_bytes))
-            report(DownloadPhase.VERIFYING, self.file.n_bytes)
-            if not transfer.is_right():
-                self._repair(transfer, stop, report)
-        finally:
-            ranges.close()
-            journal.close()
+        """Fetch and verify; afterwards ``part`` is the file. Raises HubError and DownloadError.
+
+        A file whose hash is wrong is fetched once more from its start. WrongContent says that it was wrong again.
+        """
+        if self._fetch(stop, report):
+            return
+        self.discard()
+        if not self._fetch(stop, report):
+            self.discard()
+            raise WrongContent(self.file.name)
 
     def discard(self) -> None:
         """Remove what is there of it."""
@@ -76,36 +64,40 @@ class FileDownload:
             os.fsync(file.fileno())
         self._place.parent.mkdir(parents=True, exist_ok=True)
         os.replace(self.part, self._place)
-        with contextlib.suppress(OSError):  # the file is right without it
-            self._kept.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(self._journal_path, self._kept)
+        self._journal_path.unlink(missing_ok=True)
         return self._place
 
-    def _begin(self, stop: threading.Event, report: PhaseCallback) -> tuple[Journal, PieceMap]:
+    def _fetch(self, stop: threading.Event, report: PhaseCallback) -> bool:
+        """Fetch what is missing; return whether the file has the hash that the Hub announces."""
+        try:
+            journal, pieces = self._begin(report)
+        except OSError as error:
+            raise as_download_errors(error, self.part.parent, self.file.n_bytes - self.n_received) from error
+        ranges = RangeRequests(self._hub, self._repo_id, self._commit, self.file, self._options.n_connections)
+        transfer = Transfer(self.file, ranges, self.part, journal, pieces, self._options, stop)
+        try:
+            transfer.run(lambda n_bytes: report(DownloadPhase.DOWNLOADING, n_bytes))
+            report(DownloadPhase.VERIFYING, self.file.n_bytes)
+            return transfer.is_right()
+        finally:
+            ranges.close()
+            journal.close()
+
+    def _begin(self, report: PhaseCallback) -> tuple[Journal, PieceMap]:
         """Open the partial file and its journal, and see what of it is good."""
         self.part.parent.mkdir(parents=True, exist_ok=True)
         pieces = PieceMap(self._subject.n_bytes, self._subject.piece_bytes)
-        journal = Journal.open(self._journal_path, self._subject)
-        if journal.records:
-            report(DownloadPhase.CHECKING, self.n_received)
         if self.part.is_symlink():
             self.part.unlink()
-        with open(self.part, "ab") as file:
-            # A hole: what is not written takes no space.
-            file.truncate(self.file.n_bytes)
+        journal = Journal.open(self._journal_path, self._subject)
         try:
-            parts = (self._place, self._kept, self.part)
-            reuse_pieces(*parts, journal, pieces, stop, lambda n_bytes: report(DownloadPhase.CHECKING, n_bytes))
+            if journal.records:
+                report(DownloadPhase.CHECKING, self.n_received)
+            with open(self.part, "ab") as file:
+                # A hole: what is not written takes no space.
+                file.truncate(self.file.n_bytes)
+            check_records(self.part, journal, pieces)
         except BaseException:
             journal.close()
             raise
-        check_records(self.part, journal, pieces)
         return journal, pieces
-
-    def _repair(self, transfer: Transfer, stop: threading.Event, report: PhaseCallback) -> None:
-        report(DownloadPhase.REPAIRING, 0)
-        try:
-            repair(transfer, stop, lambda index: report(DownloadPhase.REPAIRING, transfer.pieces.start(index)))
-        except WrongContent:
-            self.discard()
-            raise

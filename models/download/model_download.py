@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from models.download.file_download import FileDownload
-from models.download.options import DownloadOptions
-from models.download.progress import DownloadPhase, DownloadProgress, TransferRate
+from models.download.progress import DownloadOptions, DownloadPhase, DownloadProgress, TransferRate
 from models.files.disk_space import check_space
 from models.files.errors import ChangedOnHub, NothingToChoose, Stopped, as_download_errors
 from models.files.folder_lock import hold_folder_lock

@@ -1,11 +1,26 @@
-"""Which pieces of a file are there, and which connection fetches which next. Pure: no file, no thread."""
+"""Which pieces of a file are there, which connection fetches which next, and the journal that remembers them.
+
+The journal is a text file beside the partial one, so that a killed process loses next to nothing. Its first line is
+JSON and names the content. Each further line is a record: piece, bytes of it that are there, their SHA-256. The latest
+record of a piece counts. A torn line counts for nothing.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
+import os
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 SMALLEST_PIECE, MOST_PIECES = 1 << 20, 4096
+
+
+_VERSION = 1
+_RECORD = re.compile(rb"(\d{1,6}) (\d{1,12}) ([0-9a-f]{64})")
 
 
 def piece_bytes_for(n_bytes: int) -> int:
@@ -97,3 +112,94 @@ class PieceMap:
                 run.end = index + 1
         if run is not None:
             yield run
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSubject:
+    """Which content a journal is about: another subject means starting over."""
+
+    content: str
+    n_bytes: int
+    piece_bytes: int
+    version: int = _VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """``n_bytes`` of a piece are there, with this SHA-256."""
+
+    n_bytes: int
+    sha256: str
+
+
+class Journal:
+    """A journal open for appending. Each record is one write, so it may be torn but never mixed with another."""
+
+    def __init__(self, path: Path, subject: JournalSubject) -> None:
+        self.path, self.subject = path, subject
+        self.records: dict[int, JournalEntry] = {}
+        self._file = -1
+
+    @classmethod
+    def open(cls, path: Path, subject: JournalSubject) -> Journal:
+        """Go on with the journal at ``path`` if it is about ``subject``, else begin one; raises OSError."""
+        journal = cls(path, subject)
+        journal.records = read_records(path, subject)
+        journal._rewrite()
+        return journal
+
+    def close(self) -> None:
+        """Close the file; closing twice is fine."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def write(self, piece: int, n_bytes: int, sha256: str) -> None:
+        """Record what is there of a piece; raises OSError."""
+        self.records[piece] = JournalEntry(n_bytes, sha256)
+        os.write(self._file, _line(piece, self.records[piece]))
+
+    def _rewrite(self) -> None:
+        """Write it anew without what was overtaken or torn, in place of the old one."""
+        new = self.path.with_name(self.path.name + ".new")
+        lines = [json.dumps(asdict(self.subject)).encode() + b"\n", *(_line(*item) for item in self.records.items())]
+        new.write_bytes(b"".join(lines))
+        os.replace(new, self.path)
+        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+
+
+def read_records(path: Path, subject: JournalSubject) -> dict[int, JournalEntry]:
+    """The records at ``path``; empty if there are none or they are about something else."""
+    try:
+        head, *lines = path.read_bytes().split(b"\n")
+        if json.loads(head) != asdict(subject):
+            return {}
+    except (OSError, ValueError):
+        return {}
+    pieces = PieceMap(subject.n_bytes, subject.piece_bytes)
+    records = {}
+    # What follows the last line feed was torn.
+    for match in filter(None, map(_RECORD.fullmatch, lines[:-1])):
+        piece, n_bytes = int(match[1]), int(match[2])
+        if piece < pieces.n_pieces and n_bytes <= pieces.length(piece):
+            records[piece] = JournalEntry(n_bytes, match[3].decode())
+    return records
+
+
+def check_records(part: Path, journal: Journal, pieces: PieceMap) -> None:
+    """Compare the partial file with its records and set what ``pieces`` has; raises OSError.
+
+    A piece that is not as recorded (a power cut, a damaged disk) counts as missing.
+    """
+    with contextlib.suppress(FileNotFoundError), open(part, "rb") as file:
+        for piece, record in journal.records.items():
+            file.seek(pieces.start(piece))
+            if hashlib.sha256(file.read(record.n_bytes)).hexdigest() == record.sha256:
+                pieces.have[piece] = record.n_bytes
+    for piece, record in list(journal.records.items()):
+        if pieces.have[piece] != record.n_bytes:
+            journal.write(piece, 0, hashlib.sha256().hexdigest())
+
+
+def _line(piece: int, record: JournalEntry) -> bytes:
+    return b"%d %d %s\n" % (piece, record.n_bytes, record.sha256.encode())

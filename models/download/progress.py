@@ -1,4 +1,4 @@
-"""How far a download is, how fast, and how long it will take. Pure: the time is given."""
+"""Numbers of a download: its options, how far it is, how fast, and how long it will take. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ class DownloadPhase(StrEnum):
     CHECKING = "checking what is there"
     DOWNLOADING = "downloading"
     VERIFYING = "verifying"
-    REPAIRING = "repairing"
     PAUSED = "paused"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -53,3 +52,21 @@ class TransferRate:
         since, n_before = self._seen[0]
         speed = (n_done - n_before) / (now - since) if now > since else 0.0
         return DownloadProgress(phase, n_done, n_total, speed, (n_total - n_done) / speed if speed > 0 else None)
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadOptions:
+    """Numbers of a download. ``patience`` is seconds without a byte before it gives up; ``retry`` the first wait.
+
+    ``record_bytes`` may be lost per connection when the process is killed. ``reserve_bytes`` stay free on the disk.
+    """
+
+    n_connections: int = 4
+    n_files: int = 2
+    piece_bytes: int | None = None
+    record_bytes: int = 1 << 20
+    record_seconds: float = 1.0
+    patience: float = 300.0
+    retry: float = 0.5
+    longest_wait: float = 30.0
+    reserve_bytes: int = 128 << 20

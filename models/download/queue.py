@@ -10,8 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from models.download.model_download import DownloadRequest, ModelDownload
-from models.download.options import DownloadOptions
-from models.download.progress import DownloadPhase, DownloadProgress
+from models.download.progress import DownloadOptions, DownloadPhase, DownloadProgress
 from models.files.atomic_write import write_whole
 from models.files.errors import DownloadError, Stopped
 from models.files.provenance import remove_empty

@@ -55,7 +55,7 @@ class RangeRequests:
     def open(self, start: int, end: int) -> Iterator[Iterator[bytes]]:
         """The bytes from ``start`` to ``end`` as they arrive; may end early.
 
-        Raises TryAgain, ChangedOnHub, or HubError for what does not pass.
+        Raises TransientFailure, ChangedOnHub, or HubError for what does not pass.
         """
         import httpx
 

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from models.download.journal import Journal
-from models.download.options import DownloadOptions
-from models.download.pieces import Claim, PieceMap
+from models.download.pieces import Claim, Journal, PieceMap
+from models.download.progress import DownloadOptions
 from models.download.ranges import RangeRequests, TransientFailure
-from models.files.content_hash import Hasher, digest_of, hasher
+from models.files.content_hash import digest_of, hasher
 from models.files.errors import ConnectionLost, DownloadError, Stopped, as_download_errors
 from models.hub.errors import HubError, RateLimited
 from models.hub.repository import RemoteFile
@@ -36,21 +35,17 @@ class Transfer:
         options: DownloadOptions,
         stop: threading.Event,
     ) -> None:
-        self.file, self.pieces, self.journal, self.part = file, pieces, journal, part
-        self.ranges, self.options = ranges, options
-        # Pieces that came in more than one answer: the first to doubt when the whole is wrong.
-        self.suspects: set[int] = set()
-        self._stop = stop
+        self.pieces, self.options = pieces, options
+        self._file, self._journal, self._part, self._ranges, self._stop = file, journal, part, ranges, stop
         self._ended = False
-        self._may_note = False
+        self._may_note = True
         self._error: Exception | None = None
         self._why = ""
         self._last_arrival = time.monotonic()
         self._wait_until = 0.0
         self._changed = threading.Condition()
+        self._hash = hasher(file.content, file.n_bytes)
         self._n_hashed = 0
-        # The state of the whole file's hash before each piece, so that a repair hashes only what follows it.
-        self._states: list[Hasher] = [hasher(file.content, file.n_bytes)]
 
     def run(self, report: Callable[[int], None]) -> None:
         """Fetch what is missing. ``report`` is called some times a second with the bytes that are there.
@@ -59,7 +54,6 @@ class Transfer:
         """
         n_workers = min(self.options.n_connections, self.pieces.n_pieces)
         workers = [threading.Thread(target=self._work, args=(n,), daemon=True) for n in range(n_workers)]
-        self._ended, self._may_note = False, True
         try:
             self._last_arrival = time.monotonic()
             for worker in workers:
@@ -78,22 +72,7 @@ class Transfer:
     def is_right(self) -> bool:
         """Whether the whole file has the hash that the Hub announces; every piece must be there."""
         self._hash_ready()
-        return self._states[-1].hexdigest() == digest_of(self.file.content)
-
-    def doubt(self, index: int) -> None:
-        """What follows from this piece on is hashed anew."""
-        del self._states[index + 1 :]
-
-    def write_piece(self, index: int, content: bytes) -> None:
-        """Put a piece in place of the one that is there; raises DownloadError."""
-        try:
-            with open(self.part, "r+b", buffering=0) as file:
-                file.seek(self.pieces.start(index))
-                file.write(content)
-            self.journal.write(index, len(content), hashlib.sha256(content).hexdigest())
-        except OSError as error:
-            raise as_download_errors(error, self.part.parent, 0) from error
-        self.doubt(index)
+        return self._hash.hexdigest() == digest_of(self._file.content)
 
     def _watch(self, report: Callable[[int], None]) -> None:
         while True:
@@ -118,16 +97,14 @@ class Transfer:
 
     def _hash_ready(self) -> None:
         """Hash the pieces that are there without a gap from the start of the file."""
-        with open(self.part, "rb") as file:
-            while len(self._states) <= self.pieces.n_pieces and self.pieces.is_whole(len(self._states) - 1):
-                index = len(self._states) - 1
-                state = self._states[-1].copy()
-                file.seek(self.pieces.start(index))
-                left = self.pieces.length(index)
+        with open(self._part, "rb") as file:
+            file.seek(self.pieces.start(self._n_hashed))
+            while self._n_hashed < self.pieces.n_pieces and self.pieces.is_whole(self._n_hashed):
+                left = self.pieces.length(self._n_hashed)
                 while left and (raw := file.read(min(left, 1 << 20))):
-                    state.update(raw)
+                    self._hash.update(raw)
                     left -= len(raw)
-                self._states.append(state)
+                self._n_hashed += 1
 
     def _work(self, number: int) -> None:
         failures = 0
@@ -139,13 +116,13 @@ class Transfer:
                 self._wait(again, failures)
 
     def _try(self, claim: Claim, number: int) -> TransientFailure | None:
-        """Fetch a claim; what else than TryAgain goes wrong ends the transfer."""
+        """Fetch a claim; any other error than TransientFailure ends the transfer."""
         try:
             self._stream(claim, number)
         except TransientFailure as again:
             return again
         except OSError as error:
-            self._fail(as_download_errors(error, self.part.parent, self.pieces.n_bytes - self.pieces.n_received))
+            self._fail(as_download_errors(error, self._part.parent, self.pieces.n_bytes - self.pieces.n_received))
         except (HubError, DownloadError) as error:
             self._fail(error)
         finally:
@@ -161,7 +138,7 @@ class Transfer:
         with self._changed:
             while not (self._is_over or self.pieces.is_complete):
                 # A server that ignores ranges sends the whole file each time: one connection is enough.
-                n_connections = 1 if self.ranges.are_ignored else self.options.n_connections
+                n_connections = 1 if self._ranges.are_ignored else self.options.n_connections
                 claim = self.pieces.claim(n_connections) if number < n_connections else None
                 if claim is not None:
                     return claim
@@ -178,15 +155,13 @@ class Transfer:
             self._changed.notify_all()
 
     def _stream(self, claim: Claim, number: int) -> None:
-        """Fetch a claim's pieces in one answer; raises TryAgain where it ends early."""
-        with open(self.part, "r+b", buffering=0) as file:
+        """Fetch a claim's pieces in one answer; raises TransientFailure where it ends early."""
+        with open(self._part, "r+b", buffering=0) as file:
             arriving = _Arriving(self, file, claim)
             start, end = arriving.position, self.pieces.start(claim.end)
-            if start > self.pieces.start(claim.at):
-                self.suspects.add(claim.at)
             try:
-                with self.ranges.open(start, end) as chunks:
-                    if self.ranges.are_ignored and number:
+                with self._ranges.open(start, end) as chunks:
+                    if self._ranges.are_ignored and number:
                         return
                     for chunk in chunks:
                         self._last_arrival = time.monotonic()
@@ -211,7 +186,7 @@ class Transfer:
         """Record what is there of a piece; False where the connection has nothing more to fetch."""
         with self._changed:
             if self._may_note:
-                self.journal.write(index, n_bytes, sha256)
+                self._journal.write(index, n_bytes, sha256)
             if self.pieces.is_whole(index):
                 claim.at = index + 1
                 self._changed.notify_all()

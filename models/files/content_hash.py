@@ -15,9 +15,6 @@ class Hasher(Protocol):
     def hexdigest(self) -> str:
         """The hash so far."""
 
-    def copy(self) -> Hasher:
-        """One that goes on by itself."""
-
 
 def hasher(content: str, n_bytes: int) -> Hasher:
     """A hasher whose digest after ``n_bytes`` is to equal the hash in ``content`` ("sha256:..." or "git:...")."""

@@ -87,8 +87,8 @@ class WrongContent(DownloadError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"{name} was downloaded and compared piece by piece, and is not what the Hub announces: its checksum "
-            "differs. It was deleted. A proxy may change downloads, or the Hub's copy is damaged: try again later."
+            f"{name} was downloaded twice and is not what the Hub announces: its checksum differs. It was deleted. "
+            "A proxy may change downloads, or the Hub's copy is damaged: try again later."
         )
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -57,22 +55,13 @@ def remove_record(folder: Path, file: Path) -> None:
     """Forget ``file``, and folders that have become empty."""
     place = _place(folder, file)
     place.unlink(missing_ok=True)
-    pieces_of(folder, file).unlink(missing_ok=True)
     remove_empty(place.parent, folder)
 
 
 def move_record(folder: Path, before: Path, now: Path, record: FileOrigin) -> None:
     """Let what is known of a file follow it to another place; raises OSError."""
     write_record(folder, now, record)
-    with contextlib.suppress(FileNotFoundError):
-        os.replace(pieces_of(folder, before), pieces_of(folder, now))
     remove_record(folder, before)
-
-
-def pieces_of(folder: Path, file: Path) -> Path:
-    """Where the journal of a file's download is kept: with it, a changed file is mended by its pieces."""
-    place = _place(folder, file)
-    return place.with_name(place.name.removesuffix(".json") + ".pieces")
 
 
 def remove_empty(below: Path, root: Path) -> None:

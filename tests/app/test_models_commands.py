@@ -149,12 +149,10 @@ def test_verify_names_the_command_that_mends_a_changed_file(models, server, home
         file.write(b"\x55")
     code, _, err = models("verify", "fox-Q8_0")
     command = f"./slipstream models pull {REPO}:fox-Q8_0.gguf --revision {server.repos[REPO].commit}"
-    assert (code, f"`{command}` mends it: only what differs is fetched." in err) == (ExitCode.ERROR, True), err
+    assert (code, f"`{command}` downloads it again." in err) == (ExitCode.ERROR, True), err
     code, out, _ = models("verify", "fox-Q8_0", "--json")
     assert json.loads(out)["mended_by"] == command
-    n = server.n_content_bytes
     assert models(*command.split()[2:])[0] == ExitCode.OK
-    assert 0 < server.n_content_bytes - n <= 1 << 20
     assert "is what it was" in models("verify", "fox-Q8_0")[1]
     moved = path.rename(home / "data" / "models" / "moved.gguf")
     models("list")

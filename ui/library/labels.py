@@ -177,7 +177,6 @@ _PHASES = {
     "checking what is there": "Checking what is there",
     "downloading": "",
     "verifying": "Verifying",
-    "repairing": "Repairing",
     "paused": "Paused",
     "failed": "Failed",
     "done": "Downloaded and verified",

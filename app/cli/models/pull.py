@@ -81,7 +81,7 @@ def _download(wish: DownloadRequest, connections: int) -> Downloaded:
     from app.environment.paths import models_folder
     from app.library.hub_access import as_library_errors, hub
     from models.download.model_download import ModelDownload
-    from models.download.options import DownloadOptions
+    from models.download.progress import DownloadOptions
 
     line, last = ProgressLine(), _Last()
 

@@ -199,7 +199,7 @@ def test_files_that_are_changed_moved_or_gone_are_told(
     assert notices() == ()
 
 
-def test_a_changed_model_is_mended_by_its_pieces_and_others_say_what_to_do(
+def test_a_changed_model_is_downloaded_again_and_others_say_what_to_do(
     library: LibraryPipe, hub: HubServer, models_folder: Path
 ) -> None:
     hub.add(REPO, {"fox-Q8_0.gguf": EMBER_FILE.read_bytes()})
@@ -211,11 +211,9 @@ def test_a_changed_model_is_mended_by_its_pieces_and_others_say_what_to_do(
         file.write(b"\x55")
     row = rows(library)["fox-Q8_0"]
     assert (row.repo_id, row.wanted) == (REPO, "fox-Q8_0.gguf")
-    assert "download it again: only what differs is fetched." in row.mending
-    n = hub.n_content_bytes
+    assert "download it again." in row.mending
     library.get(ask.RepairModel("fox-Q8_0"))
     library.wait_for(lambda: [download.phase for download in library.downloads] == ["done", "done"])
-    assert 0 < hub.n_content_bytes - n <= 1 << 20
     assert place.read_bytes() == EMBER_FILE.read_bytes()
     row = rows(library)["fox-Q8_0"]
     assert (row.is_verified, row.mending, row.repo_id) == (True, "", "")

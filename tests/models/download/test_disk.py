@@ -11,8 +11,7 @@ import pytest
 
 from models.catalog.catalog import Catalog
 from models.download.model_download import DownloadRequest, ModelDownload
-from models.download.options import DownloadOptions
-from models.download.progress import DownloadProgress
+from models.download.progress import DownloadOptions, DownloadProgress
 from models.files.errors import DiskFull, FolderRefused, NoSpace, UnsafeName
 from models.files.provenance import is_verified
 from tests.support.disks import fill_up, make_read_only, small_disk

@@ -15,7 +15,7 @@ import pytest
 
 from models.catalog.catalog import Catalog
 from models.download.model_download import DownloadRequest, ModelDownload
-from models.download.options import DownloadOptions
+from models.download.progress import DownloadOptions
 from tools.stand_ins.hub_server import Fault
 
 CONTENT = random.Random(2).randbytes(3_000_001)
@@ -25,7 +25,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from models.download.model_download import ModelDownload, DownloadRequest
-from models.download.options import DownloadOptions
+from models.download.progress import DownloadOptions
 from models.hub.client import Hub
 from models.hub.settings import HubSettings
 

@@ -8,8 +8,7 @@ import threading
 import pytest
 
 from models.download.model_download import DownloadRequest
-from models.download.options import DownloadOptions
-from models.download.progress import DownloadPhase, TransferRate
+from models.download.progress import DownloadOptions, DownloadPhase, TransferRate
 from models.download.queue import DownloadQueue
 from tools.stand_ins.hub_server import Fault
 
