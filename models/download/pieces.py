@@ -18,6 +18,9 @@ from pathlib import Path
 
 SMALLEST_PIECE, MOST_PIECES = 1 << 20, 4096
 
+_VERSION = 1
+_RECORD = re.compile(rb"(\d{1,6}) (\d{1,12}) ([0-9a-f]{64})")
+
 
 _VERSION = 1
 _RECORD = re.compile(rb"(\d{1,6}) (\d{1,12}) ([0-9a-f]{64})")
