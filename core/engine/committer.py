@@ -115,7 +115,6 @@ class Committer:
         outputs = []
         for share in shares:
             sequence, slot = share.sequence, share.sequence.slot
-            assert slot is not None
             slot.n_resident = sequence.n_past = sequence.n_past + share.n_rows
             if sequence.n_past == sequence.tokens.size:
                 outputs.append(share)
@@ -151,7 +150,6 @@ class Committer:
                 self._verify(share, logits, first, greedy, result, events, now)
                 self._keep(share, result, reading)
             except (BrokenLogits, GrammarLost) as error:
-                assert sequence.slot is not None
                 self._slots.clear(sequence.slot)  # nobody may go on from what it holds
                 result.reason, result.failure = FinishReason.FAILED, _failure(sequence, error)
                 result.choices, result.n_accepted = [], 0
@@ -195,7 +193,6 @@ class Committer:
     def _keep(self, share: Share, result: _Sampled, reading: StepReading) -> None:
         """Take back rejected drafts, and count what was drafted and chosen."""
         sequence, slot, n_drafted = share.sequence, share.sequence.slot, len(share.draft)
-        assert slot is not None
         n_new = len(result.choices)
         # The first token belongs to the prompt.
         is_decoding = result.n_before > 0 and share.n_rows == 1 + sequence.n_replay

@@ -64,7 +64,6 @@ class Drafting:
         """Make sure that there is a way back to where sequences are now. One that replays has just come back here."""
         for sequence in sequences:
             if not sequence.n_replay:
-                assert sequence.slot is not None
                 self._memory.mark(sequence.slot.id, sequence.n_past)
 
 

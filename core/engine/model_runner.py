@@ -71,7 +71,6 @@ class ModelRunner:
         for share in shares:
             sequence = share.sequence
             slot, past = sequence.slot, sequence.n_past
-            assert slot is not None
             if sequence.n_pending == 1:
                 batch.add(sequence.tokens.last, past, slot.id)
                 for offset, token in enumerate(share.draft, 1):
@@ -120,7 +119,6 @@ class ModelRunner:
         slots = self._scheduler.slots
         for share in shares:
             sequence, slot = share.sequence, share.sequence.slot
-            assert slot is not None
             # The last pending token must be evaluated again: its logits are lost. A running state is lost as a whole.
             sequence.n_past = slots.resync(slot, len(sequence.tokens) - 1)
             sequence.n_replay = 0

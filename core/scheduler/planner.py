@@ -125,7 +125,7 @@ def cut_at_checkpoints(shares: StepPlan) -> StepPlan:
     stopped = []
     for share in shares:
         sequence = share.sequence
-        if sequence.is_prefilling and sequence.slot is not None and sequence.slot.stops:
+        if sequence.is_prefilling and sequence.slot.stops:
             stop = sequence.slot.next_stop
             if stop is not None and stop - sequence.n_past < share.n_rows:
                 share = Share(sequence, stop - sequence.n_past)

@@ -40,6 +40,9 @@ class WaitingQueue:
         for queue in self._queues.values():
             yield from queue.values()
 
+    def __contains__(self, sequence: object) -> bool:
+        return isinstance(sequence, Sequence) and sequence.id in self._queues[sequence.lane]
+
     def count(self, lane: Lane) -> int:
         """Return how many wait in a lane."""
         return len(self._queues[lane])
@@ -157,12 +160,10 @@ class Scheduler:
     def remove(self, sequence: Sequence) -> None:
         """A request ends."""
         del self._by_id[sequence.id]
-        if sequence.slot is None:
+        if sequence in self.waiting:
             self.waiting.remove(sequence)
             return
-        self.slots.release(sequence.slot)
-        self.running.remove(sequence)
-        sequence.slot = None
+        self._take_slot(sequence)
         self._is_short_of_memory = False
 
     def preempt_for_memory(self, sequence: Sequence, now: float) -> None:
@@ -223,17 +224,18 @@ class Scheduler:
 
     def _empty(self, sequence: Sequence) -> None:
         """Free a request's cells; what was in them is kept where there is room."""
-        assert sequence.slot is not None
         self.slots.save(sequence.slot)
         self.slots.clear(sequence.slot)
 
     def _put_back(self, sequence: Sequence, now: float) -> None:
-        assert sequence.slot is not None
-        self.slots.release(sequence.slot)
-        sequence.slot = None
+        self._take_slot(sequence)
         sequence.n_past = sequence.n_replay = 0
-        self.running.remove(sequence)
         self.waiting.prepend(sequence, now)
+
+    def _take_slot(self, sequence: Sequence) -> None:
+        self.running.remove(sequence)
+        self.slots.release(sequence.slot)
+        del sequence.slot
 
 
 class Admission:

@@ -71,10 +71,12 @@ class Sequence:
 
     ``tokens`` holds prompt and generated tokens; the first ``n_past`` of them are in the cache. Prefill and decode
     are the same thing here: rows that are still pending. Of those that pend, the first ``n_replay`` were in the cache
-    before and were lost with a rejected draft (see ``CheckpointMemory``): they are part of decoding, not of the prompt.
-    It keeps its slot for ``term`` seconds at least. ``rode_at`` says when it last rode along with the fast lane,
-    counted in the rides of all requests.
+    before and were lost with a rejected draft (see ``CheckpointMemory``): they are part of decoding, not of the
+    prompt. It has a ``slot`` only while it runs, and keeps that for ``term`` seconds at least. ``rode_at`` says when it
+    last rode along with the fast lane, counted in the rides of all requests.
     """
+
+    slot: Slot
 
     def __init__(self, prepared: PreparedRequest, *, order: int, submitted_at: float) -> None:
         """``order`` is the place in the order of arrival."""
@@ -96,7 +98,6 @@ class Sequence:
         self.account = RequestCost()
         self.sampler = prepared.sampler
         self.text = TextStream(request.stop)
-        self.slot: Slot | None = None
         self.hold: PlacementWait | None = None
         self.divergence: Divergence | None = None
         self.cache_miss: CacheMiss | None = None

@@ -355,9 +355,7 @@ def test_a_running_state_is_not_trusted_after_a_failure(plain_engine: Engine, mo
     monkeypatch.setattr(engine._context, "decode", lambda batch: (decode(batch), DecodeStatus.COMPUTE_FAILED)[1])
     ledger.add(engine.step())
     monkeypatch.setattr(engine._context, "decode", decode)
-    slot = engine._scheduler.running[0].slot
-    assert slot is not None
-    assert engine._context.last_position(slot.id) == -1
+    assert engine._context.last_position(engine._scheduler.running[0].slot.id) == -1
     run(engine, ledger)
     assert ledger.text["a"] == expected
 

@@ -64,7 +64,7 @@ def test_who_was_pushed_back_goes_on_before_those_who_have_not_begun() -> None:
     office.place()
     (fast,) = office.arrive(Lane.FAST)
     office.place()
-    assert second.slot is None
+    assert second in office.scheduler.waiting
     assert second.n_past == 0
     office.scheduler.remove(fast)
     assert office.place() == [0, 1]
@@ -79,7 +79,7 @@ def test_slots_do_not_change_hands_for_nothing() -> None:
     for _ in range(200):
         (chat,) = office.arrive(Lane.STANDARD)
         office.place()
-        while chat.slot is None:
+        while chat in office.scheduler.waiting:
             office.now += 0.5
             worked += 0.5
             office.place()
@@ -98,7 +98,7 @@ def test_a_batch_request_that_never_ran_gets_its_turn_beside_a_stream_of_others(
     (running,) = office.arrive(Lane.STANDARD)
     office.place()
     waited = 0.0
-    while batch.slot is None:
+    while batch in office.scheduler.waiting:
         office.arrive(Lane.STANDARD)
         office.scheduler.remove(office.scheduler.running[0])
         office.now += 1.0
@@ -107,7 +107,7 @@ def test_a_batch_request_that_never_ran_gets_its_turn_beside_a_stream_of_others(
         if office.scheduler.running[0] is batch:
             break
     assert waited <= MAX_WAIT_SECONDS[Lane.BATCH] + 2.0
-    assert running.slot is None
+    assert running not in office.scheduler.running
 
 
 def test_while_memory_is_short_only_a_higher_lane_joins_in_place_of_a_batch_request() -> None:

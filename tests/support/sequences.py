@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from core.kv_cache.slot import Slot
 from core.scheduler.input_processor import PreparedRequest
 from core.scheduler.sequence import Sequence
 from core.values.request import Lane, Request
@@ -17,5 +18,5 @@ def sequence(order: int, n_pending: int, n_past: int = 0, lane: Lane = Lane.STAN
     sampler = cast(Any, SimpleNamespace(seed=1))
     prompt = np.zeros(n_past + n_pending, np.int32)
     made = Sequence(PreparedRequest(Request(str(order), "x", lane=lane), prompt, sampler), order=order, submitted_at=at)
-    made.n_past = n_past
+    made.slot, made.n_past = Slot(order), n_past
     return made

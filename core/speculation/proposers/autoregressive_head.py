@@ -94,7 +94,6 @@ class AutoregressiveHead(HiddenStateProposer):
             if row is None:
                 guesses.append(None)
                 continue
-            assert chain.sequence.slot is not None
             self._own_states[chain.sequence.slot.id] = own[row].copy()
             guess = self._sampler.choose(chain.sequence, logits[row], chain.position, chain.tokens)
             guesses.append(self._deeper(guess) if chain.tokens else guess)
@@ -149,7 +148,6 @@ class AutoregressiveHead(HiddenStateProposer):
         """
         self._make_way(span)
         slot = span.sequence.slot
-        assert slot is not None
         row = self._batch.n_tokens
         tokens = span.sequence.tokens.view[span.start : span.end]
         for offset, token in enumerate(tokens.tolist()):
@@ -160,7 +158,6 @@ class AutoregressiveHead(HiddenStateProposer):
     def _add_drafted(self, chain: DraftChain) -> None:
         """Add the row of a token that the head has drafted itself."""
         slot = chain.sequence.slot
-        assert slot is not None
         row = self._batch.n_tokens
         self._batch.add(chain.tokens[-1], chain.position - 1 + self._shift, slot.id)
         self._batch.states[row] = self._own_states[slot.id]
@@ -173,7 +170,6 @@ class AutoregressiveHead(HiddenStateProposer):
             states = self._states_of([part])[span.sequence.id]
             self._make_way(part)
             slot = span.sequence.slot
-            assert slot is not None
             tokens = span.sequence.tokens.view[part.start : part.end]
             self._batch.clear()
             self._batch.add_run(tokens, part.start + self._shift, slot.id, want_last=False)

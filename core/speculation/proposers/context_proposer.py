@@ -96,7 +96,6 @@ class ContextProposer(ABC):
     def _use(self, sequence: Sequence) -> None:
         """A slot is read for the request that has it now."""
         slot = sequence.slot
-        assert slot is not None
         self._tenancies[slot.id] = slot, slot.n_tenants
 
     def _decode(self, batch: Batch, sequences: Series[Sequence], n_cells: int | None) -> None:
@@ -122,7 +121,6 @@ class ContextProposer(ABC):
     def _fail(self, sequences: Series[Sequence]) -> NoReturn:
         """After a failed decode nothing is known of these slots; where cells were short, others get theirs."""
         for sequence in sequences:
-            assert sequence.slot is not None
             self._drop(sequence.slot.id)
         raise DraftFailed(sequences)
 

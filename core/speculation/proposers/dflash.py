@@ -110,7 +110,6 @@ class DFlashProposer(HiddenStateProposer):
 
     @staticmethod
     def _slot(sequence: Sequence) -> int:
-        assert sequence.slot is not None
         return sequence.slot.id
 
     def _unread(self, sequence: Sequence) -> UnreadSpan | None:

@@ -108,7 +108,6 @@ class DraftModelProposer(ContextProposer):
         self.model.close()
 
     def _held_for(self, sequence: Sequence) -> TokenBuffer:
-        assert sequence.slot is not None
         return self._held[sequence.slot.id]
 
     def _read_what_is_far_behind(self, chains: list[DraftChain]) -> tuple[int, set[str]]:
@@ -133,7 +132,6 @@ class DraftModelProposer(ContextProposer):
         """Add the row whose logits give the next token of a chain, behind what is unread of its text."""
         sequence, batch = chain.sequence, self._batch
         slot, held, tokens = sequence.slot, self._held_for(sequence), sequence.tokens.view
-        assert slot is not None
         if not chain.tokens and sequence.id in unread:
             for position in range(len(held), len(tokens) - 1):
                 token = int(tokens[position])
@@ -150,7 +148,6 @@ class DraftModelProposer(ContextProposer):
 
     def _n_unread(self, sequence: Sequence) -> int:
         """Drop what is not a sequence's text; return how many of its tokens are to be read, the last one left out."""
-        assert sequence.slot is not None
         held, tokens = self._held_for(sequence), sequence.tokens
         n_known = min(held.common_prefix(tokens.view), len(tokens) - 1)
         if n_known < len(held):
@@ -167,7 +164,6 @@ class DraftModelProposer(ContextProposer):
 
     def _read_some(self, sequence: Sequence, n_rows: int) -> None:
         """Evaluate the next ``n_rows`` unread tokens, or all but the text's last."""
-        assert sequence.slot is not None
         slot, held, tokens = sequence.slot.id, self._held_for(sequence), sequence.tokens.view
         start = len(held)
         end = min(len(tokens) - 1, start + n_rows)

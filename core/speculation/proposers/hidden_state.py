@@ -178,13 +178,11 @@ class HiddenStateProposer(ContextProposer):
     # -- helpers ------------------------------------------------------------------------------------------------
 
     def _slot_features(self, sequence: Sequence) -> SlotFeatures:
-        assert sequence.slot is not None
         return self._features_of[sequence.slot.id]
 
     def _make_way(self, span: UnreadSpan) -> None:
         """Drop what the head's cache holds from the span's start on: drafted tokens, and what was rejected."""
         slot, features = span.sequence.slot, span.features
-        assert slot is not None
         if not span.is_fresh and self._context.remove(slot.id, span.start + self._shift):
             features.read.truncate(span.start)
             return
