@@ -119,8 +119,8 @@ def tokens_of(text: str, count: int) -> list[str]:
 def open_window(application: QApplication, folder: Path) -> MainWindow:
     from app.client.library_process import library_command, library_environment, library_folder
     from ui.client.api import Api
-    from ui.platform.calm_python import tune_python
     from ui.platform.child_process import ChildProcess
+    from ui.platform.display import tune_python
     from ui.theme.appearance import Appearance, ThemeChoice
     from ui.window.main_window import MainWindow
 

@@ -12,7 +12,7 @@ import typer
 from app import __version__
 from app.cli.commands import batch, bench, cache, chat, desktop, doctor, serve, test, verify
 from app.cli.models import commands as models
-from app.cli.terminal.say import say_on_stderr
+from app.cli.terminal.text import say_on_stderr
 from app.environment.exit_codes import ExitCode
 from app.environment.standard_streams import drop_output, why_not_written
 from core.values.errors import BadOption, BadRequest, LoadFailed, SlipstreamError

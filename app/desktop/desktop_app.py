@@ -71,8 +71,8 @@ def _run(
 
     from ui.client.api import Api
     from ui.client.private_server import PrivateServer
-    from ui.platform.calm_python import tune_python
     from ui.platform.child_process import ChildProcess
+    from ui.platform.display import tune_python
     from ui.theme.appearance import Appearance
     from ui.theme.icons import icon
     from ui.window.main_window import MainWindow

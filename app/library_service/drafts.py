@@ -8,7 +8,7 @@ from app.library.hub_access import hub
 from app.library_service.hub import HubService
 from app.library_service.models import ModelService
 from app.library_service.pairs import offer_row
-from app.pairing.before_download import DraftSearch
+from app.pairing.offers import DraftSearch
 from models.library.values import DraftOffer
 
 

@@ -8,7 +8,7 @@ import time
 from app.doctor.checks import check_bandwidth, check_kernels
 from app.environment.exit_codes import ExitCode
 from app.fit_reports.fit_reports import CurrentMachine, current_machine
-from app.jobs.pair_test.other_work import other_work
+from app.jobs.pair_test.pair_test import other_work
 from app.library.hub_access import LibraryError
 
 FRESH_SECONDS = 20.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from app.environment.paths import model_settings_file
 from app.library.find_model import UnusableModel, find_draft
 from app.library_service.models import ModelService
-from app.pairing.draft_setting import names_no_model
+from app.pairing.decision import names_no_model
 from app.pairing.service import partners
 from app.settings.model_settings_store import ModelSettingsStore
 from core.values.errors import SlipstreamError

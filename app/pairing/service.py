@@ -13,8 +13,7 @@ from app.environment.paths import data_folder
 from app.library.find_model import catalog
 from app.library.hub_access import LibraryError, as_library_errors
 from app.pairing.conditions import conditions_of, machine_key
-from app.pairing.decision import Decision, by_settings, decide
-from app.pairing.draft_setting import NONE, forget_own_draft, own_draft
+from app.pairing.decision import NONE, Decision, by_settings, decide, forget_own_draft, own_draft
 from models.catalog.catalog import Catalog, ModelEntry
 from models.files.json_store import StoreRefused
 from models.gguf.errors import GgufError

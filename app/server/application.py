@@ -15,12 +15,9 @@ from starlette.middleware import Middleware
 
 from app import __version__
 from app.server.calls.model_host import ModelHost
-from app.server.http.auth import BearerAuth
-from app.server.http.connection import ClientGone
-from app.server.http.errors import ApiError, from_exception, from_validation
-from app.server.http.limits import BodyLimit, HostCheck, JsonOnly, OriginCheck
-from app.server.http.plain_path import PlainPath
-from app.server.http.refused_route import from_http_exception
+from app.server.http.errors import ApiError, from_exception, from_http_exception, from_validation
+from app.server.http.limits import BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
+from app.server.http.sse import ClientGone
 from app.server.openai.chat import chat_completions
 from app.server.openai.completions import completions
 from app.server.status import get_model, health, list_models, load, state

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.cli.main import main
-from app.cli.terminal.byte_size import parse_size
+from app.cli.terminal.text import parse_size
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import HOME_VARIABLE
 from app.settings.server_settings import ServerSettings

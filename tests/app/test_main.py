@@ -324,7 +324,7 @@ def test_a_deep_reply_says_how_it_came_about(fake: FakeServer, capsys: pytest.Ca
 
 def test_progress_of_a_deep_reply_is_a_line_that_goes_away() -> None:
     from app.cli.chat.reply import CollectedReply
-    from app.cli.terminal.loading_line import LoadingLine
+    from app.cli.terminal.progress_line import LoadingLine
     from app.client.http_client import Finished, ReplyProgress, TextDelta
 
     terminal = Terminal()

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from app.cli import main as cli
-from app.cli.terminal.table import table, width
+from app.cli.terminal.text import table, width
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import models_folder, usage_file
 from app.pairing.model_list import MOST_PAIRED

@@ -209,8 +209,7 @@ def test_ctrl_c_in_a_test_leaves_everything_as_it_was(library, server):
 def test_a_test_prints_what_it_found_and_waits_for_a_server_that_works(pair, library, monkeypatch, fake):
     from app.cli.models import pair as models_pair
     from app.jobs.pair_test import pair_test
-    from app.jobs.pair_test.pair_test import PairTest
-    from app.jobs.pair_test.trial_job import TrialResult
+    from app.jobs.pair_test.pair_test import PairTest, TrialResult
 
     monkeypatch.setattr(PairTest, "_measure", lambda self, partner, progress: TrialResult(1.5, 10.0, 15.0, 0.7, 4))
     code, out, _ = pair("deep", "--test", "ember-q8_0")

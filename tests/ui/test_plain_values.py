@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.contrast import contrast
-from ui.chat.rate import TokenRate
+from ui.chat.conversation import TokenRate
 from ui.chat.storage.ids import Ids
-from ui.client.sse import SseParser
+from ui.client.api import SseParser
 from ui.theme.text_size import PERCENTS, USUAL, read_percent, step
 from ui.theme.tokens import DARK, LIGHT, Palette, sized
 

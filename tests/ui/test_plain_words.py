@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ui.widgets.plain_words import in_tip, on_button
+from ui.widgets.elided_label import in_tip, on_button
 
 
 def test_an_ampersand_names_no_key():

@@ -13,9 +13,8 @@ from PySide6.QtWidgets import QWidget
 
 from core.values.snapshot import Bottleneck, Snapshot
 from tools.stand_ins.fake_openai import FakeServer
-from ui.client.api import ServerState
+from ui.client.api import ServerState, snapshot_from
 from ui.client.server_watch import CALM_MS, LIVE_MS
-from ui.client.snapshot import snapshot_from
 from ui.gauges import faces
 from ui.gauges.speed_bar import LAST_REPLY, NOW, SpeedBar
 from ui.theme.appearance import ThemeChoice

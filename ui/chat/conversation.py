@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,13 +11,43 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from ui.chat.context_use import sent_of
-from ui.chat.rate import TokenRate
 from ui.chat.storage.chat_archive import ChatArchive
 from ui.chat.storage.ids import Ids, now_ms
 from ui.chat.storage.message_tree import MessageTree
 from ui.client.api import Api, ReplyEnd, ReplyStream
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status, Timings, title_of
 from ui.client.speeds import DeepProgress, Speed
+
+WINDOW = 1.0
+
+
+class TokenRate:
+    """Counts over a sliding window; times in seconds on any clock that does not go back."""
+
+    def __init__(self) -> None:
+        self._marks: deque[tuple[float, int]] = deque()
+        self._count = 0
+
+    def add(self, count: int, now: float) -> None:
+        """Count ``count`` more at ``now``."""
+        self._marks.append((now, count))
+        self._count += count
+        self._forget(now)
+
+    def per_second(self, now: float) -> float:
+        """Return the rate over the window; 0 until there are two marks."""
+        self._forget(now)
+        if len(self._marks) < 2:
+            return 0.0
+        first_time, first_count = self._marks[0]
+        elapsed = max(now - first_time, 1e-3)
+        # What came with the first mark took the time before it.
+        return (self._count - first_count) / elapsed
+
+    def _forget(self, now: float) -> None:
+        while self._marks and self._marks[0][0] < now - WINDOW:
+            self._count -= self._marks.popleft()[1]
+
 
 SAVE_MS = 500
 

@@ -12,8 +12,7 @@ from ui.client.api import ServerState
 from ui.client.server_watch import ModelChoice
 from ui.theme.icons import icon
 from ui.theme.tokens import Palette, Space
-from ui.widgets.elided_label import ElidedLabel
-from ui.widgets.plain_words import on_button
+from ui.widgets.elided_label import ElidedLabel, on_button
 
 TOY_NOTE = (
     "Ember is a tiny model that comes with Slipstream, a toy to try everything with.\n"

@@ -20,8 +20,8 @@ from core.values.request import SamplingParams
 from ui.client.chat_records import ChatSettings
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LINE, PANEL, TOP_BAR, Palette, Space
+from ui.widgets.fields import DecimalField, NoWheelSlider, WholeField
 from ui.widgets.icon_button import IconButton
-from ui.widgets.number_field import DecimalField, NoWheelSlider, WholeField
 
 MAX_INT = 2_147_483_647
 TYPING_MS = 300

@@ -4,18 +4,68 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import shiboken6
 from PySide6.QtCore import QByteArray, QCoreApplication, QObject, QTimer, QUrl, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkProxy, QNetworkReply, QNetworkRequest
 
-from core.values.snapshot import Snapshot
+from core.values.snapshot import Bottleneck, Snapshot
 from ui.client.chat_records import Timings
-from ui.client.snapshot import snapshot_from
 from ui.client.speeds import DeepProgress
-from ui.client.sse import SseParser
+
+
+class SseParser:
+    """Turns bytes into the ``data`` of events. Lines and UTF-8 characters may be cut anywhere."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[str]:
+        """Return the data of the events that ``chunk`` completes."""
+        lines = (self._rest + chunk).split(b"\n")
+        self._rest = lines.pop()
+        events = [self._take_line(line.removesuffix(b"\r")) for line in lines]
+        return [event for event in events if event is not None]
+
+    def _take_line(self, line: bytes) -> str | None:
+        if not line:
+            return self._finish_event()
+        field, _, value = line.partition(b":")
+        if field == b"data":
+            self._data.append(value.removeprefix(b" "))
+        return None
+
+    def _finish_event(self) -> str | None:
+        if not self._data:
+            return None
+        data = b"\n".join(self._data).decode("utf-8", "replace")
+        self._data.clear()
+        return data
+
+
+_NAMES = frozenset(field.name for field in fields(Snapshot))
+
+
+def snapshot_from(found: object) -> Snapshot | None:
+    """Read the server's object; None where it is not one. What has another type keeps its default."""
+    if not isinstance(found, dict):
+        return None
+    known = {name: value for name, value in found.items() if name in _NAMES}
+    return Snapshot(**{name: kept for name, value in known.items() if (kept := _fitting(name, value)) is not None})
+
+
+def _fitting(name: str, value: object) -> Any:
+    if name == "bound":
+        return next((bound for bound in Bottleneck if bound.value == value), None)
+    if name.endswith("_at"):
+        return tuple(int(count) for count in value) if isinstance(value, list) else None
+    if name.startswith("is_"):
+        return value if isinstance(value, bool) else None
+    return value if isinstance(value, int | float) else None
+
 
 CALL_TIMEOUT_MS = 10_000
 MAX_ERROR_BYTES = 1 << 20

@@ -12,9 +12,9 @@ from models.library.values import Choosing, DraftOffers, ModelRow, OfferRow, Pai
 from ui.client.library_link import LibraryLink
 from ui.library.labels import joined, offer_line, partner_gain, size
 from ui.theme.tokens import Space
+from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
 from ui.widgets.note_card import CALM, NoteCard
-from ui.widgets.plain_words import in_tip, on_button
 
 MOST_REFUSED = 4
 MOST_TESTED = 3

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from models.library import requests as ask
 from models.library.values import Quantising
 from ui.client.library_link import LibraryLink
-from ui.library.quantise_row import QuantiseRow
+from ui.library.quantise_dialog import QuantiseRow
 from ui.theme.tokens import LIGHT, Palette, Space
 
 

@@ -23,10 +23,10 @@ from models.library.values import (
 )
 from ui.library.labels import FITS, joined, judged_facts, offer_line, size
 from ui.theme.tokens import Palette, Space
-from ui.widgets.check_field import CheckField
+from ui.widgets.elided_label import in_tip, on_button
 from ui.widgets.facts_grid import FactsGrid
+from ui.widgets.fields import CheckField
 from ui.widgets.icon_button import TextButton
-from ui.widgets.plain_words import in_tip, on_button
 from ui.widgets.row_list import ListRow, RowList
 from ui.widgets.state_pane import StatePane
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib.util
 import os
 import socket
@@ -93,3 +94,18 @@ def _why_no_xcb() -> str | None:
     is_refused = bool(xcb.xcb_connection_has_error(connection))
     xcb.xcb_disconnect(connection)
     return f"The display {os.environ['DISPLAY']} cannot be opened." if is_refused else None
+
+
+SWITCH_SECONDS = 0.0005
+
+
+def tune_python() -> None:
+    """Tune the collector and the switching of threads for a window.
+
+    A collection that goes through all that was imported takes tens of milliseconds. And each call into Qt gives other
+    threads a turn: by default a busy one keeps it for 5 ms, hundreds of times a second.
+    """
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
+
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyle, QStyleOption, QWidget
 
-from models.formatting.safe_text import one_line
+from models.formatting.safe_text import lines, one_line
 
 
 class ElidedLabel(QLabel):
@@ -35,3 +37,16 @@ class ElidedLabel(QLabel):
         place = self.contentsRect()
         shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, place.width())
         painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+
+
+def on_button(text: str) -> str:
+    """Return words for a button or a menu, where a single & would name a key."""
+    return one_line(text).replace("&", "&&")
+
+
+def in_tip(text: str) -> str:
+    """Return words for a tooltip, where < would begin a mark of rich text."""
+    plain = lines(text)
+    if "<" not in plain and "&" not in plain:
+        return plain
+    return f"<qt>{html.escape(plain).replace(chr(10), '<br>')}</qt>"

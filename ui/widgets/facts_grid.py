@@ -8,8 +8,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from ui.theme.tokens import Space
-from ui.widgets.elided_label import ElidedLabel
-from ui.widgets.plain_words import in_tip
+from ui.widgets.elided_label import ElidedLabel, in_tip
 
 LABELS = 116
 WIDE = 520  # there is room for two facts on a line

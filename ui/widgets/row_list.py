@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemD
 from models.formatting.safe_text import one_line
 from ui.theme.text_size import scaled
 from ui.theme.tokens import LIGHT, Corner, Palette, Space, Type
-from ui.widgets.plain_words import in_tip
+from ui.widgets.elided_label import in_tip
 
 ROW_HEIGHT = 54
 Index = QModelIndex | QPersistentModelIndex

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from PySide6.QtCore import QPoint, QSettings, QSize, Qt
 from PySide6.QtGui import QAction, QActionGroup, QCloseEvent, QKeySequence, QResizeEvent, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QAbstractSpinBox,
+    QHBoxLayout,
+    QLayout,
+    QLineEdit,
+    QMainWindow,
+    QMenu,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from models.library import requests as ask
 from models.library.values import SettingText
@@ -35,7 +47,66 @@ from ui.theme.tokens import NARROW, Palette
 from ui.widgets.icon_button import IconButton
 from ui.widgets.toast import Toast
 from ui.window.rail import NavigationRail
-from ui.window.tab_order import move_focus
+
+# Their parts are theirs alone.
+_WHOLE = (QAbstractItemView, QAbstractSpinBox, QLineEdit)
+
+
+def move_focus(window: QWidget, forward: bool) -> bool:
+    """Give the keyboard to the next widget of ``window``, or the one before; False where there is none."""
+    order = list(in_reading_order(window))
+    if not order:
+        return False
+    now, step = window.focusWidget(), 1 if forward else -1
+    at = order.index(now) + step if now in order else (0 if forward else -1)
+    widget = order[at % len(order)]
+    widget.setFocus(Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason)
+    _scroll_to(widget)
+    return True
+
+
+def in_reading_order(widget: QWidget) -> Iterator[QWidget]:
+    """Yield ``widget`` and what is in it, where Tab can go now."""
+    if widget.isHidden() or not widget.isEnabled():
+        return
+    if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None:
+        yield widget
+    if isinstance(widget, _WHOLE):
+        return
+    for child in _children(widget):
+        yield from in_reading_order(child)
+
+
+def _children(widget: QWidget) -> list[QWidget]:
+    """Return the parts of a widget: those of its layout in its order, then the others by where they are."""
+    layout = widget.layout()
+    placed = list(_placed(layout)) if layout is not None else []
+    others = [
+        child
+        for child in widget.children()
+        if isinstance(child, QWidget) and not child.isWindow() and child not in placed
+    ]
+    return placed + sorted(others, key=lambda child: (child.y(), child.x()))
+
+
+def _placed(layout: QLayout) -> Iterator[QWidget]:
+    for at in range(layout.count()):
+        match layout.itemAt(at):
+            case None:
+                continue
+            case item if (widget := item.widget()) is not None:
+                yield widget
+            case item if (inner := item.layout()) is not None:
+                yield from _placed(inner)
+
+
+def _scroll_to(widget: QWidget) -> None:
+    parent = widget.parentWidget()
+    while parent is not None:
+        if isinstance(parent, QScrollArea):
+            parent.ensureWidgetVisible(widget)
+        parent = parent.parentWidget()
+
 
 _T = TypeVar("_T")
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from app.cli.chat.server_choice import ServerChoice
-from app.cli.terminal.loading_line import LoadingLine
+import typer
+
+from app.cli.terminal.progress_line import LoadingLine
 from app.client.discovery import RunningServer, running_servers
 from app.client.server_process import ServerProcess
 from app.library.find_model import find_model
@@ -18,6 +19,23 @@ from core.values.errors import EngineUnavailable, LoadFailed, SlipstreamError
 
 if TYPE_CHECKING:
     from app.client.http_client import Client, ServerStatus
+
+
+@dataclass(frozen=True, slots=True)
+class ServerChoice:
+    """A model, or the address of a server, or neither: then whatever runs, else the bundled model."""
+
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", "-m", metavar="NAME", help="Name, title or path of a model; the bundled one if left out."
+        ),
+    ] = None
+    url: Annotated[str | None, typer.Option(help="Use the server at this address.", metavar="URL")] = None
+    api_key: Annotated[
+        str | None, typer.Option(help="The key of that server.", metavar="KEY", envvar="SLIPSTREAM_API_KEY")
+    ] = field(default=None, repr=False)
+
 
 _POLL_SECONDS = 0.02
 _ANSWER_SECONDS = 2.0

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from app.cli.chat.chat_server import wait_ready
 from app.cli.chat.conversation import Conversation
 from app.cli.chat.reply import CollectedReply
-from app.cli.terminal.loading_line import LoadingLine
-from app.cli.terminal.plain_text import printable
+from app.cli.terminal.progress_line import LoadingLine
+from app.cli.terminal.text import printable
 from core.values.errors import SlipstreamError
 
 if TYPE_CHECKING:

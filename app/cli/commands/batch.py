@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.chat.server_choice import ServerChoice
+from app.cli.chat.chat_server import ServerChoice
 from app.cli.terminal.option_group import with_groups
 from app.environment.exit_codes import ExitCode
 from core.values.errors import BadRequest, SlipstreamError
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from app.cli.chat.chat_server import ChatTarget
     from app.jobs.batch.batch_run import BatchWork
     from app.jobs.batch.progress import BatchRate
-    from app.jobs.batch.result_file import ResultFile
-    from app.jobs.batch.tally import Tally
+    from app.jobs.batch.result_file import ResultFile, Tally
 
 MAX_PARALLEL = 1_024
 # Slots of a server of our own: wide steps bring more tokens for the same reading of the weights.
@@ -142,7 +141,7 @@ def _run(
 ) -> _Ending:
     """Run what is left and return how that ended."""
     from app.cli.chat.chat_server import chat_server
-    from app.cli.terminal.loading_line import LoadingLine
+    from app.cli.terminal.progress_line import LoadingLine
     from app.jobs.batch.progress import BatchProgress
 
     results.begin(work.history)

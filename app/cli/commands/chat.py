@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.cli.chat.chat_server import ServerChoice
 from app.cli.chat.sampling_options import SamplingOptions
-from app.cli.chat.server_choice import ServerChoice
 from app.cli.terminal.option_group import with_groups
 from core.values.errors import BadRequest
 
@@ -76,7 +76,7 @@ def _answer(conversation: Conversation, choice: ServerChoice, *, as_json: bool, 
     """Print one reply: as JSON when it is complete, else as it comes, with the receipt on stderr."""
     from app.cli.chat.chat_server import chat_server
     from app.cli.chat.reply import CollectedReply
-    from app.cli.terminal.loading_line import LoadingLine
+    from app.cli.terminal.progress_line import LoadingLine
 
     reply = CollectedReply()
     with chat_server(choice, LoadingLine(sys.stderr), n_slots=conversation.settings.n_slots) as target:
@@ -99,7 +99,7 @@ def _finish(reply: CollectedReply, *, as_json: bool, quiet: bool) -> None:
 
 
 def _writer() -> Callable[[str], None]:
-    from app.cli.terminal.plain_text import printable
+    from app.cli.terminal.text import printable
 
     is_terminal = sys.stdout.isatty()
 
@@ -117,7 +117,7 @@ def _ignore(_: str) -> None:
 def _converse(conversation: Conversation, choice: ServerChoice) -> None:
     from app.cli.chat.chat_server import chat_server
     from app.cli.chat.interactive import TerminalChat
-    from app.cli.terminal.loading_line import LoadingLine
+    from app.cli.terminal.progress_line import LoadingLine
     from app.environment.paths import data_folder
 
     with chat_server(choice, LoadingLine(sys.stderr), n_slots=conversation.settings.n_slots) as target:

@@ -21,7 +21,7 @@ def doctor(
     """
     from dataclasses import asdict
 
-    from app.cli.terminal.loading_line import LoadingLine
+    from app.cli.terminal.progress_line import LoadingLine
     from app.doctor.advice import advice, faults
     from app.doctor.checks import examine
     from app.doctor.text import render

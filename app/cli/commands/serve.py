@@ -106,7 +106,7 @@ def serve(
 
     Clients use the address with /v1 behind it, as http://127.0.0.1:8642/v1, and any name that `models list` shows.
     """
-    from app.cli.terminal.byte_size import parse_size
+    from app.cli.terminal.text import parse_size
     from app.settings.server_settings import ServerSettings
 
     settings = ServerSettings(

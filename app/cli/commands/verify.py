@@ -21,7 +21,7 @@ from core.values.errors import BadRequest
 if TYPE_CHECKING:
     from types import FrameType
 
-    from app.cli.terminal.loading_line import LoadingLine
+    from app.cli.terminal.progress_line import LoadingLine
     from app.jobs.verify.prompt_file import VerifyPrompt
     from app.jobs.verify.verification import TokenIds
     from core.engine.engine import Engine
@@ -77,7 +77,7 @@ def verify(
     """
     # Before llama.cpp is loaded: what the engine process uses.
     os.environ.update({name: value for name, value in WAITING.items() if name not in os.environ})
-    from app.cli.terminal.loading_line import LoadingLine
+    from app.cli.terminal.progress_line import LoadingLine
     from app.environment.paths import cache_folder
     from app.jobs.verify.model_pair import choose_pair
     from app.jobs.verify.prompt_file import BUILT_IN, read_prompts

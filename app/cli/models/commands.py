@@ -17,8 +17,7 @@ from app.cli.models import remove as models_remove
 from app.cli.models import search as models_search
 from app.cli.models import settings as models_settings
 from app.cli.models import verify as models_verify
-from app.cli.terminal.say import say
-from app.cli.terminal.table import table
+from app.cli.terminal.text import say, table
 
 if TYPE_CHECKING:
     from app.pairing.service import Pairing

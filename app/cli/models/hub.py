@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from app.cli.terminal.table import table
+from app.cli.terminal.text import table
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.terminal.say import say
-from app.cli.terminal.table import table
+from app.cli.terminal.text import say, table
 from models.formatting.program import PROGRAM
 from models.formatting.safe_text import one_line
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.cli.terminal.table import table
+from app.cli.terminal.text import table
 from models.formatting.figures import parameters, rate, size
 from models.formatting.program import PROGRAM
 from models.formatting.safe_text import one_line

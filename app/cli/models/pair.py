@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.terminal.say import say
-from app.cli.terminal.table import table
+from app.cli.terminal.text import say, table
 from app.environment.exit_codes import ExitCode
 from models.formatting.figures import rate, size, speed
 from models.formatting.program import command
@@ -74,8 +73,7 @@ def pair(
 
 def _changed(entry: ModelEntry, models: Catalog, use: str | None, none: bool, auto: bool) -> str:
     """Change who drafts, where that is asked for; return what was done."""
-    from app.pairing.decision import gain_words
-    from app.pairing.draft_setting import own_draft
+    from app.pairing.decision import gain_words, own_draft
     from app.pairing.service import choose, choose_automatically
 
     # A choice goes last: what the settings name would go before it.
@@ -181,7 +179,7 @@ class _TestLine:
     """Says how far a test is; what is waited for is said once, for good, also where there is no terminal."""
 
     def __init__(self) -> None:
-        from app.cli.terminal.loading_line import LoadingLine
+        from app.cli.terminal.progress_line import LoadingLine
 
         self.line = LoadingLine(sys.stderr)
         self._waits = False

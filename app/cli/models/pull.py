@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.cli.terminal.progress_line import ProgressLine
-from app.cli.terminal.say import say, say_on_stderr
+from app.cli.terminal.text import say, say_on_stderr
 from app.environment.exit_codes import ExitCode
 from models.formatting.figures import duration, size
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.cli.terminal.progress_line import ProgressLine
-from app.cli.terminal.say import say
+from app.cli.terminal.text import say
 from models.formatting.figures import duration, size
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.terminal.say import say
-from app.cli.terminal.table import table
+from app.cli.terminal.text import say, table
 from models.formatting.figures import parameters, size
 from models.formatting.program import PROGRAM
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.terminal.say import say
-from app.cli.terminal.table import table
+from app.cli.terminal.text import say, table
 from app.environment.exit_codes import ExitCode
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def settings(
     from app.environment.paths import model_settings_file
     from app.library.find_model import find_draft, find_model
     from app.library.hub_access import LibraryError
-    from app.pairing.draft_setting import names_no_model
+    from app.pairing.decision import names_no_model
     from app.settings.model_settings_store import ModelSettingsStore
     from core.values.model_settings import BadSetting
     from models.files.json_store import StoreRefused

@@ -7,7 +7,7 @@ from itertools import groupby
 from shutil import get_terminal_size
 from textwrap import TextWrapper
 
-from app.cli.terminal.table import table
+from app.cli.terminal.text import table
 from app.fit_reports.fit_reports import current_machine
 from app.fit_reports.suggestions import Suggestion, suggestions
 from models.catalog.curated import curated

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.cli.terminal.progress_line import ProgressLine
-from app.cli.terminal.say import say
+from app.cli.terminal.text import say
 from app.environment.exit_codes import ExitCode
 from models.formatting.figures import size
 from models.formatting.program import PROGRAM

@@ -1,4 +1,4 @@
 """What commands share that read and write a terminal: sentences, tables, progress, options.
 
-Begin with ``say.py``.
+Begin with ``text.py``.
 """

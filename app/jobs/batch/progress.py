@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TextIO
 
-from app.jobs.batch.tally import Tally
+from app.jobs.batch.result_file import Tally
 from models.formatting.figures import speed
 
 if TYPE_CHECKING:

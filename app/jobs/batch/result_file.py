@@ -17,15 +17,96 @@ import json
 import os
 import re
 import stat
+import struct
+import sys
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.jobs.batch.file_lock import holder, try_lock
-from app.jobs.batch.tally import Tally
 from core.values.errors import BadRequest, SlipstreamError
+
+# What fcntl takes and gives: type, whence, start, length, process; other systems order them differently.
+_LINUX_FLOCK, _BSD_FLOCK = "hhqqi4x", "qqihh"
+
+
+def try_lock(fd: int) -> bool:
+    """Lock the file for this process; return whether nobody else had it.
+
+    The lock is lost when *any* descriptor of the file is closed in this process.
+    """
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            os.lseek(fd, 1 << 60, os.SEEK_SET)  # behind all data: what is locked cannot be read by others
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+    import fcntl
+
+    try:
+        # Not flock(): a record lock is not handed on to children, and the system can say who holds it.
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def holder(fd: int) -> int | None:
+    """Return the process that holds the lock, None where that is not known."""
+    if sys.platform == "win32":
+        return None
+    import fcntl
+
+    is_linux = sys.platform == "linux"
+    try:
+        if is_linux:
+            asked = struct.pack(_LINUX_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            pid = struct.unpack(_LINUX_FLOCK, fcntl.fcntl(fd, fcntl.F_GETLK, asked))[4]
+        else:
+            asked = struct.pack(_BSD_FLOCK, 0, 0, 0, fcntl.F_WRLCK, os.SEEK_SET)
+            pid = struct.unpack(_BSD_FLOCK, fcntl.fcntl(fd, fcntl.F_GETLK, asked))[2]
+    except (OSError, struct.error):
+        return None
+    return int(pid) if pid > 0 else None
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts over output lines: ``n_done`` answered, ``n_failed`` with an error, by its code; tokens of all."""
+
+    n_done: int = 0
+    n_failed: int = 0
+    n_prompt_tokens: int = 0
+    n_completion_tokens: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def n_lines(self) -> int:
+        """Lines that are finished, one way or the other."""
+        return self.n_done + self.n_failed
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Count one output line."""
+        response = record.get("response")
+        response = response if isinstance(response, dict) else {}
+        body = response.get("body")
+        body = body if isinstance(body, dict) else {}
+        if response.get("status_code") == 200:
+            self.n_done += 1
+            usage = body.get("usage") or {}
+            self.n_prompt_tokens += int(usage.get("prompt_tokens") or 0)
+            self.n_completion_tokens += int(usage.get("completion_tokens") or 0)
+            return
+        self.n_failed += 1
+        error = record.get("error") or body.get("error")
+        code = error.get("code") if isinstance(error, dict) else None
+        self.errors[str(code or f"status_{response.get('status_code')}")] += 1
+
 
 _BEGINNING = b'{"id": "batch_req_'
 _LINE = re.compile(rb'\{"id": "batch_req_(\d{1,15})_([0-9a-f]{16})", ')

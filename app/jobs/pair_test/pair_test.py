@@ -12,11 +12,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
-from app.jobs.pair_test.other_work import OtherWork, other_work
-from app.jobs.pair_test.trial_job import TrialResult, TrialTask
+from app.client.discovery import RunningServer, running_servers
+from app.client.http_client import Client, ServerRefused, ServerUnreachable
 from app.pairing.conditions import machine_key
 from app.pairing.decision import Decision
 from app.pairing.service import CannotPair, Models, forget_choice, keep_choice, pairing, partner_named, saved, store
@@ -28,6 +29,54 @@ from models.pairing.file_id import file_id
 from models.pairing.gain import WORTH
 from models.pairing.partner import Partner
 from models.pairing.store import MeasuredGain
+
+
+@dataclass(frozen=True, slots=True)
+class TrialTask:
+    """A model and what drafts for it (None: the prediction heads in its file); ``seconds`` of measuring at most."""
+
+    target: str
+    draft: str | None
+    n_tokens: int = 48
+    seconds: float = 40.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """Rates in tokens per second over all replies; ``acceptance`` None where nothing was drafted."""
+
+    gain: float
+    plain_rate: float
+    drafted_rate: float
+    acceptance: float | None
+    n_replies: int
+
+
+_ANSWER_SECONDS = 1.0
+
+
+class OtherWork(StrEnum):
+    """Work of a server that takes the memory's bandwidth."""
+
+    REPLIES = "replies"
+    LOADING = "a load"
+
+
+def other_work() -> OtherWork | None:
+    """Return what a running server of this user is at work on; None where all of them are idle, or there is none."""
+    found = {_work_of(server) for server in running_servers()}
+    return next((work for work in OtherWork if work in found), None)
+
+
+def _work_of(server: RunningServer) -> OtherWork | None:
+    try:
+        state = Client(server.url, server.api_key, _ANSWER_SECONDS).state()
+    except (ServerUnreachable, ServerRefused):
+        return None  # what does not answer does not write either, as far as can be known
+    if state.fields.get("active") or state.fields.get("queued"):
+        return OtherWork.REPLIES
+    return OtherWork.LOADING if state.phase in ("loading", "restarting") else None
+
 
 MOST_TESTED = 3
 _ROOT = Path(__file__).resolve().parents[3]

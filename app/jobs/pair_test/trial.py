@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.jobs.pair_test.trial_job import TrialResult, TrialTask
+from app.jobs.pair_test.pair_test import TrialResult, TrialTask
 from core.ipc.child_process import WAITING
 
 if TYPE_CHECKING:

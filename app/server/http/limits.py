@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import secrets
 import socket
 from collections.abc import Collection, Mapping
 
@@ -176,3 +177,50 @@ async def _drain(receive: Receive, limit: int, patience: float) -> None:
         n_read += len(message.get("body", b""))
         if message["type"] != "http.request" or not message.get("more_body"):
             return
+
+
+OPEN_PATHS = frozenset({"/health"})
+
+
+class BearerAuth:
+    """Refuse requests without ``Authorization: Bearer KEY``; health can be asked by anyone."""
+
+    def __init__(self, app: ASGIApp, api_key: str) -> None:
+        self._app = app
+        self._key = api_key.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer 401."""
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._is_known(scope):
+            await self._app(scope, receive, send)
+            return
+        message = "This server needs an API key: send it as the header 'Authorization: Bearer KEY'."
+        if header(scope, b"authorization"):
+            message = "The API key is not the one of this server."
+        await send_error(send, refuse(401, message), {"www-authenticate": "Bearer"})
+
+    def _is_known(self, scope: Scope) -> bool:
+        scheme, _, key = (header(scope, b"authorization") or b"").partition(b" ")
+        return scheme.lower() == b"bearer" and secrets.compare_digest(key.strip(), self._key)
+
+
+class PlainPath:
+    """Drop slashes at the end of the path, and doubled ones.
+
+    Base URLs end with a slash or not, and clients join them with a path that begins with one. A redirect would lose
+    the request: most clients do not follow one with a body.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on under its plain path."""
+        if scope["type"] == "http":
+            scope = {**scope, "path": plain_path(scope["path"])}
+        await self._app(scope, receive, send)
+
+
+def plain_path(path: str) -> str:
+    """Return ``path`` with one slash where there are several, and none at its end."""
+    return "/" + "/".join(part for part in path.split("/") if part)

@@ -4,15 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from json.encoder import encode_basestring_ascii
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.server.http.connection import ClientGone, while_connected
 from app.server.http.errors import from_exception
+
+T = TypeVar("T")
+
+
+class ClientGone(Exception):
+    """The client closed the connection; nobody hears the answer."""
+
+
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """Return what ``work`` returns; cancel it as soon as the client disconnects, then raise ClientGone."""
+    working = asyncio.ensure_future(work)
+    watching = asyncio.ensure_future(_until_gone(receive))
+    try:
+        await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ClientGone
+    finally:
+        await _end(watching)
+        await _end(working)
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _end(task: asyncio.Future[Any]) -> None:
+    task.cancel()
+    # Its own error was raised by result(), or is of no interest to a client that has gone.
+    await asyncio.gather(task, return_exceptions=True)
+
 
 PING_SECONDS = 15.0
 PING = b": ping\n\n"

@@ -13,15 +13,12 @@ from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.generation import ChoiceUpdate, generate, new_id, receipts_in_order
 from app.server.calls.model_host import ModelHost
-from app.server.http.connection import while_connected
-from app.server.http.sse import DONE, EventStream, encode_event, encode_text
+from app.server.http.sse import DONE, EventStream, encode_event, encode_text, while_connected
 from app.server.openai.deep import DeepReply, DeepReplyProgress, check_deep
-from app.server.openai.identity import Identity, fingerprint
-from app.server.openai.logprobs import chat_logprobs
 from app.server.openai.model_defaults import with_defaults
 from app.server.openai.schemas import ChatCompletionBody
 from app.server.openai.speed import ReplySpeed, answering, marks
-from app.server.openai.timings import timings, usage
+from app.server.openai.timings import Identity, chat_logprobs, fingerprint, timings, usage
 from app.server.openai.tool_calls import ToolCall, ToolCallParser
 from app.server.templates.chat_template import TemplateRenderer
 from core.values.errors import BadRequest

@@ -13,14 +13,11 @@ from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.generation import ChoiceUpdate, generate, new_id, receipts_in_order
 from app.server.calls.model_host import ModelHost
-from app.server.http.connection import while_connected
-from app.server.http.sse import DONE, EventStream, encode_event, encode_text
-from app.server.openai.identity import Identity, fingerprint
-from app.server.openai.logprobs import text_logprobs
+from app.server.http.sse import DONE, EventStream, encode_event, encode_text, while_connected
 from app.server.openai.model_defaults import with_defaults
 from app.server.openai.schemas import MAX_CHOICES, CompletionBody
 from app.server.openai.speed import ReplySpeed, answering, marks
-from app.server.openai.timings import timings, usage
+from app.server.openai.timings import Identity, fingerprint, text_logprobs, timings, usage
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, TokenLogprob
 from core.values.receipt import Receipt

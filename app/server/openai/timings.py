@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from app import __version__
+from core.values.messages import LoadedModel, Logprob, TokenLogprob
 from core.values.receipt import Receipt
 
 
@@ -91,3 +95,69 @@ def _highest(shares: Sequence[float | None]) -> float | None:
 
 def _ms(seconds: float) -> float:
     return round(seconds * 1_000, 3)
+
+
+# JSON has no infinity; this is what OpenAI says for a token that is next to impossible.
+LOWEST = -9999.0
+
+
+def chat_logprobs(tokens: Sequence[TokenLogprob]) -> dict[str, Any]:
+    """Return the object of a chat choice."""
+    content = [_item(token.chosen) | {"top_logprobs": [_item(one) for one in token.top]} for token in tokens]
+    return {"content": content, "refusal": None}
+
+
+def text_logprobs(tokens: Sequence[TokenLogprob], n_chars_before: int) -> dict[str, Any]:
+    """Return the object of a text choice; offsets count characters from the start of the choice's text."""
+    texts = [_text(token.chosen) for token in tokens]
+    offsets, offset = [], n_chars_before
+    for text in texts:
+        offsets.append(offset)
+        offset += len(text)
+    return {
+        "tokens": texts,
+        "token_logprobs": [_value(token.chosen) for token in tokens],
+        "top_logprobs": [{_text(one): _value(one) for one in token.top} for token in tokens],
+        "text_offset": offsets,
+    }
+
+
+def _item(one: Logprob) -> dict[str, Any]:
+    return {"token": _text(one), "logprob": _value(one), "bytes": list(one.piece)}
+
+
+def _text(one: Logprob) -> str:
+    return one.piece.decode("utf-8", "replace")
+
+
+def _value(one: Logprob) -> float:
+    return max(one.logprob, LOWEST)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Id, kind, time, model and the fingerprint of what computes the answer; ``marks`` say how it was served."""
+
+    id: str
+    object: str
+    model: str
+    fingerprint: str
+    marks: dict[str, Any] = field(default_factory=dict)
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def head(self) -> dict[str, Any]:
+        """Return the fields in OpenAI's order."""
+        return {
+            "id": self.id,
+            "object": self.object,
+            "created": self.created,
+            "model": self.model,
+            "system_fingerprint": self.fingerprint,
+            **self.marks,
+        }
+
+
+def fingerprint(model: LoadedModel) -> str:
+    """Return a short name for the version, the model and the options: equal where a seed gives the same text."""
+    facts = (__version__, model.description, model.n_bytes, model.n_ctx, model.kv_type, model.devices, model.n_threads)
+    return "fp_" + hashlib.sha256(repr(facts).encode()).hexdigest()[:12]

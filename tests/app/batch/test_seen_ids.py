@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from app.jobs.batch.seen_ids import SeenIds
+from app.jobs.batch.batch_run import SeenIds
 
 
 def test_an_id_is_known_with_its_first_line() -> None:

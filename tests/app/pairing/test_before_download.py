@@ -8,7 +8,7 @@ import pytest
 
 from app.library.find_model import catalog
 from app.library.hub_access import hub
-from app.pairing.before_download import DraftSearch
+from app.pairing.offers import DraftSearch
 from models.facts.model_facts import ModelFacts
 from models.hub.remote_source import remote_facts
 from models.hub.repository import RemoteModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from app.client.discovery import announce, withdraw
-from app.jobs.pair_test.other_work import OtherWork, other_work
+from app.jobs.pair_test.pair_test import OtherWork, other_work
 from tools.stand_ins.fake_openai import FakeServer
 
 

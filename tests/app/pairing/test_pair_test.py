@@ -11,9 +11,7 @@ from dataclasses import replace
 import pytest
 
 from app.jobs.pair_test import pair_test, trial
-from app.jobs.pair_test.other_work import OtherWork
-from app.jobs.pair_test.pair_test import Cancelled, PairTest
-from app.jobs.pair_test.trial_job import TrialResult, TrialTask
+from app.jobs.pair_test.pair_test import Cancelled, OtherWork, PairTest, TrialResult, TrialTask
 from app.library.find_model import catalog, find_model
 from app.pairing.service import CannotPair, choose, pairing, store
 from app.settings.server_settings import ServerSettings

@@ -8,7 +8,7 @@ import json
 import uvicorn
 from uvicorn.server import ServerState
 
-from app.server.http.http_protocol import MAX_HEAD, HttpProtocol
+from app.server.http.http_server import MAX_HEAD, HttpProtocol
 
 
 class Wire(asyncio.Transport):

@@ -5,17 +5,28 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextBlockFormat
+from PySide6.QtGui import QKeyEvent, QResizeEvent, QTextBlockFormat, QTextOption
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from ui.chat.markdown.text_tools import TextTools
 from ui.chat.markdown.text_view import TextView
-from ui.chat.messages.line_breaks import wrap_mode
 from ui.chat.messages.message_view import MessageView
 from ui.client.chat_records import Message
 from ui.theme.tokens import Space
 from ui.widgets.growing_edit import GrowingEdit
 from ui.widgets.icon_button import IconButton, TextButton
+
+# For each line Qt reads on to the end of the word that does not fit: a word of 200,000 characters takes a second, and
+# again at each width and each key.
+LONGEST_WORD = 10_000
+
+
+def wrap_mode(text: str) -> QTextOption.WrapMode:
+    """Return how to wrap ``text``: with a word of many pages, as an encoded file is one, lines break anywhere."""
+    if len(text) > LONGEST_WORD and max(map(len, text.split()), default=0) > LONGEST_WORD:
+        return QTextOption.WrapMode.WrapAnywhere
+    return QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere
+
 
 WIDEST = 0.8  # of the column
 LINE = 130  # percent

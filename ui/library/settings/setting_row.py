@@ -10,7 +10,7 @@ from models.library.values import SettingValue
 from ui.library.settings.setting_words import CHOICES, HEADS, SettingWords
 from ui.theme.text_size import scaled
 from ui.theme.tokens import Space
-from ui.widgets.choice_field import ChoiceField
+from ui.widgets.fields import ChoiceField
 from ui.widgets.icon_button import TextButton
 
 LABEL_WIDTH = 150

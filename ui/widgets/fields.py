@@ -1,0 +1,129 @@
+"""Fields of a form: numbers, choices and boxes to tick. They leave the wheel to the page."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QPen, QPolygonF, QWheelEvent
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QSlider,
+    QSpinBox,
+    QStyle,
+    QStyleOptionButton,
+    QWidget,
+)
+
+_MARGIN = 8
+
+
+class DecimalField(QDoubleSpinBox):
+    """A number with digits after the point."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        _dress(self, name)
+
+    def event(self, event: QEvent) -> bool:
+        """Keep the text in view."""
+        done = super().event(event)
+        _place_text(self)
+        return done
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll the page, do not turn the number."""
+        event.ignore()
+
+
+class WholeField(QSpinBox):
+    """A whole number."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        _dress(self, name)
+
+    def event(self, event: QEvent) -> bool:
+        """Keep the text in view."""
+        done = super().event(event)
+        _place_text(self)
+        return done
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll the page, do not turn the number."""
+        event.ignore()
+
+
+class NoWheelSlider(QSlider):
+    """A horizontal slider that leaves the wheel to the page."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(Qt.Orientation.Horizontal, parent)
+        self.setAccessibleName(name)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll the page, do not move the handle."""
+        event.ignore()
+
+
+def _dress(field: QAbstractSpinBox, name: str) -> None:
+    field.setAccessibleName(name)
+    field.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
+    field.setAlignment(Qt.AlignmentFlag.AlignRight)
+    field.setKeyboardTracking(False)
+
+
+def _place_text(field: QAbstractSpinBox) -> None:
+    # Without its buttons a field with a style sheet leaves its text one pixel of width.
+    place = field.rect().adjusted(_MARGIN, 2, -_MARGIN, -2)
+    if field.lineEdit().geometry() != place:
+        field.lineEdit().setGeometry(place)
+
+
+_ARROW = 4.0
+_FROM_RIGHT = 15
+
+
+class ChoiceField(QComboBox):
+    """Looks like the text fields, with an arrow at its end."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(name)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll the page, do not choose."""
+        event.ignore()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the arrow, which a style sheet takes away."""
+        super().paintEvent(event)
+        x, y = self.width() - _FROM_RIGHT, self.height() / 2
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(self.palette().color(QPalette.ColorRole.PlaceholderText), 1.6))
+        points = (QPointF(x - _ARROW, y - _ARROW / 2), QPointF(x, y + _ARROW / 2), QPointF(x + _ARROW, y - _ARROW / 2))
+        painter.drawPolyline(QPolygonF(points))
+        painter.end()
+
+
+class CheckField(QCheckBox):
+    """Draws its own tick, which a style sheet takes away."""
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the tick over the box."""
+        super().paintEvent(event)
+        if not self.isChecked():
+            return
+        option = QStyleOptionButton()
+        self.initStyleOption(option)
+        box = self.style().subElementRect(QStyle.SubElement.SE_CheckBoxIndicator, option, self).toRectF()
+        places = ((0.24, 0.52), (0.43, 0.71), (0.77, 0.31))
+        points = [QPointF(box.x() + x * box.width(), box.y() + y * box.height()) for x, y in places]
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(self.palette().color(QPalette.ColorRole.Base), 2.0))
+        painter.drawPolyline(QPolygonF(points))
+        painter.end()
