@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from core.engine.engine import Engine
 from core.llama.batch import Batch
-from core.llama.context import Context, DecodeStatus
+from core.llama.context import Context, ContextOptions, DecodeStatus
 
 
 class BareLoop:
@@ -25,14 +25,16 @@ class BareLoop:
         self.tokens = np.zeros(0, np.int64)
         self._positions: list[int] = []
         self._context = Context(
-            engine._model,
-            n_cells=theirs.n_cells,
-            n_sequences=n_sequences,
-            n_outputs=n_sequences,
-            n_batch=theirs.n_batch,
-            n_ubatch=engine._n_ubatch,
-            n_threads=n_threads,
-            flash_attention=theirs.flash_attention,
+            engine.model,
+            ContextOptions(
+                n_cells=theirs.n_cells,
+                n_sequences=n_sequences,
+                n_outputs=n_sequences,
+                n_batch=theirs.n_batch,
+                n_ubatch=engine._context.n_ubatch,
+                n_threads=n_threads,
+                flash_attention=theirs.flash_attention,
+            ),
         )
 
     def start(self, texts: Sequence[npt.NDArray[np.int32]]) -> None:

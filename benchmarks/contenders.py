@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from core.cost.calibration import MeasuredContext
 from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
 from core.engine.engine import Engine
@@ -15,9 +16,9 @@ from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.slot_table import SlotTable
 from core.llama import log
 from core.loading.load_engine import load_engine
+from core.scheduler.input_processor import InputProcessor
 from core.speculation.policy.speculator import Speculator
 from core.speculation.proposer import CostlyProposer
-from core.speculation.proposers.context_proposer import ProposerContext
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.speculation.proposers.ngram import NgramProposer
 from core.values.engine_options import EngineOptions
@@ -160,17 +161,10 @@ class DecodingStage:
                 fixed_depth=way.depth,
                 end_tokens=base.vocab.end_tokens,
             )
-        engine = Engine(
-            base._model,
-            base.vocab,
-            base._context,
-            cost=cost,
-            meter=Meter(cost, ReadCost.of(self._facts, "f16")),
-            n_ctx=base.n_ctx,
-            slots=SlotTable(AttentionMemory(base._context), self._n_slots),
-            n_ubatch=base._n_ubatch,
-            speculator=speculator,
-        )
+        own = MeasuredContext(base._context, cost, self._n_slots, ReadCost.of(self._facts, "f16"))
+        slots = SlotTable(AttentionMemory(base._context), self._n_slots)
+        intake = InputProcessor(base.model, base.vocab, base.n_ctx)
+        engine = Engine(own, intake, slots, Meter(cost, own.reads), speculator)
         return Contender(way, engine, draft)
 
     def _fresh_draft(self) -> DraftModelProposer:
@@ -179,7 +173,7 @@ class DecodingStage:
         draft = speculator.paid[0]
         assert isinstance(draft, DraftModelProposer)
         assert self._draft_facts is not None
-        own = ProposerContext(
+        own = MeasuredContext(
             draft._context, CostModel(draft.cost.snapshot()), self._n_slots, ReadCost.of(self._draft_facts, "f16")
         )
         return DraftModelProposer(draft.model, own, self._engine._context.n_vocab)

@@ -133,14 +133,12 @@ class TruthSide:
     """One of the two engines, on a clock that stops while the other one works."""
 
     def __init__(self, options: EngineOptions) -> None:
-        self.engine, self.model = load_engine(options, cache_folder=None)
-        self._n_before = 0
         self._clock, self._names = StoppedClock(), count()
+        self.engine, self.model = load_engine(options, cache_folder=None, clock=self._clock)
+        self._n_before = 0
         self._open: dict[str, _Open] = {}
         self._replies: dict[int, tuple[Receipt, float]] = {}
         self._turn = TruthTurn((), 0, 0)
-        for part in (self.engine, self.engine._runner, self.engine._drafting):
-            part._clock = self._clock
 
     def begin(self, turn: TruthTurn) -> None:
         """Send the first prompt of each client."""

@@ -6,13 +6,14 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from core.cost.cost_model import Calibration, CostModel
 from core.cost.read_cost import ReadCost
+from core.cost.threads import ThreadControl
 from core.llama.batch import Batch
 from core.llama.checks.system import OWN_ATTENTION, features
 from core.llama.context import Context, DecodeStatus
@@ -39,6 +40,27 @@ _LEAST_KV, _MOST_KV = 0.25, 20.0
 # Cost of a masked cell, as a share of an attended one: in a build with Slipstream's own attention, and in a build that
 # goes over cells one by one (measured: 0.01 to 0.02, and 0.2).
 _SKIPPED_SHARE, _SKIPPED_SHARE_OF_OTHERS = 0.02, 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredContext:
+    """A context with what its steps cost, and all that works on it has one ``clock``.
+
+    It has a sequence for each of ``n_slots`` at least. ``cost`` predicts its steps. ``reads`` says what they read.
+    ``threads`` None keeps its threads.
+    """
+
+    context: Context
+    cost: CostModel
+    n_slots: int
+    reads: ReadCost
+    threads: ThreadControl | None = None
+    clock: Callable[[], float] = time.perf_counter
+
+    @property
+    def observe(self) -> Callable[[int, int, float], None]:
+        """Who learns from the rows, KV tokens and seconds of each step."""
+        return self.threads.observe if self.threads is not None else self.cost.observe
 
 
 def steps_key(path: str, model: Model, n_gpu_layers: int, *conditions: object) -> str:

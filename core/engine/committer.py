@@ -13,8 +13,8 @@ from core.engine.step_feedback import StepStats, StepYield
 from core.kv_cache.slot_table import SlotTable
 from core.llama.candidates import Candidates
 from core.llama.context import Context
-from core.llama.vocab import Vocab
 from core.sampling.grammar import GrammarLost
+from core.scheduler.input_processor import InputProcessor
 from core.scheduler.planner import Share, StepPlan
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
@@ -88,25 +88,17 @@ class Committer:
     """Commits evaluated plans: counts rows, samples tokens, takes back rejected drafts, ends what is complete."""
 
     def __init__(
-        self,
-        vocab: Vocab,
-        context: Context,
-        slots: SlotTable,
-        finisher: RequestFinisher,
-        stats: StepStats,
-        speculator: Speculator | None,
-        *,
-        n_ctx: int,
+        self, intake: InputProcessor, context: Context, slots: SlotTable, finisher: RequestFinisher, stats: StepStats
     ) -> None:
-        """Read logits of ``context``, count in ``stats``; texts end at ``n_ctx`` tokens."""
-        self.speculator = speculator
+        """Read logits of ``context`` and count in ``stats``; the vocabulary and the longest text are ``intake``'s."""
+        vocab = intake.vocab
         self._pieces, self._end_tokens = vocab.pieces, vocab.end_tokens
         self._context = context
         self._candidates = Candidates(vocab.n_tokens)
         self._slots = slots
         self._finisher = finisher
         self._stats = stats
-        self._n_ctx = n_ctx
+        self._n_ctx = intake.n_ctx
 
     def commit(self, shares: StepPlan, reading: StepReading, events: list[RequestEvent], now: float) -> StepYield:
         """Count the evaluated rows, sample where a prompt or token is complete, learn, and say so at ``now``."""
@@ -119,9 +111,10 @@ class Committer:
             if sequence.n_past == sequence.tokens.size:
                 outputs.append(share)
         results = self._sample(outputs, reading, events, now) if outputs else {}
-        if self.speculator is not None:
+        speculator = self._finisher.speculator
+        if speculator is not None:
             times = StepTimes(reading.n_sequences, reading.plain, reading.decode) if not reading.n_prefill else None
-            self.speculator.learn([_evaluated(share, results.get(share.sequence.id)) for share in shares], times)
+            speculator.learn([_evaluated(share, results.get(share.sequence.id)) for share in shares], times)
         for result in results.values():
             if result.reason is not None:
                 self._finisher.finish(result.sequence, result.reason, events, now, result.failure)

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-from core.cost.cost_model import CostModel
-from core.cost.threads import ThreadControl
+from core.cost.calibration import MeasuredContext
 from core.engine.committer import Committer, RequestFinisher
 from core.engine.drafting import Drafting
 from core.engine.meter import Meter, Occupancy, StepReading
 from core.engine.model_runner import ModelRunner
 from core.engine.step_feedback import StepFeedback, StepStats
 from core.kv_cache.slot_table import SlotTable
-from core.llama.context import Context
-from core.llama.model import Model
-from core.llama.vocab import Vocab
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.input_processor import InputProcessor, PreparedRequest
 from core.scheduler.planner import (
@@ -34,7 +28,6 @@ from core.scheduler.scheduler import Admission, Scheduler
 from core.scheduler.sequence import Sequence
 from core.speculation.policy.speculator import Speculator
 from core.speculation.proposers.draft_model import DraftModelProposer
-from core.values.engine_options import DEFAULT_UBATCH
 from core.values.errors import SlipstreamError
 from core.values.messages import Ended, FinishReason, RequestEvent
 from core.values.request import Lane, Request, SamplingParams
@@ -51,55 +44,36 @@ class Engine:
 
     def __init__(
         self,
-        model: Model,
-        vocab: Vocab,
-        context: Context,
-        *,
-        cost: CostModel,
-        meter: Meter,
-        n_ctx: int,
+        own: MeasuredContext,
+        intake: InputProcessor,
         slots: SlotTable,
-        n_ubatch: int = DEFAULT_UBATCH,
+        meter: Meter,
         speculator: Speculator | None = None,
-        threads: ThreadControl | None = None,
-        owns_model: bool = True,
-        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Take over ``model``, ``context`` and ``speculator``: ``close`` frees them, unless ``owns_model`` is false.
+        """Take over ``own``, ``slots``, ``speculator`` and the model of ``intake``: ``close`` frees them.
 
-        ``cost`` predicts the context's step times and learns from each; ``meter`` takes a reading of each. ``n_ctx``
-        bounds each request. ``threads`` None keeps
-        the context's threads as they are.
+        The cost model of ``own`` learns from each step, and ``meter`` takes a reading of each. Set ``owns_model`` to
+        False where the model is freed by somebody else.
         """
-        self.cost = cost
+        context, clock = own.context, own.clock
+        self.owns_model = True
+        self.cost = own.cost
         self.meter = meter
-        self.n_ctx = n_ctx
-        self.vocab = vocab
+        self.slots = slots
+        self.model, self.vocab, self.n_ctx = intake.model, intake.vocab, intake.n_ctx
         self.stats = StepStats()
-        self._model = model
-        self._owns_model = owns_model
-        self._intake = InputProcessor(model, vocab, n_ctx)
+        self._intake = intake
         self._context = context
         self._clock = clock
-        self.slots = slots
         self._scheduler = Scheduler(slots)
-        self._books = StepFeedback(cost, threads.observe if threads is not None else cost.observe, meter, slots)
-        self._n_ubatch = n_ubatch
+        self._books = StepFeedback(own.cost, own.observe, meter, slots)
         self._speculator = speculator
         self._drafting = Drafting(context, self._scheduler, speculator, clock)
         self._finisher = RequestFinisher(self._scheduler, meter, speculator)
         self._runner = ModelRunner(context, self._scheduler, self._finisher, clock)
-        self._committer = Committer(
-            vocab,
-            context,
-            self.slots,
-            self._finisher,
-            self.stats,
-            speculator,
-            n_ctx=n_ctx,
-        )
-        self._piggyback = PiggybackScheduler(cost)
-        self._admission = Admission(self._scheduler, self._piggyback, vocab)
+        self._committer = Committer(intake, context, slots, self._finisher, self.stats)
+        self._piggyback = PiggybackScheduler(own.cost)
+        self._admission = Admission(self._scheduler, self._piggyback, intake.vocab)
         self._order = itertools.count()
         self._cancelled: set[str] = set()
         self._has_tidied = False
@@ -140,7 +114,7 @@ class Engine:
         if self._speculator is not None:
             self._speculator.close()
         self._speculator = self._drafting.speculator = speculator
-        self._finisher.speculator = self._committer.speculator = speculator
+        self._finisher.speculator = speculator
 
     def forget_texts(self) -> None:
         """Drop what cache and proposers keep of earlier texts, on disk too: a text seen before is as new as any."""
@@ -352,7 +326,7 @@ class Engine:
         """Return how many prefill rows the next step may have beside those that decode."""
         kv = sum([sequence.n_past + 1 for sequence in decoding])
         # llama.cpp evaluates so many at a time anyway; with more, new requests would only wait for the whole batch.
-        return prefill_chunk(self.cost, len(decoding), kv, self._n_ubatch, step_latency_target(decoding))
+        return prefill_chunk(self.cost, len(decoding), kv, self._context.n_ubatch, step_latency_target(decoding))
 
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
         while self._cancelled:
@@ -368,5 +342,5 @@ class Engine:
             self._speculator.close()
         self.slots.close()
         self._context.close()
-        if self._owns_model:
-            self._model.close()
+        if self.owns_model:
+            self.model.close()

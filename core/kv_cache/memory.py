@@ -232,9 +232,16 @@ def _checkpoints(n_prompt: int, *, has_end: bool) -> set[int]:
     return stops
 
 
-def choose_memory(cells: KvCells, cost: CostModel, *, is_recurrent: bool, window: int = 0) -> AttentionMemory:
+def choose_memory(
+    cells: KvCells,
+    cost: CostModel,
+    *,
+    is_recurrent: bool,
+    window: int = 0,
+    clock: Callable[[], float] = time.perf_counter,
+) -> AttentionMemory:
     """Return the memory of a context; some layers keep only ``window`` tokens, 0: all keep all."""
     if is_recurrent:
         n_snapshots = min(cells.n_snapshots, MAX_DRAFT_DEPTH)
-        return RecurrentMemory(cells, n_snapshots) if n_snapshots else CheckpointMemory(cells, cost)
+        return RecurrentMemory(cells, n_snapshots) if n_snapshots else CheckpointMemory(cells, cost, clock)
     return WindowMemory(cells, window) if window else AttentionMemory(cells)

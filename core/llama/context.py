@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -65,48 +66,52 @@ class DecodeStatus(IntEnum):
     COMPUTE_FAILED = -3
 
 
+@dataclass(frozen=True, slots=True)
+class ContextOptions:
+    """How a context is opened.
+
+    ``n_outputs`` is the most rows of one batch whose logits are wanted, rounded up to whole cache lines
+    (``whole_lines``); llama.cpp aborts beyond it. ``n_snapshots`` keeps the recurrent states after the latest rows of
+    each sequence (``n_rs_seq``). ``cuts_windows`` keeps only the window in layers with a sliding window (``swa_full``
+    off). ``is_mtp`` runs the model's prediction layers instead of its main layers.
+    """
+
+    n_cells: int
+    n_sequences: int
+    n_outputs: int
+    n_batch: int
+    n_ubatch: int
+    n_threads: int
+    flash_attention: FlashAttention = "auto"
+    kv_type: KvType = "f16"
+    n_snapshots: int = 0
+    cuts_windows: bool = False
+    is_mtp: bool = False
+
+
 class Context:
     """One unified KV cache of ``n_cells`` cells for up to ``n_sequences`` sequences. Owned by one thread."""
 
-    def __init__(
-        self,
-        model: Model,
-        *,
-        n_cells: int,
-        n_sequences: int,
-        n_outputs: int,
-        n_batch: int,
-        n_ubatch: int,
-        n_threads: int,
-        flash_attention: FlashAttention = "auto",
-        kv_type: KvType = "f16",
-        n_snapshots: int = 0,
-        cuts_windows: bool = False,
-        is_mtp: bool = False,
-        target: Context | None = None,
-    ) -> None:
+    def __init__(self, model: Model, options: ContextOptions, target: Context | None = None) -> None:
         """Allocate the cache and the compute buffers; raises LoadFailed when llama.cpp refuses.
 
-        ``n_outputs`` is the most rows of one batch whose logits are wanted, rounded up to whole cache lines
-        (``whole_lines``); llama.cpp aborts beyond it. ``n_snapshots`` keeps the recurrent states after the latest rows
-        of each sequence (``n_rs_seq``). ``cuts_windows`` keeps only the window in layers with a sliding window
-        (``swa_full`` off). ``is_mtp`` runs the model's prediction layers instead of its main layers. A head without own
-        embeddings uses those of ``target``.
+        A head without own embeddings uses those of ``target``.
         """
-        n_outputs = min(whole_lines(n_outputs), max(n_outputs, n_batch))
+        n_outputs = min(whole_lines(options.n_outputs), max(options.n_outputs, options.n_batch))
+        n_threads = options.n_threads
         params = L.llama_context_default_params()
-        params.n_ctx = n_cells
-        params.n_seq_max = n_sequences
-        params.n_batch = n_batch
-        params.n_ubatch = n_ubatch
+        params.n_ctx = options.n_cells
+        params.n_seq_max = options.n_sequences
+        params.n_batch = options.n_batch
+        params.n_ubatch = options.n_ubatch
         params.n_outputs_max = n_outputs
-        params.n_rs_seq = n_snapshots
-        params.swa_full = not cuts_windows
+        params.n_rs_seq = options.n_snapshots
+        params.swa_full = not options.cuts_windows
         params.n_threads = n_threads
         params.n_threads_batch = n_threads
-        params.flash_attn_type = _FLASH_ATTENTION[flash_attention]
-        params.type_k = params.type_v = _GGML_TYPES[kv_type]
-        if is_mtp:
+        params.flash_attn_type = _FLASH_ATTENTION[options.flash_attention]
+        params.type_k = params.type_v = _GGML_TYPES[options.kv_type]
+        if options.is_mtp:
             params.ctx_type = L.LLAMA_CONTEXT_TYPE_MTP
         if target is not None:
             params.ctx_other = target.c
@@ -116,7 +121,8 @@ class Context:
         pointer = L.llama_init_from_model(model.c, params)
         self._context: Any = ctypes.cast(pointer, ctypes.c_void_p) if pointer else None
         if not self._context:
-            raise LoadFailed(f"llama.cpp could not make a context of {n_cells} KV cells of type {kv_type}.")
+            cells = f"{options.n_cells} KV cells of type {options.kv_type}"
+            raise LoadFailed(f"llama.cpp could not make a context of {cells}.")
         self._memory: Any = ctypes.cast(L.llama_get_memory(self._context), ctypes.c_void_p)
         self.n_vocab = int(L.llama_vocab_n_tokens(model.vocab))
         self.n_cells = int(L.llama_n_ctx(self._context))
@@ -124,7 +130,7 @@ class Context:
         self.n_snapshots = int(L.llama_n_rs_seq(self._context))
         self.n_ubatch = int(L.llama_n_ubatch(self._context))
         self.n_outputs = n_outputs
-        self.flash_attention = flash_attention
+        self.flash_attention = options.flash_attention
         self._logits_address = 0
         self._logits = np.empty((0, self.n_vocab), np.float32)
         # Views of the logits by number of rows.

@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from core.cost.calibration import assumed_for, cost_model_of, steps_key
+from core.cost.calibration import MeasuredContext, assumed_for, cost_model_of, steps_key
 from core.cost.read_cost import ReadCost
 from core.cost.threads import ThreadChoice, thread_control
 from core.kv_cache.context_shape import ContextShape
 from core.llama.batch import Batch
-from core.llama.context import Context
+from core.llama.context import Context, ContextOptions
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.loading.context_size import ContextSize
 from core.machine.measurements import Measurements, physical_cores
-from core.speculation.proposers.context_proposer import ProposerContext
 from core.values.engine_options import EngineOptions
 from models.facts.model_facts import ModelFacts
 
@@ -34,22 +33,25 @@ class LoadedTarget:
     threads: ThreadChoice
     n_gpu_layers: int
     measured: Measurements
+    clock: Callable[[], float]
 
 
 def open_context(model: Model, options: EngineOptions, size: ContextSize, shape: ContextShape) -> Context:
     """Return the context of an engine, with cells and outputs for all slots and their drafts."""
     return Context(
         model,
-        n_cells=size.n_cells,
-        n_sequences=shape.n_sequences,
-        n_outputs=shape.n_outputs,
-        n_batch=options.n_batch,
-        n_ubatch=options.n_ubatch,
-        n_threads=options.n_threads or physical_cores(),
-        flash_attention=options.flash_attention,
-        kv_type=options.cache_type,
-        n_snapshots=shape.n_snapshots,
-        cuts_windows=shape.window > 0,
+        ContextOptions(
+            n_cells=size.n_cells,
+            n_sequences=shape.n_sequences,
+            n_outputs=shape.n_outputs,
+            n_batch=options.n_batch,
+            n_ubatch=options.n_ubatch,
+            n_threads=options.n_threads or physical_cores(),
+            flash_attention=options.flash_attention,
+            kv_type=options.cache_type,
+            n_snapshots=shape.n_snapshots,
+            cuts_windows=shape.window > 0,
+        ),
     )
 
 
@@ -72,14 +74,16 @@ def open_side_context(
     n_rows = max(options.n_ubatch, n_outputs)
     context = Context(
         model,
-        n_cells=n_cells,
-        n_sequences=options.n_slots,
-        n_outputs=n_outputs,
-        n_batch=n_rows,
-        n_ubatch=n_rows,
-        n_threads=threads.decode,
-        flash_attention=options.flash_attention,
-        is_mtp=is_mtp,
+        ContextOptions(
+            n_cells=n_cells,
+            n_sequences=options.n_slots,
+            n_outputs=n_outputs,
+            n_batch=n_rows,
+            n_ubatch=n_rows,
+            n_threads=threads.decode,
+            flash_attention=options.flash_attention,
+            is_mtp=is_mtp,
+        ),
         target=lender,
     )
     context.set_threads(threads.decode, threads.few, threads.many)
@@ -104,7 +108,7 @@ def measure_context(
     kind: str,
     reads: ReadCost,
     make_batch: Callable[[int], Batch] = Batch,
-) -> ProposerContext:
+) -> MeasuredContext:
     """Return a context of ``model``, from the file ``path``, with what its decodes take and how many threads they use.
 
     Times measured earlier are kept by ``kind``.
@@ -116,4 +120,4 @@ def measure_context(
     assumed = assumed_for(options, reads, n_gpu_layers)
     cost = cost_model_of(context, options.n_ubatch, target.measured, key, reads, make_batch, assumed=assumed)
     control = thread_control(context, cost, threads, n_gpu_layers)
-    return ProposerContext(context, cost, options.n_slots, reads, control)
+    return MeasuredContext(context, cost, options.n_slots, reads, control, target.clock)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from core.cost.calibration import MeasuredContext
 from core.cost.cost_model import CostModel
 from core.cost.threads import ThreadChoice, thread_control
 from core.engine.engine import Engine
@@ -13,6 +14,7 @@ from core.kv_cache.slot_table import SlotTable
 from core.llama.vocab import Vocab
 from core.loading.contexts import open_side_context
 from core.loading.load_heads import head_kind
+from core.scheduler.input_processor import InputProcessor
 from core.speculation.proposers.draft_model import DraftModelProposer
 from core.values.engine_options import DEFAULT_UBATCH, EngineOptions
 from core.values.errors import LoadFailed
@@ -73,14 +75,10 @@ def open_draft_engine(main: Engine, loaded: LoadedModel) -> Engine:
             "tokens does not fit. Choose another speed, or close other programs and try again."
         ) from error
     cost = CostModel(draft.cost.snapshot())
-    return Engine(
-        draft.model,
-        Vocab(draft.model),
-        context,
-        cost=cost,
-        meter=Meter(cost, draft.reads),
-        n_ctx=min(facts.n_ctx, n_cells),
-        slots=SlotTable(choose_memory(context, cost, is_recurrent=draft.model.is_recurrent), loaded.n_slots),
-        threads=thread_control(context, cost, threads, loaded.n_gpu_layers),
-        owns_model=False,
-    )
+    control = thread_control(context, cost, threads, loaded.n_gpu_layers)
+    own = MeasuredContext(context, cost, loaded.n_slots, draft.reads, control)
+    intake = InputProcessor(draft.model, Vocab(draft.model), min(facts.n_ctx, n_cells))
+    slots = SlotTable(choose_memory(context, cost, is_recurrent=draft.model.is_recurrent), loaded.n_slots)
+    engine = Engine(own, intake, slots, Meter(cost, draft.reads))
+    engine.owns_model = False
+    return engine

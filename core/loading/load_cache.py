@@ -6,7 +6,7 @@ import logging
 import shutil
 from pathlib import Path
 
-from core.cost.cost_model import CostModel
+from core.cost.calibration import MeasuredContext
 from core.kv_cache.context_shape import ContextShape
 from core.kv_cache.memory import AttentionMemory
 from core.kv_cache.prefix_cache.cache_key import model_key
@@ -18,10 +18,9 @@ from core.kv_cache.prefix_cache.prefix_tree import PrefixTree
 from core.kv_cache.prefix_cache.segment_store import SegmentStore
 from core.kv_cache.slot_table import SlotTable
 from core.llama.checks.system import llama_version
-from core.llama.context import Context
+from core.loading.contexts import LoadedTarget
 from core.values.engine_options import EngineOptions
 from models.estimate.fit.memory import free_memory
-from models.facts.model_facts import ModelFacts
 from models.facts.split_files import parts
 
 _log = logging.getLogger(__name__)
@@ -33,33 +32,26 @@ _PIECE_BYTES, _FEWEST_TOKENS, _MOST_TOKENS = 8 << 20, 32, 256
 
 
 def make_slots(
-    context: Context,
-    memory: AttentionMemory,
-    facts: ModelFacts,
-    options: EngineOptions,
-    cost: CostModel,
-    shape: ContextShape,
-    n_gpu_layers: int,
-    cache_folder: Path | None,
+    target: LoadedTarget, own: MeasuredContext, shape: ContextShape, memory: AttentionMemory, cache_folder: Path | None
 ) -> SlotTable:
     """Return the slots of a context of this shape, with the cache behind them."""
+    facts, options, cost, clock = target.facts, target.options, own.cost, own.clock
     ram_limit = min(int(free_memory() * _RAM_SHARE), _MOST_RAM) if options.cache_ram is None else options.cache_ram
-    disk = _disk(options, shape.window, n_gpu_layers, cache_folder)
+    disk = _disk(options, shape.window, target.n_gpu_layers, cache_folder)
     per_token = max(facts.kv_bytes_per_token(options.cache_type, options.cache_type), 1)
     size = max(_FEWEST_TOKENS, min(_MOST_TOKENS, _PIECE_BYTES // per_token))
     offload = None
     if ram_limit or disk is not None:
-        tree = PrefixTree()
-        store = SegmentStore(tree, ram_limit=ram_limit, disk=disk)
-        offload = KvOffload(
-            tree, store, KvTransfer(context, shape.spare), piece_size=size, is_whole=not memory.can_share
-        )
-    n_wide = min(options.n_ubatch, context.n_batch)
+        store = SegmentStore(PrefixTree(), ram_limit=ram_limit, disk=disk)
+        transfer = KvTransfer(own.context, shape.spare, clock)
+        offload = KvOffload(store, transfer, piece_size=size, is_whole=not memory.can_share, clock=clock)
+    n_wide = min(options.n_ubatch, own.context.n_batch)
     return SlotTable(
         memory,
         options.n_slots,
         offload=offload,
         prefill_seconds=lambda n_tokens: cost.time(n_wide) * n_tokens / n_wide,
+        clock=clock,
     )
 
 

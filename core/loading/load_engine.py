@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from core.cost.calibration import assumed_for, cost_model_of, steps_key
+from core.cost.calibration import MeasuredContext, assumed_for, cost_model_of, steps_key
 from core.cost.cost_model import CostModel
 from core.cost.read_cost import ReadCost
 from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure, thread_control
@@ -22,17 +22,17 @@ from core.llama.batch import Batch
 from core.llama.context import Context
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.loading.context_size import ContextSize
 from core.loading.contexts import LoadedTarget, closed_on_failure, measure_context, open_context, open_side_context
 from core.loading.draft_engine import small_model_facts, why_no_draft_engine
 from core.loading.dry_run import compute_bytes
 from core.loading.load_cache import make_slots
 from core.loading.load_heads import file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
-from core.loading.memory_fit import fit, layers_on_gpu, machine_with, usable_gpus
+from core.loading.memory_fit import LoadPlan, fit, layers_on_gpu, machine_with, usable_gpus
 from core.loading.model_file import read_facts
 from core.machine.bandwidth import remembered
 from core.machine.host import last_level_cache, this_machine
 from core.machine.measurements import MEASURED_FILE, Measurements, physical_cores
+from core.scheduler.input_processor import InputProcessor
 from core.speculation.policy.speculator import Speculator
 from core.speculation.proposer import CostlyProposer
 from core.speculation.proposers.draft_model import DraftModelProposer
@@ -56,12 +56,13 @@ def load_engine(
     cache_folder: Path | None,
     measured: Measurements | None = None,
     progress: Callable[[float], None] = lambda share: None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Engine, LoadedModel]:
     """Load a model and return an engine for it, and the facts about both.
 
     Raises LoadFailed (ModelDoesNotFit before anything is read, when memory is short) and BadOption. ``progress`` is
     called with 0 to 1. ``cache_folder`` keeps measurements and cached prompts on disk; None keeps neither. ``measured``
-    replaces the measurements in ``cache_folder``.
+    replaces the measurements in ``cache_folder``. The engine and all of its parts have one ``clock`` (seconds).
     """
     began = time.perf_counter()
     facts = read_facts(options.model_path)
@@ -86,13 +87,13 @@ def load_engine(
     )
     try:
         try:
-            engine, threads = _build(model, facts, options, size, n_gpu_layers, measured, cache_folder)
+            engine, threads = _build(model, facts, found, measured, cache_folder, clock)
         except DraftRefused as error:
             if options.must_draft:
                 raise
             notices += (error.message,)
-            without = replace(options, draft_path=None)
-            engine, threads = _build(model, facts, without, size, n_gpu_layers, measured, cache_folder)
+            without = replace(found, options=replace(options, draft_path=None))
+            engine, threads = _build(model, facts, without, measured, cache_folder, clock)
             draft_path = ""
         if draft_path and not runs_here(head_kind(draft_path)):
             draft_path = ""
@@ -144,26 +145,22 @@ def _known_peak(cache_folder: Path | None) -> float | None:
     return known.bytes_per_second if known else None
 
 
-def _meter(reads: ReadCost, cost: CostModel, options: EngineOptions, n_gpu_layers: int) -> Meter:
-    cache_bytes = 0 if n_gpu_layers else last_level_cache()
-    return Meter(cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)
-
-
 def _build(
     model: Model,
     facts: ModelFacts,
-    options: EngineOptions,
-    size: ContextSize,
-    n_gpu_layers: int,
+    plan: LoadPlan,
     measured: Measurements,
     cache_folder: Path | None,
+    clock: Callable[[], float],
 ) -> tuple[Engine, ThreadChoice]:
+    """Return an engine for a model that was loaded as ``plan`` says, and the threads of its steps."""
+    options, size, n_gpu_layers = plan.options, plan.size, plan.n_gpu_layers
     if not model.can_generate or model.has_encoder:
         raise LoadFailed(f"{options.model_path} is not a model that continues text, so Slipstream cannot run it.")
     vocab = Vocab(model)
     shape = context_shape(facts, options, size.n_cells, is_recurrent=model.is_recurrent)
     context = open_context(model, options, size, shape)
-    try:
+    with closed_on_failure(context):
         threads = _choose_threads(context, model, options, n_gpu_layers, measured)
         context.set_threads(threads.decode, threads.few, threads.many)
         conditions = (options.devices, options.flash_attention, options.cache_type, options.n_ubatch, options.n_cpu_moe)
@@ -175,25 +172,15 @@ def _build(
         cost = cost_model_of(
             context, options.n_ubatch, measured, key, reads, skips_masked=skips_masked, assumed=assumed
         )
-        memory = choose_memory(context, cost, is_recurrent=shape.is_recurrent, window=shape.window)
-        target = LoadedTarget(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured)
+        control = thread_control(context, cost, threads, n_gpu_layers)
+        own = MeasuredContext(context, cost, options.n_slots, reads, control, clock)
+        memory = choose_memory(context, cost, is_recurrent=shape.is_recurrent, window=shape.window, clock=clock)
+        target = LoadedTarget(model, vocab, context, facts, options, size, threads, n_gpu_layers, measured, clock)
         speculator = _speculator(target, cost, memory)
-    except BaseException:
-        context.close()
-        raise
-    engine = Engine(
-        model,
-        vocab,
-        context,
-        cost=cost,
-        meter=_meter(reads, cost, options, n_gpu_layers),
-        n_ctx=size.n_ctx,
-        slots=make_slots(context, memory, facts, options, cost, shape, n_gpu_layers, cache_folder),
-        n_ubatch=shape.n_ubatch,
-        speculator=speculator,
-        threads=thread_control(context, cost, threads, n_gpu_layers),
-    )
-    return engine, threads
+    slots = make_slots(target, own, shape, memory, cache_folder)
+    cache_bytes = 0 if n_gpu_layers else last_level_cache()
+    meter = Meter(cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)
+    return Engine(own, InputProcessor(model, vocab, size.n_ctx), slots, meter, speculator), threads
 
 
 def _speculator(target: LoadedTarget, cost: CostModel, memory: AttentionMemory) -> Speculator | None:
@@ -220,6 +207,7 @@ def _speculator(target: LoadedTarget, cost: CostModel, memory: AttentionMemory) 
         fixed_depth=options.draft_depth,
         memory=memory,
         end_tokens=target.vocab.end_tokens,
+        clock=target.clock,
     )
 
 

@@ -40,9 +40,9 @@ class InputProcessor:
 
     def __init__(self, model: Model, vocab: Vocab, n_ctx: int) -> None:
         """``n_ctx`` is the context of one request in tokens."""
-        self._model = model
-        self._vocab = vocab
-        self._n_ctx = n_ctx
+        self.model = model
+        self.vocab = vocab
+        self.n_ctx = n_ctx
         self._grammars = GrammarCompiler(vocab)
 
     def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> PreparedRequest:
@@ -53,7 +53,7 @@ class InputProcessor:
         seed = draw_seed() if params.seed is None else params.seed
         # Its tables can take as long as a few steps to build where the vocabulary is large.
         grammar = self._grammars.matcher(request.constraint) if request.constraint is not None else None
-        sampler = Sampler(self._model, self._vocab, params, seed, self._n_ctx, grammar)
+        sampler = Sampler(self.model, self.vocab, params, seed, self.n_ctx, grammar)
         for token in tokens[len(tokens) - min(len(tokens), sampler.memory_length) :]:
             sampler.remember(int(token))
         return PreparedRequest(request, tokens, sampler)
@@ -63,15 +63,15 @@ class InputProcessor:
         if isinstance(request.prompt, str):
             tokens = self._tokens(request.prompt)
         else:
-            n_tokens = self._vocab.n_tokens
+            n_tokens = self.vocab.n_tokens
             bad = next((token for token in request.prompt if not 0 <= token < n_tokens), None)
             if bad is not None:
                 raise BadRequest(f"{bad} is no token: this model has tokens 0 to {n_tokens - 1}.", param="prompt")
             tokens = np.array(request.prompt, np.int32)
         if not len(tokens):
             raise BadRequest("The prompt is empty: send at least one token of text.", param="prompt")
-        if len(tokens) >= self._n_ctx:
-            raise PromptTooLong(len(tokens), self._n_ctx)
+        if len(tokens) >= self.n_ctx:
+            raise PromptTooLong(len(tokens), self.n_ctx)
         return tokens
 
     def _tokens(self, text: str) -> npt.NDArray[np.int32]:
@@ -79,16 +79,16 @@ class InputProcessor:
 
         All of a pasted file of 5 MB takes seconds to read, and other requests wait behind it.
         """
-        n_chars = _BEGINNING * self._n_ctx
+        n_chars = _BEGINNING * self.n_ctx
         n_begun = n_read = 0
         while True:
             # No token has more bytes than the longest piece. How the beginning joins with what follows may change its
             # last tokens, but never half of them.
             n_left = len(text[n_read:].encode("utf-8", "replace"))
-            n_least = n_begun // 2 + n_left // self._vocab.longest_piece
-            if n_least >= self._n_ctx:
-                raise PromptTooLong(n_least, self._n_ctx, at_least=True)
+            n_least = n_begun // 2 + n_left // self.vocab.longest_piece
+            if n_least >= self.n_ctx:
+                raise PromptTooLong(n_least, self.n_ctx, at_least=True)
             if n_chars >= len(text):
-                return self._vocab.tokenize(text)
-            n_begun, n_read = len(self._vocab.tokenize(text[:n_chars])), n_chars
+                return self.vocab.tokenize(text)
+            n_begun, n_read = len(self.vocab.tokenize(text[:n_chars])), n_chars
             n_chars *= 2

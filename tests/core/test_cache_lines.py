@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.llama.cache_lines import whole_lines
-from core.llama.context import Context
+from core.llama.context import Context, ContextOptions
 from core.llama.model import Model
 from tools.model_factory.gguf_factory import EMBER
 
@@ -20,12 +20,7 @@ def test_a_context_has_as_many_but_no_more_than_a_batch_has_rows(n_outputs, n_ba
     model = Model(str(EMBER))
     context = Context(
         model,
-        n_cells=256,
-        n_sequences=1,
-        n_outputs=n_outputs,
-        n_batch=n_batch,
-        n_ubatch=n_batch,
-        n_threads=1,
+        ContextOptions(n_cells=256, n_sequences=1, n_outputs=n_outputs, n_batch=n_batch, n_ubatch=n_batch, n_threads=1),
     )
     assert context.n_outputs == taken
     context.close()

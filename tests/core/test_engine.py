@@ -370,8 +370,7 @@ def test_the_python_work_of_a_step_does_not_grow_with_the_context() -> None:
 
     counts = []
     milliseconds = itertools.count()
-    with open_engine(n_slots=1, n_ctx=1024, speculation="off") as engine:
-        engine._clock = engine._runner._clock = lambda: next(milliseconds) / 1_000
+    with open_engine(clock=lambda: next(milliseconds) / 1_000, n_slots=1, n_ctx=1024, speculation="off") as engine:
         for n_prompt in (30, 900):
             submit(engine, "a", tuple([20] * n_prompt), sampling=SamplingParams(temperature=0, ignore_eos=True))
             for _ in range(3):

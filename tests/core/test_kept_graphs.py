@@ -14,7 +14,7 @@ import pytest
 
 from core.llama.batch import Batch
 from core.llama.checks.system import KEEPS_GRAPHS, features
-from core.llama.context import Context, DecodeStatus
+from core.llama.context import Context, ContextOptions, DecodeStatus
 from core.llama.library import L
 from core.llama.model import Model
 from tests.support.engines import EMBER
@@ -34,12 +34,14 @@ def opened(path: Path, n_ubatch: int = 512, *, builds_each: bool = False) -> Ite
         with closing(Model(str(path))) as model:
             context = Context(
                 model,
-                n_cells=N_CELLS,
-                n_sequences=N_SEQUENCES,
-                n_outputs=WIDEST,
-                n_batch=n_ubatch,
-                n_ubatch=n_ubatch,
-                n_threads=2,
+                ContextOptions(
+                    n_cells=N_CELLS,
+                    n_sequences=N_SEQUENCES,
+                    n_outputs=WIDEST,
+                    n_batch=n_ubatch,
+                    n_ubatch=n_ubatch,
+                    n_threads=2,
+                ),
             )
             with closing(context):
                 yield context

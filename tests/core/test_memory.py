@@ -137,6 +137,17 @@ def test_a_rejection_is_charged_with_the_way_back_and_the_rows_again() -> None:
     assert (memory.take_seconds(), memory.take_seconds()) == (pytest.approx(0.002), 0.0)
 
 
+def test_a_machine_that_slept_while_a_state_was_saved_still_drafts() -> None:
+    cells = Cells()
+    cells.held[0] = 10
+    seconds = iter([0.0, 3 * 86_400.0, 3 * 86_400.0, 6 * 86_400.0])
+    memory = CheckpointMemory(cells, COST, lambda: next(seconds))
+    memory.mark(0, 10)
+    assert memory.mark_seconds <= 0.25 * COST.time(1), "three days are no price of a state"
+    memory.mark(0, 10)
+    assert memory.mark_seconds <= 0.5 * COST.time(1)
+
+
 @pytest.mark.parametrize(
     ("state", "n_slots", "n_ubatch", "expected"),
     [(0, 4, 512, 0), (1000, 1, 512, MAX_DRAFT_DEPTH), (10_000, 2, 512, 5), (60_000, 1, 512, 0), (1000, 1, 6, 4)],

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pytest
 
 from core.llama.batch import Batch
-from core.llama.context import Context, DecodeStatus
+from core.llama.context import Context, ContextOptions, DecodeStatus
 from core.llama.library import L
 from core.llama.model import Model
 from tests.support.engines import EMBER
@@ -45,14 +45,16 @@ def opened(path: Path, n_threads: int, kv_type: str) -> Iterator[Context]:
     with closing(Model(str(path))) as model:
         context = Context(
             model,
-            n_cells=N_CELLS,
-            n_sequences=N_TEXTS,
-            n_outputs=WIDEST,
-            n_batch=WIDEST,
-            n_ubatch=WIDEST,
-            n_threads=n_threads,
-            flash_attention="on",
-            kv_type=kv_type,
+            ContextOptions(
+                n_cells=N_CELLS,
+                n_sequences=N_TEXTS,
+                n_outputs=WIDEST,
+                n_batch=WIDEST,
+                n_ubatch=WIDEST,
+                n_threads=n_threads,
+                flash_attention="on",
+                kv_type=kv_type,
+            ),
         )
         with closing(context):
             yield context

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,14 +38,24 @@ _REMEMBERED = Measurements(None)
 
 
 def load(
-    options: EngineOptions, *, cache_folder: Path | None = None, measured: Measurements = _REMEMBERED
+    options: EngineOptions,
+    *,
+    cache_folder: Path | None = None,
+    measured: Measurements = _REMEMBERED,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Engine, LoadedModel]:
     """Load a model in this process; it is calibrated only if no test has done that before."""
-    return load_engine(options, cache_folder=cache_folder, measured=measured)
+    return load_engine(options, cache_folder=cache_folder, measured=measured, clock=clock)
 
 
 @contextmanager
-def open_engine(path: Path = EMBER, *, cache_folder: Path | None = None, **options: Any) -> Iterator[Engine]:
+def open_engine(
+    path: Path = EMBER,
+    *,
+    cache_folder: Path | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+    **options: Any,
+) -> Iterator[Engine]:
     """Load a model in this process and close it afterwards; its cache is looked through after each step.
 
     Which attention is faster here is not asked: what the model says at near-ties depends on it.
@@ -52,9 +63,8 @@ def open_engine(path: Path = EMBER, *, cache_folder: Path | None = None, **optio
     from core.llama import log
 
     log.silence()
-    engine, _ = load(
-        EngineOptions(str(path), **{"n_threads": 1, "flash_attention": "on", **options}), cache_folder=cache_folder
-    )
+    chosen = EngineOptions(str(path), **{"n_threads": 1, "flash_attention": "on", **options})
+    engine, _ = load(chosen, cache_folder=cache_folder, clock=clock)
     step = engine.step
 
     def checked_step() -> list[RequestEvent]:

@@ -115,7 +115,7 @@ def check_result(path: Path, n_threads: int) -> None:
     import numpy as np
 
     from core.llama.batch import Batch
-    from core.llama.context import Context, DecodeStatus
+    from core.llama.context import Context, ContextOptions, DecodeStatus
     from core.llama.model import Model
     from core.llama.vocab import Vocab
 
@@ -129,12 +129,9 @@ def check_result(path: Path, n_threads: int) -> None:
         batch.add_run(tokens, 0, 0, want_last=True)
         context = Context(
             model,
-            n_cells=256,
-            n_sequences=1,
-            n_outputs=1,
-            n_batch=len(tokens),
-            n_ubatch=len(tokens),
-            n_threads=n_threads,
+            ContextOptions(
+                n_cells=256, n_sequences=1, n_outputs=1, n_batch=len(tokens), n_ubatch=len(tokens), n_threads=n_threads
+            ),
         )
         try:
             status = context.decode(batch)

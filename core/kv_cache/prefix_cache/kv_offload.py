@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from core.kv_cache.prefix_cache.disk_read import DiskReadWait
 from core.kv_cache.prefix_cache.kv_transfer import KvTransfer
-from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, PrefixTree, TokenIds
+from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, TokenIds
 from core.kv_cache.prefix_cache.segment import Blob, Segment
 from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
 
@@ -20,7 +20,6 @@ class KvOffload:
 
     def __init__(
         self,
-        tree: PrefixTree,
         store: SegmentStore,
         transfer: KvTransfer,
         *,
@@ -28,11 +27,11 @@ class KvOffload:
         is_whole: bool,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """``store`` knows its texts by ``tree``. A piece has at most ``piece_size`` tokens.
+        """A piece has at most ``piece_size`` tokens.
 
         ``is_whole`` is for what can only be kept as a whole: running states, and what is in sight of a window.
         """
-        self.tree = tree
+        self.tree = store.tree
         self.store = store
         self._transfer = transfer
         self._piece_size = piece_size

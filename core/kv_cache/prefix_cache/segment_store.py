@@ -39,7 +39,7 @@ class SegmentStore:
         """Keep at most ``ram_limit`` bytes in RAM; ``tree`` may know other places too."""
         self.ram_limit = ram_limit
         self.n_ram_bytes = self.n_disk_bytes = 0
-        self._tree = tree
+        self.tree = tree
         self._disk = disk
         self._segments: dict[bytes, Segment] = {}
         self._in_ram: GreedyDual[Segment] = GreedyDual()
@@ -288,7 +288,7 @@ class SegmentStore:
 
     def _enter(self, segment: Segment, text: TokenIds) -> None:
         self._segments[segment.id] = segment
-        self._tree.insert(segment, text)
+        self.tree.insert(segment, text)
         if segment.parent is not None:
             segment.parent.children.add(segment)
 
@@ -297,7 +297,7 @@ class SegmentStore:
         assert not segment.children
         self.on_read(segment, None)
         del self._segments[segment.id]
-        self._tree.remove(segment)
+        self.tree.remove(segment)
         if segment.parent is not None:
             segment.parent.children.discard(segment)
 

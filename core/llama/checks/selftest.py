@@ -82,18 +82,12 @@ def check_decode() -> None:
     import numpy as np
 
     from core.llama.batch import Batch
-    from core.llama.context import Context, DecodeStatus
+    from core.llama.context import Context, ContextOptions, DecodeStatus
     from core.llama.model import Model
 
     model = Model(str(_STARTER))
     context = Context(
-        model,
-        n_cells=256,
-        n_sequences=2,
-        n_outputs=2,
-        n_batch=64,
-        n_ubatch=64,
-        n_threads=1,
+        model, ContextOptions(n_cells=256, n_sequences=2, n_outputs=2, n_batch=64, n_ubatch=64, n_threads=1)
     )
     batch = Batch(64)
     batch.add_run(np.arange(32, dtype=np.int32), 0, 0, want_last=True)

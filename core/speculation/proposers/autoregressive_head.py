@@ -7,12 +7,12 @@ from collections.abc import Sequence as Series
 
 import numpy as np
 
+from core.cost.calibration import MeasuredContext
 from core.llama import heads
 from core.llama.context import Context
 from core.llama.heads import StateBatch, StateRows
 from core.scheduler.sequence import Sequence
 from core.speculation.proposer import DraftChain, ProposedToken
-from core.speculation.proposers.context_proposer import ProposerContext
 from core.speculation.proposers.hidden_state import HiddenStateProposer, UnreadSpan
 
 # While catching up, this many of the latest tokens are compared with what the head would have said.
@@ -30,7 +30,7 @@ class AutoregressiveHead(HiddenStateProposer):
     """
 
     def __init__(
-        self, own: ProposerContext, target: Context, *, state_width: int, feature_width: int, first_position: int
+        self, own: MeasuredContext, target: Context, *, state_width: int, feature_width: int, first_position: int
     ) -> None:
         """Take over ``own``; ``target`` is lent.
 

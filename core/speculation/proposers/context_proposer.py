@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from collections.abc import Sequence as Series
-from dataclasses import dataclass
 from typing import NoReturn
 
-from core.cost.cost_model import CostModel
-from core.cost.read_cost import ReadCost
-from core.cost.threads import ThreadControl
+from core.cost.calibration import MeasuredContext
 from core.kv_cache.slot import Slot
 from core.llama.batch import Batch
-from core.llama.context import Context, DecodeStatus
+from core.llama.context import DecodeStatus
 from core.scheduler.sequence import Sequence
 from core.speculation.acceptance import AcceptanceTable
 from core.speculation.proposer import AcceptanceSample, DraftFailed, ProposedToken
 from core.speculation.proposers.draft_sampler import DraftSampler
-
-
-@dataclass(frozen=True, slots=True)
-class ProposerContext:
-    """A context to draft in, with a sequence for each of the target's ``n_slots``.
-
-    ``cost`` predicts its decodes. ``reads`` says what they read, for the meter. ``threads`` None keeps its threads.
-    """
-
-    context: Context
-    cost: CostModel
-    n_slots: int
-    reads: ReadCost
-    threads: ThreadControl | None = None
-    clock: Callable[[], float] = time.perf_counter
 
 
 class ContextProposer(ABC):
@@ -45,11 +25,11 @@ class ContextProposer(ABC):
 
     name: str
 
-    def __init__(self, own: ProposerContext, priors: tuple[float, ...], n_vocab: int) -> None:
+    def __init__(self, own: MeasuredContext, priors: tuple[float, ...], n_vocab: int) -> None:
         """Take over ``own``; ``priors`` are those of its bins of evidence, ``n_vocab`` the target's vocabulary."""
         self.table = AcceptanceTable(priors)
         self.cost = own.cost
-        self._observe = own.threads.observe if own.threads is not None else own.cost.observe
+        self._observe = own.observe
         self._context = own.context
         self._clock = own.clock
         self.reads = own.reads

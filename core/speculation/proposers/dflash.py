@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Series
 
+from core.cost.calibration import MeasuredContext
 from core.llama import heads
 from core.llama.batch import Batch
 from core.llama.context import Context
@@ -11,7 +12,6 @@ from core.llama.heads import LayerInputs, StateRows, TargetBatch
 from core.llama.model import Model
 from core.scheduler.sequence import Sequence
 from core.speculation.proposer import DraftChain, Evaluated, ProposedToken
-from core.speculation.proposers.context_proposer import ProposerContext
 from core.speculation.proposers.hidden_state import HiddenStateProposer, UnreadSpan
 
 
@@ -25,7 +25,7 @@ class DFlashProposer(HiddenStateProposer):
 
     name = "dflash"
 
-    def __init__(self, model: Model, own: ProposerContext, target: Context, target_width: int, n_block: int) -> None:
+    def __init__(self, model: Model, own: MeasuredContext, target: Context, target_width: int, n_block: int) -> None:
         """Take over ``model`` and ``own``, whose context evaluates blocks of ``n_block`` rows, all of them outputs.
 
         The target must be able to hand out the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.

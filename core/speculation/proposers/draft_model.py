@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from core.cost.calibration import MeasuredContext
 from core.kv_cache.context_shape import MAX_READ_ALONG
 from core.kv_cache.token_buffer import TokenBuffer
 from core.llama.batch import Batch
 from core.llama.model import Model
 from core.scheduler.sequence import Sequence
 from core.speculation.proposer import DraftChain, ProposedToken
-from core.speculation.proposers.context_proposer import ContextProposer, ProposerContext
+from core.speculation.proposers.context_proposer import ContextProposer
 from core.speculation.proposers.draft_sampler import PRIORS
 
 # So many unread tokens of a text are read in one decode with what others draft; more take decodes of their own.
@@ -25,7 +26,7 @@ class DraftModelProposer(ContextProposer):
 
     name = "draft"
 
-    def __init__(self, model: Model, own: ProposerContext, n_vocab: int) -> None:
+    def __init__(self, model: Model, own: MeasuredContext, n_vocab: int) -> None:
         """Take over ``model`` and ``own``; ``n_vocab`` is the size of the target's vocabulary."""
         super().__init__(own, PRIORS, n_vocab)
         self.model = model

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from core.cost.calibration import MeasuredContext
 from core.llama import heads
 from core.llama.context import Context, DecodeStatus
 from core.llama.heads import FeatureBatch, LayerInputs, StateRows
 from core.llama.model import Model
 from core.speculation.proposer import DraftFailed
 from core.speculation.proposers.autoregressive_head import AutoregressiveHead
-from core.speculation.proposers.context_proposer import ProposerContext
 
 
 class Eagle3Proposer(AutoregressiveHead):
@@ -21,7 +21,7 @@ class Eagle3Proposer(AutoregressiveHead):
 
     name = "eagle3"
 
-    def __init__(self, model: Model, own: ProposerContext, target: Context, target_width: int) -> None:
+    def __init__(self, model: Model, own: MeasuredContext, target: Context, target_width: int) -> None:
         """Take over ``model`` and ``own``; ``target_width`` is the width of the target's layers.
 
         The target must be able to hand out the inputs of its layers (``heads.why_unavailable``), or llama.cpp aborts.

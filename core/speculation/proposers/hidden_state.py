@@ -9,12 +9,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from core.cost.calibration import MeasuredContext
 from core.kv_cache.token_buffer import TokenBuffer
 from core.llama.context import Context
 from core.llama.heads import StateRows
 from core.scheduler.sequence import Sequence
 from core.speculation.proposer import Evaluated, ProposedToken
-from core.speculation.proposers.context_proposer import ContextProposer, ProposerContext
+from core.speculation.proposers.context_proposer import ContextProposer
 from core.speculation.proposers.draft_sampler import PRIORS
 
 # So many of the latest states are kept for a head that has not read them yet. A head that starts late begins there:
@@ -126,7 +127,7 @@ class HiddenStateProposer(ContextProposer):
     What was read is kept by longest common prefix.
     """
 
-    def __init__(self, own: ProposerContext, target: Context, feature_width: int, first_position: int) -> None:
+    def __init__(self, own: MeasuredContext, target: Context, feature_width: int, first_position: int) -> None:
         """Take over ``own``; ``target`` is lent, and hands out features of ``feature_width`` numbers.
 
         ``first_position`` is where what belongs to the token at position 0 is put.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from core.cost.calibration import MeasuredContext
 from core.llama import heads
 from core.llama.context import Context
 from core.llama.heads import StateRows
 from core.speculation.proposers.autoregressive_head import AutoregressiveHead
-from core.speculation.proposers.context_proposer import ProposerContext
 
 
 class MtpProposer(AutoregressiveHead):
@@ -17,7 +17,7 @@ class MtpProposer(AutoregressiveHead):
 
     name = "mtp"
 
-    def __init__(self, own: ProposerContext, target: Context, width: int) -> None:
+    def __init__(self, own: MeasuredContext, target: Context, width: int) -> None:
         """Take over ``own``, which runs the target's prediction layers; states have ``width`` numbers."""
         super().__init__(own, target, state_width=width, feature_width=width, first_position=0)
         heads.export_hidden(target, of_outputs_only=False)

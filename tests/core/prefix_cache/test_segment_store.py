@@ -60,7 +60,7 @@ def written(tmp_path: Path) -> Path:
 
 def keep(store: SegmentStore, tokens: np.ndarray[tuple[int], np.dtype[np.int32]]) -> None:
     """Add what is not stored of a text, as a slot would."""
-    links = store.chain(store._tree.match(tokens), 0)
+    links = store.chain(store.tree.match(tokens), 0)
     start, parent = (links[-1].end, links[-1].segment) if links else (0, None)
     assert store.add(tokens, start, parent, blob())
     store.check()

@@ -7,13 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from core.cost.calibration import MeasuredContext
 from core.cost.cost_model import Calibration, CostModel
 from core.cost.read_cost import ReadCost
 from core.kv_cache.slot import Slot
 from core.llama.batch import Batch
 from core.llama.context import DecodeStatus
 from core.speculation.proposer import DraftFailed
-from core.speculation.proposers.context_proposer import ContextProposer, ProposerContext
+from core.speculation.proposers.context_proposer import ContextProposer
 from models.facts.model_facts import WeightBytes
 
 BATCH = cast("Batch", SimpleNamespace(n_tokens=1))
@@ -36,7 +37,7 @@ class Texts(ContextProposer):
 
     def __init__(self, cells: Cells, *slots: Slot) -> None:
         cost, reads = CostModel(Calibration({1: 0.001})), ReadCost(WeightBytes(1_000, 0, 1, 0), cell=0)
-        super().__init__(ProposerContext(cast("Any", cells), cost, len(slots), reads), (0.5,), 10)
+        super().__init__(MeasuredContext(cast("Any", cells), cost, len(slots), reads), (0.5,), 10)
         self._cells = cells
         for slot in slots:
             self.use(slot)
