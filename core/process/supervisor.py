@@ -234,15 +234,14 @@ class Supervisor:
         """End all requests and ignore further events of the process; return it if any, for the caller to kill."""
         process, self._process = self._process, None
         self._generation += 1
-        self._end_all(FailureKind.SHUTDOWN, reason)
+        self._end_all(Failure(FailureKind.SHUTDOWN, reason))
         return process
 
-    def _end_all(self, kind: FailureKind, message: str, *, queued_too: bool = True) -> None:
+    def _end_all(self, failure: Failure, *, queued_too: bool = True) -> None:
         ids = list(self._live) + (list(self._queued) if queued_too else [])
         self._live.clear()
         if queued_too:
             self._queued.clear()
-        failure = Failure(kind, message)
         if ids:
             self._tell(tuple(Ended(request_id, FinishReason.FAILED, failure=failure) for request_id in ids))
 
@@ -313,7 +312,7 @@ class Supervisor:
         self._process = None
         self._generation += 1
         self._publish(EngineState(EnginePhase.FAILED, problem=problem, retry_at=time.monotonic() + wait))
-        self._end_all(FailureKind.ENGINE_DIED, problem)
+        self._end_all(Failure(FailureKind.ENGINE_DIED, problem, retry_after=wait))
 
     def _bury(self, process: EngineProcess, code: int) -> None:
         """Handle the death of a process: end its requests, and start another process now or later."""
@@ -334,7 +333,7 @@ class Supervisor:
             return
         self._process = None
         message = f"The engine {cause} while it was answering. It is being restarted: please send the request again."
-        self._end_all(FailureKind.ENGINE_DIED, message, queued_too=False)
+        self._end_all(Failure(FailureKind.ENGINE_DIED, message, retry_after=wait), queued_too=False)
         self._publish(EngineState(EnginePhase.RESTARTING, problem=f"The engine {cause} and is being restarted."))
         self._generation += 1
         timer = threading.Timer(wait, self._restart, args=(self._generation,))

@@ -130,11 +130,15 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a request failed. ``param`` names the offending field where there is one."""
+    """Why a request failed. ``param`` names the offending field where there is one.
+
+    In ``retry_after`` seconds an engine may run it again; 0 where it may be tried at once.
+    """
 
     kind: FailureKind
     message: str
     param: str | None = None
+    retry_after: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class Office:
     """A supervisor with a ledger of all it says."""
 
     def __init__(self, folder: Path) -> None:
-        self.budget = Ledger()
+        self.ledger = Ledger()
         self.states: list[EngineState] = []
         self.snapshots: list[Snapshot] = []
         self._heard = threading.Condition()
@@ -44,7 +44,7 @@ class Office:
         with self._heard:
             self.states += [event for event in events if isinstance(event, EngineState)]
             self.snapshots += [event for event in events if isinstance(event, Snapshot)]
-            self.budget.add(tuple(event for event in events if not isinstance(event, EngineState | Snapshot)))
+            self.ledger.add(tuple(event for event in events if not isinstance(event, EngineState | Snapshot)))
             self._heard.notify_all()
 
     def wait(self, condition: Callable[[], bool], seconds: float = 60) -> None:
@@ -52,7 +52,7 @@ class Office:
             assert self._heard.wait_for(condition, seconds), f"waited {seconds} s in vain"
 
     def wait_ended(self, *ids: str) -> None:
-        self.wait(lambda: set(ids) <= set(self.budget.ended))
+        self.wait(lambda: set(ids) <= set(self.ledger.ended))
 
     @property
     def phases(self) -> list[EnginePhase]:
@@ -78,7 +78,7 @@ def test_a_request_runs_in_another_process(office: Office) -> None:
     office.supervisor.load(options())
     office.supervisor.submit(Request("a", SURE, 20, sampling=SamplingParams(temperature=0)))
     office.wait_ended("a")
-    assert office.budget.text["a"].startswith("A small draft model")
+    assert office.ledger.text["a"].startswith("A small draft model")
     assert office.phases == [EnginePhase.LOADING, EnginePhase.READY]
     assert office.supervisor.engine_pid not in (None, os.getpid())
     model = office.supervisor.wait_ready()
@@ -144,13 +144,13 @@ def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(
     office.supervisor.load(options())
     for name in "abcd":
         office.supervisor.submit(Request(name, FOX, sampling=ENDLESS))
-    office.wait(lambda: set(office.budget.text) >= set("abcd"))
+    office.wait(lambda: set(office.ledger.text) >= set("abcd"))
     pid = office.supervisor.engine_pid
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     office.wait_ended(*"abcd")
     for name in "abcd":
-        failure = office.budget.ended[name].failure
+        failure = office.ledger.ended[name].failure
         assert failure is not None
         assert failure.kind is FailureKind.ENGINE_DIED
         assert "was killed" in failure.message
@@ -158,7 +158,7 @@ def test_four_streams_end_when_the_engine_is_killed_and_the_next_request_works(
     assert "\n" not in caplog.text.rstrip("\n")
     office.supervisor.submit(Request("next", FOX, 3))
     office.wait_ended("next")
-    assert office.budget.ended["next"].reason is FinishReason.LENGTH
+    assert office.ledger.ended["next"].reason is FinishReason.LENGTH
     assert EnginePhase.RESTARTING in office.phases
     assert delays == [0.0], "after a first death it comes back at once"
 
@@ -219,9 +219,12 @@ def test_an_engine_that_keeps_dying_is_tried_again_for_ever_without_what_may_kil
                 supervisor.submit(Request("same 4", FOX, sampling=ENDLESS))
             assert refused.value.retry_after is not None
             assert "at each death" in left_out
-        office.wait(lambda i=i: f"new {i}" in office.budget.text)  # type: ignore[misc]
+        office.wait(lambda i=i: f"new {i}" in office.ledger.text)  # type: ignore[misc]
         kill(office)
         office.wait_ended(f"new {i}")
+        failure = office.ledger.ended[f"new {i}"].failure
+        assert failure is not None
+        assert failure.retry_after == (3_600.0 if i >= 2 else 0.0), "whoever was cut off is told when to come again"
         if i >= 2:
             office.wait(lambda: supervisor.state.phase is EnginePhase.FAILED)
             assert f"{i + 1} times in a row" in (supervisor.state.problem or "")
@@ -294,7 +297,7 @@ def test_an_engine_outlives_the_thread_that_loaded_it(office: Office) -> None:
     loading.join()
     office.supervisor.submit(Request("a", FOX, 3))
     office.wait_ended("a")
-    assert office.budget.ended["a"].reason is FinishReason.LENGTH
+    assert office.ledger.ended["a"].reason is FinishReason.LENGTH
     assert EnginePhase.RESTARTING not in office.phases
 
 
@@ -344,7 +347,7 @@ def test_an_engine_that_does_not_read_holds_up_nobody(office: Office) -> None:
         os.kill(pid, signal.SIGCONT)
     assert not is_stuck
     office.supervisor.close()
-    assert office.budget.ended["a"].reason is FinishReason.FAILED
+    assert office.ledger.ended["a"].reason is FinishReason.FAILED
 
 
 def test_modules_in_the_folder_of_the_user_are_not_imported(
@@ -369,28 +372,28 @@ def test_requests_sent_while_loading_wait_for_the_model(office: Office) -> None:
     office.supervisor.cancel("b")
     os.kill(pid, signal.SIGCONT)
     office.wait_ended(*"abc")
-    assert office.budget.ended["b"].reason is FinishReason.CANCELLED
-    assert office.budget.ended["a"].reason is FinishReason.LENGTH
+    assert office.ledger.ended["b"].reason is FinishReason.CANCELLED
+    assert office.ledger.ended["a"].reason is FinishReason.LENGTH
 
 
 def test_a_cancel_in_a_stream_ends_it(office: Office) -> None:
     office.supervisor.load(options())
     office.supervisor.submit(Request("a", FOX, sampling=ENDLESS))
-    office.wait(lambda: "a" in office.budget.text)
+    office.wait(lambda: "a" in office.ledger.text)
     office.supervisor.cancel("a")
     office.supervisor.cancel("a")
     office.supervisor.cancel("nobody")
     office.wait_ended("a")
-    assert office.budget.ended["a"].reason is FinishReason.CANCELLED
+    assert office.ledger.ended["a"].reason is FinishReason.CANCELLED
 
 
 def test_loading_another_model_ends_the_requests_of_the_first(office: Office) -> None:
     office.supervisor.load(options())
     office.supervisor.submit(Request("a", FOX, sampling=ENDLESS))
-    office.wait(lambda: "a" in office.budget.text)
+    office.wait(lambda: "a" in office.ledger.text)
     office.supervisor.load(options(EMBER_DRAFT))
     office.wait_ended("a")
-    failure = office.budget.ended["a"].failure
+    failure = office.ledger.ended["a"].failure
     assert failure is not None
     assert failure.kind is FailureKind.SHUTDOWN
     assert office.supervisor.wait_ready(60).n_params < 2_000_000
@@ -412,7 +415,7 @@ def test_bad_requests_end_with_their_reason_and_the_engine_goes_on(office: Offic
     office.supervisor.submit(Request("bad", (99_999,)))
     office.supervisor.submit(Request("good", FOX, 2))
     office.wait_ended("long", "huge", "bad", "good")
-    kinds = {name: ended.failure.kind for name, ended in office.budget.ended.items() if ended.failure}
+    kinds = {name: ended.failure.kind for name, ended in office.ledger.ended.items() if ended.failure}
     assert kinds == {
         "long": FailureKind.CONTEXT_LENGTH,
         "huge": FailureKind.CONTEXT_LENGTH,

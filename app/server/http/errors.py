@@ -111,7 +111,8 @@ class RequestFailed(ApiError):
     """The engine ended a request with a failure."""
 
     def __init__(self, failure: Failure) -> None:
-        super().__init__(FAILURES[failure.kind], failure.message, failure.param)
+        seconds = max(math.ceil(failure.retry_after), 1)
+        super().__init__(FAILURES[failure.kind], failure.message, failure.param, seconds)
 
 
 def refuse(status: int, message: str, param: str | None = None, code: str | None = None) -> ApiError:

@@ -9,9 +9,20 @@ import pytest
 
 from app.server.calls.engine_bridge import MAX_REQUESTS, EngineBridge
 from app.server.calls.generation import collect
-from app.server.http.errors import ApiError
+from app.server.http.errors import ApiError, RequestFailed
 from core.values.errors import EngineUnavailable
-from core.values.messages import Ended, EnginePhase, EngineState, FinishReason, Logprob, Started, Token, TokenLogprob
+from core.values.messages import (
+    Ended,
+    EnginePhase,
+    EngineState,
+    Failure,
+    FailureKind,
+    FinishReason,
+    Logprob,
+    Started,
+    Token,
+    TokenLogprob,
+)
 from core.values.receipt import Receipt
 from core.values.request import Request
 from core.values.snapshot import Bottleneck, Snapshot
@@ -137,6 +148,12 @@ def test_too_many_requests_are_refused(bridge, engine):
     error = run(bridge, engine, scenario)
     assert error.answer.status == 503
     assert error.headers()["retry-after"] == "1"
+
+
+@pytest.mark.parametrize(("wait", "told"), [(0.0, "1"), (5.0, "5"), (14.2, "15")])
+def test_whoever_was_cut_off_is_told_how_long_the_engine_is_left_alone(wait, told):
+    error = RequestFailed(Failure(FailureKind.ENGINE_DIED, "The engine died.", retry_after=wait))
+    assert (error.answer.status, error.headers()["retry-after"]) == (503, told)
 
 
 def test_leaving_ends_every_request_with_a_sentence(bridge, engine):
