@@ -10,8 +10,8 @@ import logging
 from pathlib import Path
 from typing import Protocol
 
+from app.pairing.chosen_draft import ChosenDraft
 from app.pairing.conditions import conditions_of
-from app.pairing.decision import ChosenDraft
 from app.pairing.service import pairing, toys, uses_heads
 from app.settings.server_settings import ServerSettings
 from core.values.errors import SlipstreamError

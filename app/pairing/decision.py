@@ -105,20 +105,6 @@ def _chosen(partners: Sequence[Partner], choice: PartnerChoice) -> Partner | Non
     return by_id or next(in_place, None)
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenDraft:
-    """Who drafts for a model: ``path`` None is no file of its own. ``why`` is a sentence, as are ``notices``.
-
-    ``uses_heads`` says whether the prediction heads in the model's file may draft, where there are any.
-    """
-
-    path: Path | None = None
-    name: str | None = None
-    why: str = ""
-    notices: tuple[str, ...] = ()
-    uses_heads: bool = True
-
-
 NONE = "none"
 
 

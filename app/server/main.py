@@ -17,7 +17,7 @@ from app.environment.early_interrupts import EarlyInterrupts
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import cache_folder, log_folder, starter_folder
 from app.library.find_model import catalog, find_draft, find_model, last_used
-from app.pairing.decision import ChosenDraft
+from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.model_host import Entry, GivenModel, ModelHost
 from app.server.calls.model_keeper import UserPreferences

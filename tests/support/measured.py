@@ -5,11 +5,16 @@ Processes keep nothing that they measured while other programs use the cores, an
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
+
+from filelock import FileLock
 
 from core.llama import log
 from core.machine.measurements import Measurements
@@ -35,8 +40,21 @@ def give(
 
 @cache
 def _measured(*paths: Path | None) -> str:
+    """Return the measurements as JSON; the workers of one run of pytest share them by a file."""
+    words = [str(path) for path in paths if path]
+    if (run := os.environ.get("PYTEST_XDIST_TESTRUNUID")) is None:
+        return _measure(words)
+    name = hashlib.sha256("\n".join([run, *words]).encode()).hexdigest()
+    kept = Path(tempfile.gettempdir()) / f"slipstream-measured-{name[:16]}.json"
+    with FileLock(f"{kept}.lock"):
+        if not kept.exists():
+            kept.write_text(_measure(words), encoding="utf-8")
+        return kept.read_text(encoding="utf-8")
+
+
+def _measure(words: list[str]) -> str:
     # In a process of its own: who only starts programs need not have llama.cpp loaded.
-    command = [sys.executable, "-m", "tests.support.measured", *(str(path) for path in paths if path)]
+    command = [sys.executable, "-m", "tests.support.measured", *words]
     return subprocess.run(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from app.pairing.decision import ChosenDraft
+from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.engine_bridge import EngineBridge, EngineHandle
 from app.server.calls.model_keeper import ModelPreferences, NoPreferences
 from app.server.calls.side_thread import BackgroundThread

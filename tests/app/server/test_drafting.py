@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -19,6 +18,7 @@ from app.library.find_model import find_model
 from app.pairing.service import choose, partners
 from core.machine.known_machine import identity
 from models.estimate.speed.runs import read_runs
+from tests.app.server.conftest import RunningServer
 from tests.support import measured
 from tools.model_factory import gguf_factory, head_factory
 
@@ -44,14 +44,12 @@ def state(server: ServerProcess) -> dict[str, Any]:
         return json.load(answer)  # type: ignore[no-any-return]
 
 
-def test_a_draft_model_changes_no_text() -> None:
+def test_a_draft_model_changes_no_text(paired: RunningServer) -> None:
     with ServerProcess(["--speculation", "off"]) as plain:
         expected, plain_timings = ask(plain)
         assert (plain_timings["drafted_tokens"], plain_timings["accepted_tokens"]) == (0, 0)
-    with ServerProcess(["--draft", "ember-draft-q8_0"]) as drafting:
-        text, timings = ask(drafting)
-        while (snapshot := state(drafting)["snapshot"]) is None:
-            time.sleep(0.02)
+    text, timings = ask(paired.process)
+    snapshot = paired.wait_until(lambda now: now["snapshot"] is not None)["snapshot"]
     assert text == expected, "an answer without near-ties"
     assert 0 <= timings["accepted_tokens"] <= timings["drafted_tokens"]
     assert timings["speedup"] is None or timings["speedup"] > 0
@@ -85,15 +83,17 @@ def ready(server: ServerProcess) -> dict[str, Any]:
     return state(server)
 
 
-def test_a_partner_is_found_and_loaded_unless_none_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partner_is_found_and_loaded_unless_none_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paired: RunningServer, server: RunningServer
+) -> None:
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
     deep = gguf_factory.cached(gguf_factory.Recipe(n_layers=30))
-    with ServerProcess(["--model", str(deep)]) as server:
-        found = ready(server)
+    with ServerProcess(["--model", str(deep)]) as started:
+        found = ready(started)
         assert found["draft"]["name"] == found["spark"] == "ember-draft-q8_0"
         assert "× expected" in found["draft"]["why"]
-    with ServerProcess(["--model", str(deep), "--no-draft"]) as server:
-        assert (ready(server)["draft"]["name"], ready(server)["spark"]) == (None, None)
+    assert paired.state["spark"] == "ember-draft-q8_0"
+    assert (server.state["draft"]["name"], server.state["spark"]) == (None, None)
 
 
 def test_a_chosen_draft_that_llama_cpp_cannot_load_does_not_cost_the_model(

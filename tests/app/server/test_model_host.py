@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.pairing.decision import ChosenDraft
+from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.model_host import GivenModel, ModelHost
 from app.server.calls.model_keeper import NoPreferences

@@ -126,14 +126,6 @@ def test_ctrl_c_as_soon_as_the_engine_starts_ends_without_a_traceback(start, int
     assert process.stderr.read() == ""
 
 
-def test_the_end_of_standard_input_ends_a_server_for_one_caller(start):
-    process = start("--exit-with-stdin")
-    address(process)
-    process.stdin.close()
-    process.stdin = None
-    assert process.wait(60) == ExitCode.OK
-
-
 def test_a_taken_port_is_named_with_its_holder_and_a_free_one(start):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
