@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.environment.paths import cache_folder
+from models.formatting.program import PROGRAM
 
 if TYPE_CHECKING:
     from core.values.engine_options import EngineOptions
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from models.facts.model_facts import ModelFacts
     from models.pairing.gain import ProposerKind
     from models.recommend.fit_report import DraftSpeed, FitReport
+
+
+UNKNOWN_SPEED = f"not known yet: {PROGRAM} doctor measures it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +160,7 @@ def as_fields(judgement: FitReport) -> dict[str, Any]:
         "predicted": {"empty": round(speed.empty, 2), "full": round(speed.full, 2), "n_ctx": speed.n_ctx}
         if speed is not None
         else None,
-        "why_no_prediction": judgement.why_no_speed,
+        "why_no_prediction": UNKNOWN_SPEED if judgement.lacks_speed else None,
         "predicted_with_draft": {
             "empty": round(drafted.rate, 2),
             "depth": drafted.depth,
@@ -190,8 +194,8 @@ def as_lines(judgement: FitReport) -> list[list[str]]:
     if speed is not None:
         behind = f"{rate(speed.full)} behind {speed.n_ctx:,} tokens"
         rows.append(["predicted", f"{rate(speed.empty)} tokens/s at an empty context, {behind}"])
-    elif judgement.why_no_speed is not None:
-        rows.append(["predicted", judgement.why_no_speed])
+    elif judgement.lacks_speed:
+        rows.append(["predicted", UNKNOWN_SPEED])
     if drafted is not None:
         rows.append(["with draft", _draft_text(drafted, speed.empty if speed is not None else 0.0)])
     if measured is not None:

@@ -90,7 +90,7 @@ class RepositoryReports:
         try:
             return self.judged(model)[1]
         except GgufError as error:
-            return FitReport(FitVerdict.UNUSABLE, error.message)
+            return FitReport(FitVerdict.UNUSABLE, str(error))
 
     def _judge(self, facts: ModelFacts) -> FitReport:
         self._here = self._here or self._look()

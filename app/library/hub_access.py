@@ -92,6 +92,7 @@ def folders_file() -> Path:
 @contextmanager
 def as_library_errors() -> Iterator[None]:
     """Turn what the library raises into a LibraryError."""
+    from app.library.remedies import told
     from models.catalog.imported_folders import ImportRefused
     from models.files import errors as download
     from models.gguf.errors import GgufError
@@ -102,14 +103,14 @@ def as_library_errors() -> Iterator[None]:
         yield
     except quantise.QuantiseRefused as error:
         option = f" The option for that is {error.option}." if error.option else ""
-        raise LibraryError(error.message + option, ExitCode.USAGE) from error
+        raise LibraryError(told(error) + option, ExitCode.USAGE) from error
     except (hub.BadHubSetting, ImportRefused) as error:
-        raise LibraryError(error.message, ExitCode.USAGE) from error
+        raise LibraryError(told(error), ExitCode.USAGE) from error
     except (hub.NotThere, hub.NoAccess, download.NothingToChoose, download.UnsafeName, GgufError) as error:
-        raise LibraryError(error.message, ExitCode.MODEL) from error
+        raise LibraryError(told(error), ExitCode.MODEL) from error
     except (hub.Unreachable, hub.Offline, download.ConnectionLost) as error:
-        raise LibraryError(error.message, ExitCode.UNREACHABLE) from error
+        raise LibraryError(told(error), ExitCode.UNREACHABLE) from error
     except quantise.QuantiseCancelled as error:
-        raise LibraryError(error.message, ExitCode.INTERRUPTED) from error
+        raise LibraryError(told(error), ExitCode.INTERRUPTED) from error
     except (hub.HubError, download.DownloadError, quantise.QuantiseError) as error:
-        raise LibraryError(error.message, ExitCode.ERROR) from error
+        raise LibraryError(told(error), ExitCode.ERROR) from error

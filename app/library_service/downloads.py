@@ -8,6 +8,7 @@ from collections.abc import Callable
 from app.environment.paths import models_folder
 from app.library.hub_access import hub
 from app.library_service.change_notifier import ChangeNotifier
+from app.library_service.trouble import trouble_of
 from models.download.model_download import DownloadRequest
 from models.download.progress import DownloadPhase
 from models.download.queue import DownloadQueue, QueuedDownload
@@ -116,5 +117,5 @@ def _download(job: QueuedDownload) -> Download:
         progress.n_total,
         progress.bytes_per_second,
         progress.eta,
-        job.problem,
+        trouble_of(job.error).sentence if job.error is not None else None,
     )

@@ -47,8 +47,8 @@ def _settle(changes: list[MovedFile | GoneFile] | list[MovedFile]) -> None:
 
 
 def _gone(change: GoneFile) -> Notice:
-    path, record = str(change.path), change.record
-    what = f"{path} was deleted or moved away by another program."
-    if not record.repo_id:
-        return Notice(path, f"{what} It was made from {record.made_from or 'another model'}: quantise that again.")
-    return Notice(path, f"{what} It can be downloaded again.", record.repo_id, record.path)
+    if not change.record.repo_id:
+        return Notice(str(change.path), change.sentence)
+    return Notice(
+        str(change.path), f"{change.sentence} It can be downloaded again.", change.record.repo_id, change.record.path
+    )

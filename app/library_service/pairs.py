@@ -189,7 +189,7 @@ def _judgement(name: str, judged: FitReport, used: Partner | None) -> ModelFitRe
         n_ctx=speed.n_ctx if speed is not None else 0,
         empty_rate=speed.empty if speed is not None else None,
         full_rate=speed.full if speed is not None else None,
-        why_no_rate=judged.why_no_speed,
+        lacks_rate=judged.lacks_speed,
         draft=used.name if used is not None else None,
         # The gain that partners are ranked by, so that one pane does not give two answers.
         gain=used.gain if used is not None else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.library.remedies import told
 from core.values.errors import SlipstreamError
 from models.catalog.imported_folders import ImportRefused
 from models.files.errors import DownloadError
@@ -15,13 +16,13 @@ from models.quantise.errors import QuantiseError
 def trouble_of(error: Exception) -> Trouble:
     """Return ``error`` as a sentence; what nobody foresaw is named too."""
     if isinstance(error, Offline | Unreachable):
-        return Trouble(error.message, TroubleKind.OFFLINE)
+        return Trouble(told(error), TroubleKind.OFFLINE)
     if isinstance(error, NoAccess):
-        return Trouble(error.message, TroubleKind.ACCESS)
+        return Trouble(told(error), TroubleKind.ACCESS)
     if isinstance(error, BadHubSetting):
-        return Trouble(error.message, TroubleKind.SETTING)
+        return Trouble(told(error), TroubleKind.SETTING)
     if isinstance(error, HubError | DownloadError | GgufError | ImportRefused | StoreRefused | QuantiseError):
-        return Trouble(error.message)
+        return Trouble(told(error))
     if isinstance(error, SlipstreamError):
         return Trouble(str(error))
     if isinstance(error, OSError):

@@ -201,7 +201,7 @@ def saved(change: Callable[[], _Answer]) -> _Answer:
     try:
         return change()
     except StoreRefused as error:
-        raise LibraryError(error.message, ExitCode.ERROR) from error
+        raise LibraryError(str(error), ExitCode.ERROR) from error
 
 
 def _id(entry: ModelEntry) -> str:

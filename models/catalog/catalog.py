@@ -256,7 +256,7 @@ def _read(path: Path) -> ModelFacts | str:
     try:
         return read_model(path)
     except GgufError as error:
-        return error.message
+        return str(error)
 
 
 def _stamp(path: Path) -> Stamp | None:

@@ -32,11 +32,6 @@ class FolderKind(StrEnum):
 class ImportRefused(Exception):
     """A folder that cannot be imported: the text says why and what to do."""
 
-    @property
-    def message(self) -> str:
-        """The sentence for the user."""
-        return str(self)
-
 
 @dataclass(frozen=True, slots=True)
 class ImportedFolder:

@@ -18,7 +18,6 @@ from models.files.integrity import IntegrityState, verify
 from models.files.provenance import FileOrigin, is_verified, read_record, write_record
 from models.files.safe_path import partial, target
 from models.formatting.figures import size
-from models.formatting.program import PROGRAM, advice, command
 from models.hub.client import Hub
 from models.hub.errors import FileNotFound, RevisionNotFound
 from models.hub.grouping import choose
@@ -62,16 +61,12 @@ def choose_one(repository: Repository, wanted: str) -> RemoteModel:
             )
         return found[0]
     if not repository.models:
-        raise NothingToChoose(
-            f"{repository.repo_id} has no GGUF files. Search for one that has"
-            + advice(f": `{PROGRAM} models search NAME`.", ".")
-        )
+        raise NothingToChoose(f"{repository.repo_id} has no GGUF files. Search for a repository that has.")
     several = found or models or repository.models
     names = ", ".join(f"{item.quantisation or item.name} ({size(item.n_bytes)})" for item in several[:30])
     problem = f"{wanted!r} is not one of them" if not found else "Say which one"
     example = several[0].quantisation or several[0].files[0].path
-    pull = command("models pull", f"{repository.repo_id}:{example}")
-    raise NothingToChoose(f"{repository.repo_id} has {names}. {problem}{advice(f': `{pull}`', '')}.")
+    raise NothingToChoose(f"{repository.repo_id} has {names}. {problem}.", f"{repository.repo_id}:{example}")
 
 
 class ModelDownload:

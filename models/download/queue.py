@@ -16,14 +16,13 @@ from models.files.errors import DownloadError, Stopped
 from models.files.provenance import remove_empty
 from models.files.safe_path import PARTIAL_FOLDER, partial
 from models.hub.client import Hub
-from models.hub.errors import HubError
 
 _NOTHING = DownloadProgress(DownloadPhase.QUEUED, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedDownload:
-    """One download of the queue. ``problem`` says why it failed; a failed one may be resumed.
+    """One download of the queue. ``error`` is why it failed; a failed one may be resumed.
 
     ``files`` are its files below the models' folder, once the Hub has said which they are.
     """
@@ -32,7 +31,7 @@ class QueuedDownload:
     wish: DownloadRequest
     files: tuple[str, ...] = ()
     progress: DownloadProgress = _NOTHING
-    problem: str | None = None
+    error: Exception | None = None
 
     @property
     def phase(self) -> DownloadPhase:
@@ -167,21 +166,19 @@ class DownloadQueue:
                 threading.Thread(target=self._run, args=(job.number,), daemon=True).start()
 
     def _run(self, number: int) -> None:
-        problem, phase = None, DownloadPhase.DONE
+        failure, phase = None, DownloadPhase.DONE
         try:
             self._running[number].run(lambda progress: self._note(number, progress))
         except Stopped:
             phase = self._asked.get(number, DownloadPhase.PAUSED)
-        except (HubError, DownloadError) as error:
-            phase, problem = DownloadPhase.FAILED, error.message
         except Exception as error:
             # The thread's end is the job's end: whatever it was must be seen, and the queue must go on.
-            phase, problem = DownloadPhase.FAILED, f"The download failed: {error}. Try again, or report it."
+            phase, failure = DownloadPhase.FAILED, error
         with self._lock:
             self._know_files(number)
             del self._running[number]
             self._asked.pop(number, None)
-            self._set(number, phase=phase, problem=problem)
+            self._set(number, phase=phase, error=failure)
             if phase is DownloadPhase.CANCELLED:
                 self._discard(self._job(number))
             self._save()
@@ -192,7 +189,7 @@ class DownloadQueue:
         if progress.phase is not DownloadPhase.DONE:
             with self._lock:
                 self._know_files(number)
-                self._replace(replace(self._job(number), progress=progress, problem=None))
+                self._replace(replace(self._job(number), progress=progress, error=None))
 
     def _know_files(self, number: int) -> None:
         """Note which files a job that runs has; the lock must be held."""
@@ -220,10 +217,10 @@ class DownloadQueue:
     def _job(self, number: int) -> QueuedDownload:
         return next(job for job in self._jobs if job.number == number)
 
-    def _set(self, number: int, *, phase: DownloadPhase, problem: str | None = None) -> None:
+    def _set(self, number: int, *, phase: DownloadPhase, error: Exception | None = None) -> None:
         job = self._job(number)
         progress = replace(job.progress, phase=phase, bytes_per_second=0.0, eta=None)
-        self._replace(replace(job, progress=progress, problem=problem))
+        self._replace(replace(job, progress=progress, error=error))
 
     def _replace(self, job: QueuedDownload) -> None:
         self._jobs = [job if other.number == job.number else other for other in self._jobs]

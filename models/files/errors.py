@@ -24,11 +24,6 @@ _KEPT = "What has arrived is kept: begin again, and it goes on from there."
 class DownloadError(Exception):
     """Base of every error about a download: its text says what happened and what to do."""
 
-    @property
-    def message(self) -> str:
-        """The sentence for the user."""
-        return str(self)
-
 
 class UnsafeName(DownloadError):
     """A file name that would be written outside the models' folder, or that not every system can hold."""
@@ -41,7 +36,11 @@ class UnsafeName(DownloadError):
 
 
 class NothingToChoose(DownloadError):
-    """No model, or several, are what the user asked for."""
+    """No model, or several, are what the user asked for; ``example`` is a name that could be asked for, or ""."""
+
+    def __init__(self, message: str, example: str = "") -> None:
+        super().__init__(message)
+        self.example = example
 
 
 class NoSpace(DownloadError):

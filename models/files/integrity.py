@@ -20,7 +20,6 @@ from models.files.provenance import (
     remove_record,
     write_record,
 )
-from models.formatting.program import advice, command
 
 _CHUNK = 1 << 20
 _NEVER = -1
@@ -60,14 +59,11 @@ class GoneFile:
 
     @property
     def sentence(self) -> str:
-        """What happened, and how to have it back."""
+        """What happened; with what to do about it where the file cannot be downloaded again."""
         what = f"{self.path} was deleted or moved away by another program."
-        if not self.record.repo_id:
-            return f"{what} It was made from {self.record.made_from or 'another model'}: quantise that again."
-        name = f"{self.record.repo_id}:{self.record.path}"
-        return f"{what} " + advice(
-            f"`{command('models pull', name)}` downloads it again.", f"To have it again, find {self.record.repo_id}."
-        )
+        if self.record.repo_id:
+            return what
+        return f"{what} It was made from {self.record.made_from or 'another model'}: quantise that again."
 
 
 def integrity_of(folder: Path, files: Iterable[Path]) -> IntegrityState:

@@ -18,11 +18,6 @@ _MAX_BYTES = 16 << 20
 class StoreRefused(Exception):
     """The file cannot be changed: the text says why and what to do."""
 
-    @property
-    def message(self) -> str:
-        """The sentence for the user."""
-        return str(self)
-
 
 class JsonStore:
     """Entries by key in one file with a version. Thread-safe.

@@ -13,11 +13,6 @@ from __future__ import annotations
 class GgufError(Exception):
     """Base of every error about a model file: its text says what happened and what to do."""
 
-    @property
-    def message(self) -> str:
-        """The sentence for the user."""
-        return str(self)
-
 
 class UnreadableFile(GgufError):
     """The file is missing, is not a plain file, or may not be read."""

@@ -1,4 +1,4 @@
-"""What can go wrong with the Hub, as one tree; each error has a sentence of its own that says what to do.
+"""What can go wrong with the Hub, as one tree. The text of an error says what happened and what helps anywhere.
 
 HubError
 ├── BadHubSetting        an address, proxy or name that cannot be used
@@ -19,16 +19,9 @@ HubError
 
 from __future__ import annotations
 
-from models.formatting.program import PROGRAM, advice, command
-
 
 class HubError(Exception):
     """Base of every error about the Hub: its text says what happened and what to do."""
-
-    @property
-    def message(self) -> str:
-        """The sentence for the user."""
-        return str(self)
 
 
 class BadHubSetting(HubError):
@@ -39,13 +32,7 @@ class Offline(HubError):
     """The user asked for no network."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "HF_HUB_OFFLINE is set, so the Hub is not asked. Unset it to search and download; "
-            + advice(
-                f"`{PROGRAM} models list` and `{PROGRAM} models search` without words work offline.",
-                "the models of this machine and the suggested ones are there without it.",
-            )
-        )
+        super().__init__("HF_HUB_OFFLINE is set, so the Hub is not asked. Unset it to search and download.")
 
 
 class Unreachable(HubError):
@@ -74,8 +61,7 @@ class RateLimited(HubError):
     def __init__(self, seconds: float | None) -> None:
         wait = "a few minutes" if seconds is None else f"{max(1, round(seconds))} seconds"
         super().__init__(
-            f"The Hub takes no more requests from here for now. Try again in {wait}; "
-            f"with an account ({_log_in()}) it allows more."
+            f"The Hub takes no more requests from here for now. Try again in {wait}, or log in: it then allows more."
         )
         self.seconds = seconds
 
@@ -96,11 +82,11 @@ class RepositoryNotFound(NotThere):
     """The repository does not exist or is hidden from this user: the Hub does not tell which."""
 
     def __init__(self, repo_id: str, *, has_token: bool) -> None:
-        how = "your token must be allowed to read it" if has_token else f"log in first: {_log_in()}"
-        check = advice(f"with `{PROGRAM} models search`", "by a search")
+        how = "your token must be allowed to read it" if has_token else "log in first"
         super().__init__(
-            f"There is no repository {repo_id}, or it is private. Check the name {check}; if it is private, {how}."
+            f"There is no repository {repo_id}, or it is private. Check the name; if it is private, {how}."
         )
+        self.has_token = has_token
 
 
 class RevisionNotFound(NotThere):
@@ -114,10 +100,8 @@ class FileNotFound(NotThere):
     """The repository has no such file (any more)."""
 
     def __init__(self, repo_id: str, name: str) -> None:
-        super().__init__(
-            f"{repo_id} has no file {name} (any more). "
-            + advice(f"`{command('models show', repo_id)}` lists what there is.", "Find it again to see what there is.")
-        )
+        super().__init__(f"{repo_id} has no file {name} (any more).")
+        self.repo_id = repo_id
 
 
 class NoAccess(HubError):
@@ -130,7 +114,7 @@ class BadToken(NoAccess):
     def __init__(self) -> None:
         super().__init__(
             "The Hub does not accept the access token: it is wrong or has expired. Make a new one in your account's "
-            f"settings on the Hub, then {_log_in()}, or correct HF_TOKEN."
+            "settings on the Hub and log in with it, or correct HF_TOKEN."
         )
 
 
@@ -140,7 +124,7 @@ class GatedWithoutToken(NoAccess):
     def __init__(self, repo_id: str, address: str) -> None:
         super().__init__(
             f"{repo_id} is gated: its makers ask you to accept their conditions first. Do so at {address}/{repo_id}, "
-            f"then log in here: {_log_in()}."
+            "then log in here."
         )
 
 
@@ -152,7 +136,3 @@ class GatedForToken(NoAccess):
             f"{repo_id} is gated and your account has no access yet. Accept its conditions at {address}/{repo_id} "
             "(some makers answer after days), then try again."
         )
-
-
-def _log_in() -> str:
-    return advice(f"`{PROGRAM} models login`", "“Hub settings…”, “Log in”")

@@ -140,9 +140,9 @@ class RemoteFitReport:
 class ModelFitReport:
     """What a model of this machine is here; rates in tokens per second.
 
-    ``empty_rate`` and ``full_rate`` are expected at no context and behind ``n_ctx`` tokens, and ``why_no_rate`` says
-    why they are not known. ``draft`` drafts for it, which makes it ``gain`` times as fast. ``measured_rate`` came
-    lately behind ``measured_n_past`` tokens, ``measured_plain_rate`` without drafts.
+    ``empty_rate`` is expected at no context and ``full_rate`` behind ``n_ctx`` tokens; ``lacks_rate`` says that this
+    machine must be measured first. ``draft`` drafts for it, which makes it ``gain`` times as fast. ``measured_rate``
+    came lately behind ``measured_n_past`` tokens, ``measured_plain_rate`` without drafts.
     """
 
     name: str
@@ -152,7 +152,7 @@ class ModelFitReport:
     n_ctx: int = 0
     empty_rate: float | None = None
     full_rate: float | None = None
-    why_no_rate: str | None = None
+    lacks_rate: bool = False
     draft: str | None = None
     gain: float | None = None
     is_gain_measured: bool = False

@@ -116,7 +116,7 @@ def _look(
                 return None
             reason = _why_not(header, draft, facts, vocabulary)
     except (HubError, GgufError) as error:
-        return error.message
+        return str(error)
     if reason is not None:
         return reason
     found = DownloadOffer(repository.repo_id, file.path, file.n_bytes, 1.0, True, kind_of(draft), draft)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from models.catalog.curated import CuratedModel, curated
 from models.facts.model_facts import ModelFacts, facts_from
-from models.formatting.figures import size
-from models.formatting.program import command
 from models.gguf.errors import GgufError
 from models.gguf.header import read_header, read_header_from
 from models.hub.client import Hub, Search
@@ -24,7 +22,6 @@ from models.pairing.vocabulary import FileVocabulary, why_not
 # Siblings larger than this share of the model gain little.
 _LARGEST_SHARE = 0.4
 MOST_FOUND = 50
-_HEADS = {ProposerKind.EAGLE3: "an EAGLE-3 head", ProposerKind.DFLASH: "a DFlash head"}
 _MOST_LOOKED_AT, _MOST_OFFERS = 3, 3
 # Small models lose more by coarse weights, and are small anyway.
 _PREFERRED = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0", "F16", "BF16")
@@ -52,15 +49,6 @@ class DownloadOffer:
     def name(self) -> str:
         """What ``models pull`` takes."""
         return f"{self.repo_id}:{self.wanted}" if self.wanted else self.repo_id
-
-    @property
-    def sentence(self) -> str:
-        """What it is, what to do, and what that would bring."""
-        doubt = "" if self.is_checked else "; its vocabulary is compared once it is here"
-        head = _HEADS.get(self.kind)
-        what = f"would draft, {head} made for this model" if head is not None else "would draft"
-        pull = command("models pull", self.name)
-        return f"`{pull}` ({size(self.n_bytes)}) {what}: {self.gain:.1f}× predicted{doubt}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +150,7 @@ def _look(
                 return reason
             draft = facts_from([header])
     except (HubError, GgufError) as error:
-        return error.message
+        return str(error)
     if draft.problem is not None:
         return draft.problem
     found = DownloadOffer(repository.repo_id, model.quantisation or model.name, model.n_bytes, 1.0, True, draft=draft)

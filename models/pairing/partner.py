@@ -142,7 +142,7 @@ def _judge(facts: ModelFacts, entry: ModelEntry, conditions: PairingConditions, 
         else:
             reason = _why_not(facts, entry, other_words)
     except GgufError as error:
-        reason = error.message
+        reason = str(error)
     if reason is not None:
         return replace(partner, problem=reason)
     return _priced(replace(partner, has_vocabulary=True), facts, draft, conditions)

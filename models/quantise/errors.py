@@ -12,11 +12,6 @@ from __future__ import annotations
 class QuantiseError(Exception):
     """Base of every error about quantising: its text says what happened and what to do."""
 
-    @property
-    def message(self) -> str:
-        """The sentence for the user."""
-        return str(self)
-
 
 class QuantiseRefused(QuantiseError):
     """Nothing was begun: the wish makes no sense for this model, or its name is taken.

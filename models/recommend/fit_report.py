@@ -15,7 +15,6 @@ from models.estimate.speed.machine import Machine
 from models.estimate.speed.runs import MeasuredSpeed
 from models.facts.model_facts import ModelFacts
 from models.formatting.figures import size
-from models.formatting.program import PROGRAM, advice
 from models.pairing import heads
 from models.pairing.forecast import forecast, kind_of
 from models.pairing.gain import NOTHING_JUDGED, AcceptanceCounts, ProposerKind
@@ -24,11 +23,6 @@ from models.pairing.price import DraftingMachine, row_cost
 LONGEST_CTX = 1 << 31
 # Of its free memory, the fullest device must have so much left for a model to fit well.
 _TIGHT = 0.85
-
-
-def unknown_speed() -> str:
-    """Return why no speed is said, and what to do."""
-    return f"not known yet: {advice(f'{PROGRAM} doctor measures it', '“Measure this machine” finds it out')}"
 
 
 class FitVerdict(StrEnum):
@@ -67,18 +61,17 @@ class DraftSpeed:
 class FitReport:
     """What to say of a model before it is loaded.
 
-    ``sentence`` gives the verdict with its numbers, ``notes`` what else to know. ``plan`` is the best way to load it
-    (where it does not fit, the one that lacks least), None for a model that cannot be used. ``speed`` is None where
-    ``why_no_speed`` says why. ``with_draft`` is the speed at an empty context with the draft model that was given, or
-    with the heads that draft. ``fitting`` is the plan with the longest context that fits, where the one that was asked
-    for does not.
+    ``sentence`` gives the verdict with its numbers, ``notes`` what else to know. ``plan`` is the best way to load it.
+    For a model that does not fit it is the plan that lacks least, and ``fitting`` the one with the longest context that
+    fits; for one that cannot be used it is None. ``speed`` is None where it does not fit or this machine was not
+    measured. ``with_draft`` is the speed at an empty context with the draft model that was given, or with the heads
+    that draft.
     """
 
     verdict: FitVerdict
     sentence: str
     plan: PlacementPlan | None = None
     speed: SpeedPrediction | None = None
-    why_no_speed: str | None = None
     with_draft: DraftSpeed | None = None
     measured: MeasuredSpeed | None = None
     notes: tuple[str, ...] = ()
@@ -88,6 +81,11 @@ class FitReport:
     def fits(self) -> bool:
         """Whether it can be loaded."""
         return self.verdict in (FitVerdict.GREEN, FitVerdict.TIGHT)
+
+    @property
+    def lacks_speed(self) -> bool:
+        """Whether it would have a predicted speed if this machine had been measured."""
+        return self.fits and self.speed is None
 
 
 def fit_report(
@@ -127,7 +125,6 @@ def fit_report(
         _told(verdict, plan, wanted),
         plan,
         speed,
-        unknown_speed() if speed is None else None,
         _drafted(facts, machine, plan, empty, wanted, judged, why_no_head),
         measured,
         notes,

@@ -62,7 +62,7 @@ def recommend(candidates: Sequence[QuantisationOption], enough: float = ENOUGH) 
     best = min(green or fitting, key=_quality)
     how = "fits well" if green else "fits"
     return Recommendation(
-        best, f"{best.quantisation}, the best quality that {how}; how fast it is here is {best.judgement.why_no_speed}."
+        best, f"{best.quantisation}, the best quality that {how}; how fast it is here is not known yet."
     )
 
 

@@ -14,7 +14,7 @@ from models.estimate.speed.probe import Probe
 from models.estimate.speed.work import DeviceTraits, Placement, work
 from models.facts.model_facts import read_model
 from models.pairing.gain import AcceptanceCounts
-from models.recommend.fit_report import FitVerdict, fit_report, unknown_speed
+from models.recommend.fit_report import FitVerdict, fit_report
 from tests.support.made_up_machines import larger
 from tools.model_factory import head_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
@@ -224,7 +224,7 @@ def test_a_coarser_cache_is_only_for_models_that_llama_cpp_gives_one(changes):
 def test_a_machine_nobody_measured_has_no_speed_but_a_fit():
     judgement = fit_report(FACTS, machine(8 * GB, bandwidth=None, gpu_bandwidth=None))
     assert judgement.verdict is FitVerdict.GREEN
-    assert (judgement.speed, judgement.why_no_speed) == (None, unknown_speed())
+    assert (judgement.speed, judgement.lacks_speed) == (None, True)
     assert judgement.plan.setting.n_gpu_layers == 7
 
 

@@ -95,7 +95,7 @@ def test_a_header_of_any_shape_is_read_or_refused(entries, tensors, n_entries, n
     try:
         said = facts_from([read_header_from(source)]).problem
     except GgufError as error:
-        said = error.message
+        said = str(error)
     finally:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

@@ -184,7 +184,7 @@ def test_each_unusable_file_says_why(unusable: Unusable, tmp_path: Path):
     try:
         told = read_model(path).problem
     except GgufError as error:
-        told = error.message
+        told = str(error)
     assert told is not None
     assert unusable.says in told
 

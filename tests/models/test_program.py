@@ -59,6 +59,12 @@ def test_no_sentence_writes_the_program_out(folder):
     assert found == []
 
 
+def test_models_name_no_command_and_no_button():
+    """What is typed or clicked is said by the command line and by the window."""
+    users = [path for path in (ROOT / "models").rglob("*.py") if "formatting.program" in path.read_text("utf-8")]
+    assert users == []
+
+
 def _sentences(tree: ast.Module) -> Iterator[str]:
     """All texts but docstrings."""
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}

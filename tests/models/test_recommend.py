@@ -18,9 +18,7 @@ def one(
     quantisation: str, gigabytes: float, rate: float | None, verdict: FitVerdict = FitVerdict.GREEN
 ) -> QuantisationOption:
     speed = SpeedPrediction(rate, rate, 8192) if rate is not None else None
-    judged = FitReport(
-        verdict, f"It needs {gigabytes} GB.", speed=speed, why_no_speed=None if speed else "not known yet"
-    )
+    judged = FitReport(verdict, f"It needs {gigabytes} GB.", speed=speed)
     return QuantisationOption(quantisation, quantisation, int(gigabytes * 1e9), judged)
 
 

@@ -141,13 +141,13 @@ for path in files:
     try:
         read_model(path)
     except GgufError as error:
-        assert error.message
+        assert str(error)
     taken = time.process_time() - began
     if taken > seconds:
         slowest, seconds = path.name, taken
     try:
         FileVocabulary(read_header(path)).read()  # what pairing reads beyond it
     except GgufError as error:
-        assert error.message
+        assert str(error)
 print(json.dumps({"n_files": len(files), "slowest": slowest, "seconds": seconds, "n_bytes": high_water() - before}))
 """

@@ -68,12 +68,12 @@ class MachineCard(QWidget):
             self._asked = self._link.ask(ask.GetModelFit(self._name), self._on_judged, self._on_trouble)
 
     def _on_judged(self, judged: ModelFitReport) -> None:
-        why = [f"The speed is {judged.why_no_rate}."] if judged.why_no_rate else []
+        why = [f"The speed is not known yet: “{MEASURE}” finds it out."] if judged.lacks_rate else []
         self._say(" ".join((judged.sentence, *judged.notes, *why)), TONES[judged.fit] if judged.fit else "problem")
         self.facts.show_facts(machine_facts(judged))
         self.facts.show()
         if self.measure.isEnabled():
-            self.measure.setText(MEASURE if judged.why_no_rate else AGAIN)
+            self.measure.setText(MEASURE if judged.lacks_rate else AGAIN)
 
     def _on_trouble(self, trouble: Trouble) -> None:
         self.facts.hide()

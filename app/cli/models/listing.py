@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.cli.terminal.text import table
 from models.formatting.figures import parameters, rate, size
-from models.formatting.program import PROGRAM
+from models.formatting.program import PROGRAM, command
 from models.formatting.safe_text import one_line
 
 if TYPE_CHECKING:
@@ -147,9 +147,18 @@ def listing(entries: Sequence[ModelEntry], rates: Rates) -> str:
     if broken:
         blocks.append(f"Cannot be used as models:\n{table(broken)}")
     if read.changes:
-        blocks.append("\n".join(one_line(change.sentence) for change in read.changes))
+        blocks.append("\n".join(one_line(_told(change)) for change in read.changes))
         _settle(read.changes)  # it is said once
     return "\n\n".join(blocks)
+
+
+def _told(change: MovedFile | GoneFile) -> str:
+    from models.files.integrity import GoneFile
+
+    record = change.record
+    if not isinstance(change, GoneFile) or not record.repo_id:
+        return change.sentence
+    return f"{change.sentence} `{command('models pull', f'{record.repo_id}:{record.path}')}` downloads it again."
 
 
 def _settle(changes: Sequence[MovedFile | GoneFile]) -> None:

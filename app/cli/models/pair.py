@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from app.pairing.offers import FoundOffers
     from app.pairing.service import Pairing
     from models.catalog.catalog import Catalog, ModelEntry
+    from models.pairing.offers import DownloadOffer
     from models.pairing.partner import Partner
 
 _MOST_REFUSED = 12
@@ -119,7 +120,7 @@ def _lines(entry: ModelEntry, found: Pairing, extra: FoundOffers, has_partner: b
         n_more = len(refused) - _MOST_REFUSED
         lines += [f"  and {n_more} more; --json lists them all."] if n_more > 0 else []
     if extra.offers:
-        lines += ["", *(offer.sentence for offer in extra.offers)]
+        lines += ["", *map(_offer_text, extra.offers)]
     notes = [note for note in extra.notes if note not in found.decision.why]
     if not has_partner and notes:
         lines += ["", *notes]
@@ -145,6 +146,17 @@ def _row(partner: Partner, found: Pairing) -> list[str]:
     ]
 
 
+def _offer_text(offer: DownloadOffer) -> str:
+    """What to type, what it is, and what it would bring."""
+    from models.pairing.heads import IN_FILES
+
+    doubt = "" if offer.is_checked else "; its vocabulary is compared once it is here"
+    head = IN_FILES.get(offer.kind)
+    what = f"would draft ({head} made for this model)" if head is not None else "would draft"
+    pull = command("models pull", offer.name)
+    return f"`{pull}` ({size(offer.n_bytes)}) {what}: {offer.gain:.1f}× predicted{doubt}."
+
+
 def _as_dict(entry: ModelEntry, found: Pairing, extra: FoundOffers) -> dict[str, Any]:
     choice = found.choice
     return {
@@ -160,7 +172,7 @@ def _as_dict(entry: ModelEntry, found: Pairing, extra: FoundOffers) -> dict[str,
                 "n_bytes": offer.n_bytes,
                 "predicted": round(offer.gain, 3),
                 "is_checked": offer.is_checked,
-                "sentence": offer.sentence,
+                "sentence": _offer_text(offer),
             }
             for offer in extra.offers
         ],

@@ -106,13 +106,14 @@ def _advice(client: Hub, repository: Repository, n_ctx: int | None) -> dict[str,
     """Which of the models to take here; where no header can be read, why nothing is said."""
     from app.fit_reports.fit_reports import current_machine
     from app.fit_reports.repository_reports import RepositoryReports
+    from app.library.remedies import told
     from models.gguf.errors import GgufError
     from models.hub.errors import HubError
 
     try:
         found = RepositoryReports(client, repository, current_machine, n_ctx).recommended()
     except (HubError, GgufError) as error:
-        return {"name": None, "quantisation": None, "sentence": f"No advice on what to take: {error}"}
+        return {"name": None, "quantisation": None, "sentence": f"No advice on what to take: {told(error)}"}
     if found is None or found.candidate is None:
         sentence = found.sentence if found is not None else "There is no whole model here to judge."
         return {"name": None, "quantisation": None, "sentence": sentence}

@@ -55,7 +55,7 @@ def settings(
     except BadSetting as error:
         raise LibraryError(error.message, ExitCode.USAGE) from error
     except StoreRefused as error:
-        raise LibraryError(error.message, ExitCode.ERROR) from error
+        raise LibraryError(str(error), ExitCode.ERROR) from error
     except OSError as error:
         raise LibraryError(f"{entry.path} cannot be read: {error.strerror}.", ExitCode.MODEL) from error
     _print(entry.name, found, as_json)

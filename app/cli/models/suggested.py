@@ -8,12 +8,12 @@ from shutil import get_terminal_size
 from textwrap import TextWrapper
 
 from app.cli.terminal.text import table
-from app.fit_reports.fit_reports import current_machine
+from app.fit_reports.fit_reports import UNKNOWN_SPEED, current_machine
 from app.fit_reports.suggestions import Suggestion, suggestions
 from models.catalog.curated import curated
 from models.formatting.figures import parameters, size, speed
 from models.formatting.program import PROGRAM
-from models.recommend.fit_report import FitVerdict, unknown_speed
+from models.recommend.fit_report import FitVerdict
 
 _FITS = {
     FitVerdict.GREEN: "fits",
@@ -37,7 +37,7 @@ def print_suggestions(as_json: bool) -> None:
         for one in models:
             print(f"  {next(heads)}\n    {one.name}\n{_wrapped(_about(one), columns, '    ')}")
         print()
-    speeds = "predicted for this machine" if any(one.rate is not None for one in found) else unknown_speed()
+    speeds = "predicted for this machine" if any(one.rate is not None for one in found) else UNKNOWN_SPEED
     print(_wrapped(f"Speeds are {speeds}. {known.source} As of {known.date}.", columns))
     print(
         _wrapped(f"`{PROGRAM} models pull NAME` downloads one, `{PROGRAM} models search WORDS` asks the Hub.", columns)

@@ -42,7 +42,7 @@ def main() -> int:
     except PipeClosed:
         return 0
     except (SlipstreamError, GgufError) as error:
-        pipe.send(Failed(error.message))
+        pipe.send(Failed(str(error)))
         return _EXIT_FAILED
     except OSError as error:
         pipe.send(Failed(error.strerror or str(error)))

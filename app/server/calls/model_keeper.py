@@ -52,4 +52,4 @@ class UserPreferences:
         try:
             self._usage.note(model)
         except StoreRefused as error:
-            _log.warning("%s", error.message)
+            _log.warning("%s", error)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from app.client.discovery import announce
 from models.catalog.catalog import STARTER_FOLDER
 from models.files.provenance import FileOrigin, write_record
 from models.formatting.figures import rate
 from models.formatting.json_values import value_of
-from models.formatting.program import IN_WINDOW
 from models.library import requests as ask
 from models.library.values import Choosing, Fit, ModelRow, PairStep, RowReport, SettingText, Trouble
 from tests.support.library_pipe import SECONDS, LibraryPipe
@@ -56,25 +52,16 @@ def test_a_model_is_judged_and_says_why_a_speed_is_not_known(library: LibraryPip
     assert (found.fit, found.draft) == (Fit.GREEN, DRAFT)
     assert "It fits" in found.sentence
     assert found.empty_rate is None
-    assert "doctor" in found.why_no_rate
+    assert found.lacks_rate
     assert isinstance(library.ask(ask.GetModelFit("gone")), Trouble)
 
 
-def test_the_machine_is_measured_and_speeds_are_known_then_but_not_beside_replies(
-    open_library: Callable[..., LibraryPipe], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(IN_WINDOW, "1")
-    library = open_library()
-    assert "“Measure this machine”" in library.get(ask.GetModelFit(EMBER)).why_no_rate
-    server = FakeServer()
-    server.n_active = 1
-    announce(host="127.0.0.1", port=int(server.url.rpartition(":")[2]), api_key=None, model=None)
+def test_a_machine_at_work_is_not_measured(library: LibraryPipe, fake: FakeServer) -> None:
+    fake.n_active = 1
+    announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
     refused = library.ask(ask.MeasureMachine())
     assert isinstance(refused, Trouble)
     assert "at work on replies" in refused.sentence
-    server.stop()
-    assert library.ask(ask.MeasureMachine()) is None
-    assert library.get(ask.GetModelFit(EMBER)).empty_rate > 0
 
 
 def test_partners_are_shown_and_chosen(library: LibraryPipe) -> None:

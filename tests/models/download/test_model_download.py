@@ -457,8 +457,9 @@ class TestChoice:
             "m-Q8_0.gguf": b"8" * 80,
             "mmproj-m.gguf": b"p" * 10,
         }
-        with pytest.raises(NothingToChoose, match=r"Q4_0 \(40 B\), Q8_0 \(80 B\). Say which one: .*:Q4_0"):
+        with pytest.raises(NothingToChoose, match=r"Q4_0 \(40 B\), Q8_0 \(80 B\). Say which one\.") as caught:
             pull()
+        assert caught.value.example == f"{REPO}:Q4_0"
         with pytest.raises(NothingToChoose, match="'Q2_K' is not one of them"):
             pull("Q2_K")
         assert [path.name for path in pull("q8_0").files] == ["m-Q8_0.gguf"]

@@ -133,10 +133,10 @@ def test_a_failure_is_told_the_others_go_on_and_it_can_be_tried_again(open_queue
     first = queue.add(wish("one"))
     queue.add(wish("two"))
     wait_for(queue, lambda jobs: [job.phase for job in jobs] == [DownloadPhase.FAILED, DownloadPhase.DONE])
-    assert "has a problem" in (queue.jobs[0].problem or "")
+    assert "has a problem" in str(queue.jobs[0].error)
     queue.resume(first.number)
     wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.DONE)
-    assert queue.jobs[0].problem is None
+    assert queue.jobs[0].error is None
 
 
 def test_what_had_not_ended_is_there_after_a_restart(open_queue, server):

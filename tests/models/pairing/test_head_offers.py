@@ -30,7 +30,6 @@ def test_a_head_beside_the_model_is_offered_by_its_file(hub, server, deep, head)
     (offer,) = answer.offers
     assert (offer.name, offer.kind, offer.is_checked) == (f"{OWN}:eagle3-fox-80M-Q8_0.gguf", ProposerKind.EAGLE3, True)
     assert (offer.n_bytes, offer.gain > 1.05, answer.notes) == (len(head), True, ())
-    assert "an EAGLE-3 head made for this model: " in offer.sentence
 
 
 def test_heads_of_the_family_are_searched_and_those_of_other_sizes_left_out(hub, server, deep, head):

@@ -34,7 +34,7 @@ def plan(facts: ModelFacts, type_name: str, folder: Path, **options):
 def refusal(facts: ModelFacts, type_name: str, folder: Path, **options) -> str:
     with pytest.raises(QuantiseRefused) as caught:
         plan(facts, type_name, folder, **options)
-    return caught.value.message
+    return str(caught.value)
 
 
 @pytest.mark.parametrize("type_name", ["Q4_K_M", "q4_k_m", "q4-k-m", " Q4_K_M "])
