@@ -30,7 +30,7 @@ from app.doctor.report import (
     SystemFacts,
 )
 from app.environment import paths
-from core.ipc.child_process import run_aside
+from core.ipc.child_process import run_module
 from core.values.errors import SlipstreamError
 from models.estimate.fit.plan import LoadSetting
 
@@ -73,7 +73,7 @@ def check_system() -> SystemFacts:
 def check_llama() -> LlamaFacts:
     """Ask llama.cpp in a process of its own, which may die."""
     try:
-        child = run_aside("core.llama.checks.system", seconds=_CHILD_SECONDS)
+        child = run_module("core.llama.checks.system", seconds=_CHILD_SECONDS)
     except subprocess.TimeoutExpired:
         return LlamaFacts(problem=f"llama.cpp did not list its devices within {_CHILD_SECONDS} s.")
     return llama_facts(child.returncode, child.stdout, child.stderr)

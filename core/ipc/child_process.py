@@ -1,17 +1,17 @@
-"""Starts child processes that communicate over stdin and stdout, and sets up such a process from inside."""
+"""Runs modules of ours in processes of their own, and sets up such a process from inside."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from types import MappingProxyType
 from typing import IO
 
 from core.ipc.pipe import Pipe
@@ -28,10 +28,11 @@ WAITING = {
 """Environment of a process that computes."""
 
 
+_ROOT = Path(__file__).resolve().parents[2]
 # Until a child ignores signals, a Ctrl-C in the terminal must not reach it.
 _OWN_GROUP = None if sys.platform == "win32" else 0
 # Windows would open a console for it.
-NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+_NO_WINDOW: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
 
 _Started = Future[subprocess.Popen[bytes]]
 _orders: queue.SimpleQueue[tuple[_Started, Callable[[], subprocess.Popen[bytes]]]] = queue.SimpleQueue()
@@ -39,11 +40,31 @@ _beginning = threading.Lock()
 _starter: threading.Thread | None = None
 
 
-def start_child(module: str, *, stderr: IO[bytes] | int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start ``python -m module`` with pipes to its stdin and stdout. Raises OSError.
+def run_module(
+    module: str, *arguments: str, seconds: float, text: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m module`` to its end and return its exit code and output; ``text`` is its stdin.
 
-    On Linux, PR_SET_PDEATHSIG watches the *thread* that started the child: the child would be killed when a loader or
-    timer thread ends. So one thread, which lives as long as this process, starts all children.
+    Raises subprocess.TimeoutExpired after ``seconds``, and OSError.
+    """
+    return subprocess.run(
+        _command(module, *arguments),
+        input=text,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        creationflags=_NO_WINDOW,
+        check=False,
+    )
+
+
+def start_module(module: str, stderr: IO[bytes] | None = None) -> ChildProcess:
+    """Start ``python -m module`` with a pipe to it; ``stderr`` None is nowhere. Raises OSError.
+
+    The module takes its end of the pipe with ``own_streams``. On Linux, PR_SET_PDEATHSIG watches the *thread* that
+    started the child: the child would be killed when a loader or timer thread ends. So one thread, which lives as long
+    as this process, starts all children.
     """
     global _starter
     with _beginning:
@@ -53,19 +74,72 @@ def start_child(module: str, *, stderr: IO[bytes] | int, environment: Mapping[st
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            # -P: do not import from the user's current folder.
-            [sys.executable, "-P", "-m", module],
+            _command(module),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=stderr,
-            env=environment,
-            creationflags=NO_WINDOW,
+            stderr=stderr or subprocess.DEVNULL,
+            env=_environment(),
+            creationflags=_NO_WINDOW,
             process_group=_OWN_GROUP,
         )
 
     started: _Started = Future()
     _orders.put((started, start))
-    return started.result()
+    return ChildProcess(started.result())
+
+
+class ChildProcess:
+    """A module of ours in a process of its own. ``pipe`` leads to it. Where the ``with`` block ends, it is killed."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        """Take over a process whose stdin and stdout are pipes."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.pid = process.pid
+        # The descriptors stay owned by the Popen object, which closes them in ``close``.
+        self.pipe = Pipe(process.stdout.fileno(), process.stdin.fileno())
+        self._process = process
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """Kill the process; ``wait`` returns when its memory is free."""
+        self._process.kill()
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Wait for the process to end and return its exit code (negative: the signal).
+
+        Raises subprocess.TimeoutExpired after ``seconds``.
+        """
+        return self._process.wait(seconds)
+
+    def close(self) -> None:
+        """Close the pipe to a process that has ended."""
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                stream.close()  # type: ignore[union-attr]
+
+    def __enter__(self) -> ChildProcess:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.kill()
+        self.wait()
+        self.close()
+
+
+def _command(module: str, *arguments: str) -> list[str]:
+    # -P: do not import from the user's current folder.
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of a child; what users set of threads is kept."""
+    path = os.pathsep.join(part for part in (str(_ROOT), os.environ.get("PYTHONPATH")) if part)
+    return {**WAITING, **os.environ, "PYTHONPATH": path, "GGML_NO_BACKTRACE": "1"}
 
 
 def _start_all() -> None:
@@ -95,33 +169,10 @@ def leave_signals_to_the_parent() -> None:
 def die_with_parent() -> None:
     """Ask Linux to end this process when its parent dies, even in the middle of a computation.
 
-    Use it in processes started by ``start_child``: for Linux the parent is the thread that started the process.
+    Use it in processes started by ``start_module``: for Linux the parent is the thread that started the process.
     """
     if sys.platform == "linux":
         import ctypes
 
         pr_set_pdeathsig = 1
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
-
-
-_ROOT = Path(__file__).resolve().parents[2]
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
-def run_aside(
-    module: str, *arguments: str, seconds: float, text: str | None = None, environment: Mapping[str, str] = _NOTHING
-) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m module`` and return its exit code and output; ``text`` is its stdin.
-
-    ``environment`` is added to that of this process. Raises subprocess.TimeoutExpired after ``seconds``, and OSError.
-    """
-    return subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        input=text,
-        cwd=_ROOT,
-        env={**os.environ, **environment, "PYTHONPATH": str(_ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=seconds,
-        check=False,
-    )

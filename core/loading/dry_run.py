@@ -12,7 +12,7 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from core.ipc.child_process import run_aside
+from core.ipc.child_process import run_module
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed, SlipstreamError
 from models.estimate.fit.memory import MemoryNeed
@@ -26,7 +26,7 @@ def dry_run(options: EngineOptions) -> MemoryNeed:
     Weights are the tensors of the file: llama.cpp does not say how it would lay them out. Takes about half a second.
     """
     try:
-        child = run_aside("core.loading.dry_run", seconds=_CHILD_SECONDS, text=json.dumps(asdict(options)))
+        child = run_module("core.loading.dry_run", seconds=_CHILD_SECONDS, text=json.dumps(asdict(options)))
         fields = json.loads(child.stdout) if child.returncode == 0 else None
     except (OSError, ValueError, subprocess.TimeoutExpired):
         fields = None

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from core.ipc.child_process import WAITING, run_aside
+from core.ipc.child_process import run_module
 from core.machine.host import Host
 from models.estimate.speed.probe import Probe, probe_of
 from models.files.atomic_write import write_whole
@@ -52,7 +52,7 @@ class MachineProbe:
 def measure(models: tuple[Path, ...]) -> MachineProbe | None:
     """Measure in a child process, with these models; None where the child fails."""
     try:
-        child = run_aside("core.process.probe_worker", *map(str, models), seconds=_CHILD_SECONDS, environment=WAITING)
+        child = run_module("core.process.probe_worker", *map(str, models), seconds=_CHILD_SECONDS)
     except (subprocess.TimeoutExpired, OSError):
         return None
     return _parse(child.stdout) if child.returncode == 0 else None

@@ -8,22 +8,16 @@ import queue
 import subprocess
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
-from core.ipc.child_process import WAITING, start_child
-from core.ipc.pipe import Pipe, PipeClosed
+from core.ipc.child_process import start_module
+from core.ipc.pipe import PipeClosed
 from core.values.messages import Command
 
 _log = logging.getLogger(__name__)
 _LEAVE_SECONDS = 3.0
 _LOG_TAIL = 6
-
-
-def worker_environment() -> dict[str, str]:
-    """Return the engine's environment; thread variables set by the user are kept."""
-    root = str(Path(__file__).resolve().parents[2])
-    path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH")) if part)
-    return {**WAITING, **os.environ, "PYTHONPATH": path, "GGML_NO_BACKTRACE": "1"}
 
 
 class EngineProcess:
@@ -36,26 +30,12 @@ class EngineProcess:
         """
         self.log_path = log_path
         self.ready_at: float | None = None
-        stderr = open(log_path, "ab") if log_path else None  # noqa: SIM115 - closed below, after the start
-        try:
-            self._process = start_child(
-                "core.process.worker", stderr=stderr or subprocess.DEVNULL, environment=worker_environment()
-            )
-        finally:
-            if stderr:
-                stderr.close()
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        # The descriptors stay owned by the Popen object, which closes them in ``close``.
-        self.pipe = Pipe(self._process.stdout.fileno(), self._process.stdin.fileno())
+        with open(log_path, "ab") if log_path else nullcontext() as stderr:
+            self._child = start_module("core.process.worker", stderr)
+        self.pid, self.pipe = self._child.pid, self._child.pipe
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._sender = threading.Thread(target=self._send_all, name="engine-sender", daemon=True)
         self._sender.start()
-
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        return self._process.pid
 
     def send(self, command: Command) -> None:
         """Send a command and return at once, even where the engine is slow to read.
@@ -74,16 +54,16 @@ class EngineProcess:
 
     def kill(self) -> None:
         """Kill the process and wait until its memory is free; it holds no state that could be lost."""
-        self._process.kill()
+        self._child.kill()
         try:
-            self._process.wait(_LEAVE_SECONDS)
+            self._child.wait(_LEAVE_SECONDS)
         except subprocess.TimeoutExpired:
             _log.warning("The engine process %d does not end", self.pid)
 
     @property
     def is_running(self) -> bool:
         """Whether the process has not ended."""
-        return self._process.poll() is None
+        return self._child.is_running
 
     @property
     def seconds_in_use(self) -> float:
@@ -92,19 +72,14 @@ class EngineProcess:
 
     def wait(self) -> int:
         """Wait for the process to end and return its exit code (negative: the signal)."""
-        return self._process.wait()
+        return self._child.wait()
 
     def close(self) -> None:
         """Close the pipes of a process that has ended."""
         # Wait for the sender first: a closed descriptor is reused by the next file or socket that is opened.
         self._commands.put(None)
         self._sender.join()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                try:
-                    stream.close()
-                except OSError:
-                    continue
+        self._child.close()
 
     def last_words(self) -> str:
         """Return the last lines of the log."""

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import IO
 
 from app.client.discovery import RunningServer, running_servers
@@ -21,7 +16,8 @@ from app.client.http_client import Client, ServerRefused, ServerUnreachable
 from app.pairing.conditions import machine_key
 from app.pairing.decision import Decision
 from app.pairing.service import CannotPair, Models, forget_choice, keep_choice, pairing, partner_named, saved, store
-from core.ipc.child_process import NO_WINDOW
+from core.ipc.child_process import ChildProcess, start_module
+from core.ipc.pipe import PipeClosed
 from core.values.errors import SlipstreamError
 from models.catalog.catalog import ModelEntry
 from models.formatting.program import advice, command
@@ -52,6 +48,21 @@ class TrialResult:
     n_replies: int
 
 
+@dataclass(frozen=True, slots=True)
+class TrialProgress:
+    """How far a trial is: a stage, and 0 to 1."""
+
+    stage: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class TrialProblem:
+    """Why a pair could not be measured, as a sentence."""
+
+    message: str
+
+
 _ANSWER_SECONDS = 1.0
 
 
@@ -79,8 +90,6 @@ def _work_of(server: RunningServer) -> OtherWork | None:
 
 
 MOST_TESTED = 3
-_ROOT = Path(__file__).resolve().parents[3]
-_LEAVE_SECONDS = 3.0
 _TAIL_BYTES = 2000
 TestProgress = Callable[[str, str, float], None]
 """Called with the partner's name, a stage, and 0 to 1: "loading", "measuring", or what is waited for (OtherWork)."""
@@ -135,7 +144,7 @@ class PairTest:
         self._was_disturbed = False
         self._n_tokens, self._seconds = n_tokens, seconds
         self._lock = threading.Lock()
-        self._child: subprocess.Popen[str] | None = None
+        self._child: ChildProcess | None = None
         self._is_cancelled = False
         self.partners = self._to_test(draft)
 
@@ -214,62 +223,37 @@ class PairTest:
         """Run the trial in a process of its own, which a fault of llama.cpp may take down."""
         draft = str(partner.path) if partner.path is not None else None
         job = TrialTask(str(self._entry.path), draft, self._n_tokens, self._seconds)
+        news: object = None
+        code = 0
         with tempfile.TemporaryFile() as errors, self._started(errors) as child:
-            assert child.stdin is not None
-            assert child.stdout is not None
-            last: dict[str, object] = {}
             try:
-                child.stdin.write(json.dumps(asdict(job)) + "\n")
-                child.stdin.flush()
-                for last in _messages(child.stdout):
-                    if "stage" in last:
+                child.pipe.send(job)
+                while not isinstance(news, TrialResult | TrialProblem):
+                    news = child.pipe.receive()
+                    if isinstance(news, TrialProgress):
                         self._was_disturbed = self._was_disturbed or self._look() is not None
-                        progress(partner.name, str(last["stage"]), float(str(last["share"])))
-            except BrokenPipeError:
-                pass  # how it ended says why
+                        progress(partner.name, news.stage, news.share)
+            except PipeClosed:
+                code = child.wait()
             finally:
-                self._end(child)
-            return self._outcome(last, child.returncode, errors)
+                with self._lock:
+                    self._child = None
+            return self._outcome(news, code, errors)
 
-    def _started(self, errors: IO[bytes]) -> subprocess.Popen[str]:
+    def _started(self, errors: IO[bytes]) -> ChildProcess:
         with self._lock:
             if self._is_cancelled:
                 raise Cancelled("The test was stopped.")
-            self._child = subprocess.Popen(
-                [sys.executable, "-m", "app.jobs.pair_test.trial"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                encoding="utf-8",
-                cwd=_ROOT,
-                env={**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONSAFEPATH": "1"},
-                # Ctrl-C in a terminal reaches every process of the group: this one ends it.
-                start_new_session=sys.platform != "win32",
-                creationflags=NO_WINDOW,
-            )
+            self._child = start_module("app.jobs.pair_test.trial", errors)
             return self._child
 
-    def _end(self, child: subprocess.Popen[str]) -> None:
-        assert child.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            child.stdin.close()
-        try:
-            child.wait(_LEAVE_SECONDS)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-        with self._lock:
-            self._child = None
-
-    def _outcome(self, last: dict[str, object], code: int, errors: IO[bytes]) -> TrialResult:
+    def _outcome(self, news: object, code: int, errors: IO[bytes]) -> TrialResult:
         if self._is_cancelled:
             raise Cancelled("The test was stopped.")
-        result = last.get("result")
-        if isinstance(result, dict):
-            return TrialResult(**result)
-        if "problem" in last:
-            raise CannotPair(str(last["problem"]))
+        if isinstance(news, TrialResult):
+            return news
+        if isinstance(news, TrialProblem):
+            raise CannotPair(news.message)
         errors.seek(max(0, errors.seek(0, os.SEEK_END) - _TAIL_BYTES))
         words = errors.read().decode("utf-8", "replace").strip().splitlines()
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
@@ -288,14 +272,3 @@ class PairTest:
             forget_choice(self._entry)
         else:
             keep_choice(self._entry, None, "test", machine)
-
-
-def _messages(stream: IO[str]) -> Iterator[dict[str, object]]:
-    """The child's lines; what is none of its messages is left out."""
-    for line in stream:
-        try:
-            message = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(message, dict):
-            yield message

@@ -1,29 +1,25 @@
 """Measures one pair, as a program of its own: plain decoding against drafting, prompt by prompt, on one engine.
 
-The first line on standard input is the job as JSON; lines of JSON on standard output say how far it is, and at last
-``{"result": {...}}`` or ``{"problem": "..."}``. It leaves when standard input ends.
+A TrialTask comes through the pipe; TrialProgress goes back, and at last a TrialResult or a TrialProblem. It leaves when
+the pipe is closed.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.jobs.pair_test.pair_test import TrialResult, TrialTask
-from core.ipc.child_process import WAITING
+from app.jobs.pair_test.pair_test import TrialProblem, TrialProgress, TrialResult, TrialTask
+from core.ipc.child_process import die_with_parent, leave_signals_to_the_parent, own_streams
+from core.ipc.pipe import Pipe, PipeClosed
 
 if TYPE_CHECKING:
     from app.jobs.verify.verification import DecodedReply
-
-# Before llama.cpp is loaded: what the engine process uses.
-os.environ.update({name: value for name, value in WAITING.items() if name not in os.environ})
 
 N_CTX = 512
 # Kinds in turns: what is easy to guess and what is not both count, however early the time is over.
@@ -31,8 +27,8 @@ ORDER = (0, 3, 6, 9, 1, 4, 7, 10)
 FEWEST = 3
 
 
-def measure(job: TrialTask) -> TrialResult:
-    """Load the pair and measure it; raises SlipstreamError."""
+def measure(job: TrialTask, say: Callable[[str, float], None] = lambda stage, share: None) -> TrialResult:
+    """Load the pair and measure it; ``say`` hears a stage and 0 to 1. Raises SlipstreamError."""
     from app.environment.paths import cache_folder
     from app.jobs.verify.prompt_file import BUILT_IN, read_prompts
     from app.jobs.verify.rendering import render
@@ -73,24 +69,22 @@ def measure(job: TrialTask) -> TrialResult:
         verifier.close()
 
 
-def say(stage: str, share: float) -> None:
-    """Tell the parent how far it is."""
-    _send({"stage": stage, "share": round(share, 3)})
-
-
 def main() -> None:
-    """Do the job on standard input."""
+    """Do the job that comes through the pipe."""
     from core.values.errors import SlipstreamError
 
-    job = TrialTask(**json.loads(sys.stdin.readline()))
-    threading.Thread(target=_leave_with_stdin, daemon=True).start()
+    leave_signals_to_the_parent()
+    pipe = own_streams()
+    die_with_parent()
+    job: TrialTask = pipe.receive()
+    threading.Thread(target=_leave_with, args=(pipe,), daemon=True).start()
     if not Path(job.target).is_file():
-        _send({"problem": f"{job.target} is no longer there."})
+        pipe.send(TrialProblem(f"{job.target} is no longer there."))
         return
     try:
-        _send({"result": asdict(measure(job))})
+        pipe.send(measure(job, lambda stage, share: pipe.send(TrialProgress(stage, share))))
     except SlipstreamError as error:
-        _send({"problem": error.message})
+        pipe.send(TrialProblem(error.message))
 
 
 def _rate(replies: Sequence[DecodedReply]) -> float:
@@ -99,13 +93,10 @@ def _rate(replies: Sequence[DecodedReply]) -> float:
     return sum(len(reply.tokens) - 1 for reply in replies) / seconds
 
 
-def _send(message: dict[str, object]) -> None:
-    print(json.dumps(message), flush=True)
-
-
-def _leave_with_stdin() -> None:
-    while sys.stdin.read(4096):
-        pass
+def _leave_with(pipe: Pipe) -> None:
+    """End this process where the other one has closed the pipe."""
+    with suppress(PipeClosed):
+        pipe.receive()
     os._exit(0)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
 import tempfile
 import threading
 import time
@@ -15,10 +14,9 @@ from pathlib import Path
 from typing import IO
 
 from app.jobs.quantise.messages import Failed, FileWritten, Go, QuantiseEvent, QuantiseTask, Sized, Stepped, Verified
-from core.ipc.child_process import start_child
+from core.ipc.child_process import ChildProcess, start_module
 from core.ipc.pipe import Pipe, PipeClosed
 from core.machine.host import this_machine
-from core.process.engine_process import worker_environment
 from models.files.disk_space import check_space
 from models.files.errors import DownloadError, Stopped, as_download_errors
 from models.files.folder_lock import hold_folder_lock
@@ -50,7 +48,7 @@ class QuantiseJob:
         self._plan, self._folder, self._reserve = plan, folder, reserve_bytes
         self._n_threads = n_threads or this_machine().n_cores
         self._cancelled = threading.Event()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
         self._began_writing = 0.0
 
     def cancel(self) -> None:
@@ -137,20 +135,11 @@ class QuantiseJob:
     @contextmanager
     def _running(self, words: IO[bytes]) -> Iterator[Pipe]:
         """Start the process; it is gone when the block ends."""
-        process = start_child("app.jobs.quantise.worker", stderr=words, environment=worker_environment())
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._process = process
-        if self._cancelled.is_set():
-            process.kill()
-        try:
-            yield Pipe(process.stdout.fileno(), process.stdin.fileno())
-        finally:
-            # Killed, not asked: it may be deep in C, and keeps nothing that could be lost.
-            process.kill()
-            process.wait()
-            process.stdin.close()
-            process.stdout.close()
+        # Killed, not asked: it may be deep in C, and keeps nothing that could be lost.
+        with start_module("app.jobs.quantise.worker", words) as self._process:
+            if self._cancelled.is_set():
+                self._process.kill()
+            yield self._process.pipe
 
     def _next(self, pipe: Pipe) -> QuantiseEvent:
         news: QuantiseEvent = pipe.receive()

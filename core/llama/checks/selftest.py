@@ -7,18 +7,17 @@ the result into one readable sentence.
 from __future__ import annotations
 
 import ctypes
-import os
 import signal
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
 
+from core.ipc.child_process import run_module
 from models.formatting.program import PROGRAM, advice
 
 _CHILD = "--in-child"
-_ROOT = Path(__file__).resolve().parents[3]
-_STARTER = _ROOT / "models" / "starter" / "ember-q8_0.gguf"
+_STARTER = Path(__file__).resolve().parents[3] / "models" / "starter" / "ember-q8_0.gguf"
 _SECONDS = 120
 # Structures are passed to C by value: sizes of another version would corrupt memory silently.
 _STRUCT_SIZES = {"llama_model_params": 80, "llama_context_params": 160, "llama_batch": 56, "llama_token_data": 12}
@@ -137,16 +136,8 @@ def explain(code: int, output: str) -> str | None:
 
 def run_in_child() -> str | None:
     """Run the checks in a child process; return None where all is well, else a sentence."""
-    environment = {**os.environ, "GGML_NO_BACKTRACE": "1", "PYTHONPATH": str(_ROOT)}
     try:
-        child = subprocess.run(
-            [sys.executable, "-m", "core.llama.checks.selftest", _CHILD],
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            env=environment,
-            check=False,
-        )
+        child = run_module("core.llama.checks.selftest", _CHILD, seconds=_SECONDS)
     except subprocess.TimeoutExpired:
         return f"llama.cpp did not finish a test decode within {_SECONDS} s. {_ADVICE}"
     last_line = child.stderr.strip().splitlines()[-1:] if child.returncode else []
