@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
@@ -85,3 +87,10 @@ def window(qtbot, qapp, api: Api, library: ChildProcess, tmp_path: Path):
     yield made
     made.close()
     appearance.deleteLater()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(qapp) -> Iterator[None]:
+    """Delete the widgets of each test: a change of theme or of text size looks at every widget there is."""
+    yield
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
