@@ -69,7 +69,7 @@ class RepositoryReports:
 
     def _first_look(self, models: Sequence[RemoteModel]) -> tuple[list[QuantisationOption], set[int]]:
         """Judge all by the header of the one in the middle by size, the nearest to most of the others."""
-        from models.facts.resized import resized
+        from models.facts.quantisation_rank import resized
         from models.recommend.recommend import QuantisationOption
 
         read = sorted(range(len(models)), key=lambda place: models[place].n_bytes)[len(models) // 2]

@@ -18,9 +18,17 @@ from models.facts.model_facts import ModelFacts
 from models.library.requests import Quantise
 from models.library.values import QuantiseOffer, QuantiseTarget, Quantising
 from models.quantise.errors import QuantiseCancelled, QuantiseRefused
-from models.quantise.plan import FOLDER, QuantisePlan, check_gain, make_plan, result_name
+from models.quantise.plan import (
+    FOLDER,
+    ORIGINALS,
+    TARGETS,
+    QuantisePlan,
+    TargetType,
+    check_gain,
+    make_plan,
+    result_name,
+)
 from models.quantise.progress import QuantiseProgress
-from models.quantise.target_types import ORIGINALS, TARGETS, TargetType
 
 USUAL = "Q4_K_M"
 _LEAVE_SECONDS = 1.5

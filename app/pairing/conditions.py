@@ -20,10 +20,10 @@ from models.estimate.speed import runs
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.estimate.speed.runs import ModelRun
 from models.facts.model_facts import ModelFacts
+from models.pairing.forecast import GPU_ROW, pace_of, row_cost
 from models.pairing.gain import AcceptanceCounts, ProposerKind
 from models.pairing.heads import why_no_mtp
 from models.pairing.partner import PairingConditions
-from models.pairing.price import GPU_ROW, pace_of, row_cost
 
 USUAL = ServerSettings()
 _MEASURED = (bandwidth.FILE_NAME, machine_probe.FILE_NAME, runs.FILE_NAME)

@@ -17,12 +17,11 @@ from app.pairing.decision import NONE, Decision, by_settings, decide, forget_own
 from models.catalog.catalog import Catalog, ModelEntry
 from models.files.json_store import StoreRefused
 from models.gguf.errors import GgufError
-from models.pairing.file_id import file_id
 from models.pairing.forecast import MTP
 from models.pairing.gain import ProposerKind
 from models.pairing.partner import PairingConditions, Partner
 from models.pairing.partner import partners as find_partners
-from models.pairing.store import By, PairStore, PartnerChoice
+from models.pairing.store import By, PairStore, PartnerChoice, file_id
 
 _Answer = TypeVar("_Answer")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core.values.engine_options import DEFAULT_UBATCH
-from models.estimate.speed.head_work import reads_of_file
+from models.estimate.speed.work import reads_of_file
 from models.facts.model_facts import ModelFacts, WeightBytes
 
 

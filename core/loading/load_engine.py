@@ -40,7 +40,7 @@ from core.speculation.proposers.ngram import NgramProposer
 from core.values.engine_options import EngineOptions
 from core.values.errors import DraftRefused, LoadFailed
 from core.values.messages import LoadedModel
-from models.estimate.speed.peak import peak_of
+from models.estimate.speed.machine import peak_of
 from models.facts.model_facts import ModelFacts
 from models.formatting import figures
 from models.pairing.vocabulary import why_not

@@ -21,7 +21,7 @@ from core.machine.host import Host, this_machine
 from core.machine.measurements import OtherPrograms, busy_seconds, others_are_busy
 from core.values.errors import SlipstreamError
 from models.estimate.fit.memory import free_memory
-from models.files.atomic_write import write_whole
+from models.files.disk import write_whole
 from models.formatting.figures import size
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from core.machine.host import cpu_name
-from models.files.atomic_write import write_whole
+from models.files.disk import write_whole
 
 
 def busy_seconds() -> float:

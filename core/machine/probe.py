@@ -15,7 +15,7 @@ from typing import Any
 from core.ipc.child_process import run_module
 from core.machine.host import Host
 from models.estimate.speed.probe import Probe, probe_of
-from models.files.atomic_write import write_whole
+from models.files.disk import write_whole
 
 FILE_NAME = "probe.json"
 CPU = "CPU"

@@ -17,7 +17,7 @@ from typing import Any
 
 from models.facts.layer_weights import LOOKED_UP
 from models.facts.model_facts import ModelFacts, facts_from
-from models.facts.resized import resized
+from models.facts.quantisation_rank import resized
 from models.gguf.header import GgufHeader, MetadataValue, StoredArray, TensorInfo
 from models.gguf.tensor_types import BY_NAME
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from models.files.atomic_write import write_whole
+from models.files.disk import write_whole
 
 MAX_MANIFESTS = 5_000
 _MAX_MANIFEST_BYTES = 1 << 20

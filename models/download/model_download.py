@@ -11,9 +11,8 @@ from pathlib import Path
 
 from models.download.file_download import FileDownload
 from models.download.progress import DownloadOptions, DownloadPhase, DownloadProgress, TransferRate
-from models.files.disk_space import check_space
+from models.files.disk import check_space, hold_folder_lock
 from models.files.errors import ChangedOnHub, NothingToChoose, Stopped, as_download_errors
-from models.files.folder_lock import hold_folder_lock
 from models.files.integrity import IntegrityState, verify
 from models.files.provenance import FileOrigin, is_verified, read_record, write_record
 from models.files.safe_path import partial, target

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.progress import DownloadOptions, DownloadPhase, DownloadProgress
-from models.files.atomic_write import write_whole
+from models.files.disk import write_whole
 from models.files.errors import DownloadError, Stopped
 from models.files.provenance import remove_empty
 from models.files.safe_path import PARTIAL_FOLDER, partial

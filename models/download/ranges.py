@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from models.files.content_hash import digest_of
 from models.files.errors import ChangedOnHub
+from models.files.integrity import digest_of
 from models.hub.client import Hub, refusal
 from models.hub.errors import Offline, RevisionNotFound
 from models.hub.repository import RemoteFile

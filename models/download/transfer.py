@@ -12,8 +12,8 @@ from typing import BinaryIO
 from models.download.pieces import Claim, Journal, PieceMap
 from models.download.progress import DownloadOptions
 from models.download.ranges import RangeRequests, TransientFailure
-from models.files.content_hash import digest_of, hasher
 from models.files.errors import ConnectionLost, DownloadError, Stopped, as_download_errors
+from models.files.integrity import digest_of, hasher
 from models.hub.errors import HubError, RateLimited
 from models.hub.repository import RemoteFile
 

@@ -10,14 +10,14 @@ from functools import cache
 from pathlib import Path
 
 from models.facts.model_facts import ModelFacts
-from models.files.atomic_write import write_whole
+from models.files.disk import write_whole
 from models.formatting.json_values import plain, value_of
 
 # What facts are worked out with: after an update of these, headers are read anew.
 SOURCES = (
     "facts/architectures.py", "gguf/byte_source.py", "facts/facts_cache.py", "gguf/tensor_types.py", "gguf/header.py",
     "gguf/errors.py", "formatting/json_values.py", "facts/layer_weights.py", "facts/model_facts.py",
-    "facts/split_files.py", "files/atomic_write.py",
+    "facts/split_files.py", "files/disk.py", "files/errors.py", "formatting/figures.py",
 )  # fmt: skip
 # Of 5,000 models with 64 layers each.
 _MAX_BYTES = 256 << 20

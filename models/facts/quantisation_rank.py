@@ -1,4 +1,4 @@
-"""Quantisations from the best to the smallest.
+"""Quantisations from the best to the smallest, and the facts of one scaled from those of another.
 
 Sorted by the Kullback-Leibler divergence from the unquantised model: the LLaMA 3 8B scoreboard in llama.cpp's
 tools/perplexity/README.md. What is not in it stands where its size puts it; MXFP4 and NVFP4, in which some models are
@@ -6,6 +6,12 @@ trained, stand above the four-bit types.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
+
+from models.facts.layer_weights import BytesByType, LayerWeights
+from models.facts.model_facts import ModelFacts, WeightBytes
+from models.gguf.tensor_types import BY_NAME
 
 _ORDER = (
     *("F32", "BF16", "F16", "Q8_0", "Q6_K", "Q5_K_M", "Q5_K_S", "Q5_1", "Q5_0", "MXFP4", "NVFP4"),
@@ -49,3 +55,38 @@ def main_type(quantisation: str) -> str:
 
 def _plain(quantisation: str) -> str:
     return quantisation.upper().removeprefix("UD-").removesuffix("_MOE")
+
+
+def resized(facts: ModelFacts, quantisation: str, n_bytes: int) -> ModelFacts:
+    """The facts that another quantisation of the same model has, as its file of ``n_bytes`` says.
+
+    One header is enough to judge all files of a repository: matrices scale with the file, small tensors do not matter.
+    """
+    ratio = n_bytes / max(facts.n_bytes, 1)
+    name = main_type(quantisation) if main_type(quantisation).lower() in BY_NAME else main_type(facts.quantisation)
+
+    def scaled(sizes: BytesByType) -> BytesByType:
+        total = sum(size for type_name, size in sizes if type_name != "F32")
+        kept = tuple(item for item in sizes if item[0] == "F32")
+        return (*kept, (name, round(total * ratio))) if total else kept
+
+    def layer(weights: LayerWeights) -> LayerWeights:
+        return LayerWeights(scaled(weights.shared), scaled(weights.experts))
+
+    parts, active = facts.weight_map, facts.active_weights
+    return replace(
+        facts,
+        quantisation=quantisation,
+        n_bytes=n_bytes,
+        weight_bytes=round(facts.weight_bytes * ratio),
+        active_weights=WeightBytes(
+            round(active.shared * ratio), round(active.experts * ratio), active.n_experts, active.n_experts_used
+        ),
+        mtp_head=layer(facts.mtp_head),
+        weight_map=replace(
+            parts,
+            layers=tuple(layer(weights) for weights in parts.layers),
+            output=layer(parts.output),
+            tables=round(parts.tables * ratio),
+        ),
+    )

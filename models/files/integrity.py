@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Protocol
 
-from models.files.content_hash import digest_of, hasher
 from models.files.errors import Stopped
 from models.files.provenance import (
     RECORDS_FOLDER,
@@ -157,3 +158,25 @@ def _status(path: Path) -> os.stat_result | None:
         return path.stat()
     except OSError:
         return None
+
+
+class Hasher(Protocol):
+    """What hashlib's objects do."""
+
+    def update(self, data: bytes, /) -> None:
+        """Take more bytes."""
+
+    def hexdigest(self) -> str:
+        """The hash so far."""
+
+
+def hasher(content: str, n_bytes: int) -> Hasher:
+    """A hasher whose digest after ``n_bytes`` is to equal the hash in ``content`` ("sha256:..." or "git:...")."""
+    if content.startswith("git:"):
+        return hashlib.sha1(b"blob %d\0" % n_bytes, usedforsecurity=False)
+    return hashlib.sha256()
+
+
+def digest_of(content: str) -> str:
+    """The hash itself."""
+    return content.partition(":")[2]

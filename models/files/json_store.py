@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from models.files.atomic_write import write_whole
+from models.files.disk import write_whole
 
 _LOCK_SECONDS = 10.0
 _MAX_BYTES = 16 << 20

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from models.files.atomic_write import write_whole
+from models.files.disk import write_whole
 from models.files.safe_path import PARTIAL_FOLDER
 
 RECORDS_FOLDER = ".verified"

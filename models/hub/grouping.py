@@ -1,4 +1,4 @@
-"""From a repository's file list to the things a user can download."""
+"""From a repository's file list to the things a user can download, and the quantisations in their names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from models.facts.split_files import model_name, parts
-from models.hub.quantisation import is_same, quantisation_of
 from models.hub.repository import FileRole, RemoteFile, RemoteModel
 
 _PROJECTOR = re.compile(r"(^|[-._/])mmproj([-._]|$)", re.IGNORECASE)
@@ -15,6 +14,19 @@ _DRAFT = re.compile(r"(^|[-._/])(draft|eagle-?3?|dflash|medusa)([-._/]|$)", re.I
 # Prediction heads alone are "mtp-NAME" or lie in a folder of that name; elsewhere it says that a model carries them.
 _HEADS_ALONE = re.compile(r"(^|/)mtp([-._/]|$)", re.IGNORECASE)
 _OTHER = re.compile(r"(^|[-._/])(imatrix|lora|vocab)([-._]|$)", re.IGNORECASE)
+_ROLES = (
+    (_PROJECTOR, FileRole.PROJECTOR),
+    (_OTHER, FileRole.OTHER),
+    (_DRAFT, FileRole.DRAFT),
+    (_HEADS_ALONE, FileRole.DRAFT),
+)
+_TOKEN = re.compile(
+    r"(?:^|[-._/ ])(?P<name>(?:UD-)?(?:"
+    r"I?Q\d(?:_(?:\d(?:_\d)+|[01K]|NL|XXS|XS|S|M|L|XL))(?:_(?:XXS|XS|S|M|L|XL))?"
+    r"|TQ[12]_0|MXFP4(?:_MOE)?|NVFP4|BF16|F16|FP16|F32|FP32|Q\d))(?=$|[-._/ ])",
+    re.IGNORECASE,
+)
+_BITS = re.compile(r"(\d+)")
 
 
 def group(files: Iterable[RemoteFile]) -> tuple[RemoteModel, ...]:
@@ -55,16 +67,25 @@ def role_of(path: str) -> FileRole:
     return FileRole.MODEL
 
 
-_ROLES = (
-    (_PROJECTOR, FileRole.PROJECTOR),
-    (_OTHER, FileRole.OTHER),
-    (_DRAFT, FileRole.DRAFT),
-    (_HEADS_ALONE, FileRole.DRAFT),
-)
-
-
 def _item(path: str, files: tuple[RemoteFile, ...], missing: int) -> RemoteModel:
     stem = model_name(PurePosixPath(path))
     folder = PurePosixPath(path).parent.name
     quantisation = quantisation_of(stem) or quantisation_of(folder)
     return RemoteModel(stem, role_of(path), quantisation, files, missing)
+
+
+def quantisation_of(stem: str) -> str:
+    """The quantisation named in a file's stem (the last one, in capitals), or "" if it names none."""
+    found = [match["name"] for match in _TOKEN.finditer(stem)]
+    return found[-1].upper().replace("FP16", "F16").replace("FP32", "F32") if found else ""
+
+
+def is_same(name: str, wanted: str) -> bool:
+    """Whether a quantisation is the one that a user typed: any case, with or without "UD-"."""
+    return name.casefold().removeprefix("ud-") == wanted.casefold().removeprefix("ud-")
+
+
+def without_quantisation(stem: str) -> str:
+    """The stem without the quantisation it names."""
+    matches = list(_TOKEN.finditer(stem))
+    return stem[: matches[-1].start()] + stem[matches[-1].end() :] if matches else stem

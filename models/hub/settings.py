@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from models.files.atomic_write import write_whole
+from models.files.disk import write_whole
 from models.hub.errors import BadHubSetting
 from models.hub.token import HUGGING_FACE, AccessToken, find_token
 

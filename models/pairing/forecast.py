@@ -1,16 +1,25 @@
-"""What a draft is expected to gain for a model here: one answer for choosing partners and for judging models. Pure."""
+"""What a draft is expected to cost and to gain for a model here, for choosing partners and for fit reports. Pure.
+
+Where the machine was measured, the cost is a share of seconds: bytes of each tensor type over the rate at which this
+machine reads them, and the time of layers and steps, which weighs on a small draft. Else it is a share of bytes.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from models.estimate.speed.machine import Machine
+from models.estimate.speed.work import Amounts, Placement, head_work, reads_of_file, work
+from models.facts.layer_weights import LayerWeights
 from models.facts.model_facts import ModelFacts
 from models.pairing.gain import AcceptanceCounts, GainPrediction, ProposerKind, expected_acceptance, learnt, predict
 from models.pairing.heads import IN_FILES, USUAL_BLOCK
-from models.pairing.price import DraftingMachine, cost_share
 
 MTP = "mtp"
 """The name of the prediction heads in a model's own file."""
+# What one more row of a step costs, as a share of the step. On a CPU computing shows: 0.28 by the speed of a perfect
+# draft at depth 12 in benchmarks/results/draft.json (two cores). On a GPU a few rows hide behind reading the weights.
+CPU_ROW, GPU_ROW = 0.28, 0.02
 
 
 def kind_of(draft: ModelFacts | None) -> ProposerKind:
@@ -46,3 +55,56 @@ def forecast(
         target.active_weights, share, learnt(expected, judged), row_cost, is_block=kind is ProposerKind.DFLASH
     )
     return replace(found, is_measured=judged.n_tokens > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class DraftingMachine:
+    """A machine that was measured, the number of the device that drafts there, and the model's seconds for a token."""
+
+    machine: Machine
+    device: int
+    seconds: float
+
+
+def pace_of(target: ModelFacts, machine: Machine, device: int = 0) -> DraftingMachine | None:
+    """The pace of a model that is on one device; None where the machine is not known well enough."""
+    amounts = work(target, Placement.all_on(device, target.n_layers), machine.traits, n_past=0)
+    seconds = machine.efficiency.seconds(amounts)
+    return DraftingMachine(machine, device, seconds) if seconds else None
+
+
+def row_cost(machine: Machine, device: int = 0) -> float:
+    """What one more row adds to a step there, as a share of a step of one row: measured, else what is usual."""
+    found = machine.devices[device]
+    if found.probe is not None:
+        return found.probe.row
+    return CPU_ROW if found.is_cpu else GPU_ROW
+
+
+def draft_bytes(target: ModelFacts, draft: ModelFacts | None) -> int:
+    """Bytes that a drafted token reads; ``draft`` None is the prediction head in the model's file."""
+    model, reads = _head(target, draft)
+    return model.used_of(reads).read_by(1) if reads is not None else model.active_bytes_per_token
+
+
+def cost_share(target: ModelFacts, draft: ModelFacts | None, pace: DraftingMachine | None) -> float:
+    """What a drafted token costs as a share of one of the model; ``draft`` None is the head in the model's file."""
+    seconds = pace.machine.efficiency.seconds(_amounts(target, draft, pace)) if pace is not None else None
+    if pace is None or seconds is None:
+        return draft_bytes(target, draft) / max(target.active_bytes_per_token, 1)
+    return seconds / pace.seconds
+
+
+def _amounts(target: ModelFacts, draft: ModelFacts | None, pace: DraftingMachine) -> Amounts:
+    traits = pace.machine.traits
+    model, reads = _head(target, draft)
+    if reads is not None:
+        return head_work(reads, model, traits[pace.device], draft.n_layers if draft is not None else 1)
+    return work(model, Placement.all_on(pace.device, model.n_layers), traits, n_past=0)
+
+
+def _head(target: ModelFacts, draft: ModelFacts | None) -> tuple[ModelFacts, LayerWeights | None]:
+    """Whose weights a drafted token uses, and for a head which; None for a small model, which uses all of its own."""
+    if draft is None:
+        return target, target.mtp_head
+    return draft, reads_of_file(draft, target) if draft.architecture in IN_FILES else None

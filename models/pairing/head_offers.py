@@ -9,15 +9,24 @@ from models.gguf.errors import GgufError
 from models.gguf.header import GgufHeader, read_header, read_header_from
 from models.hub.client import Hub, Search
 from models.hub.errors import HubError
-from models.hub.quantisation import without_quantisation
+from models.hub.grouping import without_quantisation
 from models.hub.remote_source import RemoteSource
 from models.hub.repository import Access, FileRole, FoundRepository, RemoteModel, Repository
 from models.pairing import heads
-from models.pairing.family import family, n_params_in
-from models.pairing.forecast import kind_of
+from models.pairing.forecast import CPU_ROW, kind_of
 from models.pairing.gain import ProposerKind
-from models.pairing.offers import MOST_FOUND, SIMILAR, DownloadOffer, HubAnswer, best, has_room, preferred, priced
-from models.pairing.price import CPU_ROW
+from models.pairing.offers import (
+    MOST_FOUND,
+    SIMILAR,
+    DownloadOffer,
+    HubAnswer,
+    best,
+    family,
+    has_room,
+    n_params_in,
+    preferred,
+    priced,
+)
 from models.pairing.vocabulary import FileVocabulary, why_not
 
 _MOST_REPOSITORIES, _MOST_OF_ONE = 3, 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -11,12 +12,11 @@ from models.gguf.errors import GgufError
 from models.gguf.header import read_header, read_header_from
 from models.hub.client import Hub, Search
 from models.hub.errors import HubError
+from models.hub.grouping import without_quantisation
 from models.hub.remote_source import RemoteSource
 from models.hub.repository import Access, FileRole, FoundRepository, RemoteModel
-from models.pairing.family import family
-from models.pairing.forecast import forecast
+from models.pairing.forecast import CPU_ROW, forecast
 from models.pairing.gain import NOTHING_JUDGED, WORTH, ProposerKind, expected_acceptance, predict
-from models.pairing.price import CPU_ROW
 from models.pairing.vocabulary import FileVocabulary, why_not
 
 # Siblings larger than this share of the model gain little.
@@ -27,6 +27,11 @@ _MOST_LOOKED_AT, _MOST_OFFERS = 3, 3
 _PREFERRED = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0", "F16", "BF16")
 # How far the sizes of models may be apart that are one model.
 SIMILAR = 0.25
+_SIZE = re.compile(r"^(a?\d+(\.\d+)?[bm]|\d+x\d+(\.\d+)?b|e\d+b)$")
+_N_PARAMS = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
+_COMMON = frozenset({"instruct", "it", "chat", "base", "gguf", "meta", "hf", "preview", "thinking", "qat", "ud", "i1"})
+_DATE = re.compile(r"^\d{4,6}$")
+_PARTS = re.compile(r"[\s_/:-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,3 +192,19 @@ def has_room(offer: DownloadOffer, room: int | None) -> bool:
 def each_name(title: str, name: str, repo_id: str | None) -> Iterator[str]:
     """The names a model goes by, the surest first."""
     yield from (text for text in (repo_id, title, name) if text)
+
+
+def family(name: str) -> str:
+    """The words of a model's name without maker, size, purpose and quantisation; "" where nothing is left."""
+    stem = without_quantisation(name.rsplit("/", 1)[-1].removesuffix(".gguf")).lower()
+    words = [word for word in _PARTS.split(stem) if word and word not in _COMMON]
+    kept = [word for word in words if not _SIZE.match(word) and not _DATE.match(word)]
+    return " ".join(kept).strip(". ")
+
+
+def n_params_in(name: str) -> int:
+    """The parameters that a name like "Qwen2.5-Coder-0.5B-Instruct" tells; 0 where it tells none."""
+    found = _N_PARAMS.search(name.rsplit("/", 1)[-1])
+    if found is None:
+        return 0
+    return round(float(found[1]) * (1e9 if found[2].lower() == "b" else 1e6))

@@ -14,11 +14,9 @@ from models.formatting.figures import size
 from models.gguf.errors import GgufError
 from models.gguf.header import read_header
 from models.pairing import heads
-from models.pairing.file_id import file_id
-from models.pairing.forecast import MTP, draft_key, forecast, kind_of
+from models.pairing.forecast import CPU_ROW, MTP, DraftingMachine, draft_bytes, draft_key, forecast, kind_of
 from models.pairing.gain import NOTHING_JUDGED, WORTH, AcceptanceCounts, GainPrediction, ProposerKind, corrected
-from models.pairing.price import CPU_ROW, DraftingMachine, draft_bytes
-from models.pairing.store import MeasuredGain, PairStore
+from models.pairing.store import MeasuredGain, PairStore, file_id
 from models.pairing.vocabulary import why_not_files
 
 OtherWords = Callable[[Path], str | None]

@@ -1,19 +1,23 @@
 """What pairs of models have gained here, and which partner was chosen for a model: one small file.
 
-Models are known by ``identity.file_id``, so that a moved file keeps what is known of it and a changed one loses it.
+Models are known by ``file_id``, so that a moved file keeps what is known of it and a changed one loses it.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from models.files.json_store import JsonStore
+from models.gguf.errors import UnreadableFile
 
 By = Literal["user", "test"]
+_HEADER_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +150,14 @@ def _choice(item: Any) -> PartnerChoice | None:
     except TypeError:
         return None
     return choice if choice._is_sane else None
+
+
+def file_id(path: Path) -> str:
+    """Size, time of change and a hash of the beginning, as one text; raises UnreadableFile."""
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            start = file.read(_HEADER_BYTES)
+    except OSError as error:
+        raise UnreadableFile(f"{path} cannot be read: {error.strerror or error}.") from error
+    return f"{status.st_size}-{status.st_mtime_ns}-{hashlib.sha256(start).hexdigest()[:16]}"

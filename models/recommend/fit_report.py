@@ -16,9 +16,8 @@ from models.estimate.speed.runs import MeasuredSpeed
 from models.facts.model_facts import ModelFacts
 from models.formatting.figures import size
 from models.pairing import heads
-from models.pairing.forecast import forecast, kind_of
+from models.pairing.forecast import DraftingMachine, forecast, kind_of, row_cost
 from models.pairing.gain import NOTHING_JUDGED, AcceptanceCounts, ProposerKind
-from models.pairing.price import DraftingMachine, row_cost
 
 LONGEST_CTX = 1 << 31
 # Of its free memory, the fullest device must have so much left for a model to fit well.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from models.files.atomic_write import write_whole
+from models.files.disk import write_whole
 
 
 @pytest.mark.parametrize("is_durable", [False, True])

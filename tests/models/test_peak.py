@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
-from models.estimate.speed.peak import peak_of
+from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of, peak_of
 from models.estimate.speed.probe import Probe
 from models.estimate.speed.work import Placement
 from models.facts.model_facts import read_model

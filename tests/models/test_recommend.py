@@ -7,8 +7,7 @@ import pytest
 from models.catalog.curated import curated
 from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
 from models.facts.model_facts import read_model
-from models.facts.quantisation_rank import is_needless, main_type, rank
-from models.facts.resized import resized
+from models.facts.quantisation_rank import is_needless, main_type, rank, resized
 from models.recommend.fit_report import FitReport, FitVerdict, SpeedPrediction, fit_report
 from models.recommend.recommend import QuantisationOption, recommend
 from tools.model_factory.gguf_factory import Recipe, cached

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from models.estimate.speed.efficiency import Observation, prior
-from models.estimate.speed.learning import learn
+from models.estimate.speed.efficiency import Observation, learn, prior
 from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
 from models.estimate.speed.probe import Probe, probe_of
 from models.estimate.speed.runs import FILE_NAME, ModelRun, add_runs, judged, measured, observations, read_runs

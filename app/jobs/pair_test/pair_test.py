@@ -21,10 +21,9 @@ from core.ipc.pipe import PipeClosed
 from core.values.errors import SlipstreamError
 from models.catalog.catalog import ModelEntry
 from models.formatting.program import advice, command
-from models.pairing.file_id import file_id
 from models.pairing.gain import WORTH
 from models.pairing.partner import Partner
-from models.pairing.store import MeasuredGain
+from models.pairing.store import MeasuredGain, file_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,8 @@ from app.jobs.quantise.messages import Failed, FileWritten, Go, QuantiseEvent, Q
 from core.ipc.child_process import ChildProcess, start_module
 from core.ipc.pipe import Pipe, PipeClosed
 from core.machine.host import this_machine
-from models.files.disk_space import check_space
+from models.files.disk import check_space, hold_folder_lock
 from models.files.errors import DownloadError, Stopped, as_download_errors
-from models.files.folder_lock import hold_folder_lock
 from models.files.provenance import FileOrigin, write_record
 from models.files.safe_path import PARTIAL_FOLDER
 from models.quantise.errors import QuantiseCancelled, QuantiseError, QuantiseFailed, QuantiseRefused

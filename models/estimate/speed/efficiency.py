@@ -3,19 +3,24 @@
 A decoded token takes the sum of amounts (``work.py``) times constants: bytes of each tensor type over the
 rate at which the device reads and multiplies that type, and a time for each layer and each step. Before the first run
 the constants come from a probe of the device, or from its bandwidth alone. Each of them is a guess with a spread, and
-runs move them (``learning.py``).
+runs move them (``learn``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import TYPE_CHECKING
 
 from models.estimate.speed.probe import Probe
 from models.estimate.speed.work import EXPERT_LAYER, LAYER, STATE, STEP, Amounts, cached, experts, near, weights
 from models.gguf.tensor_types import BY_NAME
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 # Rate of a matrix times one row as a share of the measured bandwidth: what this probe found on processors with AVX2,
 # where unpacking small types takes longer than reading them.
@@ -32,6 +37,11 @@ _NODES_PER_LAYER, _NODES_PER_EXPERT_LAYER, _NODES_PER_STEP = 40, 20, 100
 _USUAL_NODE = {True: 1.2e-6, False: 2e-6}
 # Spread (standard deviation of the logarithm) of what was probed, of what the bandwidth alone says, of overheads.
 _PROBED, _GUESSED, _OVERHEAD = 0.15, 0.35, 0.5
+# Spread of the factor that all constants share, and of runs of one thing on a machine that others use too (standard
+# deviations of the logarithm).
+_COMMON_SPREAD, _NOISE = 0.25, 0.08
+_HUBER = 1.5
+_ROUNDS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +115,51 @@ def _rates(bandwidth: float | None, probe: Probe | None) -> dict[str, _Rate]:
         return {}
     guessed = {name: _Rate(base * share, _GUESSED) for name, share in shares.items()}
     return guessed | {name: _Rate(rate, _PROBED) for name, rate in probed.items() if name in shares}
+
+
+def learn(before: Mapping[str, Constant], runs: Sequence[Observation]) -> Efficiency:
+    """Move the constants as far as the runs say so: those that the runs tell apart, and all of them together.
+
+    Maximum a posteriori for log-normal constants and log-normal errors, by Gauss-Newton, with Huber's weights (Huber
+    1964), so that runs on a busy machine do little.
+    """
+    import numpy as np  # slow to import, and a machine without runs does not need it
+
+    known = [run for run in runs if run.seconds > 0 and run.amounts and run.amounts.keys() <= before.keys()]
+    if not known:
+        return Efficiency(before)
+    names = sorted({name for run in known for name in run.amounts})
+    parts = np.array([[run.amounts.get(name, 0.0) * before[name].seconds for name in names] for run in known])
+    measured = np.log([run.seconds for run in known])
+    # The last one moves all constants: a machine that runs slower today does so with every type.
+    spread = np.array([*(before[name].spread for name in names), _COMMON_SPREAD])
+    moves = _fit(parts, measured, spread)
+    common = float(np.exp(moves[-1]))
+    moved = {
+        name: Constant(before[name].seconds * common * float(np.exp(move)), before[name].spread)
+        for name, move in zip(names, moves[:-1], strict=True)
+    }
+    # What no run has used moves with its device's others.
+    rest = {name: Constant(value.seconds * common, value.spread) for name, value in before.items()}
+    return Efficiency(rest | moved, len(known))
+
+
+def _fit(
+    parts: npt.NDArray[np.float64], measured: npt.NDArray[np.float64], spread: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Logarithms of the factors, one per column of ``parts`` and a common one, that explain what was measured best."""
+    import numpy as np
+
+    moves = np.zeros(len(spread))
+    for _ in range(_ROUNDS):
+        now = parts * np.exp(moves[:-1] + moves[-1])
+        total = now.sum(axis=1)
+        errors = measured - np.log(total)
+        trust = np.minimum(1.0, _HUBER * _NOISE / np.maximum(np.abs(errors), 1e-12)) / _NOISE**2
+        slopes = np.hstack([now / total[:, None], np.ones((len(total), 1))])
+        matrix = slopes.T @ (slopes * trust[:, None]) + np.diag(spread**-2)
+        step = np.linalg.solve(matrix, slopes.T @ (trust * errors) - moves / spread**2)
+        moves += np.clip(step, -0.5, 0.5)
+        if np.abs(step).max() < 1e-6:
+            break
+    return moves

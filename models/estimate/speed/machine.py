@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from models.estimate.speed.efficiency import Constant, Efficiency, Observation, prior
+from models.estimate.speed.efficiency import Constant, Efficiency, Observation, learn, prior
 from models.estimate.speed.probe import Probe
-from models.estimate.speed.work import DeviceTraits
+from models.estimate.speed.work import DeviceTraits, Placement, bytes_on
+from models.facts.model_facts import ModelFacts
 
 
 class DeviceKind(StrEnum):
@@ -70,7 +71,27 @@ def machine_of(devices: Iterable[MachineDevice], runs: Sequence[Observation] = (
         before |= prior(device.name, is_cpu=device.is_cpu, bandwidth=device.bandwidth, probe=device.probe)
     if not runs:
         return Machine(ordered, Efficiency(before))
-    # Only here: it takes a moment to load what it computes with.
-    from models.estimate.speed.learning import learn
-
     return Machine(ordered, learn(before, runs))
+
+
+def peak_of(facts: ModelFacts, placement: Placement, machine: Machine) -> float | None:
+    """Return bytes per second, None where it was not measured for a device that holds some of them.
+
+    Devices work one after the other, each at the highest rate that was measured there.
+    """
+    share = facts.n_experts_used / facts.n_experts if facts.n_experts else 0.0
+    read = bytes_on(facts, placement, len(machine.devices), share)
+    seconds = 0.0
+    for device, n_bytes in zip(machine.devices, read, strict=True):
+        rate = _highest(device)
+        if n_bytes and not rate:
+            return None
+        seconds += n_bytes / rate if rate else 0.0
+    return sum(read) / seconds if seconds else None
+
+
+def _highest(device: MachineDevice) -> float | None:
+    """The bandwidth, or the highest rate at which matrices of any type were read."""
+    if device.bandwidth is not None:
+        return device.bandwidth
+    return max(device.probe.weights.values(), default=None) if device.probe is not None else None

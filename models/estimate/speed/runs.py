@@ -14,7 +14,7 @@ from typing import Any
 
 from models.estimate.speed.efficiency import Observation
 from models.estimate.speed.work import Amounts
-from models.files.atomic_write import write_whole
+from models.files.disk import write_whole
 
 FILE_NAME = "runs.json"
 # Files without it are of a time when the seconds of runs with drafts were computed from a guess: they count as empty.

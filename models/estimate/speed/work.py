@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from models.facts.layer_weights import LayerWeights
 from models.facts.model_facts import LayerCache, ModelFacts
 from models.gguf.tensor_types import BY_NAME
 
@@ -14,6 +15,8 @@ STEP, LAYER, EXPERT_LAYER, STATE = "step", "layer", "expert layer", "state"
 # nothing stays: each byte is thrown out for another before its turn comes. In between a part does (sizes as shares of
 # the cache's; measured on deep models of 8 to 500 MB).
 _ALL_STAYS, _NONE_STAYS = 0.6, 1.2
+Amounts = Mapping[str, float]
+"""How much of everything: "weights Q4_0" in bytes, "layer" in layers, and so on."""
 
 
 def weights(type_name: str) -> str:
@@ -34,10 +37,6 @@ def near(name: str) -> str:
 def cached(kv_type: str) -> str:
     """Name of the amount: bytes of keys and values of this type that attention goes through."""
     return f"cached {kv_type.upper()}"
-
-
-Amounts = Mapping[str, float]
-"""How much of everything: "weights Q4_0" in bytes, "layer" in layers, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +133,25 @@ def _heads_per_key(facts: ModelFacts, cache: LayerCache) -> float:
 def _bytes(cache: LayerCache, kv_type: str) -> int:
     kind = BY_NAME[kv_type.lower()]
     return kind.bytes_for(cache.n_k) + kind.bytes_for(cache.n_v)
+
+
+def reads_of_file(head: ModelFacts, target: ModelFacts) -> LayerWeights:
+    """What a head in a file of its own reads for a token, beside the model ``target``.
+
+    The map from the model's hidden states counts with it: it is read for what is accepted, not for each drafted token.
+    """
+    borrowed = () if head.has_output else (target.weight_map.output,)
+    layers = head.weight_map.layers
+    return LayerWeights().with_shared(*layers, head.weight_map.output, *borrowed)
+
+
+def head_work(reads: LayerWeights, model: ModelFacts, device: DeviceTraits, n_layers: int = 1) -> Amounts:
+    """Amounts of one drafted token on a device; ``model`` says how many of the experts are chosen."""
+    share = model.n_experts_used / model.n_experts if model.n_experts else 0.0
+    done = {STEP: 1.0, LAYER: float(n_layers)}
+    for type_name, n_bytes in reads.shared:
+        done[weights(type_name)] = float(n_bytes)
+    for type_name, n_bytes in reads.experts:
+        done[experts(type_name)] = n_bytes * share
+        done[EXPERT_LAYER] = 1.0
+    return {f"{device.key}: {name}": amount for name, amount in done.items()}

@@ -18,9 +18,8 @@ from models.files.errors import DiskFull, FolderRefused, NoSpace
 from models.files.provenance import is_verified, read_record
 from models.gguf.header import read_header
 from models.quantise.errors import QuantiseCancelled, QuantiseFailed, QuantiseRefused
-from models.quantise.plan import QuantisePlan, make_plan
+from models.quantise.plan import TARGETS, QuantisePlan, make_plan
 from models.quantise.progress import QuantisePhase, QuantiseProgress
-from models.quantise.target_types import TARGETS
 from tests.support.disks import make_read_only, small_disk
 from tests.support.quantised import ember_f16, split_ember
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.hub.grouping import choose, group, role_of
-from models.hub.quantisation import quantisation_of
+from models.hub.grouping import choose, group, quantisation_of, role_of
 from models.hub.repository import FileRole, RemoteFile
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from models.facts.model_facts import WeightBytes
+from models.pairing.forecast import CPU_ROW, GPU_ROW
 from models.pairing.gain import AcceptanceCounts, ProposerKind, corrected, expected_acceptance, learnt, predict
-from models.pairing.price import CPU_ROW, GPU_ROW
 
 DENSE = WeightBytes(8_000, 0, 1, 0)
 

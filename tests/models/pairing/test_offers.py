@@ -9,8 +9,7 @@ import pytest
 
 from models.facts.model_facts import ModelFacts, read_model
 from models.hub.errors import HubError
-from models.pairing.family import family, n_params_in
-from models.pairing.offers import curated_offers, hub_offers
+from models.pairing.offers import curated_offers, family, hub_offers, n_params_in
 from tests.support.pair_files import other_words
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT
 from tools.stand_ins.hub_server import Fault, HubServer

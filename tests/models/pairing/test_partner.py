@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from models.catalog.catalog import Catalog, ModelEntry
-from models.pairing.file_id import file_id
 from models.pairing.gain import ProposerKind
 from models.pairing.partner import PairingConditions, Partner, partners
-from models.pairing.store import MeasuredGain, PairStore
+from models.pairing.store import MeasuredGain, PairStore, file_id
 from tests.support.pair_files import other_words
 from tools.model_factory import gguf_factory, head_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe

@@ -11,9 +11,17 @@ from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, ma
 from models.estimate.speed.probe import Probe
 from models.facts.model_facts import ModelFacts, read_model
 from models.gguf.header import read_header
-from models.pairing.forecast import forecast
+from models.pairing.forecast import (
+    CPU_ROW,
+    GPU_ROW,
+    DraftingMachine,
+    cost_share,
+    draft_bytes,
+    forecast,
+    pace_of,
+    row_cost,
+)
 from models.pairing.gain import NOTHING_JUDGED, AcceptanceCounts
-from models.pairing.price import CPU_ROW, GPU_ROW, DraftingMachine, cost_share, draft_bytes, pace_of, row_cost
 from tools.model_factory import head_factory
 from tools.model_factory.gguf_factory import EMBER_DRAFT
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from models.gguf.errors import UnreadableFile
-from models.pairing.file_id import file_id
-from models.pairing.store import MeasuredGain, PairStore, PartnerChoice
+from models.pairing.store import MeasuredGain, PairStore, PartnerChoice, file_id
 from tools.model_factory.gguf_factory import EMBER_DRAFT
 
 GAIN = MeasuredGain("big", "small", "here", 1.8, 10.0, 18.0, 0.7, 1.5, "2026-01-02")

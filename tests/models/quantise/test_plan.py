@@ -10,9 +10,8 @@ import pytest
 from models.facts.model_facts import ModelFacts, read_model
 from models.gguf.header import read_header
 from models.quantise.errors import QuantiseRefused
-from models.quantise.plan import make_plan, result_name
+from models.quantise.plan import TARGETS, make_plan, result_name, target_type
 from models.quantise.progress import Quantised, seconds_left
-from models.quantise.target_types import TARGETS, target_type
 from tests.support.quantised import ember_f16
 from tools.model_factory.gguf_factory import EMBER
 

@@ -1,0 +1,68 @@
+"""Files on the disk: written whole, one download at a time, and only where there is room."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from models.files.errors import FolderRefused, NoSpace, Stopped
+
+_LOOK_SECONDS = 0.1
+
+
+def write_whole(path: Path, text: str, *, is_durable: bool = False) -> None:
+    """Put ``text`` (as UTF-8) in place of the file's content, in folders that are made; raises OSError.
+
+    Who reads meanwhile sees the old content or the new one, also where this process or another one dies or writes too.
+    ``is_durable`` waits until it would survive a loss of power.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        with open(new, "w", encoding="utf-8") as file:
+            file.write(text)
+            if is_durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def check_space(folder: Path, n_missing: int, reserve: int) -> None:
+    """Raise NoSpace if ``n_missing`` bytes more would leave less than ``reserve`` on the disk of ``folder``."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if n_missing and n_missing + reserve > free:
+        raise NoSpace(folder, n_missing + reserve, free)
+
+
+@contextmanager
+def hold_folder_lock(path: Path, stop: threading.Event, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold the lock at ``path``; while another process holds it, ``waiting`` is called now and then.
+
+    The lock goes with the process that holds it. Raises Stopped when ``stop`` is set meanwhile, and FolderRefused.
+    """
+    from filelock import FileLock, Timeout  # slow to import, and most who write a file need no lock
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path, thread_local=False)
+        while True:
+            try:
+                lock.acquire(timeout=0)
+                break
+            except Timeout:
+                waiting()
+                if stop.wait(_LOOK_SECONDS):
+                    raise Stopped from None
+    except OSError as error:
+        raise FolderRefused(path.parent, error.strerror or os.strerror(error.errno or 0)) from error
+    try:
+        yield
+    finally:
+        lock.release()
