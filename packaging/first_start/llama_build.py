@@ -17,7 +17,7 @@ from first_start.errors import SetupError
 from first_start.machine import BuildMachine, Compiler
 
 PROJECT = "llama-cpp-python"
-# What is changed in llama.cpp's sources before they are compiled; the headers beside it are added to them.
+# What the build includes to patch llama.cpp's sources before they are compiled.
 SOURCES = Path(__file__).with_name("llama_sources.cmake")
 _STEP = re.compile(r"^\s*\[(\d+)/(\d+)\]")
 
@@ -99,10 +99,16 @@ def build_environment(plan: BuildPlan, environment: Mapping[str, str]) -> dict[s
     return {**environment, **chosen, "CMAKE_ARGS": shlex.join(arguments)}
 
 
-def with_own_sources(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an ``environment`` for the build in which llama.cpp's sources are changed first (``SOURCES``)."""
-    included = shlex.quote(f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={SOURCES.as_posix()}")
-    return {**environment, "CMAKE_ARGS": f"{included} {environment.get('CMAKE_ARGS', '')}".strip()}
+def source_files() -> list[Path]:
+    """Return the files that say what is made of llama.cpp's sources."""
+    return [SOURCES, SOURCES.with_name("llama_patches.py"), *sorted(SOURCES.with_name("patches").iterdir())]
+
+
+def with_patches(environment: Mapping[str, str], python: Path) -> dict[str, str]:
+    """Return an ``environment`` for the build in which ``python`` patches llama.cpp's sources first (``SOURCES``)."""
+    included = f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={SOURCES.as_posix()}"
+    own = shlex.join([included, f"-DSLIPSTREAM_PYTHON={python.as_posix()}"])
+    return {**environment, "CMAKE_ARGS": f"{own} {environment.get('CMAKE_ARGS', '')}".strip()}
 
 
 def describe_step(line: str) -> tuple[int, int] | None:
@@ -136,7 +142,7 @@ class WheelBuild:
             *("--no-binary", PROJECT, "--build-constraint", str(self.constraints)),
             *("--wheel-dir", str(folder), f"{PROJECT}=={self.version}"),
         ]
-        chosen = with_own_sources(build_environment(self.plan, environment))
+        chosen = with_patches(build_environment(self.plan, environment), self.python)
         run_logged("The build of llama.cpp", command, log, chosen, watch)
         wheels = sorted(folder.glob("*.whl"))
         if len(wheels) != 1:

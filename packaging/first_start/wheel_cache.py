@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from first_start.llama_build import SOURCES, Backend, BuildPlan, build_environment
+from first_start.llama_build import Backend, BuildPlan, build_environment, source_files
 from first_start.machine import BuildMachine
 
 _KEEP = 6
@@ -36,7 +36,7 @@ def build_key(
     parts = {
         "version": version,
         "cmake": build_environment(plan, environment)["CMAKE_ARGS"],
-        "sources": _checksum(*([recipe] if recipe else [SOURCES, *sorted(SOURCES.parent.glob("*.h"))])),
+        "sources": _checksum(*([recipe] if recipe else source_files())),
         "user": {name: environment[name] for name in _USER_FLAGS if environment.get(name)},
         "compiler": plan.compiler.version if plan.compiler else "",
         "system": [machine.system, machine.architecture, machine.libc],

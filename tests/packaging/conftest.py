@@ -83,12 +83,15 @@ class Checkout:
         return [line.split("|")[:-1] for line in file.read_text().splitlines()] if file.exists() else []
 
 
+PATCH = "packaging/first_start/patches/0001-attention-row-by-row.patch"
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     folder = tmp_path / "my projects" / "slip stream"
-    (folder / "packaging" / "first_start").mkdir(parents=True)
+    (folder / "packaging" / "first_start" / "patches").mkdir(parents=True)
     shutil.copy2(ROOT / "slipstream", folder)
-    sources = ("packaging/first_start/llama_sources.cmake", "packaging/first_start/slipstream-attention.h")
+    sources = ("packaging/first_start/llama_sources.cmake", PATCH)
     for name in ("pyproject.toml", "constraints.txt", "packaging/system-packages.txt", *sources):
         shutil.copy(ROOT / name, folder / name)
     (folder / "packaging" / "bootstrap.py").write_text(STUB)

@@ -43,7 +43,7 @@ def test_the_first_start_sets_up_and_the_second_does_not(checkout):
         "constraints.txt",
         "packaging/bootstrap.py",
         "packaging/first_start/llama_sources.cmake",
-        "packaging/first_start/slipstream-attention.h",
+        "packaging/first_start/patches/0001-attention-row-by-row.patch",
     ],
 )
 def test_a_change_of_what_is_installed_sets_up_again(checkout, name):

@@ -12,7 +12,7 @@ from first_start.llama_build import (
     build_environment,
     describe_step,
     plan_build,
-    with_own_sources,
+    with_patches,
     without_gpu,
 )
 from first_start.machine import BuildMachine, Compiler, Family, find_compiler, parse_compiler, parse_cpu_flags
@@ -103,13 +103,17 @@ def test_the_users_own_settings_come_last_and_flags_are_joined():
     assert (environment["CC"], environment["CXX"], environment["HOME"]) == ("gcc", "g++", "/h")
 
 
+PYTHON = Path("/home/ada b/.venv/bin/python")
+
+
 def test_sources_are_changed_before_anything_else_is_said(monkeypatch):
     folder = Path("/home/ada b/it's here/llama_sources.cmake")
     monkeypatch.setattr("first_start.llama_build.SOURCES", folder)
     for others in ("", "-DGGML_CUDA=off '-DX=a b'"):
-        arguments = shlex.split(with_own_sources({"CMAKE_ARGS": others})["CMAKE_ARGS"])
-        assert arguments == [f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={folder}", *shlex.split(others)]
-    assert with_own_sources({"HOME": "/h"})["HOME"] == "/h"
+        arguments = shlex.split(with_patches({"CMAKE_ARGS": others}, PYTHON)["CMAKE_ARGS"])
+        own = [f"-DCMAKE_PROJECT_llama_cpp_INCLUDE={folder}", f"-DSLIPSTREAM_PYTHON={PYTHON}"]
+        assert arguments == [*own, *shlex.split(others)]
+    assert with_patches({"HOME": "/h"}, PYTHON)["HOME"] == "/h"
     assert SOURCES.is_file()
 
 

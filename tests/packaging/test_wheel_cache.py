@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from first_start.amx import NO_AMX, Amx
-from first_start.llama_build import SOURCES, plan_build
+from first_start.llama_build import SOURCES, plan_build, source_files
 from first_start.machine import BuildMachine, Compiler, Family
 from first_start.wheel_cache import WheelCache, build_key, cache_folder
 
@@ -34,16 +34,20 @@ def test_whatever_makes_another_wheel_makes_another_key(other):
 
 
 def test_other_changes_to_the_sources_make_another_wheel(tmp_path, monkeypatch):
-    files = [SOURCES, *SOURCES.parent.glob("*.h")]
-    assert len(files) > 1
+    here = tmp_path / "first_start"
+    files = source_files()
+    assert {file.suffix for file in files} == {".cmake", ".py", ".patch", ".h"}
     for file in files:
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    monkeypatch.setattr("first_start.wheel_cache.SOURCES", tmp_path / SOURCES.name)
+        copy = here / file.relative_to(SOURCES.parent)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(file.read_bytes())
+    monkeypatch.setattr("first_start.llama_build.SOURCES", here / SOURCES.name)
     assert build_key("0.3.36", PLAN, PC, {}) == KEY, "wherever they are written down"
-    for file in files:
-        (tmp_path / file.name).write_bytes(file.read_bytes() + b"\n")
+    for copy in source_files():
+        before = copy.read_bytes()
+        copy.write_bytes(before + b"\n")
         assert build_key("0.3.36", PLAN, PC, {}) != KEY
-        (tmp_path / file.name).write_bytes(file.read_bytes())
+        copy.write_bytes(before)
 
 
 def test_what_does_not_change_the_wheel_keeps_the_key():
