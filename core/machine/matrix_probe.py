@@ -15,14 +15,12 @@ from typing import Any
 from core.llama.devices import Device
 from core.llama.library import declare, ggml
 from core.machine.op_timer import (
-    F16,
     F32,
     AttentionHeads,
     OpTimer,
     P,
     Scratch,
     by_flash,
-    by_products,
     find_device,
     matrices,
     mul_mat,
@@ -140,11 +138,8 @@ class _Bench:
         """Return bytes per second of attention; shared keys count once for each head, as the CPU reads them."""
         pair = 2 * kind.bytes_for(_HEADS.key_length * _N_CELLS * _HEADS.n_key_heads)
         count = max(1, n_bytes // pair)
-        ways = [by_flash(_HEADS, 1, _N_CELLS, count, kind.id)]
-        if kind.id == F16 and not self.timer.is_gpu:
-            ways.append(by_products(_HEADS, 1, _N_CELLS, count))
-        seconds = [found for way in ways if (found := self.timer.time(way, self.timer.plain))]
-        return count * pair * (_HEADS.n_heads // _HEADS.n_key_heads) / min(seconds) if seconds else None
+        seconds = self.timer.time(by_flash(_HEADS, 1, _N_CELLS, count, kind.id), self.timer.plain)
+        return count * pair * (_HEADS.n_heads // _HEADS.n_key_heads) / seconds if seconds else None
 
     def node_seconds(self) -> float:
         """Return the seconds of one of many tiny operations that depend on each other."""

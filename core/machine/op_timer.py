@@ -165,8 +165,6 @@ def _extra_buffers(device: int, registry: Any) -> Iterator[Any]:
         index += 1
 
 
-_softmax = declare(ggml, "ggml_soft_max_ext", P, P, P, P, ctypes.c_float, ctypes.c_float)
-_contiguous = declare(ggml, "ggml_cont", P, P, P)
 _MASK_ROWS = 64
 _SCALE = 0.1
 
@@ -192,24 +190,5 @@ def by_flash(heads: AttentionHeads, n_rows: int, n_cells: int, n_layers: int, ki
         mask = scratch.row(n_cells, _MASK_ROWS, kind=F16)
         pairs = [(cells(scratch, heads.key_length), cells(scratch, heads.value_length)) for _ in range(n_layers)]
         return [attention(scratch.values, query, keys, values, mask, _SCALE, 0.0, 0.0) for keys, values in pairs]
-
-    return nodes
-
-
-def by_products(heads: AttentionHeads, n_rows: int, n_cells: int, n_layers: int) -> Nodes:
-    """Return a builder of ``n_layers`` of attention to F16 cells without flash attention."""
-
-    def layer(scratch: Scratch, query: Any, mask: Any) -> Any:
-        cells = scratch.matrix(F16, heads.key_length, heads.n_key_heads, n_cells)
-        scores = mul_mat(scratch.values, permute(scratch.values, cells, 0, 2, 1, 3), query)
-        weights = _softmax(scratch.values, scores, mask, _SCALE, 0.0)
-        # Values are stored transposed here: by dimension, not by cell.
-        found = mul_mat(scratch.values, scratch.matrix(F16, n_cells, heads.value_length, heads.n_key_heads), weights)
-        return _contiguous(scratch.values, permute(scratch.values, found, 0, 2, 1, 3))
-
-    def nodes(scratch: Scratch) -> list[Any]:
-        query = scratch.row(heads.key_length, n_rows, heads.n_heads)
-        mask = scratch.row(n_cells, _MASK_ROWS, kind=F32)
-        return [layer(scratch, query, mask) for _ in range(n_layers)]
 
     return nodes
