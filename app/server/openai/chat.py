@@ -2,134 +2,61 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import Request as HttpRequest
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
-from app.server.calls.generation import ChoiceUpdate, generate, new_id, receipts_in_order
+from app.server.calls.generation import ChoiceUpdate
 from app.server.calls.model_host import ModelHost
-from app.server.http.sse import DONE, EventStream, encode_event, encode_text, while_connected
+from app.server.http.sse import encode_text
+from app.server.openai.call import Begun, Call, Reply, finish_reason
 from app.server.openai.deep import DeepReply, DeepReplyProgress, check_deep
-from app.server.openai.model_defaults import with_defaults
 from app.server.openai.schemas import ChatCompletionBody
-from app.server.openai.speed import ReplySpeed, answering, marks
-from app.server.openai.timings import Identity, chat_logprobs, fingerprint, timings, usage
+from app.server.openai.speed import ReplySpeed
+from app.server.openai.timings import chat_logprobs, timings
 from app.server.openai.tool_calls import ToolCall, ToolCallParser
 from app.server.templates.chat_template import TemplateRenderer
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel
 from core.values.receipt import Receipt
-from core.values.request import Request
 
 
 async def chat_completions(body: ChatCompletionBody, http: HttpRequest) -> Response:
     """Answer the messages, as one object or as a stream."""
-    call = ChatCall(body, http.app.state.host, http.app.state.renderer)
-    if body.stream:
-        return EventStream(call.stream())
-    return JSONResponse(await while_connected(http.receive, call.answer()))
+    return await ChatCall(body, http.app.state.host, http.app.state.renderer).respond(http.receive)
 
 
-@dataclass(slots=True)
-class ChatCall:
+class ChatCall(Call[ChatCompletionBody]):
     """One call of the endpoint."""
 
-    body: ChatCompletionBody
-    host: ModelHost
-    renderer: TemplateRenderer
+    PROMPT_FIELD = "messages"
+    ID_PREFIX = "chat"
 
-    async def answer(self) -> dict[str, Any]:
-        """Return the chat.completion object."""
-        async with self._begun() as (model, requests):
-            deep = self._deep(model, requests)
-            reply = ChatReply(self.body, self._identity("chat.completion", model), deep)
-            if deep is not None:
-                async with aclosing(deep.think()) as thinking:
-                    async for _ in thinking:
-                        pass
-                requests = [deep.answer]
-            async with aclosing(
-                generate(self.host.bridge, requests, streams=False, prompt_field="messages")
-            ) as batches:
-                async for batch in batches:
-                    for news in batch:
-                        reply.add(news)
-            return reply.whole()
+    def __init__(self, body: ChatCompletionBody, host: ModelHost, renderer: TemplateRenderer) -> None:
+        super().__init__(body, host)
+        self._renderer = renderer
 
-    async def stream(self) -> AsyncGenerator[bytes, None]:
-        """Yield the chunks as server-sent events."""
-        async with self._begun() as (model, requests):
-            deep = self._deep(model, requests)
-            reply = ChatReply(self.body, self._identity("chat.completion.chunk", model), deep)
-            chunks = reply.opening()
-            if deep is not None:
-                async with aclosing(deep.think()) as thinking:
-                    async for progress in thinking:
-                        chunks += reply.progress(progress)
-                        if not deep.plan.is_plain:  # the engine may still refuse what is answered plainly
-                            yield chunks
-                            chunks = b""
-                requests = [deep.answer]
-            async with aclosing(generate(self.host.bridge, requests, streams=True, prompt_field="messages")) as batches:
-                async for batch in batches:
-                    for news in batch:
-                        chunks += reply.chunks(news)
-                        if reply.has_enough(news.index):
-                            self.host.bridge.cancel(requests[news.index].id)
-                    if chunks:
-                        yield chunks
-                    chunks = b""
-            yield reply.closing()
+    def check(self) -> None:
+        """Raise BadRequest for what cannot be answered, whatever the model is."""
+        if self.body.wanted_speed is ReplySpeed.DEEP:
+            check_deep(self.body)
 
-    @asynccontextmanager
-    async def _begun(self) -> AsyncIterator[tuple[LoadedModel, list[Request]]]:
-        """Hold the model while the call runs; give it with the engine's requests."""
-        body = self.body
-        limit, top_logprobs = body.token_limit, body.n_top_logprobs
-        params, constraint, speed = list(body.sampling(top_logprobs)), body.constraint, body.wanted_speed
-        if speed is ReplySpeed.DEEP:
-            check_deep(body)
-        async with self.host.lease(body.model) as loaded:
-            filled = with_defaults(body, self.host.own, loaded)
-            if filled is not body:
-                body = self.body = filled
-                params, speed = list(body.sampling(top_logprobs)), body.wanted_speed
-            model, by_draft = answering(loaded, speed), speed is ReplySpeed.SPARK
-            body.check(model)
-            if body.reasoning_effort is not None and "reasoning_effort" not in (model.chat_template or ""):
-                raise BadRequest("This model has no reasoning_effort: leave it out.", param="reasoning_effort")
-            prompt = await self.renderer.render(model, body.template_variables())
-            stop = body.stop_strings
-            yield (
-                model,
-                [
-                    Request(
-                        new_id("chat"),
-                        prompt,
-                        limit,
-                        stop,
-                        one,
-                        constraint=constraint,
-                        lane=speed.lane,
-                        by_draft=by_draft,
-                    )
-                    for one in params
-                ],
-            )
+    async def prompts(self, model: LoadedModel) -> Sequence[str]:
+        """Return the messages as the model's template renders them."""
+        if self.body.reasoning_effort is not None and "reasoning_effort" not in (model.chat_template or ""):
+            raise BadRequest("This model has no reasoning_effort: leave it out.", param="reasoning_effort")
+        return [await self._renderer.render(model, self.body.template_variables())]
 
-    def _deep(self, model: LoadedModel, requests: list[Request]) -> DeepReply | None:
-        if self.body.wanted_speed is not ReplySpeed.DEEP:
-            return None
-        return DeepReply(self.body, requests[0], self.host.bridge, self.renderer, model)
-
-    def _identity(self, kind: str, model: LoadedModel) -> Identity:
-        served = marks(model, self.body.wanted_speed, self.body.service_tier)
-        return Identity(new_id("chatcmpl"), kind, self.host.name, fingerprint(model), served)
+    def reply(self, begun: Begun) -> ChatReply:
+        """Return what puts the answer into OpenAI's shape."""
+        deep = None
+        if self.body.wanted_speed is ReplySpeed.DEEP:
+            deep = DeepReply(self.body, begun.requests[0], self.host.bridge, self._renderer, begun.model)
+        return ChatReply(self, begun, deep)
 
 
 @dataclass(slots=True)
@@ -158,24 +85,43 @@ class ChatChoice:
         assert self.end is not None
         if self.calls and self.end.reason in (FinishReason.STOP, FinishReason.CANCELLED):
             return "tool_calls"
-        return "length" if self.end.reason is FinishReason.LENGTH else "stop"
+        return finish_reason(self.end)
 
 
-class ChatReply:
+class ChatReply(Reply[ChatChoice]):
     """Puts the choices of one call into OpenAI's shapes."""
 
-    def __init__(self, body: ChatCompletionBody, identity: Identity, deep: DeepReply | None = None) -> None:
-        self._identity = identity
+    def __init__(self, call: ChatCall, begun: Begun, deep: DeepReply | None) -> None:
+        body = call.body
+        identity = call.identity("chatcmpl", f"chat.completion{'.chunk' if body.stream else ''}", begun.model)
+        choices = [ChatChoice(ToolCallParser() if body.uses_tools else None) for _ in range(body.n_choices)]
+        super().__init__(body, identity, begun.requests, choices)
         self._deep = deep
         self._is_single_call = body.parallel_tool_calls is False
         self._has_logprobs = bool(body.logprobs)
-        self._includes_usage = body.includes_usage
         self._counts_tokens = bool(body.timings_per_token)
-        self._choices = [ChatChoice(ToolCallParser() if body.uses_tools else None) for _ in range(body.n_choices)]
-        rest = ',"usage":null' if body.includes_usage else ""
-        head = "data: " + json.dumps(identity.head(), separators=(",", ":"))[:-1]
-        self._heads = [f'{head},"choices":[{{"index":{i},"delta":{{"content":' for i in range(body.n_choices)]
-        self._tail = f'}},"logprobs":null,"finish_reason":null}}]{rest}'
+        self._heads = [f'{self._head},"choices":[{{"index":{i},"delta":{{"content":' for i in range(body.n_choices)]
+        who = {"delta": {"role": "assistant", "content": ""}}
+        self._unsent = b"".join(self._chunk(index, who) for index in range(body.n_choices))
+
+    async def prepare(self) -> AsyncGenerator[bytes, None]:
+        """Run the stages of a deep reply before its last one; yield chunks that say how far that is.
+
+        Clients that do not know ``progress`` see an empty delta.
+        """
+        if self._deep is None:
+            return
+        async with aclosing(self._deep.think()) as thinking:
+            async for progress in thinking:
+                self._unsent += self._progress(progress)
+                if not self._deep.plan.is_plain:  # the engine may still refuse what is answered plainly
+                    yield self.opening()
+        self.requests = [self._deep.answer]
+
+    def opening(self) -> bytes:
+        """Return the chunks that say who speaks, where they were not sent."""
+        unsent, self._unsent = self._unsent, b""
+        return unsent
 
     def add(self, news: ChoiceUpdate) -> None:
         """Keep what is new of a choice for the whole object."""
@@ -198,28 +144,16 @@ class ChatReply:
         choice = self._choices[index]
         return self._is_single_call and bool(choice.calls) and choice.end is None
 
-    def whole(self) -> dict[str, Any]:
-        """Return the chat.completion object."""
-        receipts = self._receipts()
-        choices = [
-            {
-                "index": index,
-                "message": _message(choice),
-                "logprobs": chat_logprobs(choice.logprobs) if self._has_logprobs else None,
-                "finish_reason": choice.finish_reason,
-            }
-            for index, choice in enumerate(self._choices)
-        ]
-        return self._identity.head() | {"choices": choices, **self._cost(receipts)}
+    def _wire(self, index: int, choice: ChatChoice) -> dict[str, Any]:
+        return {
+            "index": index,
+            "message": _message(choice),
+            "logprobs": chat_logprobs(choice.logprobs) if self._has_logprobs else None,
+            "finish_reason": choice.finish_reason,
+        }
 
-    def opening(self) -> bytes:
-        """Return the chunks that say who speaks."""
-        delta = {"role": "assistant", "content": ""}
-        return b"".join(self._chunk(index, delta) for index in range(len(self._choices)))
-
-    def progress(self, progress: DeepReplyProgress) -> bytes:
-        """Return the chunk that says how far a deep reply is; clients that do not know it see an empty delta."""
-        return self._chunk(0, {}, progress=progress.wire())
+    def _progress(self, progress: DeepReplyProgress) -> bytes:
+        return self._chunk(0, {"delta": {}}, progress=progress.wire())
 
     def chunks(self, news: ChoiceUpdate) -> bytes:
         """Return the chunks for what is new of a choice."""
@@ -230,17 +164,17 @@ class ChatReply:
             if not news.text:
                 return b""
             count = f',"timings":{{"decode_tokens":{choice.n_tokens}}}' if self._counts_tokens else ""
-            return f"{self._heads[news.index]}{encode_text(news.text)}{self._tail}{count}}}\n\n".encode()
+            return f"{self._heads[news.index]}{encode_text(news.text)}}}{self._tail}{count}}}\n\n".encode()
         deltas: list[dict[str, Any]] = []
         for part in choice.parse(news):
             if choice.calls and self._is_single_call:
                 break
-            deltas.append(_delta(part, len(choice.calls)))
+            deltas.append({"delta": _delta(part, len(choice.calls))})
             if isinstance(part, ToolCall):
                 choice.calls.append(part)
         logprobs = chat_logprobs(news.logprobs) if self._has_logprobs and news.logprobs else None
         if logprobs and not deltas:
-            deltas.append({"content": ""})
+            deltas.append({"delta": {"content": ""}})
         so_far: dict[str, Any] = {"timings": {"decode_tokens": choice.n_tokens}} if self._counts_tokens else {}
         chunks = b"".join(
             self._chunk(news.index, delta, logprobs if i == 0 else None, **so_far) for i, delta in enumerate(deltas)
@@ -250,39 +184,16 @@ class ChatReply:
     def _last(self, index: int, end: Ended) -> bytes:
         choice = self._choices[index]
         choice.end = end
-        return self._chunk(index, {}, finish_reason=choice.finish_reason, timings=self._timings([end.receipt]))
+        return self._chunk(
+            index, {"delta": {}}, finish_reason=choice.finish_reason, timings=self._timings([end.receipt])
+        )
 
-    def closing(self) -> bytes:
-        """Return the end of the stream."""
-        if not self._includes_usage:
-            return DONE
-        last = {"choices": [], **self._cost(self._receipts())}
-        return encode_event(self._identity.head() | last) + DONE
-
-    def _cost(self, receipts: list[Receipt]) -> dict[str, Any]:
-        counted = usage(receipts)
-        return {
-            "usage": self._deep.usage(counted) if self._deep is not None else counted,
-            "timings": self._timings(receipts),
-        }
+    def _usage(self, receipts: list[Receipt]) -> dict[str, Any]:
+        counted = super()._usage(receipts)
+        return self._deep.usage(counted) if self._deep is not None else counted
 
     def _timings(self, receipts: list[Receipt]) -> dict[str, Any]:
         return timings(receipts) | (self._deep.timings(receipts[0]) if self._deep is not None else {})
-
-    def _receipts(self) -> list[Receipt]:
-        return receipts_in_order({i: choice.end for i, choice in enumerate(self._choices) if choice.end is not None})
-
-    def _chunk(
-        self,
-        index: int,
-        delta: dict[str, Any],
-        logprobs: dict[str, Any] | None = None,
-        finish_reason: str | None = None,
-        **more: Any,
-    ) -> bytes:
-        choice = {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
-        null_usage = {"usage": None} if self._includes_usage else {}
-        return encode_event(self._identity.head() | {"choices": [choice]} | null_usage | more)
 
 
 def _delta(part: str | ToolCall, n_calls: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ evaluates the prompt (and warms the prefix cache) and answers with an empty text
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Annotated, Any, Literal
@@ -122,6 +123,16 @@ class GenerationBody(Body):
         if self.stream_options is not None and not self.stream:
             raise ValueError("stream_options is only allowed when stream is true")
         return self
+
+    @property
+    @abstractmethod
+    def token_limit(self) -> int | None:
+        """How many tokens may be generated, or None; raises BadRequest when two limits differ."""
+
+    @property
+    @abstractmethod
+    def n_top_logprobs(self) -> int | None:
+        """How many alternatives are listed for each token; None without logprobs. Raises BadRequest."""
 
     @property
     def n_choices(self) -> int:
@@ -391,6 +402,11 @@ class CompletionBody(GenerationBody):
     def token_limit(self) -> int:
         """How many tokens may be generated."""
         return DEFAULT_COMPLETION_TOKENS if self.max_tokens is None else self.max_tokens
+
+    @property
+    def n_top_logprobs(self) -> int | None:
+        """How many alternatives are listed for each token; None without logprobs."""
+        return self.logprobs
 
 
 def _prompts(value: Any) -> list[Any]:
