@@ -5,19 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from core.kv_cache.divergence import Divergence, divergence
-from core.kv_cache.idle_cost import IdleCost
 from core.kv_cache.memory import AttentionMemory
-from core.kv_cache.placement_wait import PlacementWait, SharedPrefixWait
-from core.kv_cache.prefix_cache.disk_read import DiskReadWait
-from core.kv_cache.prefix_cache.kv_offload import LEAST_SAVED, KvOffload
-from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, PrefixTree
+from core.kv_cache.prefix_cache.kv_offload import LEAST_SAVED, DiskReadWait, KvOffload
+from core.kv_cache.prefix_cache.prefix_tree import Divergence, PrefixMatch, PrefixTree, divergence
 from core.kv_cache.prefix_cache.segment import Blob
 from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
-from core.kv_cache.slot import Slot
-from core.kv_cache.slot_contents import SlotContents
-from core.kv_cache.slot_search import SlotSearch
-from core.kv_cache.token_buffer import TokenBuffer
+from core.kv_cache.slot import PlacementWait, SharedPrefixWait, Slot, TokenBuffer
+from core.kv_cache.slot_contents import IdleCost, SlotContents, SlotSearch
 
 # Seconds that a step may spend on saving, and on loading, for a request that waits.
 _LONGEST_MOVE = 0.01

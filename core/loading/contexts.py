@@ -14,7 +14,7 @@ from core.llama.batch import Batch
 from core.llama.context import Context, ContextOptions
 from core.llama.model import Model
 from core.llama.vocab import Vocab
-from core.loading.context_size import ContextSize
+from core.loading.fit_request import ContextSize
 from core.machine.measurements import Measurements, physical_cores
 from core.values.engine_options import EngineOptions
 from models.facts.model_facts import ModelFacts

@@ -50,8 +50,8 @@ def _dry_run_here(options: EngineOptions) -> MemoryNeed:
     from core.llama.allocation_log import listening
     from core.llama.model import Model
     from core.loading.contexts import open_context
+    from core.loading.fit_request import read_facts
     from core.loading.memory_fit import context_size
-    from core.loading.model_file import read_facts
 
     facts = read_facts(options.model_path)
     with listening() as allocations:

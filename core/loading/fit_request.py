@@ -1,17 +1,20 @@
-"""Turns engine options into a fit request; used for a load and for an estimate before it. Pure."""
+"""What a load asks for: the facts in the file, the fit request of engine options, the number of KV cells."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 
 from core.kv_cache.context_shape import MAX_READ_ALONG, n_outputs, n_snapshots
 from core.llama.cache_lines import whole_lines
 from core.values.engine_options import EngineOptions, KvType
+from core.values.errors import LoadFailed
 from models.estimate.fit.memory import EngineShape
 from models.estimate.fit.plan import LoadSetting
 from models.estimate.fit.search import KV_TYPES, FitRequest, usual_ctx
-from models.facts.model_facts import ModelFacts
+from models.facts.model_facts import ModelFacts, read_model
+from models.gguf.errors import GgufError
 
 
 def fit_request_of(
@@ -58,3 +61,36 @@ def engine_shape(facts: ModelFacts, options: EngineOptions, *, uses_heads: bool)
         draft_outputs=whole_lines(max(options.n_slots, MAX_READ_ALONG)),
         uses_heads=uses_heads,
     )
+
+
+CELLS_STEP = 256
+# Cells beyond one request's context may take this share of the memory that the weights leave.
+_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSize:
+    """``n_ctx`` tokens for one request, ``n_cells`` KV cells for all of them."""
+
+    n_ctx: int
+    n_cells: int
+
+
+def pool_cells(n_ctx: int, n_slots: int, kv_bytes_per_token: int, free_bytes: int) -> int:
+    """Return the cells for ``n_slots`` requests of ``n_ctx`` tokens; ``free_bytes`` is what the weights leave.
+
+    Enough for every slot, but at most a quarter of ``free_bytes``; always enough for one request.
+    """
+    affordable = int(max(free_bytes, 0) * _SHARE) // max(kv_bytes_per_token, 1)
+    return max(n_ctx, min(n_ctx * n_slots, affordable))
+
+
+def read_facts(path: str) -> ModelFacts:
+    """Read the header of a model that can be used here; raises LoadFailed."""
+    try:
+        facts = read_model(Path(path))
+    except GgufError as error:
+        raise LoadFailed(str(error)) from error
+    if facts.problem:
+        raise LoadFailed(facts.problem)
+    return facts

@@ -25,10 +25,10 @@ from core.llama.vocab import Vocab
 from core.loading.contexts import LoadedTarget, closed_on_failure, measure_context, open_context, open_side_context
 from core.loading.draft_engine import small_model_facts, why_no_draft_engine
 from core.loading.dry_run import compute_bytes
+from core.loading.fit_request import read_facts
 from core.loading.load_cache import make_slots
 from core.loading.load_heads import file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
 from core.loading.memory_fit import LoadPlan, fit, layers_on_gpu, machine_with, usable_gpus
-from core.loading.model_file import read_facts
 from core.machine.bandwidth import remembered
 from core.machine.host import last_level_cache, this_machine
 from core.machine.measurements import MEASURED_FILE, Measurements, physical_cores

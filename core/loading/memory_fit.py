@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core.llama.devices import Device, list_devices
-from core.loading.context_size import CELLS_STEP, ContextSize, pool_cells
-from core.loading.fit_request import fit_request_of, with_setting
+from core.loading.fit_request import CELLS_STEP, ContextSize, fit_request_of, pool_cells, with_setting
 from core.loading.load_heads import wants_mtp
 from core.machine.known_machine import known_machine, known_runs
 from core.values.engine_options import EngineOptions

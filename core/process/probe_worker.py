@@ -10,8 +10,8 @@ from pathlib import Path
 from core.engine.engine import Engine
 from core.llama import log
 from core.llama.devices import list_devices
+from core.loading.fit_request import read_facts
 from core.loading.load_engine import load_engine
-from core.loading.model_file import read_facts
 from core.machine.host import last_level_cache, this_machine
 from core.machine.matrix_probe import probe
 from core.machine.measurements import physical_cores

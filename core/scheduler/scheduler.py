@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from core.kv_cache.divergence import Divergence
+from core.kv_cache.prefix_cache.prefix_tree import Divergence
 from core.kv_cache.slot_table import SlotTable
 from core.llama.vocab import Vocab
 from core.scheduler.fast_lane import PiggybackScheduler

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core.kv_cache.token_buffer import TokenBuffer
+from core.kv_cache.slot import TokenBuffer
 from core.sampling.text_stream import TextStream
 from core.values.receipt import Receipt
 
 if TYPE_CHECKING:
-    from core.kv_cache.divergence import Divergence
-    from core.kv_cache.placement_wait import PlacementWait
-    from core.kv_cache.slot import Slot
+    from core.kv_cache.prefix_cache.prefix_tree import Divergence
+    from core.kv_cache.slot import PlacementWait, Slot
     from core.scheduler.input_processor import PreparedRequest
     from core.values.receipt import CacheMiss
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.loading.context_size import pool_cells
+from core.loading.fit_request import pool_cells
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from core.kv_cache.memory import AttentionMemory, RecurrentMemory
+from core.kv_cache.slot import TokenBuffer
 from core.kv_cache.slot_table import SlotTable
-from core.kv_cache.token_buffer import TokenBuffer
 from core.values.request import Lane
 
 

@@ -10,8 +10,8 @@ from core.cost.read_cost import ReadCost
 from core.engine.meter import Meter, Occupancy, StepReading
 from core.engine.step_feedback import StepFeedback, StepYield
 from core.kv_cache.memory import AttentionMemory
+from core.kv_cache.slot import TokenBuffer
 from core.kv_cache.slot_table import SlotTable
-from core.kv_cache.token_buffer import TokenBuffer
 from models.facts.model_facts import WeightBytes
 from tests.support.engines import FOX, open_engine, run, submit
 

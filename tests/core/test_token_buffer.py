@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.kv_cache.token_buffer import TokenBuffer
+from core.kv_cache.slot import TokenBuffer
 
 
 def buffer(*tokens: int) -> TokenBuffer:

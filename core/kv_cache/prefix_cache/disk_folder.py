@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import psutil
 
-from core.kv_cache.prefix_cache.segment import Blob
-from core.kv_cache.prefix_cache.segment_file import NotASegmentFile, SegmentHeader, digest_of, pack_head, read_head
+from core.kv_cache.prefix_cache.segment import Blob, NotASegmentFile, SegmentHeader, digest_of, pack_head, read_head
 
 FOLDER = "prefixes"
 _SUFFIX, _PARTIAL = ".kv", ".partial"
@@ -174,3 +174,26 @@ def _remove(path: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink()
+
+
+KEY_BYTES = 16
+_HEAD_BYTES = 1 << 20
+_N_SAMPLES, _SAMPLE_BYTES = 64, 4096
+
+
+def model_key(paths: Sequence[Path], *options: object) -> bytes:
+    """Return the key of a model's files and of the options that change what is computed. Raises OSError.
+
+    Of each file count its size, the time it was changed, its first megabyte (metadata and the first tensors), and 64
+    samples of 4 KiB at equal distances: reading all of a large file would take longer than what is saved.
+    """
+    digest = hashlib.blake2b(repr(options).encode(), digest_size=KEY_BYTES)
+    for path in paths:
+        status = path.stat()
+        digest.update(f"{status.st_size} {status.st_mtime_ns}".encode())
+        with path.open("rb") as file:
+            digest.update(file.read(_HEAD_BYTES))
+            for index in range(_N_SAMPLES):
+                file.seek(status.st_size * index // _N_SAMPLES)
+                digest.update(file.read(_SAMPLE_BYTES))
+    return digest.digest()

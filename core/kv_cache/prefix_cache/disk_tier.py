@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from core.kv_cache.prefix_cache.disk_folder import SegmentFolder
-from core.kv_cache.prefix_cache.segment import Blob
-from core.kv_cache.prefix_cache.segment_file import SegmentHeader
+from core.kv_cache.prefix_cache.segment import Blob, SegmentHeader
 
 _log = logging.getLogger(__name__)
 # What may wait to be written; more is dropped.

@@ -1,12 +1,11 @@
-"""What sequences hold, kept outside the device piece by piece, and brought back."""
+"""Moves what sequences hold between the cells of a context and the store, piece by piece, in measured time."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
-from core.kv_cache.prefix_cache.disk_read import DiskReadWait
-from core.kv_cache.prefix_cache.kv_transfer import KvTransfer
 from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, TokenIds
 from core.kv_cache.prefix_cache.segment import Blob, Segment
 from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
@@ -95,3 +94,97 @@ class KvOffload:
     def _on_read(self, segment: Segment, blob: Blob | None) -> None:
         for reading in self._readings:
             reading.arrived(segment, blob)
+
+
+# Until it was measured: seconds for each token.
+_FIRST_ESTIMATE = 1e-5
+_WEIGHT = 0.2
+
+
+class TransferMemory(Protocol):
+    """What moving needs of a context."""
+
+    def remove(self, sequence: int, start: int, end: int = -1) -> bool:
+        """Drop positions [start, end)."""
+
+    def copy(self, source: int, target: int, end: int, start: int = 0) -> None:
+        """Share positions [start, end)."""
+
+    def read_cells(self, sequence: int) -> Blob | None:
+        """Return all that a sequence holds."""
+
+    def write_cells(self, sequence: int, blob: Blob) -> bool:
+        """Give an empty sequence what ``read_cells`` returned."""
+
+
+class KvTransfer:
+    """Saves and loads pieces of sequences.
+
+    llama.cpp saves and loads whole sequences only. So a piece is first shared with a spare sequence, which costs no
+    copy, and saved as that one; and loaded into that one, and then shared.
+    """
+
+    def __init__(self, memory: TransferMemory, spare: int, clock: Callable[[], float] = time.perf_counter) -> None:
+        """``spare`` is a sequence id of ``memory`` that nobody else uses."""
+        self._memory = memory
+        self._spare = spare
+        self._clock = clock
+        self.save_seconds = self.load_seconds = _FIRST_ESTIMATE
+
+    def save(self, slot: int, start: int, end: int) -> Blob | None:
+        """Return positions [start, end) of a sequence; None where llama.cpp cannot."""
+        began = self._clock()
+        self._memory.copy(slot, self._spare, end, start)
+        blob = self._memory.read_cells(self._spare)
+        self._memory.remove(self._spare, 0)
+        self.save_seconds += _WEIGHT * ((self._clock() - began) / (end - start) - self.save_seconds)
+        return blob
+
+    def load(self, blob: Blob, slot: int, start: int, end: int) -> bool:
+        """Let a sequence that ends at ``start`` go on to ``end`` with what ``blob`` holds; False: no room for it."""
+        began = self._clock()
+        is_loaded = self._memory.write_cells(self._spare, blob)
+        if is_loaded:
+            self._memory.copy(self._spare, slot, end, start)
+        self._memory.remove(self._spare, 0)
+        self.load_seconds += _WEIGHT * ((self._clock() - began) / (end - start) - self.load_seconds)
+        return is_loaded
+
+    def save_whole(self, slot: int, n_tokens: int) -> Blob | None:
+        """Return all of a sequence of ``n_tokens``, its running state too; None where llama.cpp cannot."""
+        began = self._clock()
+        blob = self._memory.read_cells(slot)
+        self.save_seconds += _WEIGHT * ((self._clock() - began) / n_tokens - self.save_seconds)
+        return blob
+
+    def load_whole(self, blob: Blob, slot: int, n_tokens: int) -> bool:
+        """Give an empty sequence its ``n_tokens`` and its running state; False where there is no room."""
+        began = self._clock()
+        is_loaded = self._memory.write_cells(slot, blob)
+        if not is_loaded:
+            self._memory.remove(slot, 0)
+        self.load_seconds += _WEIGHT * ((self._clock() - began) / n_tokens - self.load_seconds)
+        return is_loaded
+
+
+class DiskReadWait:
+    """The disk is reading what the request begins with. ``blobs`` is what has come."""
+
+    def __init__(self, segments: list[Segment], deadline: float, clock: Callable[[], float]) -> None:
+        """Wait for ``segments`` until ``deadline``: by then computing would have been as fast."""
+        self.blobs: dict[Segment, Blob] = {}
+        self._left = set(segments)
+        self._deadline = deadline
+        self._clock = clock
+
+    def arrived(self, segment: Segment, blob: Blob | None) -> None:
+        """A segment was read; ``blob`` None: it is lost, and so is what comes behind it."""
+        if segment in self._left:
+            self._left.discard(segment)
+            if blob is not None:
+                self.blobs[segment] = blob
+
+    @property
+    def is_over(self) -> bool:
+        """True where all has come, or the time is over."""
+        return not self._left or self._clock() >= self._deadline

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -197,3 +198,27 @@ def common_prefix(some: TokenIds, other: TokenIds) -> int:
     differs = some[:size] != other[:size]
     first = int(differs.argmax()) if size else 0
     return first if size and differs[first] else size
+
+
+_MOST_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """The first ``position`` tokens are alike; then come ``stored`` in the text that is kept and ``prompt`` here."""
+
+    position: int
+    stored: tuple[int, ...]
+    prompt: tuple[int, ...]
+
+
+def divergence(match: PrefixMatch, prompt: TokenIds) -> Divergence | None:
+    """Return where ``prompt``, which was matched but for its last token, parts from what is stored.
+
+    None where nothing begins alike, or where it just goes on from what is stored.
+    """
+    other = match.continuation(_MOST_SHOWN)
+    if other is None or match.size >= len(prompt) - 1:
+        return None
+    own = prompt[match.size : match.size + _MOST_SHOWN]
+    return Divergence(match.size, tuple(other.tolist()), tuple(own.tolist()))

@@ -17,8 +17,7 @@ from core.kv_cache.prefix_cache.disk_tier import (
 )
 from core.kv_cache.prefix_cache.greedy_dual import GreedyDual
 from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, PrefixTree, TokenIds
-from core.kv_cache.prefix_cache.segment import Blob, Segment, segment_id
-from core.kv_cache.prefix_cache.segment_file import SegmentHeader
+from core.kv_cache.prefix_cache.segment import Blob, Segment, SegmentHeader, segment_id
 
 
 class SegmentLink(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from core.cost.calibration import MeasuredContext
-from core.kv_cache.token_buffer import TokenBuffer
+from core.kv_cache.slot import TokenBuffer
 from core.llama.context import Context
 from core.llama.heads import StateRows
 from core.scheduler.sequence import Sequence

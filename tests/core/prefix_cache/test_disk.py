@@ -20,11 +20,9 @@ import pytest
 
 from core.engine.engine import Engine
 from core.kv_cache.prefix_cache import disk_folder as cache_folder_module
-from core.kv_cache.prefix_cache.cache_key import model_key
-from core.kv_cache.prefix_cache.disk_folder import FOLDER, SegmentFolder, clear, size
+from core.kv_cache.prefix_cache.disk_folder import FOLDER, SegmentFolder, clear, model_key, size
 from core.kv_cache.prefix_cache.disk_tier import DiskTier
-from core.kv_cache.prefix_cache.segment import Blob, segment_id
-from core.kv_cache.prefix_cache.segment_file import SegmentHeader
+from core.kv_cache.prefix_cache.segment import Blob, SegmentHeader, segment_id
 from tests.support.engines import (
     EMBER,
     GREEDY_WITH_LOGPROBS,
@@ -328,7 +326,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from core.kv_cache.prefix_cache.disk_folder import SegmentFolder
-from core.kv_cache.prefix_cache.segment_file import Piece
+from core.kv_cache.prefix_cache.segment import Piece
 from core.kv_cache.prefix_cache.segment import segment_id
 folder = SegmentFolder(Path(sys.argv[1]), bytes(range(16)), 1 << 30)
 folder.open()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.kv_cache.idle_cost import IdleCost
+from core.kv_cache.slot_contents import IdleCost
 
 
 def test_it_is_due_when_as_much_was_paid_as_buying_costs() -> None:
