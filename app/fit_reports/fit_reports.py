@@ -49,7 +49,7 @@ class CurrentMachine:
 def current_machine() -> CurrentMachine:
     """Look at memory and devices, and read what was measured before."""
     from app.doctor.checks import check_llama
-    from core.llama.checks.backends import gpu_backends
+    from core.llama.checks.system import gpu_backends
     from core.machine.known_machine import known_machine, known_runs
     from models.estimate.fit.memory import free_memory
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from core.engine.meter import Meter, StepReading
 from core.engine.step_feedback import StepStats, StepYield
 from core.kv_cache.slot_table import SlotTable
-from core.llama.candidates import Candidates
 from core.llama.context import Context
+from core.llama.sampler_chain import Candidates
 from core.sampling.grammar import GrammarLost
 from core.scheduler.input_processor import InputProcessor
 from core.scheduler.planner import Share, StepPlan

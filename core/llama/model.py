@@ -8,10 +8,28 @@ from collections.abc import Callable
 from typing import Any
 
 from core.llama.devices import device_handle
-from core.llama.expert_placement import kept_in_host_memory
-from core.llama.library import L, start_backend
+from core.llama.library import L, declare, ggml, start_backend
 from core.values.errors import BadOption, LoadFailed
 from models.formatting.program import PROGRAM
+
+_cpu_buffers = declare(ggml, "ggml_backend_cpu_buffer_type", ctypes.c_void_p)
+
+
+class _Override(ctypes.Structure):
+    """``llama_model_tensor_buft_override``."""
+
+    _fields_ = [("pattern", ctypes.c_char_p), ("buffer_type", ctypes.c_void_p)]
+
+
+def kept_in_host_memory(n_layers: int) -> Any:
+    """Return the overrides for the experts of the first ``n_layers`` layers; they must outlive the load.
+
+    The pattern is that of LLM_FFN_EXPS_REGEX in llama.cpp's common.h, for each layer.
+    """
+    patterns = [rf"blk\.{layer}\.ffn_(up|down|gate|gate_up)_(ch|)exps".encode() for layer in range(n_layers)]
+    overrides = [_Override(pattern, _cpu_buffers()) for pattern in patterns]
+    return (_Override * (n_layers + 1))(*overrides, _Override(None, None))
+
 
 LoadProgress = Callable[[float], bool]
 """Called with 0 to 1 while loading; returning False stops the load."""

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import cast
 
 from core.kv_cache.context_shape import MAX_READ_ALONG, n_outputs, n_snapshots
-from core.llama.cache_lines import whole_lines
 from core.values.engine_options import EngineOptions, KvType
 from core.values.errors import LoadFailed
+from core.values.step_kind import whole_lines
 from models.estimate.fit.memory import EngineShape
 from models.estimate.fit.plan import LoadSetting
 from models.estimate.fit.search import KV_TYPES, FitRequest, usual_ctx

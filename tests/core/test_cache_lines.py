@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.llama.cache_lines import whole_lines
 from core.llama.context import Context, ContextOptions
 from core.llama.model import Model
+from core.values.step_kind import whole_lines
 from tools.model_factory.gguf_factory import EMBER
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from core.kv_cache.context_shape import context_shape
-from core.llama.allocation_log import AllocationLog, listening
-from core.llama.cache_lines import whole_lines
+from core.llama.log import AllocationLog, listening
 from core.llama.model import Model
 from core.loading.contexts import open_context
 from core.loading.dry_run import dry_run
 from core.loading.memory_fit import context_size, need_of
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
+from core.values.step_kind import whole_lines
 from models.facts.model_facts import read_model
 from tools.model_factory import recurrent_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached

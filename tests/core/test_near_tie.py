@@ -9,8 +9,8 @@ import pytest
 
 from app.jobs.verify.near_tie import FAR, shortfall
 from core.llama import log
-from core.llama.candidates import Candidates
 from core.llama.model import Model
+from core.llama.sampler_chain import Candidates
 from core.llama.vocab import Vocab
 from core.sampling.sampler import Sampler
 from core.values.request import SamplingParams

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from core.llama.devices import Device, list_devices
 from core.llama.heads import HeadKind, why_unavailable
@@ -80,3 +84,20 @@ def main() -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+_GPU = ("cuda", "metal", "vulkan", "hip", "sycl", "musa", "cann", "opencl")
+
+
+def gpu_backends() -> tuple[str, ...]:
+    """Return the kinds of GPU that have a backend library ("cuda"); the machine may lack such a GPU."""
+    names = [path.name.lower() for folder in _folders() for path in folder.glob("*ggml-*")]
+    return tuple(kind for kind in _GPU if any(f"ggml-{kind}" in name for name in names))
+
+
+def _folders() -> Iterator[Path]:
+    if os.environ.get("LLAMA_CPP_LIB_PATH"):
+        yield Path(os.environ["LLAMA_CPP_LIB_PATH"])
+    spec = importlib.util.find_spec("llama_cpp")
+    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+        yield Path(place) / "lib"

@@ -12,8 +12,7 @@ from core.llama.batch import Batch
 from core.llama.model import Model
 from core.scheduler.sequence import Sequence
 from core.speculation.proposer import DraftChain, ProposedToken
-from core.speculation.proposers.context_proposer import ContextProposer
-from core.speculation.proposers.draft_sampler import PRIORS
+from core.speculation.proposers.context_proposer import PRIORS, ContextProposer
 
 # So many unread tokens of a text are read in one decode with what others draft; more take decodes of their own.
 _FEW = 8

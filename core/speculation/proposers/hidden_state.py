@@ -15,8 +15,7 @@ from core.llama.context import Context
 from core.llama.heads import StateRows
 from core.scheduler.sequence import Sequence
 from core.speculation.proposer import Evaluated, ProposedToken
-from core.speculation.proposers.context_proposer import ContextProposer
-from core.speculation.proposers.draft_sampler import PRIORS
+from core.speculation.proposers.context_proposer import PRIORS, ContextProposer
 
 # So many of the latest states are kept for a head that has not read them yet. A head that starts late begins there:
 # what lies further back matters little to it and would cost time and memory.

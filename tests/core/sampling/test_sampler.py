@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pytest
 
 from core.llama import log
-from core.llama.candidates import Candidates
 from core.llama.model import Model
+from core.llama.sampler_chain import Candidates
 from core.llama.vocab import Vocab
 from core.sampling.sampler import Sampler
 from core.values.errors import BrokenLogits

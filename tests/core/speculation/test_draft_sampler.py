@@ -9,7 +9,7 @@ import pytest
 
 from core.engine.engine import Engine
 from core.scheduler.sequence import Sequence
-from core.speculation.proposers.draft_sampler import DraftSampler
+from core.speculation.proposers.context_proposer import DraftSampler
 from core.values.request import Constraint, Request, SamplingParams
 from tests.support.engines import open_engine
 

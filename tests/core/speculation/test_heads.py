@@ -21,8 +21,8 @@ from core.llama.heads import HeadKind, StateRows
 from core.loading.load_heads import why_left_out, why_no_mtp
 from core.scheduler.sequence import Sequence
 from core.speculation.proposer import DraftChain, ProposedToken
+from core.speculation.proposers.context_proposer import PRIORS
 from core.speculation.proposers.dflash import DFlashProposer
-from core.speculation.proposers.draft_sampler import PRIORS
 from core.speculation.proposers.hidden_state import LONGEST_WINDOW
 from core.values.engine_options import EngineOptions
 from core.values.errors import LoadFailed
