@@ -43,6 +43,7 @@ from models.estimate.speed.efficiency import Observation
 from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, machine_of
 from models.estimate.speed.work import Amounts, Placement, work
 from models.facts.model_facts import ModelFacts, read_model
+from models.formatting.json_values import plain
 from models.formatting.program import PROGRAM
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, make
 
@@ -237,7 +238,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
         "seconds": options.seconds,
         "seed": options.seed,
         "bandwidth": round(rate),
-        "probe": {name: one.as_dict() for name, one in probe.devices.items()},
+        "probe": {name: plain(one) for name, one in probe.devices.items()},
     }
     summary = summary_of(rows)
     report = BenchReport("predict", rows, summary, settings)

@@ -23,6 +23,7 @@ from core.values.errors import SlipstreamError
 from models.estimate.fit.memory import free_memory
 from models.files.disk import write_whole
 from models.formatting.figures import size
+from models.formatting.json_values import value_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,11 +102,10 @@ def remembered(folder: Path, machine: Host) -> Bandwidth | None:
     """Return the kept measurement of this machine, or None."""
     try:
         fields = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
-        known = Bandwidth(**fields)
-        usable = float(known.bytes_per_second) > 0 and known.is_of(machine)
+        known: Bandwidth = value_of(Bandwidth, fields)
     except (OSError, ValueError, TypeError):
         return None
-    return known if usable else None
+    return known if known.bytes_per_second > 0 and known.is_of(machine) else None
 
 
 def remember(folder: Path, bandwidth: Bandwidth) -> None:

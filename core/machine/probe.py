@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from core.ipc.child_process import run_module
 from core.machine.host import Host
-from models.estimate.speed.probe import Probe, probe_of
+from models.estimate.speed.probe import Probe
 from models.files.disk import write_whole
+from models.formatting.json_values import plain, value_of
 
 FILE_NAME = "probe.json"
 CPU = "CPU"
@@ -75,9 +76,7 @@ def remember(folder: Path, found: MachineProbe) -> None:
 
 def as_dict(found: MachineProbe) -> dict[str, Any]:
     """Return a measurement as a JSON object."""
-    devices = {name: probe.as_dict() for name, probe in found.devices.items()}
-    timed = [asdict(model) for model in found.timed]
-    return {"program": _program(), "cpu": found.cpu, "ram": found.ram, "devices": devices, "timed": timed}
+    return {"program": _program(), **plain(found)}
 
 
 def _program() -> str:
@@ -90,12 +89,7 @@ def _parse(text: str) -> MachineProbe | None:
         fields = json.loads(text)
         if fields["program"] != _program():
             return None
-        probes = {str(name): probe_of(value) for name, value in fields["devices"].items()}
-        timed = tuple(
-            TimedModel(str(each["path"]), str(each["device"]), int(each["n_past"]), float(each["seconds"]))
-            for each in fields["timed"]
-        )
-        known = {name: probe for name, probe in probes.items() if probe is not None}
-        return MachineProbe(str(fields["cpu"]), int(fields["ram"]), known, timed)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        found: MachineProbe = value_of(MachineProbe, fields)
+        return replace(found, devices={name: probe for name, probe in found.devices.items() if probe.is_possible})
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None

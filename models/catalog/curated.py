@@ -18,6 +18,7 @@ from typing import Any
 from models.facts.layer_weights import LOOKED_UP
 from models.facts.model_facts import ModelFacts, facts_from
 from models.facts.quantisation_rank import resized
+from models.formatting.json_values import value_of
 from models.gguf.header import GgufHeader, MetadataValue, StoredArray, TensorInfo
 from models.gguf.tensor_types import BY_NAME
 
@@ -108,8 +109,8 @@ def curated() -> CuratedList:
 def _model(item: dict[str, Any]) -> CuratedModel:
     about = {name: value for name, value in item.items() if name not in ("header", "weights")}
     values = {
-        "files": tuple(CuratedFile(**file) for file in item["files"]),
-        "draft": CuratedDraft(**item["draft"]) if item["draft"] is not None else None,
+        "files": value_of(tuple[CuratedFile, ...], item["files"]),
+        "draft": value_of(CuratedDraft | None, item["draft"]),
         "sources": tuple(item["sources"]),
         "facts": facts_from([header_of(item)]),
     }

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from models.files.disk import write_whole
+from models.formatting.json_values import plain, value_of
 
 MAX_MANIFESTS = 5_000
 _MAX_MANIFEST_BYTES = 1 << 20
@@ -101,16 +102,14 @@ def named_models(folder: ImportedFolder) -> Iterator[tuple[str, Path]]:
 def read_folders(file: Path) -> tuple[ImportedFolder, ...]:
     """The folders that were imported, also those that are away for now; none if the list cannot be read."""
     try:
-        saved = json.loads(file.read_bytes())
-        return tuple(ImportedFolder(Path(item["path"]), FolderKind(item["kind"])) for item in saved)
+        return tuple(value_of(tuple[ImportedFolder, ...], json.loads(file.read_bytes())))
     except (OSError, ValueError, TypeError, KeyError):
         return ()
 
 
 def write_folders(file: Path, folders: tuple[ImportedFolder, ...]) -> None:
     """Keep the list of imported folders; raises OSError."""
-    listed = [{"path": str(folder.path), "kind": folder.kind.value} for folder in folders]
-    write_whole(file, json.dumps(listed, indent=1))
+    write_whole(file, json.dumps(plain(folders), indent=1))
 
 
 def _kind(folder: Path) -> FolderKind:

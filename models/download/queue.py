@@ -15,6 +15,7 @@ from models.files.disk import write_whole
 from models.files.errors import DownloadError, Stopped
 from models.files.provenance import remove_empty
 from models.files.safe_path import PARTIAL_FOLDER, partial
+from models.formatting.json_values import value_of
 from models.hub.client import Hub
 
 _NOTHING = DownloadProgress(DownloadPhase.QUEUED, 0, 0)
@@ -244,8 +245,9 @@ class DownloadQueue:
         """The wishes, each with its files and whether the user had paused it."""
         try:
             found = json.loads(self._file.read_bytes())
-            return [(DownloadRequest(**{k: v for k, v in one.items() if k not in ("is_paused", "files")}),
-                     tuple(map(str, one.get("files", ()))), bool(one.get("is_paused", True)))
-                    for one in found]  # fmt: skip
-        except (OSError, ValueError, TypeError, AttributeError):
+            return [
+                (value_of(DownloadRequest, one), tuple(map(str, one.get("files", ()))), one.get("is_paused", True))
+                for one in found
+            ]
+        except (OSError, ValueError, TypeError, KeyError):
             return []

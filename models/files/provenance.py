@@ -8,6 +8,7 @@ from pathlib import Path
 
 from models.files.disk import write_whole
 from models.files.safe_path import PARTIAL_FOLDER
+from models.formatting.json_values import value_of
 
 RECORDS_FOLDER = ".verified"
 
@@ -36,9 +37,10 @@ def write_record(folder: Path, file: Path, record: FileOrigin) -> None:
 def read_record(folder: Path, file: Path) -> FileOrigin | None:
     """What is known of ``file``, or None."""
     try:
-        return FileOrigin(**json.loads(_place(folder, file).read_bytes()))
-    except (OSError, ValueError, TypeError):
+        origin: FileOrigin = value_of(FileOrigin, json.loads(_place(folder, file).read_bytes()))
+    except (OSError, ValueError, TypeError, KeyError):
         return None
+    return origin
 
 
 def is_verified(folder: Path, file: Path) -> bool:

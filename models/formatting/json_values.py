@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 
 def plain(value: Any) -> Any:
     """Return ``value`` as JSON has it."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     if isinstance(value, datetime):
@@ -26,7 +29,10 @@ def plain(value: Any) -> Any:
 
 
 def value_of(kind: Any, found: Any) -> Any:
-    """Return ``found``, as JSON gave it, as a value of ``kind``; raises TypeError, ValueError or KeyError."""
+    """Return ``found``, as JSON gave it, as a value of ``kind``; raises TypeError, ValueError or KeyError.
+
+    Fields that ``kind`` does not have are ignored, and those that are missing take their defaults. Numbers are finite.
+    """
     return _reader(kind)(found)
 
 
@@ -40,6 +46,11 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
         return lambda found: None if found is None else read(found)
     if origin is tuple:
         return _tuple_reader(arguments)
+    if origin in (Mapping, dict):
+        item = _reader(arguments[1])
+        return lambda found: {name: item(one) for name, one in _checked(dict, found).items()}
+    if origin is Literal:
+        return lambda found: arguments[arguments.index(found)]
     if is_dataclass(kind):
         return _object_reader(kind)
     if kind is datetime:
@@ -48,8 +59,7 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
         return lambda found: Path(_checked(str, found))
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind
-    accepted = (int, float) if kind is float else kind
-    return lambda found: _checked(accepted, found)
+    return _number if kind is float else lambda found: _checked(kind, found)
 
 
 def _tuple_reader(arguments: tuple[Any, ...]) -> Callable[[Any], Any]:
@@ -69,6 +79,12 @@ def _object_reader(kind: Any) -> Callable[[Any], Any]:
         return kind(**{name: reader(known[name]) for name, reader in readers.items() if name in known})
 
     return read
+
+
+def _number(found: Any) -> Any:
+    if not math.isfinite(_checked((int, float), found)):
+        raise ValueError("no finite number")
+    return found
 
 
 def _checked(kind: Any, found: Any) -> Any:

@@ -6,17 +6,19 @@ Models are known by ``file_id``, so that a moved file keeps what is known of it 
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar
 
 from models.files.json_store import JsonStore
+from models.formatting.json_values import value_of
 from models.gguf.errors import UnreadableFile
 
 By = Literal["user", "test"]
+_Kept = TypeVar("_Kept")
 _HEADER_BYTES = 64 << 10
 
 
@@ -39,13 +41,7 @@ class MeasuredGain:
 
     @property
     def _is_sane(self) -> bool:
-        numbers = (self.gain, self.plain_rate, self.drafted_rate, self.forecast, self.acceptance or 0.0)
-        texts = (self.target, self.draft, self.machine, self.date)
-        return (
-            all(isinstance(number, float | int) and math.isfinite(number) and number >= 0 for number in numbers)
-            and all(isinstance(text, str) for text in texts)
-            and self.gain > 0
-        )
+        return self.gain > 0 and min(self.plain_rate, self.drafted_rate, self.forecast, self.acceptance or 0.0) >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +57,6 @@ class PartnerChoice:
     path: str
     by: By
     machine: str = ""
-
-    @property
-    def _is_sane(self) -> bool:
-        texts = (self.target, self.name, self.path, self.machine)
-        is_text = all(isinstance(text, str) for text in texts)
-        return is_text and self.by in get_args(By) and (self.draft is None or isinstance(self.draft, str))
 
 
 class PairStore:
@@ -125,31 +115,19 @@ class PairStore:
         self.problem = None
 
     def _take(self, entries: dict[str, Any]) -> None:
-        gains = [gain for item in _items(entries, "gains") if (gain := _gain(item)) is not None]
-        choices = [choice for item in _items(entries, "choices") if (choice := _choice(item)) is not None]
+        gains = [gain for gain in _values(MeasuredGain, entries.get("gains")) if gain._is_sane]
+        choices = _values(PartnerChoice, entries.get("choices"))
         self._gains = {(gain.target, gain.draft, gain.machine): gain for gain in gains}
         self._choices = {choice.target: choice for choice in choices}
 
 
-def _items(kept: dict[str, Any], name: str) -> list[Any]:
-    items = kept.get(name)
-    return items if isinstance(items, list) else []
-
-
-def _gain(item: Any) -> MeasuredGain | None:
-    try:
-        gain = MeasuredGain(**item)
-    except TypeError:
-        return None
-    return gain if gain._is_sane else None
-
-
-def _choice(item: Any) -> PartnerChoice | None:
-    try:
-        choice = PartnerChoice(**item)
-    except TypeError:
-        return None
-    return choice if choice._is_sane else None
+def _values(kind: type[_Kept], items: Any) -> list[_Kept]:
+    """Those of a list that can be read."""
+    found = []
+    for item in items if isinstance(items, list) else []:
+        with suppress(TypeError, ValueError, KeyError):
+            found.append(value_of(kind, item))
+    return found
 
 
 def file_id(path: Path) -> str:

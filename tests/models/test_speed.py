@@ -11,10 +11,11 @@ import pytest
 
 from models.estimate.speed.efficiency import Observation, learn, prior
 from models.estimate.speed.machine import DeviceKind, MachineDevice, machine_of
-from models.estimate.speed.probe import Probe, probe_of
+from models.estimate.speed.probe import Probe
 from models.estimate.speed.runs import FILE_NAME, ModelRun, add_runs, judged, measured, observations, read_runs
 from models.estimate.speed.work import DeviceTraits, Placement, work
 from models.facts.model_facts import read_model
+from models.formatting.json_values import plain, value_of
 from tools.model_factory.gguf_factory import EMBER, Recipe, cached
 
 CPU = DeviceTraits("CPU")
@@ -174,15 +175,12 @@ def test_runs_that_no_machine_makes_are_left_out(tmp_path, change):
     assert [run.model for run in read_runs(tmp_path, "here")] == ["good"]
 
 
-def test_a_probe_goes_through_json_and_nonsense_is_none():
-    assert probe_of(json.loads(json.dumps(PROBE.as_dict()))) == PROBE
-    for bad in (
-        None,
-        {},
-        {"weights": {"Q4_0": -1}, "node": 0, "row": 0},
-        {"weights": {"Q4_0": 1}, "node": "x", "row": 0},
-    ):
-        assert probe_of(bad) is None
+def test_a_probe_goes_through_json_and_nonsense_is_refused():
+    assert value_of(Probe, json.loads(json.dumps(plain(PROBE)))) == PROBE
+    assert not value_of(Probe, {}).is_possible
+    assert not value_of(Probe, {"weights": {"Q4_0": -1}}).is_possible
+    with pytest.raises(TypeError):
+        value_of(Probe, {"weights": {"Q4_0": 1}, "node": "x"})
 
 
 def test_small_models_are_read_from_the_cache_and_large_ones_from_memory():
@@ -217,7 +215,6 @@ def test_what_the_cache_holds_costs_what_the_probe_says_of_few_bytes():
     assert known["CPU: near weights Q4_0"].seconds == pytest.approx(1 / 15e9), "never slower than from memory"
     assert known["CPU: near weights Q6_K"].seconds == known["CPU: weights Q6_K"].seconds, "not probed"
     assert before()["CPU: near weights Q8_0"].seconds == pytest.approx(1 / 20e9)
-    assert probe_of(probe.as_dict()) == probe
 
 
 def test_runs_of_small_models_say_little_of_large_ones():

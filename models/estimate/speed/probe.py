@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
 
 _MOST_ENTRIES = 200
 
@@ -27,28 +25,10 @@ class Probe:
     near: Mapping[str, float] = field(default_factory=dict)
     cache: float = 0.0
 
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        rates = {"weights": dict(self.weights), "cached": dict(self.cached), "near": dict(self.near)}
-        return {**rates, "node": self.node, "row": self.row, "cache": self.cache}
-
-
-def probe_of(fields: object) -> Probe | None:
-    """The probe in a JSON object; None where it is none, or has values that no machine has."""
-    if not isinstance(fields, dict):
-        return None
-    weights, cached = _rates(fields.get("weights")), _rates(fields.get("cached"))
-    node, row, cache = fields.get("node"), fields.get("row"), fields.get("cache", 0.0)
-    if not weights or not _is_number(node) or not _is_number(row) or not _is_number(cache):
-        return None
-    return Probe(weights, cached, node, row, _rates(fields.get("near")), cache)
-
-
-def _rates(value: object) -> dict[str, float]:
-    if not isinstance(value, dict) or len(value) > _MOST_ENTRIES:
-        return {}
-    return {str(name): rate for name, rate in value.items() if _is_number(rate) and rate > 0}
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and math.isfinite(value) and value >= 0
+    @property
+    def is_possible(self) -> bool:
+        """Whether a machine can have these values."""
+        tables = (self.weights, self.cached, self.near)
+        rates = [rate for table in tables for rate in table.values()]
+        is_sane = min(self.node, self.row, self.cache) >= 0 and min(rates, default=0.0) > 0
+        return is_sane and max(map(len, tables)) <= _MOST_ENTRIES and bool(self.weights)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from models.estimate.speed.efficiency import Observation
 from models.estimate.speed.work import Amounts
 from models.files.disk import write_whole
+from models.formatting.json_values import value_of
 
 FILE_NAME = "runs.json"
 # Files without it are of a time when the seconds of runs with drafts were computed from a guess: they count as empty.
@@ -167,16 +167,8 @@ def _kept(runs: Iterable[ModelRun]) -> list[ModelRun]:
 def _run(entry: Any) -> ModelRun | None:
     """The run in a JSON object; None where it is none, or says what no machine does."""
     try:
-        values = {name: kind(entry[name]) for name, kind in _FIELDS.items()}
-        amounts = {str(name): float(amount) for name, amount in entry["amounts"].items()}
-        run = ModelRun(amounts=amounts, **values)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        run = value_of(ModelRun, entry)
+    except (ValueError, KeyError, TypeError, OverflowError):
         return None
-    numbers = (run.seconds, run.rate, run.at, *amounts.values())
-    is_sound = all(math.isfinite(number) and number >= 0 for number in numbers)
-    is_possible = 0 < run.seconds < _LONGEST and run.rate > 0 and run.at <= time.time() + _LONGEST
-    return run if is_sound and is_possible and 0 < len(amounts) <= _MOST_AMOUNTS else None
-
-
-_KINDS: dict[str, Any] = {"str": str, "int": int, "float": float}
-_FIELDS = {field.name: _KINDS[str(field.type)] for field in fields(ModelRun) if field.name != "amounts"}
+    is_possible = 0 < run.seconds < _LONGEST and run.rate > 0 and 0 <= run.at <= time.time() + _LONGEST
+    return run if is_possible and 0 < len(run.amounts) <= _MOST_AMOUNTS and min(run.amounts.values()) >= 0 else None

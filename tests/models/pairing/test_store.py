@@ -73,7 +73,6 @@ def test_a_damaged_file_is_ignored_said_and_set_aside(path, content):
         {"gain": float("nan")},
         {"gain": float("inf")},
         {"date": 3},
-        {"more": 1},
         {"forecast": None},
     ],
 )
