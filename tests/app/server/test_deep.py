@@ -182,7 +182,7 @@ def test_a_reply_that_is_cancelled_leaves_nobody_running(stage: Callable[[Scenar
 
 
 @pytest.mark.usefixtures("_cheap")
-@pytest.mark.parametrize("n_ctx", [160, 320, 384, 512])
+@pytest.mark.parametrize("n_ctx", [160, 320])
 def test_a_small_context_is_kept_in_every_stage(tmp_path: Path, n_ctx: int) -> None:
     async def scenario(stage: Room) -> None:
         reply = await stage.reply(max_tokens=None, ignore_eos=True)
