@@ -166,7 +166,7 @@ class BackgroundBandwidth:
         self._found = found
         self._quiet = quiet
         self._take = take
-        self._rivals = OtherPrograms()
+        self._others = OtherPrograms()
         # Includes this process, since it may be writing a cache to disk or compiling a grammar.
         self._everybody = OtherPrograms(others_seconds=busy_seconds)
 
@@ -190,9 +190,9 @@ class BackgroundBandwidth:
         time.sleep(self._quiet)
         if not self._is_quiet(n_before) or others_are_busy(self._everybody):
             return None
-        self._rivals.busy_cores()
+        self._others.busy_cores()
         bandwidth = self._take()
-        return bandwidth if self._is_quiet(n_before) and not others_are_busy(self._rivals) else None
+        return bandwidth if self._is_quiet(n_before) and not others_are_busy(self._others) else None
 
     def _is_quiet(self, n_before: int) -> bool:
         return self._engines.is_idle and self._engines.activity_count == n_before

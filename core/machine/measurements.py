@@ -64,11 +64,11 @@ class Measurements:
     """
 
     def __init__(
-        self, path: Path | None, told: Mapping[str, dict[str, Any]] | None = None, rivals: OtherPrograms | None = None
+        self, path: Path | None, told: Mapping[str, dict[str, Any]] | None = None, others: OtherPrograms | None = None
     ) -> None:
         """``path`` need not exist; None keeps nothing. ``told`` is used for keys that the file lacks."""
         self._path = path
-        self._rivals = rivals or OtherPrograms()
+        self._others = others or OtherPrograms()
         self.entries = dict(told or {})
 
     def recall(self, key: str) -> dict[str, Any] | None:
@@ -76,13 +76,13 @@ class Measurements:
         entry = self._read().get(key)
         found = entry if isinstance(entry, dict) else self.entries.get(key)
         if found is None:
-            self._rivals.busy_cores()
+            self._others.busy_cores()
         return found
 
     def keep(self, key: str, entry: dict[str, Any]) -> None:
         """Keep an entry; not in the file if other programs used the cores since ``recall``, which disturbs it."""
         self.entries[key] = entry
-        if self._path is None or others_are_busy(self._rivals):
+        if self._path is None or others_are_busy(self._others):
             return
         entries = self._read()
         entries[key] = entry
@@ -108,12 +108,12 @@ def physical_cores() -> int:
     return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
 
 
-def others_are_busy(rivals: OtherPrograms) -> bool:
+def others_are_busy(others: OtherPrograms) -> bool:
     """Return whether other programs used too much of the cores since the last call for a valid measurement.
 
     The system's load average reacts too late: it still includes this program's own start half a minute ago.
     """
-    return rivals.busy_cores() > _DISTURBING_SHARE * physical_cores()
+    return others.busy_cores() > _DISTURBING_SHARE * physical_cores()
 
 
 def measurement_key(*parts: object) -> str:

@@ -67,7 +67,7 @@ class InputThread:
         self._cancelled: set[str] = set()
         self._inside: set[str] = set()
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._work, name="door", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="input", daemon=True)
         self._thread.start()
 
     def put(self, request: Request) -> None:
@@ -211,7 +211,7 @@ class Worker:
         self._pipe = pipe
         self._outbox = outbox
         self._inbox: queue.SimpleQueue[ArrivedRequest | Cancel] = queue.SimpleQueue()
-        self._door = InputThread(engines, self._inbox.put, lambda ended: outbox.put((ended,)))
+        self._input = InputThread(engines, self._inbox.put, lambda ended: outbox.put((ended,)))
         threading.Thread(target=self._read, name="reader", daemon=True).start()
 
     def run(self) -> None:
@@ -257,9 +257,9 @@ class Worker:
                 command: Command = self._pipe.receive()
                 match command:
                     case Submit(request):
-                        self._door.put(request)
+                        self._input.put(request)
                     case Cancel(request_id):
-                        if not self._door.cancel(request_id):
+                        if not self._input.cancel(request_id):
                             self._inbox.put(command)
         except PipeClosed:
             os._exit(0)  # the server is gone: nobody is left to work for

@@ -31,7 +31,7 @@ class Engine:
 
 @pytest.fixture(autouse=True)
 def quiet_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.machine.bandwidth.others_are_busy", lambda rivals: False)
+    monkeypatch.setattr("core.machine.bandwidth.others_are_busy", lambda others: False)
 
 
 def test_a_quiet_engine_is_measured_once_and_the_result_is_kept(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_nothing_is_measured_while_the_engine_works(tmp_path: Path) -> None:
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 def test_what_others_disturbed_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     answers = [when == "before", when == "meanwhile", False, False]
-    monkeypatch.setattr("core.machine.bandwidth.others_are_busy", lambda rivals: answers.pop(0))
+    monkeypatch.setattr("core.machine.bandwidth.others_are_busy", lambda others: answers.pop(0))
     found: list[float] = []
     BackgroundBandwidth(Engine(), tmp_path, found.append, quiet=0.0, take=lambda: MEASURED)._work()
     assert (found, len(answers)) == ([12e9], 1 if when == "before" else 0)

@@ -150,7 +150,7 @@ NO_CHOICES = (
 def test_what_was_measured_is_used_again_and_nonsense_is_measured_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda rivals: False)
+    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda others: False)
     calibrations: list[float] = []
 
     def counted(*arguments: Any, **options: Any) -> Calibration:

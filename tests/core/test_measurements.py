@@ -11,7 +11,7 @@ from core.machine.measurements import Measurements, OtherPrograms, measurement_k
 
 @pytest.fixture(autouse=True)
 def quiet_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda rivals: False)
+    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda others: False)
 
 
 class Clock:
@@ -20,7 +20,7 @@ class Clock:
     def __init__(self) -> None:
         self.now = self.seconds = 0.0
 
-    def rivals(self) -> OtherPrograms:
+    def others(self) -> OtherPrograms:
         return OtherPrograms(lambda: self.now, lambda: self.seconds)
 
 
@@ -44,7 +44,7 @@ def test_nothing_is_kept_without_a_file_or_while_others_use_the_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Measurements(None).keep("a", {"x": 1})
-    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda rivals: True)
+    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda others: True)
     Measurements(tmp_path / "m.json").keep("a", {"x": 1})
     assert not list(tmp_path.iterdir())
 
@@ -55,7 +55,7 @@ def test_who_else_worked_counts_from_when_nothing_was_found(
 ) -> None:
     monkeypatch.setattr("core.machine.measurements.others_are_busy", others_are_busy)
     clock = Clock()
-    store = Measurements(tmp_path / "m.json", rivals=clock.rivals())
+    store = Measurements(tmp_path / "m.json", others=clock.others())
     clock.now, clock.seconds = 30.0, 30.0 * physical_cores()  # before: a start, or another program
     assert store.recall("a") is None
     clock.now += 0.5
@@ -70,7 +70,7 @@ def test_what_was_told_or_just_measured_counts_where_the_file_has_nothing(
 ) -> None:
     path = tmp_path / "m.json"
     Measurements(path).keep("quiet", {"x": 1})
-    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda rivals: True)
+    monkeypatch.setattr("core.machine.measurements.others_are_busy", lambda others: True)
     store = Measurements(path, {"told": {"x": 2}, "quiet": {"x": 3}})
     store.keep("busy", {"x": 4})
     assert [store.recall(key) for key in ("told", "quiet", "busy")] == [{"x": 2}, {"x": 1}, {"x": 4}]

@@ -61,8 +61,8 @@ class ProposerChoice:
                 continue
             chain = states.chain(sequence, self._grammar)
             self._growth.extend_free(chain, cost.room, is_lawful=True)
-            rival = found.get(sequence.id)
-            if chain.tokens and (rival is None or sum(chain.reach) >= sum(rival.reach)):
+            free = found.get(sequence.id)
+            if chain.tokens and (free is None or sum(chain.reach) >= sum(free.reach)):
                 found[sequence.id] = chain
         return list(found.values())
 
@@ -71,18 +71,18 @@ class ProposerChoice:
 
         Return what was drafted, and what was found for the others.
         """
-        rivals = {chain.sequence.id: chain for chain in found}
+        found_free = {chain.sequence.id: chain for chain in found}
         chosen: dict[str, list[DraftChain]] = {}
         for sequence in awake:
             chain, worth = self._most_promising(sequence, cost, len(awake))
-            rival = rivals.get(sequence.id)
+            free = found_free.get(sequence.id)
             is_better = worth > 0.0
-            if rival is not None:
+            if free is not None:
                 state = self._states.by_id[sequence.id]
                 chain.promise = ExpectedGain(chain.proposer.name, worth)
-                rival.promise = ExpectedGain(_source(rival), self._worth(rival, cost))
+                free.promise = ExpectedGain(_source(free), self._worth(free, cost))
                 is_better = is_better and state.expected_gain(chain.promise) > max(
-                    state.expected_gain(rival.promise), 0.0
+                    state.expected_gain(free.promise), 0.0
                 )
             if is_better:
                 chosen.setdefault(chain.proposer.name, []).append(chain)
@@ -109,11 +109,11 @@ class ProposerChoice:
 
     def _grow(self, chosen: dict[str, list[DraftChain]], found: list[DraftChain], cost: StepCost) -> list[DraftChain]:
         """Let each proposer, by name, extend the chains that it was chosen for, instead of what was found there."""
-        rivals = {chain.sequence.id for chain in found}
+        found_free = {chain.sequence.id for chain in found}
         given_up = {chain.sequence.id for chains in chosen.values() for chain in chains}
         n_taken = sum(len(chain.tokens) for chain in found if chain.sequence.id not in given_up)
         # What would be cut for the sake of those who have no draft need not be drafted.
-        cost = cost.within(cost.latency_bound.limit_without(given_up | rivals))
+        cost = cost.within(cost.latency_bound.limit_without(given_up | found_free))
         drafted: list[DraftChain] = []
         for proposer in self._paid:
             # A probe may just have failed.
@@ -121,7 +121,9 @@ class ProposerChoice:
                 chain for chain in chosen.get(proposer.name, ()) if self._states.can_ask(proposer, chain.sequence)
             ]
             self._growth.grow(proposer, chains, cost.with_rows(n_taken))
-            drafted += [chain for chain in chains if chain.tokens or (chain.next and chain.sequence.id not in rivals)]
+            drafted += [
+                chain for chain in chains if chain.tokens or (chain.next and chain.sequence.id not in found_free)
+            ]
             n_taken += sum(len(chain.tokens) for chain in chains)
         replaced = {chain.sequence.id for chain in drafted}
         return [chain for chain in found if chain.sequence.id not in replaced] + drafted

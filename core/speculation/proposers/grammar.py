@@ -15,7 +15,7 @@ _PRIORS = (0.9, 0.97)
 class GrammarProposer:
     """Proposes the tokens that must come next, in the pieces in which the tokenizer spells them."""
 
-    name = "forced"
+    name = "grammar"
 
     def __init__(self) -> None:
         self.table = AcceptanceTable(_PRIORS)

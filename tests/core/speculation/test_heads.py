@@ -566,7 +566,7 @@ def test_a_library_without_the_functions_says_so_and_drafts_without_heads(
         assert loaded.draft_path == "", "nobody is named who does not draft"
         speculator = engine._speculator
         assert speculator is not None
-        assert [proposer.name for proposer in speculator.proposers] == ["forced", "lookup"]
+        assert [proposer.name for proposer in speculator.proposers] == ["grammar", "lookup"]
         _, ended, _ = complete(engine, (7, 8, 9) * 20, max_tokens=30, sampling=ENDLESS)
         assert ended.receipt.n_generated == 30
         assert (ended.receipt.n_accepted > 0) == (kind != "mtp"), "a model that repeats itself"
@@ -591,7 +591,7 @@ def test_heads_that_nobody_wants_are_left_alone() -> None:
         assert (loaded.has_heads, loaded.notices) == (False, ())
         speculator = engine._speculator
         assert speculator is not None
-        assert [proposer.name for proposer in speculator.proposers] == ["forced", "lookup"]
+        assert [proposer.name for proposer in speculator.proposers] == ["grammar", "lookup"]
     finally:
         engine.close()
     several = replace(read_model(path), n_mtp_layers=3)
