@@ -1,1 +1,1 @@
-"""Model files: GGUF headers, catalogue, memory fit. Imports nothing of ours."""
+"""Model files: headers, downloads, what fits a machine and how fast it would be. It starts no engine."""

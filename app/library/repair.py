@@ -26,7 +26,7 @@ class RepairPlan:
     place: Path | None
 
     @property
-    def wish(self) -> DownloadRequest | None:
+    def request(self) -> DownloadRequest | None:
         """What to download, None where it came from no repository."""
         from models.download.model_download import DownloadRequest
 

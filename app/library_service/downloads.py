@@ -59,9 +59,9 @@ class DownloadService:
         """Download a model when it is its turn."""
         self.add(DownloadRequest(repo_id, wanted))
 
-    def add(self, wish: DownloadRequest) -> None:
+    def add(self, request: DownloadRequest) -> None:
         """Download what is wished for when it is its turn."""
-        self.queue.add(wish)
+        self.queue.add(request)
         self._bulletin.note()
 
     def pause(self, number: int) -> None:
@@ -110,8 +110,8 @@ def _download(job: QueuedDownload) -> Download:
     progress = job.progress
     return Download(
         job.number,
-        job.wish.repo_id,
-        job.wish.wanted,
+        job.request.repo_id,
+        job.request.wanted,
         progress.phase.value,
         progress.n_done,
         progress.n_total,

@@ -97,15 +97,15 @@ class ModelService:
         listed = [(place, True) for place in known] + [(place, False) for place in others]
         return tuple(FolderPlace(str(place.path), place.kind.value, is_imported) for place, is_imported in listed)
 
-    def wish(self, name: str) -> DownloadRequest:
+    def repair_request(self, name: str) -> DownloadRequest:
         """Return the download that mends a model; raises UnknownModel, and LibraryError where there is none."""
         entry = self.entry(name)
         how = repair_plan(entry)
-        wish = how.wish if how is not None else None
-        if wish is None:
+        request = how.request if how is not None else None
+        if request is None:
             unknown = f"{name} was not downloaded here, so what it was is not known."
             raise LibraryError(how.for_window if how is not None else unknown, ExitCode.USAGE)
-        return wish
+        return request
 
     def dismiss(self, path: str) -> None:
         """Say no more of what happened to a file."""
@@ -144,7 +144,7 @@ class _Known:
         stands = integrity_of(self._folder, parts(entry.path))
         judged = self._judged(entry)
         how = repair_plan(entry) if stands is IntegrityState.CHANGED else None
-        wish = how.wish if how is not None else None
+        request = how.request if how is not None else None
         return ModelRow(
             name=entry.name,
             path=str(entry.path),
@@ -168,8 +168,8 @@ class _Known:
             measured_rate=self._rates.of(entry),
             has_changed=stands is IntegrityState.CHANGED,
             mending=how.for_window if how is not None else "",
-            repo_id=wish.repo_id if wish is not None else "",
-            wanted=wish.wanted if wish is not None else "",
+            repo_id=request.repo_id if request is not None else "",
+            wanted=request.wanted if request is not None else "",
         )
 
 

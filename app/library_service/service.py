@@ -123,7 +123,7 @@ class LibraryServer:
             ask.LogIn: self._changing_hub(lambda request: hub.log_in(request.token)),
             ask.LogOut: self._changing_hub(lambda request: hub.log_out()),
             ask.StartDownload: lambda request: downloads.pull(request.repo_id, request.wanted),
-            ask.RepairModel: lambda request: downloads.add(shelf.wish(request.name)),
+            ask.RepairModel: lambda request: downloads.add(shelf.repair_request(request.name)),
             ask.PauseDownload: lambda request: downloads.pause(request.number),
             ask.ResumeDownload: lambda request: downloads.resume(request.number),
             ask.CancelDownload: lambda request: downloads.cancel(request.number),

@@ -98,7 +98,7 @@ class Catalog:
     def find(self, name: str) -> ModelEntry | None:
         """The model with this name, title (if only one has it) or path; None if there is none.
 
-        A name that the last scan gave costs no new scan while its file is unchanged.
+        A name that the last scan found needs no new scan while its file is unchanged.
         """
         known = _by_name(self._last, name)
         if known is not None and _stamp(known.path) in self._read:
@@ -112,13 +112,13 @@ class Catalog:
         return sorted(files, key=lambda path: -path.stat().st_size) if is_starter else list(files)
 
     def _remember(self) -> None:
-        """Begin with what other processes read."""
+        """Take what other processes have read from the disk."""
         if self._kept is not None and not self._read:
             known = self._kept.read()
             self._read, self._on_disk = {**known}, frozenset(known)
 
     def _keep(self) -> None:
-        """Leave what was read to other processes. Files that could not be read are no long work to read again."""
+        """Keep on the disk what was read, for other processes. Files that could not be read are not kept."""
         facts = {stamp: known for stamp, known in self._read.items() if isinstance(known, ModelFacts)}
         if self._kept is not None and facts.keys() != self._on_disk:
             self._kept.write(facts)
@@ -260,7 +260,7 @@ def _read(path: Path) -> ModelFacts | str:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """None if the file has gone since it was found. Missing parts are left out: reading names them."""
+    """What tells whether the files have changed; None if the first is gone. Missing parts are left out."""
     stamp = []
     for part in parts(path):
         try:

@@ -1,8 +1,8 @@
 """A short list of models to begin with. It is a file of this project, so it is there without a network.
 
 Each entry has the figures of its model as the header of a GGUF file has them: the keys of its architecture, and its
-weights summed by kind. They make a header without a file, so that what is said of a listed model comes from the same
-code that judges downloaded ones.
+weights summed by kind. They make a header without a file, so fit and speed of a listed model come from the same code as
+those of a downloaded one.
 """
 
 from __future__ import annotations
@@ -162,5 +162,5 @@ class _Nowhere:
     size: int
 
     def read_at(self, offset: int, n_bytes: int) -> bytes:
-        """Read nothing."""
+        """Return nothing: there is no file."""
         return b""

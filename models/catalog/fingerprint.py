@@ -15,7 +15,7 @@ def identity(files: Sequence[Path]) -> str:
     """The fingerprint of a model of these files: their sizes, how each begins and ends, and samples in between.
 
     It reads at most 144 KiB of each. Models of equal size and header (fine-tunes) differ in the samples of weights;
-    two files of equal fingerprints are the same for everything but a proof. Raises OSError.
+    equal fingerprints mean the same model, though this is no proof. Raises OSError.
     """
     hasher = hashlib.sha256()
     for file in files:

@@ -94,7 +94,7 @@ def known_places() -> tuple[ImportedFolder, ...]:
 
 
 def named_models(folder: ImportedFolder) -> Iterator[tuple[str, Path]]:
-    """Names and files of a folder whose files do not bear the models' names; nothing outside of it."""
+    """Names and files of models, for a program (Ollama) whose file names are not the models' names."""
     if folder.kind is FolderKind.OLLAMA:
         yield from _ollama_models(folder)
 
@@ -145,7 +145,7 @@ def _ollama_models(folder: ImportedFolder) -> Iterator[tuple[str, Path]]:
 
 
 def _ollama_blob(folder: ImportedFolder, manifest: Path) -> Path | None:
-    """The weights a manifest names, if they are there. A manifest is not trusted: a digest is no path."""
+    """The file of weights that a manifest names, if it is there. The digest is checked, so it cannot be a path."""
     try:
         if manifest.stat().st_size > _MAX_MANIFEST_BYTES:
             return None

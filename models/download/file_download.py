@@ -16,7 +16,7 @@ from models.files.safe_path import partial, target
 from models.hub.client import Hub
 from models.hub.repository import RemoteFile
 
-# Called with what it is doing and how many bytes are there.
+# Called with the phase and the number of bytes that are there.
 PhaseCallback = Callable[[DownloadPhase, int], None]
 
 
@@ -54,7 +54,7 @@ class FileDownload:
             raise WrongContent(self.file.name)
 
     def discard(self) -> None:
-        """Remove what is there of it."""
+        """Remove what has arrived."""
         for path in (self.part, self._journal_path):
             path.unlink(missing_ok=True)
 
@@ -84,7 +84,7 @@ class FileDownload:
             journal.close()
 
     def _begin(self, report: PhaseCallback) -> tuple[Journal, PieceMap]:
-        """Open the partial file and its journal, and see what of it is good."""
+        """Open the partial file and its journal, and check which pieces are as recorded."""
         self.part.parent.mkdir(parents=True, exist_ok=True)
         pieces = PieceMap(self._subject.n_bytes, self._subject.piece_bytes)
         if self.part.is_symlink():

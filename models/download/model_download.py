@@ -50,7 +50,7 @@ class Downloaded:
 
 
 def choose_one(repository: Repository, wanted: str) -> RemoteModel:
-    """The one item that is meant; raises NothingToChoose with what there is."""
+    """The one item that is asked for; raises NothingToChoose, which says what there is."""
     models = repository.with_role(FileRole.MODEL)
     found = choose(repository.models, wanted) if wanted else models
     if len(found) == 1:
@@ -69,10 +69,12 @@ def choose_one(repository: Repository, wanted: str) -> RemoteModel:
 
 
 class ModelDownload:
-    """One wish. ``run`` blocks; ``stop`` may be called from any thread, and what has arrived is kept."""
+    """Downloads one model. ``run`` blocks; ``stop`` may be called from any thread, and what has arrived is kept."""
 
-    def __init__(self, hub: Hub, wish: DownloadRequest, folder: Path, options: DownloadOptions | None = None) -> None:
-        self.wish, self._hub, self._folder = wish, hub, folder
+    def __init__(
+        self, hub: Hub, request: DownloadRequest, folder: Path, options: DownloadOptions | None = None
+    ) -> None:
+        self.request, self._hub, self._folder = request, hub, folder
         self._options = options or DownloadOptions()
         self._stop = threading.Event()
         self._speed = TransferRate()
@@ -90,23 +92,23 @@ class ModelDownload:
         """
         for _ in range(RESTARTS):
             repository = self._repository()
-            model = choose_one(repository, self.wish.wanted)
+            model = choose_one(repository, self.request.wanted)
             self.files = tuple(f"{repository.repo_id}/{file.path}" for file in model.files)
             try:
                 return self._one(repository, model, report)
             except (ChangedOnHub, FileNotFound):
-                # What is there of it belongs to another content now: its journal says so, and it begins anew.
+                # The file has changed: its journal is about other content, so the download starts over.
                 self._speed = TransferRate()
         raise ChangedOnHub(model.name)
 
     def _repository(self) -> Repository:
-        wish = self.wish
+        request = self.request
         try:
-            return self._hub.repository(wish.repo_id, wish.revision)
+            return self._hub.repository(request.repo_id, request.revision)
         except RevisionNotFound:
-            if not wish.or_newest:
+            if not request.or_newest:
                 raise
-            return self._hub.repository(wish.repo_id)
+            return self._hub.repository(request.repo_id)
 
     def _one(
         self, repository: Repository, model: RemoteModel, report: Callable[[DownloadProgress], None]
@@ -140,7 +142,7 @@ class ModelDownload:
             return False
         if is_verified(self._folder, place):
             return True
-        # Touched, or written anew with the same content: reading is quicker than fetching.
+        # Its time has changed, perhaps not its content: reading it is quicker than fetching it.
         report(DownloadProgress(DownloadPhase.CHECKING, 0, n_total))
         try:
             if place.stat().st_size != file.file.n_bytes:
@@ -224,6 +226,6 @@ class _State:
 
 
 def _raise_first(errors: list[BaseException]) -> None:
-    """Raise what went wrong; that others were stopped because of it says nothing."""
+    """Raise the cause: Stopped only where nothing else went wrong, as the first failure stops the others."""
     for error in sorted(errors, key=lambda error: isinstance(error, Stopped)):
         raise error

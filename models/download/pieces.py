@@ -1,8 +1,8 @@
 """Which pieces of a file are there, which connection fetches which next, and the journal that remembers them.
 
-The journal is a text file beside the partial one, so that a killed process loses next to nothing. Its first line is
+The journal is a text file beside the partial one, so that little is lost when the process is killed. Its first line is
 JSON and names the content. Each further line is a record: piece, bytes of it that are there, their SHA-256. The latest
-record of a piece counts. A torn line counts for nothing.
+record of a piece counts. An incomplete line is ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RECORD = re.compile(rb"(\d{1,6}) (\d{1,12}) ([0-9a-f]{64})")
 
 
 def piece_bytes_for(n_bytes: int) -> int:
-    """A power of two that makes at most MOST_PIECES pieces of a file."""
+    """Bytes of a piece: a power of two, so that a file has at most MOST_PIECES pieces."""
     size = SMALLEST_PIECE
     while n_bytes > size * MOST_PIECES:
         size *= 2
@@ -78,7 +78,7 @@ class PieceMap:
         return self.have[index] == self.length(index)
 
     def claim(self, n_connections: int) -> Claim | None:
-        """Pieces for a connection: its share of the longest run that nobody fetches, else half of another's rest."""
+        """Pieces for a connection: its share of the longest unclaimed run, else half of the longest claim's rest."""
         runs = list(self._free_runs())
         if runs:
             longest = max(runs, key=lambda run: run.end - run.at)
@@ -94,7 +94,7 @@ class PieceMap:
         return self._hold(taken)
 
     def give_back(self, claim: Claim) -> None:
-        """The connection no longer fetches these."""
+        """End a claim: the connection no longer fetches these pieces."""
         self._claims.remove(claim)
 
     def _hold(self, claim: Claim) -> Claim:
@@ -136,7 +136,7 @@ class JournalEntry:
 
 
 class Journal:
-    """A journal open for appending. Each record is one write, so it may be torn but never mixed with another."""
+    """A journal open for appending. Each record is one write: it may be cut short, but not mixed with another."""
 
     def __init__(self, path: Path, subject: JournalSubject) -> None:
         self.path, self.subject = path, subject
@@ -163,7 +163,7 @@ class Journal:
         os.write(self._file, _line(piece, self.records[piece]))
 
     def _rewrite(self) -> None:
-        """Write it anew without what was overtaken or torn, in place of the old one."""
+        """Replace the file by one with only the latest record of each piece."""
         new = self.path.with_name(self.path.name + ".new")
         lines = [json.dumps(asdict(self.subject)).encode() + b"\n", *(_line(*item) for item in self.records.items())]
         new.write_bytes(b"".join(lines))
@@ -181,7 +181,7 @@ def read_records(path: Path, subject: JournalSubject) -> dict[int, JournalEntry]
         return {}
     pieces = PieceMap(subject.n_bytes, subject.piece_bytes)
     records = {}
-    # What follows the last line feed was torn.
+    # What follows the last line feed is incomplete.
     for match in filter(None, map(_RECORD.fullmatch, lines[:-1])):
         piece, n_bytes = int(match[1]), int(match[2])
         if piece < pieces.n_pieces and n_bytes <= pieces.length(piece):

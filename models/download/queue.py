@@ -29,7 +29,7 @@ class QueuedDownload:
     """
 
     number: int
-    wish: DownloadRequest
+    request: DownloadRequest
     files: tuple[str, ...] = ()
     progress: DownloadProgress = _NOTHING
     error: Exception | None = None
@@ -41,10 +41,11 @@ class QueuedDownload:
 
 
 class DownloadQueue:
-    """Downloads some wishes at a time, in order, each in a thread of its own. Thread-safe.
+    """Runs some downloads at a time, in order, each in a thread of its own. Thread-safe.
 
-    ``changed`` is called from those threads with a job that has changed. What had not ended when the app did is there
-    again, paused, when a queue is opened for the same folder; ``interrupted`` are those that nobody had paused.
+    ``changed`` is called from those threads with a job that has changed. Downloads that
+    had not ended when the app did are there again, paused, when a queue is opened for the same folder;
+    ``interrupted`` are the numbers of those that the user had not paused.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class DownloadQueue:
         self._is_closing = False
         saved = self._saved()
         paused = replace(_NOTHING, phase=DownloadPhase.PAUSED)
-        self._jobs = [QueuedDownload(next(self._numbers), wish, files, paused) for wish, files, _ in saved]
+        self._jobs = [QueuedDownload(next(self._numbers), request, files, paused) for request, files, _ in saved]
         self.interrupted = tuple(
             job.number for job, (*_, was_paused) in zip(self._jobs, saved, strict=True) if not was_paused
         )
@@ -78,12 +79,14 @@ class DownloadQueue:
         with self._lock:
             return tuple(self._jobs)
 
-    def add(self, wish: DownloadRequest) -> QueuedDownload:
-        """Put a wish at the end; one that is there already is resumed instead."""
+    def add(self, request: DownloadRequest) -> QueuedDownload:
+        """Add a request at the end; resume it instead where it is in the queue already."""
         with self._lock:
-            known = next((job for job in self._jobs if job.wish == wish and job.phase is not DownloadPhase.DONE), None)
+            known = next(
+                (job for job in self._jobs if job.request == request and job.phase is not DownloadPhase.DONE), None
+            )
             if known is None:
-                known = QueuedDownload(next(self._numbers), wish)
+                known = QueuedDownload(next(self._numbers), request)
                 self._jobs.append(known)
                 self._save()
         self.resume(known.number)
@@ -106,7 +109,7 @@ class DownloadQueue:
         self._end(number, DownloadPhase.CANCELLED)
 
     def move(self, number: int, position: int) -> None:
-        """Put a job at a position, 0 being first; what runs already goes on."""
+        """Move a job to a position, 0 being first. Running jobs go on."""
         with self._lock:
             job = self._job(number)
             self._jobs.remove(job)
@@ -114,21 +117,21 @@ class DownloadQueue:
             self._save()
 
     def clear_ended(self) -> None:
-        """Take the jobs off the list that are done."""
+        """Remove finished jobs from the list."""
         with self._lock:
             self._jobs = [job for job in self._jobs if job.phase is not DownloadPhase.DONE]
 
     def clear_removed(self) -> None:
-        """Take the jobs off the list that are done, but whose files are there no longer."""
+        """Remove finished jobs whose files are gone from the list."""
         with self._lock:
             self._jobs = [job for job in self._jobs if job.phase is not DownloadPhase.DONE or self._is_there(job)]
 
     def use(self, hub: Hub) -> None:
-        """Ask another hub from the next start of a job on: settings or the token have changed."""
+        """Use another hub from the next start of a job on, after settings or the token have changed."""
         self._hub = hub
 
     def close(self) -> None:
-        """Stop everything; the next queue of this folder has it again."""
+        """Stop everything. The next queue of this folder has the same jobs."""
         with self._lock:
             self._is_closing = True
             running = list(self._running)
@@ -163,7 +166,7 @@ class DownloadQueue:
             if len(self._running) >= self._n_running:
                 return
             if job.phase is DownloadPhase.QUEUED and job.number not in self._running:
-                self._running[job.number] = ModelDownload(self._hub, job.wish, self._folder, self._options)
+                self._running[job.number] = ModelDownload(self._hub, job.request, self._folder, self._options)
                 threading.Thread(target=self._run, args=(job.number,), daemon=True).start()
 
     def _run(self, number: int) -> None:
@@ -173,7 +176,7 @@ class DownloadQueue:
         except Stopped:
             phase = self._asked.get(number, DownloadPhase.PAUSED)
         except Exception as error:
-            # The thread's end is the job's end: whatever it was must be seen, and the queue must go on.
+            # Any error ends only this job: it is shown, and the queue goes on.
             phase, failure = DownloadPhase.FAILED, error
         with self._lock:
             self._know_files(number)
@@ -197,7 +200,7 @@ class DownloadQueue:
         job, files = self._job(number), self._running[number].files
         if job.files != files and files:
             self._jobs = [replace(job, files=files) if other.number == number else other for other in self._jobs]
-            # Whoever cancels it later may be offline then.
+            # Kept, so that it can be cancelled offline.
             self._save()
 
     def _discard(self, job: QueuedDownload) -> None:
@@ -228,21 +231,21 @@ class DownloadQueue:
         self._on_change(job)
 
     def _save(self) -> None:
-        if self._is_closing:  # what is stopped now was not paused by anybody
+        if self._is_closing:  # closing stops jobs, but does not pause them
             return
         left = [job for job in self._jobs if job.phase is not DownloadPhase.DONE]
-        wishes = [
-            asdict(job.wish) | {"is_paused": job.phase is DownloadPhase.PAUSED, "files": list(job.files)}
+        requests = [
+            asdict(job.request) | {"is_paused": job.phase is DownloadPhase.PAUSED, "files": list(job.files)}
             for job in left
         ]
         try:
-            write_whole(self._file, json.dumps(wishes))
+            write_whole(self._file, json.dumps(requests))
         except OSError:
-            # The download itself tells that the folder cannot be written.
+            # The download itself reports that the folder cannot be written.
             return
 
     def _saved(self) -> list[tuple[DownloadRequest, tuple[str, ...], bool]]:
-        """The wishes, each with its files and whether the user had paused it."""
+        """The requests that were saved, each with its files and whether the user had paused it."""
         try:
             found = json.loads(self._file.read_bytes())
             return [

@@ -1,4 +1,4 @@
-"""Ranges of one file over HTTP: each answer is checked to be about the content that was asked for."""
+"""Fetches ranges of one file over HTTP and checks that each answer is of the right content."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RangeRequests:
     """One file at one commit. Signed addresses expire, so each request begins at the Hub. Thread-safe."""
 
     def __init__(self, hub: Hub, repo_id: str, commit: str, file: RemoteFile, n_connections: int) -> None:
-        import httpx  # not before something is downloaded: whoever only looks at the queue starts sooner
+        import httpx  # slow to import: only when something is downloaded
 
         self._hub, self._repo_id, self._commit, self._file = hub, repo_id, commit, file
         self._url = hub.file_url(repo_id, commit, file.path)
@@ -90,7 +90,7 @@ class RangeRequests:
             return TransientFailure(f"HTTP status {status} from {response.url.host}")
         settings, code = self._hub.settings, response.headers.get("X-Error-Code")
         error = refusal(settings, status, code, self._repo_id, self._commit, self._file.path)
-        # A commit that was there a moment ago and is not any more: its branch was rewritten.
+        # The commit was there a moment ago: its branch was rewritten.
         return ChangedOnHub(self._file.path) if isinstance(error, RevisionNotFound) else error
 
     def _check_content(self, response: httpx.Response, start: int) -> None:
@@ -117,7 +117,7 @@ class RangeRequests:
 
 
 def _slice(chunks: Iterator[bytes], skip: int, n_bytes: int) -> Iterator[bytes]:
-    """``n_bytes`` after the first ``skip``, for which empty chunks say that something arrives."""
+    """``n_bytes`` after the first ``skip``, with empty chunks while the first are skipped."""
     for chunk in chunks:
         dropped = min(skip, len(chunk))
         skip -= dropped

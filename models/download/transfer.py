@@ -17,7 +17,7 @@ from models.files.integrity import digest_of, hasher
 from models.hub.errors import HubError, RateLimited
 from models.hub.repository import RemoteFile
 
-# A server that asks to wait longer is not waited for.
+# Seconds. A server that asks for a longer wait ends the download.
 LONGEST_ASKED_WAIT = 120.0
 _TICK = 0.05
 
@@ -63,7 +63,7 @@ class Transfer:
             with self._changed:
                 self._ended = True
                 self._changed.notify_all()
-            # They write down what they have. One that hangs in a silent connection does so no more.
+            # They record what they have. One that hangs in a silent connection may no longer record.
             for worker in workers:
                 worker.join(timeout=0.5)
             with self._changed:

@@ -1,4 +1,4 @@
-"""The model architectures that llama.cpp reads, and what each kind is good for here."""
+"""The model architectures that llama.cpp reads, and what Slipstream can do with each."""
 
 from __future__ import annotations
 

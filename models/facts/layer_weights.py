@@ -11,7 +11,7 @@ from models.gguf.header import TensorInfo
 
 _BLOCK = re.compile(r"blk\.(\d+)\.")
 _EXPERTS = re.compile(r"_(ch)?exps\.")
-# Looked up by token or position: one row of these is read per token.
+# Tables that are looked up by token or position: a token reads one row of each.
 LOOKED_UP = ("token_embd.weight", "per_layer_token_embd.weight", "position_embd.weight", "token_types.weight", "d2t")
 
 BytesByType = tuple[tuple[str, int], ...]

@@ -20,7 +20,7 @@ _ORDER = (
     *("IQ2_XXS", "TQ2_0", "TQ1_0", "IQ1_M", "IQ1_S", "Q2_0", "Q1_0"),
 )
 _RANKS = {name: rank for rank, name in enumerate(_ORDER)}
-# Larger files than this type's are no better by any measure.
+# Larger types than this are no better by any measure.
 LOSSLESS = "Q8_0"
 # The main type of these mixtures is not in their name.
 _MAIN_TYPES = {"IQ3_M": "IQ3_S", "IQ3_XS": "IQ3_XXS", "IQ2_M": "IQ2_S"}
@@ -39,7 +39,7 @@ def rank(quantisation: str) -> int | None:
 
 
 def is_needless(quantisation: str) -> bool:
-    """Whether it is larger than what cannot be told from it."""
+    """Whether it is larger than Q8_0, which is as good by any measure."""
     found = rank(quantisation)
     return found is not None and found < _RANKS[LOSSLESS]
 

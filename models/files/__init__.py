@@ -1,4 +1,4 @@
 """Files on this disk: written whole, named safely, locked, and known by where they came from.
 
-Begin with ``atomic_write.py``, then ``integrity.py``.
+Begin with ``disk.py``, then ``integrity.py``.
 """

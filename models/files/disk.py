@@ -17,7 +17,7 @@ _LOOK_SECONDS = 0.1
 def write_whole(path: Path, text: str, *, is_durable: bool = False) -> None:
     """Put ``text`` (as UTF-8) in place of the file's content, in folders that are made; raises OSError.
 
-    Who reads meanwhile sees the old content or the new one, also where this process or another one dies or writes too.
+    A reader sees the old content or the new one, even if this process dies or another one writes too.
     ``is_durable`` waits until it would survive a loss of power.
     """
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Whether downloaded files are still what was checked, and where they went when they are not where they were."""
+"""Whether downloaded files are unchanged since they were checked, and what was moved or deleted."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class GoneFile:
 
 
 def integrity_of(folder: Path, files: Iterable[Path]) -> IntegrityState:
-    """What is known of a model of these files: the least that is known of any of them."""
+    """The state of a model with these files: that of the worst of them."""
     found = {_standing_of(folder, file) for file in files}
     return next(
         (one for one in (IntegrityState.CHANGED, IntegrityState.UNKNOWN) if one in found), IntegrityState.VERIFIED
@@ -76,9 +76,9 @@ def integrity_of(folder: Path, files: Iterable[Path]) -> IntegrityState:
 
 
 def look_for_changes(folder: Path) -> tuple[MovedFile | GoneFile, ...]:
-    """What happened to downloaded files behind our back, besides changes of their content.
+    """Downloaded files that were moved or deleted by other programs.
 
-    A moved file is known by its size and time of change, which moving keeps; nothing is read. Files that were moved
+    A moved file is recognised by its size and time of change; nothing is read. Files that were moved
     out of ``folder`` count as gone.
     """
     missing = [(path, record) for path, record in _records(folder) if not path.exists()]
@@ -97,7 +97,7 @@ def look_for_changes(folder: Path) -> tuple[MovedFile | GoneFile, ...]:
 
 
 def accept_changes(folder: Path, changes: Iterable[MovedFile | GoneFile]) -> None:
-    """Let the records follow: moved files keep theirs, and what is gone is forgotten. Raises OSError."""
+    """Update the records: moved files keep theirs, those of deleted files go. Raises OSError."""
     for change in changes:
         if isinstance(change, MovedFile):
             move_record(folder, change.before, change.now, change.record)
@@ -124,7 +124,7 @@ def verify(folder: Path, file: Path, report: HashCallback, stop: threading.Event
             n_read += len(chunk)
             report(n_read, status.st_size)
     is_same = hashed.hexdigest() == digest_of(record.content)
-    # What is wrong must not be called verified again only because its size and time are the old ones.
+    # A changed file must not count as verified because its size and time are the old ones.
     known = replace(record, n_bytes=status.st_size, mtime_ns=status.st_mtime_ns if is_same else _NEVER)
     if known != record:
         write_record(folder, file, known)

@@ -39,7 +39,7 @@ class JsonStore:
 
     def update(self, change: Callable[[dict[str, Any]], None]) -> None:
         """Let ``change`` alter the entries and write them; raises StoreRefused."""
-        from filelock import FileLock, Timeout  # not for those who only read: loading a model is one of them
+        from filelock import FileLock, Timeout  # slow to import, and readers do not need it
 
         with self._lock:
             try:

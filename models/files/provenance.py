@@ -61,7 +61,7 @@ def remove_record(folder: Path, file: Path) -> None:
 
 
 def move_record(folder: Path, before: Path, now: Path, record: FileOrigin) -> None:
-    """Let what is known of a file follow it to another place; raises OSError."""
+    """Move the record of a file that was moved; raises OSError."""
     write_record(folder, now, record)
     remove_record(folder, before)
 
@@ -77,7 +77,7 @@ def remove_empty(below: Path, root: Path) -> None:
 
 
 def _place(folder: Path, file: Path) -> Path:
-    """A folder of its own keeps records out of the way; a file elsewhere has none."""
+    """Where the record of ``file`` is; a path that does not exist for files outside ``folder``."""
     try:
         inside = file.relative_to(folder)
     except ValueError:

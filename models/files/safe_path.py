@@ -12,7 +12,7 @@ PARTIAL_FOLDER = ".partial"
 _MAX_PART_BYTES, _MAX_PATH_BYTES, _MAX_PARTS = 240, 1024, 12
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _FORBIDDEN = re.compile(r'[\x00-\x1f\x7f<>:"|?*\\]')
-# Characters that show a name other than it is: they turn the direction of writing.
+# Characters that turn the direction of writing, so that a name is shown as another one.
 _MISLEADING = re.compile(r"[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 

@@ -1,4 +1,4 @@
-"""Frozen values as JSON has them, and back: checked, since what is read may have been written by anything."""
+"""Frozen values to JSON and back. What is read is checked: any program may have written it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def value_of(kind: Any, found: Any) -> Any:
 
 @cache
 def _reader(kind: Any) -> Callable[[Any], Any]:
-    """Return what reads values of a type. Made once per type: lists have thousands of them."""
+    """Return a function that reads values of a type; made once per type, as lists have thousands of values."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         (inner,) = (argument for argument in arguments if argument is not type(None))

@@ -23,17 +23,17 @@ PROGRAM: Final = program_typed(os.environ)
 
 
 def advice(typed: str, clicked: str) -> str:
-    """Return what to do in the words of the place where it is read: what is typed, or in the window what is clicked."""
+    """Return what to do: ``clicked`` where the window shows it, else ``typed``."""
     return clicked if os.environ.get(IN_WINDOW) else typed
 
 
 def as_typed(text: str) -> str:
-    """Return a fixed text, which calls the program as it usually is, with what was typed instead."""
+    """Return a fixed text with the program called as it was typed."""
     return text.replace(_USUAL, PROGRAM)
 
 
 def command(words: str, name: str, options: str = "") -> str:
-    """Return one of its commands about something called ``name``, as it can be typed whatever the name looks like."""
+    """Return a command about something called ``name``, quoted so that it can be typed."""
     quoted = shlex.quote(name)
     parts = [words, options, "--", quoted] if name.startswith("-") else [words, quoted, options]
     return " ".join([PROGRAM, *(part for part in parts if part)])

@@ -11,14 +11,14 @@ _STAND_IN = "\N{REPLACEMENT CHARACTER}"
 
 
 def one_line(text: str) -> str:
-    """Return it with a stand-in for each character that controls; line breaks and tabs become spaces."""
+    """Return the text on one line: control characters are replaced, line breaks and tabs become spaces."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(map(_shown, text))
 
 
 def lines(text: str) -> str:
-    """Return it with a stand-in for each character that controls, but for line feeds."""
+    """Return the text with control characters replaced, except line feeds."""
     return "\n".join(map(one_line, text.split("\n")))
 
 

@@ -12,7 +12,7 @@ from models.gguf.errors import UnreadableFile
 
 
 class ByteSource(Protocol):
-    """Bytes of known total size that are read in ranges; holds nothing open between calls."""
+    """Bytes of known total size that are read in ranges. Nothing stays open between calls."""
 
     @property
     def name(self) -> str:

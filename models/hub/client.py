@@ -1,4 +1,4 @@
-"""The Hub's questions and answers, asked through huggingface_hub: search, repositories, who a token belongs to."""
+"""Asks the Hub through huggingface_hub: search, repositories, who a token belongs to."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Hub:
 
 @contextmanager
 def as_hub_errors(settings: HubSettings, repo_id: str = "", revision: str | None = None) -> Iterator[None]:
-    """Turn what huggingface_hub raises into sentences."""
+    """Turn what huggingface_hub raises into HubErrors."""
     from huggingface_hub import errors as theirs
 
     try:

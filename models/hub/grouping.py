@@ -11,7 +11,7 @@ from models.hub.repository import FileRole, RemoteFile, RemoteModel
 
 _PROJECTOR = re.compile(r"(^|[-._/])mmproj([-._]|$)", re.IGNORECASE)
 _DRAFT = re.compile(r"(^|[-._/])(draft|eagle-?3?|dflash|medusa)([-._/]|$)", re.IGNORECASE)
-# Prediction heads alone are "mtp-NAME" or lie in a folder of that name; elsewhere it says that a model carries them.
+# Prediction heads alone are "mtp-NAME" or lie in a folder "mtp"; elsewhere, "mtp" means that a model has heads.
 _HEADS_ALONE = re.compile(r"(^|/)mtp([-._/]|$)", re.IGNORECASE)
 _OTHER = re.compile(r"(^|[-._/])(imatrix|lora|vocab)([-._]|$)", re.IGNORECASE)
 _ROLES = (

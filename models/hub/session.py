@@ -21,14 +21,14 @@ _RESET = re.compile(r"\bt\s*=\s*(\d+)")
 _lock = threading.Lock()
 _UNOPENED: Final = ""  # no proxy has this address
 _opened_for: str | None = _UNOPENED
-# Seconds without an answer. Of the thread that asks: one session serves questions that can wait and those that cannot.
+# Seconds without an answer, per thread: some calls can wait longer than others, and they share one session.
 _patience: ContextVar[float] = ContextVar("patience", default=15.0)
 
 
 def open_session(settings: HubSettings) -> None:
-    """Make huggingface_hub, whose session is one per process, use these settings for what this thread asks next.
+    """Make huggingface_hub use these settings for what this thread asks next. Its session is one per process.
 
-    Another proxy ends what other threads are asking; another timeout does not.
+    A change of the proxy ends what other threads are asking; a change of the timeout does not.
     """
     global _opened_for
     # Read when the library is imported. A search tells nobody what else runs on this machine.
@@ -66,7 +66,7 @@ def _client(proxy: str | None) -> httpx2.Client:
 
 
 def refuse_later(status: int, headers: Any) -> None:
-    """Raise what a status means that asks to come back later."""
+    """Raise the error of a status that asks to try again later."""
     if status == 429:
         raise RateLimited(retry_after(headers))
     if status >= 500 or status == 408:

@@ -1,4 +1,4 @@
-"""How the Hub is reached: address, proxy, token, patience; the environment goes before what was saved."""
+"""How the Hub is reached: address, proxy, token, timeout. The environment goes before what was saved."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class HubSettings:
 def read_settings(file: Path) -> HubSettings:
     """The settings saved in ``file`` (JSON: "address", "proxy"), below HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE.
 
-    A file that is not there is as good as an empty one; raises BadHubSetting for one that cannot be used.
+    A missing file counts as empty; raises BadHubSetting for one that cannot be used.
     """
     saved = saved_settings(file)
     address = os.environ.get("HF_ENDPOINT") or saved.get("address") or DEFAULT_ADDRESS

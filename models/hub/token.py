@@ -22,7 +22,7 @@ class AccessToken:
 def find_token(address: str) -> AccessToken | None:
     """The token for the Hub at ``address``: HF_TOKEN, else the keyring's, else the one Hugging Face's tools saved.
 
-    Theirs is for Hugging Face, or for the mirror that HF_ENDPOINT names to them too: no other address is told it.
+    The last one is sent only to Hugging Face or to the mirror that HF_ENDPOINT names.
     """
     named = os.environ.get("HF_TOKEN", "").strip()
     if named:
@@ -64,7 +64,7 @@ def _from_keyring(address: str) -> str | None:
     try:
         import keyring
         from keyring.errors import KeyringError
-    except ImportError:  # a broken backend of the system must not stop a public download
+    except ImportError:  # a broken keyring must not stop a public download
         return None
     try:
         return keyring.get_password(_SERVICE, address)

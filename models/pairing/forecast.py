@@ -43,7 +43,7 @@ def forecast(
     row_cost: float,
     judged: AcceptanceCounts,
 ) -> GainPrediction:
-    """Predict the gain of a draft (None: the prediction heads in the model's file) of whose tokens ``judged`` came."""
+    """Predict the gain of a draft (None: the heads in the model's file); ``judged`` are its tokens so far."""
     n_params = draft.n_active_params if draft is not None else 0
     kind = kind_of(draft)
     expected = expected_acceptance(kind, n_params, target.n_active_params)

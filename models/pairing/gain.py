@@ -30,12 +30,12 @@ from enum import StrEnum
 from models.facts.model_facts import WeightBytes
 
 MAX_DEPTH = 8
-# A partner that brings less is not worth its memory.
+# A partner with a smaller gain is not worth its memory.
 WORTH = 1.05
 _AT_EQUAL_SIZE, _PER_DECADE = 0.87, 0.083
 _LEAST_ACCEPTANCE = 0.4
 _OF_HEADS = {"mtp": 0.80, "eagle3": 0.70, "dflash": 0.70}
-# What is published counts like so many tokens seen here.
+# Published acceptance counts like this many tokens judged here.
 _PRIOR_TOKENS = 16.0
 _TRUST = 2
 
@@ -82,14 +82,14 @@ def expected_acceptance(kind: ProposerKind, n_params: int, n_target_params: int)
 
 
 def learnt(expected: float, judged: AcceptanceCounts) -> float:
-    """The acceptance that was expected, replaced by what was measured here as far as that is enough to go by."""
+    """The expected acceptance, moved towards the measured one by the number of tokens judged here."""
     return (judged.n_accepted + _PRIOR_TOKENS * expected) / (judged.n_tokens + _PRIOR_TOKENS)
 
 
 def predict(
     target: WeightBytes, share: float, acceptance: float, row_cost: float, *, is_block: bool = False
 ) -> GainPrediction:
-    """The best depth and its gain; a drafted token costs ``share`` of a token of the model (``price.cost_share``).
+    """The best depth and its gain; a drafted token costs ``share`` of a token of the model (``forecast.cost_share``).
 
     Where a draft ``is_block``, that is what all of its tokens cost together.
     """
@@ -106,7 +106,7 @@ def predict(
 def corrected(predicted: float, known: Sequence[tuple[float, float]]) -> float:
     """A predicted gain, moved by what was (predicted, measured) of other pairs on this machine; at least 1.
 
-    Few measurements move it little: it counts as two that had been right.
+    The prediction counts as two measurements that it got right, so few measurements move it little.
     """
     errors = [math.log(measured / forecast) for forecast, measured in known if forecast > 0 and measured > 0]
     return max(1.0, predicted * math.exp(sum(errors) / (len(errors) + _TRUST)))

@@ -81,7 +81,7 @@ def _candidates(
     found = hub.search(Search(f"{words} {heads.EAGLE3}", limit=MOST_FOUND))
     size = next((n for n in map(n_params_in, names) if n), facts.n_params)
     rows = [row for row in found if row.repo_id != repo_id and _may_belong(row, size)]
-    # Those that say for which size they are before those that do not.
+    # First the repositories that name the size of the model they are for.
     rows.sort(key=lambda row: not n_params_in(row.repo_id))
     for row in rows[:_MOST_REPOSITORIES]:
         repository = _repository(hub, row.repo_id)
@@ -96,7 +96,7 @@ def _may_belong(row: FoundRepository, size: int) -> bool:
 
 
 def _repository(hub: Hub, repo_id: str) -> Repository | None:
-    """None for one that is gone or closed: another may have a head."""
+    """The repository; None where it is gone or not accessible."""
     try:
         return hub.repository(repo_id)
     except HubError:
@@ -104,7 +104,7 @@ def _repository(hub: Hub, repo_id: str) -> Repository | None:
 
 
 def _each_once(items: Iterable[RemoteModel]) -> list[RemoteModel]:
-    """Of each head the quantisation to take."""
+    """Each head once, in the quantisation to take."""
     by_name: dict[str, list[RemoteModel]] = {}
     for item in items:
         if not item.missing and len(item.files) == 1:
@@ -115,7 +115,7 @@ def _each_once(items: Iterable[RemoteModel]) -> list[RemoteModel]:
 def _look(
     hub: Hub, repository: Repository, item: RemoteModel, facts: ModelFacts, vocabulary: FileVocabulary, row_cost: float
 ) -> DownloadOffer | str | None:
-    """An offer, or why there is none; None for a model that nothing says is made to draft."""
+    """An offer, or the reason why it is none; None for a file that is no drafting head."""
     file = item.files[0]
     try:
         with RemoteSource(hub, repository.repo_id, repository.commit, file) as source:

@@ -121,7 +121,7 @@ def _why_not_shape(header: GgufHeader, kind: str, target: ModelFacts) -> str | N
 
 
 def _why_not_tables(header: GgufHeader, tensors: Mapping[str, TensorInfo], n_target: int) -> str | None:
-    """Why a head's tables of tokens would let llama.cpp read beyond an end."""
+    """Why a head's token tables would make llama.cpp read beyond their end."""
     n_tokens = header.count("tokenizer.ggml.tokens") or 0
     embeddings, output, ids = (tensors.get(name) for name in (*_TABLES, "d2t"))
     if embeddings is not None and embeddings.shape[-1] < n_target:

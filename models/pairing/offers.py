@@ -25,7 +25,7 @@ MOST_FOUND = 50
 _MOST_LOOKED_AT, _MOST_OFFERS = 3, 3
 # Small models lose more by coarse weights, and are small anyway.
 _PREFERRED = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0", "F16", "BF16")
-# How far the sizes of models may be apart that are one model.
+# Parameter counts that differ by at most this share may be those of the same model.
 SIMILAR = 0.25
 _SIZE = re.compile(r"^(a?\d+(\.\d+)?[bm]|\d+x\d+(\.\d+)?b|e\d+b)$")
 _N_PARAMS = re.compile(r"(?<![a-z0-9.])(\d+(?:\.\d+)?)([bm])(?![a-z0-9])", re.IGNORECASE)
@@ -38,8 +38,8 @@ _PARTS = re.compile(r"[\s_/:-]+")
 class DownloadOffer:
     """A model or head to download: ``wanted`` is its quantisation or file in the repository.
 
-    ``n_bytes`` is its size; ``is_checked`` says that its header was read and its tokens fit: ``draft`` is then what it
-    says.
+    ``n_bytes`` is its size. ``is_checked`` says that its header was read and its tokens fit; ``draft`` then has its
+    facts.
     """
 
     repo_id: str
@@ -52,7 +52,7 @@ class DownloadOffer:
 
     @property
     def name(self) -> str:
-        """What ``models pull`` takes."""
+        """Repository and quantisation or file, as a download names them."""
         return f"{self.repo_id}:{self.wanted}" if self.wanted else self.repo_id
 
 
@@ -163,7 +163,7 @@ def _look(
 
 
 def priced(offer: DownloadOffer, facts: ModelFacts, row_cost: float) -> DownloadOffer:
-    """An offer with what it would gain for another file of its model; one whose header was not read as it is."""
+    """An offer with its gain for another file of its model; unchanged where its header was not read."""
     draft = offer.draft
     return replace(offer, gain=_gain(facts, draft, row_cost)) if draft is not None else offer
 
@@ -173,7 +173,7 @@ def _gain(facts: ModelFacts, draft: ModelFacts, row_cost: float) -> float:
 
 
 def preferred(models: Iterable[RemoteModel]) -> RemoteModel | None:
-    """The quantisation to take of something small: nearly exact where there is one."""
+    """The quantisation of a small model to take: nearly exact where there is one."""
     whole = [model for model in models if not model.missing]
     by_name = {model.quantisation: model for model in reversed(whole)}
     return next((by_name[name] for name in _PREFERRED if name in by_name), whole[0] if whole else None)
@@ -190,7 +190,7 @@ def has_room(offer: DownloadOffer, room: int | None) -> bool:
 
 
 def each_name(title: str, name: str, repo_id: str | None) -> Iterator[str]:
-    """The names a model goes by, the surest first."""
+    """The names of a model, the most reliable first."""
     yield from (text for text in (repo_id, title, name) if text)
 
 

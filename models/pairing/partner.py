@@ -123,7 +123,7 @@ def partners(
 
 
 def _rank(partner: Partner) -> tuple[int, float, int, str]:
-    """Usable ones by gain; then those of the right tokens, then others, each from small to large."""
+    """Order: usable ones by gain, then those with the right tokens, then others, each from small to large."""
     if partner.is_usable:
         return 0, -partner.gain, partner.n_bytes, partner.name
     return (1 if partner.has_vocabulary else 2), 0.0, partner.n_bytes, partner.name
@@ -174,11 +174,11 @@ def _why_not(facts: ModelFacts, entry: ModelEntry, other_words: OtherWords) -> s
 
 
 def _priced(partner: Partner, facts: ModelFacts, draft: ModelFacts, conditions: PairingConditions) -> Partner:
-    """What it would gain and take; the same tokens alone do not make a good partner."""
+    """The partner with its predicted gain and its memory."""
     prediction = _predicted(facts, draft, conditions)
     memory = estimate(draft, conditions.n_cells, n_slots=conditions.n_slots).total
     priced = replace(partner, memory=memory, prediction=prediction, gain=prediction.gain)
-    # One whose guesses turned out bad is no worse a choice than before: whoever wants it may have it.
+    # A draft of low acceptance stays usable: the user may choose it.
     if prediction.depth == 0 and not prediction.is_measured:
         its, model = size(draft_bytes(facts, draft)), size(facts.active_bytes_per_token)
         reason = f"It is too large to gain anything: it reads {its} for a token, and the model {model}."
@@ -208,7 +208,7 @@ def _own_heads(facts: ModelFacts, conditions: PairingConditions) -> Partner:
 def _measured(
     partner: Partner, target_id: str, store: PairStore, conditions: PairingConditions, known: list[tuple[float, float]]
 ) -> Partner:
-    """The partner with what was measured of it; without that, with what others of this machine teach."""
+    """The partner with its measured gain; else with its prediction, corrected by the measurements of others."""
     if partner.prediction is None:
         return partner
     own_id = partner.id or _id(partner.path)

@@ -102,7 +102,7 @@ def _why_not_files(target: Path, _target_stamp: object, draft: Path, _draft_stam
 
 @lru_cache(maxsize=1024)
 def _print(path: Path, _stamp: object) -> tuple[object, ...]:
-    """What two files have in common whose vocabularies are the same: comparing texts takes longer."""
+    """A key that is equal for files with the same vocabulary, so that texts are seldom compared."""
     header = read_header(path)
     kind, tokens = header.text("tokenizer.ggml.model"), header.digest(_TOKENS)
     return kind, tokens, _added(header, "bos"), _added(header, "eos")

@@ -14,9 +14,9 @@ class QuantiseError(Exception):
 
 
 class QuantiseRefused(QuantiseError):
-    """Nothing was begun: the wish makes no sense for this model, or its name is taken.
+    """Nothing was begun: the request makes no sense for this model, or its name is taken.
 
-    ``option`` is what a command is given to have it otherwise, "" where there is none.
+    ``option`` is the option of the command that allows it, "" where there is none.
     """
 
     def __init__(self, message: str, option: str = "") -> None:

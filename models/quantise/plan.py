@@ -12,7 +12,7 @@ from models.hub.grouping import without_quantisation
 from models.quantise.errors import QuantiseRefused
 
 FOLDER = "quantised"
-# What perplexities in llama.cpp's tools/quantize/README.md and its discussions of the types say, in words.
+# Bits per weight and quality, by the perplexities in llama.cpp's tools/quantize/README.md and its discussions.
 _QUALITIES = (
     (16.0, "Nothing that could be noticed is lost."),
     (8.0, "Hardly to be told from the original."),
@@ -24,7 +24,7 @@ _QUALITIES = (
 )
 # llama.cpp refuses these without a measurement of which weights matter (tensor_requires_imatrix in llama-quant.cpp).
 _NEED_IMPORTANCE = frozenset({"IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M", "IQ3_XXS", "IQ3_XS", "Q2_K_S"})
-# What models are trained and published in: nothing was rounded to blocks yet.
+# Types that models are published in, before any rounding to blocks.
 ORIGINALS = frozenset({"F32", "F16", "BF16"})
 
 
@@ -89,7 +89,7 @@ def make_plan(
 
 
 def check_gain(name: str, facts: ModelFacts, type_: TargetType) -> None:
-    """Raise QuantiseRefused where the result would be no smaller: nothing that is lost comes back."""
+    """Raise QuantiseRefused where the result would be no smaller."""
     bits = facts.weight_bytes * 8 / max(1, facts.n_params)
     usual = next((target.bits for target in TARGETS if target.name == facts.quantisation), bits)
     if type_.name == facts.quantisation or type_.bits >= min(bits, usual):
@@ -134,7 +134,7 @@ class TargetType:
 
     @property
     def quality(self) -> str:
-        """What is left of the original, as a sentence; by size, as no two models lose the same."""
+        """The quality as a sentence, by size only: how much is lost depends on the model."""
         return next(sentence for bits, sentence in _QUALITIES if self.bits >= bits)
 
 

@@ -52,7 +52,7 @@ class Quantised:
         )
 
 
-# Before this share is done, the speed is mostly that of the start.
+# Before this share is done, the speed says little about the rest.
 _KNOWN_FROM = 0.02
 
 

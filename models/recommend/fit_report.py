@@ -1,6 +1,6 @@
-"""One judgement of one model on one machine: does it fit, how is it best loaded, how fast is it. Pure.
+"""The fit report of a model on a machine: does it fit, how is it best loaded, how fast is it. Pure.
 
-Commands and the window's library page show the same: they call ``judge`` with the facts of a header and a machine.
+Commands and the window show the same report: both call ``fit_report`` with the facts of a header and a machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from models.pairing.forecast import DraftingMachine, forecast, kind_of, row_cost
 from models.pairing.gain import NOTHING_JUDGED, AcceptanceCounts, ProposerKind
 
 LONGEST_CTX = 1 << 31
-# Of its free memory, the fullest device must have so much left for a model to fit well.
+# A model fits well where it takes at most this share of the free memory of every device.
 _TIGHT = 0.85
 
 
@@ -97,7 +97,7 @@ def fit_report(
     measured: MeasuredSpeed | None = None,
     why_no_head: Callable[[ProposerKind], str | None] = lambda kind: None,
 ) -> FitReport:
-    """Judge a model; ``n_ctx`` None takes that of ``wanted``, and another one fits or does not: it is not shortened.
+    """Judge a model; ``n_ctx`` None takes that of ``wanted``, any other value is kept and never shortened.
 
     ``wanted`` is what a load would ask for (None: the usual context, and all else as is best). ``judged`` says what
     came of the tokens of its draft here, and ``why_no_head`` of a kind of head why this build of llama.cpp cannot run
@@ -191,7 +191,7 @@ def _too_large(least: PlacementPlan) -> str:
 
 
 def _too_long(least: PlacementPlan, fitting: PlacementPlan | None) -> str:
-    """Say that a context that was asked for has no room, and which would have."""
+    """Say that there is no room for the context that was asked for, and which context would fit."""
     need = (shortage(least) or [max(least.needs, key=lambda need: need.total / max(need.free, 1))])[0]
     setting = least.setting
     asked = f"It does not fit with {setting.n_ctx:,} tokens of context"

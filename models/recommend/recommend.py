@@ -9,7 +9,7 @@ from models.facts.quantisation_rank import is_needless, rank
 from models.formatting.figures import rate
 from models.recommend.fit_report import FitReport, FitVerdict
 
-# About twice as fast as most people read.
+# Tokens per second: about twice as fast as most people read.
 ENOUGH = 10.0
 
 
@@ -34,7 +34,7 @@ class Recommendation:
 def recommend(candidates: Sequence[QuantisationOption], enough: float = ENOUGH) -> Recommendation:
     """The best quality that fits well and gives ``enough`` tokens per second, else the fastest that fits.
 
-    What is larger than Q8_0 is left out where there is something else: it is not better by any measure.
+    Types larger than Q8_0 are left out where there is another: they are no better by any measure.
     """
     usable = [one for one in candidates if one.judgement.verdict is not FitVerdict.UNUSABLE]
     usable = [one for one in usable if not is_needless(one.quantisation)] or usable
@@ -73,7 +73,7 @@ def _rate(one: QuantisationOption) -> float:
 
 
 def _pace(one: QuantisationOption) -> str:
-    """The speed in the figures that a judgement of the same file shows."""
+    """The speed in the figures of the fit report of the same file."""
     speed = one.judgement.speed
     if speed is None:
         return "how fast it is here is not known"

@@ -76,7 +76,7 @@ def _pull_draft(done: Downloaded, connections: int) -> tuple[Downloaded | None, 
     return _download(DownloadRequest(extra.offers[0].repo_id, extra.offers[0].wanted), connections), ""
 
 
-def _download(wish: DownloadRequest, connections: int) -> Downloaded:
+def _download(request: DownloadRequest, connections: int) -> Downloaded:
     """Download with a line that says how far it is; raises LibraryError, and Exit after Ctrl-C."""
     from app.environment.paths import models_folder
     from app.library.hub_access import as_library_errors, hub
@@ -90,7 +90,7 @@ def _download(wish: DownloadRequest, connections: int) -> Downloaded:
         line.show(_text(progress), progress.phase.value, is_last=progress.phase.value == "done")
 
     with as_library_errors():
-        download = ModelDownload(hub(), wish, models_folder(), DownloadOptions(n_connections=connections))
+        download = ModelDownload(hub(), request, models_folder(), DownloadOptions(n_connections=connections))
         try:
             done = download.run(show)
         except KeyboardInterrupt:
@@ -100,7 +100,7 @@ def _download(wish: DownloadRequest, connections: int) -> Downloaded:
         finally:
             line.end()
     if done.repository.was_renamed:
-        say_on_stderr(f"{wish.repo_id} has been renamed to {done.repository.repo_id}.")
+        say_on_stderr(f"{request.repo_id} has been renamed to {done.repository.repo_id}.")
     return done
 
 

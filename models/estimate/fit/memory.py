@@ -1,4 +1,4 @@
-"""Does a model fit: the memory that is free, and an estimate of what a model needs before it is loaded."""
+"""The memory that is free, and an estimate of what a model needs before it is loaded."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class EngineShape:
             flash_attention=self.flash_attention,
             cuts_windows=True,
         )
-        # Whatever drafts has a cache of F16.
+        # Drafts always have an F16 cache.
         drafts = facts.mtp_kv_bytes_per_token() * n_cells if self.uses_heads else 0
         if draft is not None:
             rows = self.draft_outputs
@@ -102,7 +102,7 @@ def estimate(
 def cells_in_window(facts: ModelFacts, n_cells: int, n_slots: int, n_ubatch: int) -> int:
     """Return how many of ``n_cells`` cells layers with a sliding window keep (llama_kv_cache_iswa); all without one.
 
-    They keep all too where that takes at most twice as much: then texts can be shared and cut anywhere.
+    They keep all where that takes at most twice as much: texts can then be shared and cut anywhere.
     """
     if not facts.window:
         return n_cells

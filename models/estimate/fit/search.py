@@ -3,9 +3,9 @@
 The context that is wanted comes first: it is only shortened where nothing fits. Among plans of one context the
 predicted speed at the end of that context decides, and where it is not known, how much of the model is on GPUs. A
 coarser KV type is looked at only where the finer one leaves a part of the model beside the GPUs, or does not fit at
-all, and must then be clearly faster to be chosen. What a user has asked for is kept, whatever comes of it.
+all, and must then be clearly faster to be chosen. What a user has asked for is never changed.
 
-Judgements and loads take their plans from here, so that a model is loaded as it was judged.
+Fit reports and loads both take their plans from here, so a model is loaded as its report says.
 """
 
 from __future__ import annotations

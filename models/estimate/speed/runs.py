@@ -17,12 +17,12 @@ from models.files.disk import write_whole
 from models.formatting.json_values import value_of
 
 FILE_NAME = "runs.json"
-# Files without it are of a time when the seconds of runs with drafts were computed from a guess: they count as empty.
+# Older files count as empty: their seconds of runs with drafts were computed from a guess.
 _FORMAT = 2
-# Of one model with one set of options, at about one length of the context, so many runs count.
+# Runs that are kept of one model with the same options and about the same context, and of all models.
 _KEPT_EACH, _KEPT = 7, 600
-# A run that differs from those kept of the same thing by more than this factor is not kept: something else was at work.
-# But where so many in a row say the same, it is those that were kept that are wrong.
+# A run that differs by more than this factor from those kept of the same thing is doubted: other programs may have
+# been at work. After this many doubted runs in a row, the kept ones are dropped instead.
 _FAR, _WITNESSES = 1.5, 3
 _MOST_CHARACTERS = 8 << 20
 _MOST_AMOUNTS = 64
@@ -78,7 +78,7 @@ def read_runs(folder: Path, machine: str) -> tuple[ModelRun, ...]:
 def add_runs(folder: Path, machine: str, runs: Sequence[ModelRun]) -> None:
     """Add runs to the file and forget the oldest; raises OSError where the folder cannot be written.
 
-    Those that contradict what is kept are put aside until others confirm them.
+    Runs that contradict the kept ones are doubted until others confirm them.
     """
     kept, doubted = (list(found) for found in _read(folder, machine))
     for run in runs:
@@ -93,7 +93,7 @@ def add_runs(folder: Path, machine: str, runs: Sequence[ModelRun]) -> None:
 
 
 def _take_in(run: ModelRun, kept: list[ModelRun], doubted: list[ModelRun]) -> None:
-    """Keep a run, or doubt it; where it is the last of enough witnesses, those before it were wrong."""
+    """Keep a run or doubt it. Enough doubted runs that agree take the place of the kept ones."""
     same = [one for one in kept if one.key == run.key]
     if not same or _agrees(run, median(one.seconds for one in same)):
         kept.append(run)
@@ -136,7 +136,7 @@ def judged(runs: Iterable[ModelRun], model: str, n_bytes: int, draft: str) -> tu
 
 
 def _read(folder: Path, machine: str) -> tuple[tuple[ModelRun, ...], tuple[ModelRun, ...]]:
-    """The runs that are kept, and those that were put aside."""
+    """The runs that are kept, and those that are doubted."""
     try:
         with open(folder / FILE_NAME, encoding="utf-8") as file:
             content = json.loads(file.read(_MOST_CHARACTERS))
@@ -165,7 +165,7 @@ def _kept(runs: Iterable[ModelRun]) -> list[ModelRun]:
 
 
 def _run(entry: Any) -> ModelRun | None:
-    """The run in a JSON object; None where it is none, or says what no machine does."""
+    """The run in a JSON object; None where it is none, or has values that no machine reaches."""
     try:
         run = value_of(ModelRun, entry)
     except (ValueError, KeyError, TypeError, OverflowError):

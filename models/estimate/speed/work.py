@@ -11,9 +11,9 @@ from models.facts.model_facts import LayerCache, ModelFacts
 from models.gguf.tensor_types import BY_NAME
 
 STEP, LAYER, EXPERT_LAYER, STATE = "step", "layer", "expert layer", "state"
-# Weights stay in a cache that has room for all of them, and for what else a step touches. Of more than it can hold
-# nothing stays: each byte is thrown out for another before its turn comes. In between a part does (sizes as shares of
-# the cache's; measured on deep models of 8 to 500 MB).
+# Weights stay in a device's cache that has room for all of them and for what else a step reads. Of weights that are
+# clearly larger than the cache, none stay: each byte is evicted before it is read again. In between, a part stays
+# (sizes as shares of the cache's; measured on deep models of 8 to 500 MB).
 _ALL_STAYS, _NONE_STAYS = 0.6, 1.2
 Amounts = Mapping[str, float]
 """How much of everything: "weights Q4_0" in bytes, "layer" in layers, and so on."""
@@ -71,7 +71,7 @@ def work(
     """Amounts of one decoded token behind ``n_past`` others; names are "DEVICE: AMOUNT"."""
     share = facts.n_experts_used / facts.n_experts if facts.n_experts else 0.0
     done: list[dict[str, float]] = [defaultdict(float) for _ in devices]
-    # Tokens choose other experts: all of them are read again before long.
+    # Each token chooses other experts, so all of them compete for the cache.
     count = len(devices)
     sizes = bytes_on(facts, placement, count) if any(device.cache for device in devices) else [0.0] * count
     far = [_far_share(device, size) for device, size in zip(devices, sizes, strict=True)]

@@ -142,15 +142,15 @@ def test_the_version_that_was_downloaded_is_fetched_again_and_the_newest_where_t
     commit = server.repos[REPO].commit
     new = CONTENT[:-1] + b"!"
     server.repos[REPO].change({FILE: new})
-    wish = DownloadRequest(REPO, FILE, commit, or_newest=True)
+    request = DownloadRequest(REPO, FILE, commit, or_newest=True)
     spoil(folder)
-    ModelDownload(hub, wish, folder, OPTIONS).run()
+    ModelDownload(hub, request, folder, OPTIONS).run()
     assert is_right(folder)
     spoil(folder)
     server.repos[REPO].keeps_old = False
     with pytest.raises(RevisionNotFound):
         ModelDownload(hub, DownloadRequest(REPO, FILE, commit), folder, OPTIONS).run()
-    ModelDownload(hub, wish, folder, OPTIONS).run()
+    ModelDownload(hub, request, folder, OPTIONS).run()
     assert is_right(folder, new)
 
 

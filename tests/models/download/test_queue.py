@@ -17,7 +17,7 @@ OPTIONS = DownloadOptions(piece_bytes=1 << 16, record_bytes=1 << 14, patience=60
 NAMES = ("one", "two", "three")
 
 
-def wish(name: str) -> DownloadRequest:
+def request(name: str) -> DownloadRequest:
     return DownloadRequest(f"acme/{name}", "Q4_0")
 
 
@@ -55,9 +55,9 @@ def phases(queue: DownloadQueue) -> list[DownloadPhase]:
 
 def test_jobs_run_in_their_order(open_queue):
     began = []
-    queue = open_queue(changed=lambda job: began.append(job.wish.repo_id))
+    queue = open_queue(changed=lambda job: began.append(job.request.repo_id))
     for name in NAMES:
-        queue.add(wish(name))
+        queue.add(request(name))
     wait_for(queue, lambda jobs: all(job.phase is DownloadPhase.DONE for job in jobs))
     assert list(dict.fromkeys(began)) == [f"acme/{name}" for name in NAMES]
 
@@ -65,9 +65,9 @@ def test_jobs_run_in_their_order(open_queue):
 def test_the_order_can_be_changed(open_queue, server, tmp_path):
     slow(server, "one")
     queue = open_queue()
-    one, _, three = [queue.add(wish(name)) for name in NAMES]
+    one, _, three = [queue.add(request(name)) for name in NAMES]
     queue.move(three.number, 0)
-    assert [job.wish.repo_id for job in queue.jobs] == ["acme/three", "acme/one", "acme/two"]
+    assert [job.request.repo_id for job in queue.jobs] == ["acme/three", "acme/one", "acme/two"]
     slow(server, "two")
     queue.pause(one.number)
     wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.DONE)
@@ -77,7 +77,7 @@ def test_the_order_can_be_changed(open_queue, server, tmp_path):
 def test_paused_and_resumed(open_queue, server):
     slow(server, "one")
     queue = open_queue()
-    job = queue.add(wish("one"))
+    job = queue.add(request("one"))
     wait_for(queue, lambda jobs: jobs[0].progress.n_done > 50_000)
     queue.pause(job.number)
     wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.PAUSED)
@@ -90,7 +90,7 @@ def test_paused_and_resumed(open_queue, server):
 def test_cancelled_leaves_nothing(open_queue, server, tmp_path):
     slow(server, "one")
     queue = open_queue()
-    job = queue.add(wish("one"))
+    job = queue.add(request("one"))
     wait_for(queue, lambda jobs: jobs[0].progress.n_done > 0)
     queue.cancel(job.number)
     wait_for(queue, lambda jobs: not jobs)
@@ -100,25 +100,25 @@ def test_cancelled_leaves_nothing(open_queue, server, tmp_path):
 def test_cancelled_offline_in_a_later_run_leaves_nothing_and_the_others_keep_their_places(open_queue, server, tmp_path):
     slow(server, "one")
     queue = open_queue()
-    queue.add(wish("one"))
-    queue.add(wish("two"))
-    queue.add(wish("three"))
+    queue.add(request("one"))
+    queue.add(request("two"))
+    queue.add(request("three"))
     wait_for(queue, lambda jobs: jobs[0].progress.n_done > 0)
     queue.close()
     again = open_queue()
     assert list((tmp_path / "models").rglob("*.part")) != []
     server.fault("/api/models/acme/one", Fault(status=500))
     again.cancel(again.jobs[0].number)
-    assert [job.wish for job in again.jobs] == [wish("two"), wish("three")]
+    assert [job.request for job in again.jobs] == [request("two"), request("three")]
     assert list((tmp_path / "models").rglob("*.part")) == []
     assert list((tmp_path / "models").rglob("*.journal")) == []
     again.move(again.jobs[0].number, 1)
-    assert [job.wish for job in again.jobs] == [wish("three"), wish("two")]
+    assert [job.request for job in again.jobs] == [request("three"), request("two")]
 
 
 def test_what_was_removed_since_is_no_longer_said_to_be_downloaded(open_queue, tmp_path):
     queue = open_queue()
-    queue.add(wish("one"))
+    queue.add(request("one"))
     wait_for(queue, lambda jobs: phases(queue) == [DownloadPhase.DONE])
     queue.clear_removed()
     assert phases(queue) == [DownloadPhase.DONE]
@@ -130,8 +130,8 @@ def test_what_was_removed_since_is_no_longer_said_to_be_downloaded(open_queue, t
 def test_a_failure_is_told_the_others_go_on_and_it_can_be_tried_again(open_queue, server):
     server.fault("/api/models/acme/one", Fault(times=1, status=500))
     queue = open_queue()
-    first = queue.add(wish("one"))
-    queue.add(wish("two"))
+    first = queue.add(request("one"))
+    queue.add(request("two"))
     wait_for(queue, lambda jobs: [job.phase for job in jobs] == [DownloadPhase.FAILED, DownloadPhase.DONE])
     assert "has a problem" in str(queue.jobs[0].error)
     queue.resume(first.number)
@@ -143,12 +143,14 @@ def test_what_had_not_ended_is_there_after_a_restart(open_queue, server):
     slow(server, "one")
     queue = open_queue()
     for name in NAMES[:2]:
-        queue.add(wish(name))
+        queue.add(request(name))
     wait_for(queue, lambda jobs: jobs[0].progress.n_done > 50_000)
     queue.close()
     server.heal()
     again = open_queue()
-    assert [(job.wish, job.phase) for job in again.jobs] == [(wish(name), DownloadPhase.PAUSED) for name in NAMES[:2]]
+    assert [(job.request, job.phase) for job in again.jobs] == [
+        (request(name), DownloadPhase.PAUSED) for name in NAMES[:2]
+    ]
     for job in again.jobs:
         again.resume(job.number)
     wait_for(again, lambda jobs: all(job.phase is DownloadPhase.DONE for job in jobs))
@@ -160,10 +162,10 @@ def test_several_at_a_time(open_queue, server):
         slow(server, name)
     queue = open_queue(n_running=2)
     for name in NAMES:
-        queue.add(wish(name))
+        queue.add(request(name))
     wait_for(queue, lambda jobs: [job.phase for job in jobs].count(DownloadPhase.DOWNLOADING) == 2)
     assert queue.jobs[2].phase is DownloadPhase.QUEUED
-    assert queue.add(wish("three")).number == queue.jobs[2].number
+    assert queue.add(request("three")).number == queue.jobs[2].number
 
 
 def test_a_damaged_list_is_an_empty_one(open_queue, tmp_path):
@@ -187,19 +189,19 @@ def test_speed_and_eta():
 def test_only_what_nobody_had_paused_was_interrupted(open_queue, server):
     slow(server, "one")
     queue = open_queue()
-    _, two, three = [queue.add(wish(name)) for name in NAMES]
+    _, two, three = [queue.add(request(name)) for name in NAMES]
     queue.pause(two.number)
     queue.pause(three.number)
     queue.resume(three.number)
     queue.close()
     again = open_queue()
-    by_number = {job.number: job.wish.repo_id for job in again.jobs}
+    by_number = {job.number: job.request.repo_id for job in again.jobs}
     assert [by_number[number] for number in again.interrupted] == ["acme/one", "acme/three"]
 
 
 def test_what_has_ended_is_taken_off_the_list(open_queue):
     queue = open_queue()
-    queue.add(wish("one"))
+    queue.add(request("one"))
     wait_for(queue, lambda jobs: jobs[0].phase is DownloadPhase.DONE)
     queue.clear_ended()
     assert queue.jobs == ()
