@@ -72,7 +72,7 @@ ORDER = {
     "required": ["customer_name", "delivery_address", "payment_method", "express_shipping", "number_of_items"],
     "additionalProperties": False,
 }
-SAMPLINGS = {"greedy": {"temperature": 0.0}, "sampled": {"temperature": 0.8}}
+TEMPERATURES = {"greedy": 0.0, "sampled": 0.8}
 _N_CTX = 1024
 
 
@@ -132,7 +132,7 @@ def measure_pair(engine: Engine, looks: Looks, name: str, way: str, options: arg
     bound: list[ConstraintTurn] = []
     for turn in range(options.rounds + 1):
         # Another seed, another text; ignore_eos keeps both sides going for as many steps.
-        sampling = SamplingParams(seed=turn, ignore_eos=True, **SAMPLINGS[way])
+        sampling = SamplingParams(TEMPERATURES[way], seed=turn, ignore_eos=True)
         free.append(run_turn(engine, looks, None, sampling, options.steps))
         if turn == options.rounds:
             break
@@ -197,7 +197,8 @@ def measure_forced(name: str, path: str, options: argparse.Namespace) -> ReportR
         engine.cost, n_ctx=engine.n_ctx, memory=engine.slots.memory, end_tokens=engine.vocab.end_tokens
     )
     engine.replace_speculator(speculator)
-    plain, drafted, ratios = Replies([]), Replies([]), []
+    plain, drafted = Replies([]), Replies([])
+    ratios: list[float] = []
     for seed in range(-2, options.replies):
         if not seed:
             plain, drafted, ratios = Replies([]), Replies([]), []
@@ -237,7 +238,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
         engine.prepare(Request("compiled", PROMPT, 1, constraint=constraint)).close()
         compile_ms[name] = round((time.perf_counter() - began) * 1e3, 1)
     for name in CONSTRAINTS:
-        for way in SAMPLINGS:
+        for way in TEMPERATURES:
             row = measure_pair(engine, looks, name, way, options)
             report.rows.append(row)
             say(f"{name}, {way}: {row['added_us']:.0f} µs on {row['free_step_us']:.0f} µs, {row['overhead']:.1%}")

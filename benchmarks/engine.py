@@ -93,7 +93,7 @@ def measure_width(engine: Engine, bare: BareLoop, n_sequences: int, n_steps: int
         mine_s, bare_s = seconds[:: -1 if turn % 2 else 1]
         rows.append((bare_s, mine_s, stats.own - own, stats.decode - decode))
     mine.stop()
-    bare_s, mine_s, own_s, decode_s = (median(column) / n_steps for column in zip(*rows, strict=True))
+    bare_s, mine_s, own_s, decode_s = (median(list(column)) / n_steps for column in zip(*rows, strict=True))
     return {
         "sequences": n_sequences,
         "bare_tokens_per_s": round(n_sequences / bare_s, 1),

@@ -97,4 +97,4 @@ def _count(chunk: dict[str, Any]) -> int:
     timings = chunk["timings"]
     if "decode_tokens" in timings:
         return int(timings["decode_tokens"])
-    return int(timings["predicted_n"]) - (chunk["choices"][0]["finish_reason"] == "stop")
+    return int(timings["predicted_n"]) - int(chunk["choices"][0]["finish_reason"] == "stop")

@@ -14,6 +14,7 @@ import itertools
 import os
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from core.ipc.child_process import WAITING
 
@@ -227,7 +228,8 @@ def measure(options: argparse.Namespace) -> BenchReport:
     target = gguf_factory.cached(Recipe(n_layers=options.layers))
     for way in options.ways:
         say(f"{way}: loading")
-        drafting = {"speculation": "off"} if way == "plain" else {"draft_path": str(draft_path("realistic"))}
+        plain, drafts = {"speculation": "off"}, {"draft_path": str(draft_path("realistic"))}
+        drafting: dict[str, Any] = plain if way == "plain" else drafts
         engine, _ = load_engine(
             EngineOptions(str(target), n_slots=options.slots, n_ctx=_N_CTX, n_threads=n_threads, **drafting),
             cache_folder=None,

@@ -108,7 +108,10 @@ class PeerServer:
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self._words}
         environment = {**os.environ, **(WAITING if options.openmp == "tuned" else {})}
         self._process = subprocess.Popen(command, cwd=ROOT, text=True, env=environment, **pipes)
-        line = self._process.stdout.readline()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        line = self._stdout.readline()
         if not line.startswith(_READY):
             self._process.wait()
             self._words.seek(0)
@@ -120,12 +123,12 @@ class PeerServer:
 
     def stop(self) -> None:
         """End it."""
-        self._process.stdin.close()
+        self._stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_LONGEST_STOP)
         self._process.kill()
         self._process.wait()
-        self._process.stdout.close()
+        self._stdout.close()
         self._words.close()
 
     def __enter__(self) -> PeerServer:

@@ -6,6 +6,7 @@ import argparse
 import os
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.report import BenchReport, median, run_bench, say
@@ -64,7 +65,7 @@ def measure(options: argparse.Namespace) -> BenchReport:
     """Run the bench."""
     report = BenchReport("start", settings={"rounds": options.rounds})
     environment = dict(os.environ)
-    measures = {
+    measures: dict[str, Callable[[], float]] = {
         "chat_first_token_s": lambda: seconds_to_first_byte(CHAT, environment),
         "window_visible_s": lambda: seconds_to_window(environment),
         "launcher_overhead_s": lambda: seconds_over_bare(environment),

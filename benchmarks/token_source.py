@@ -21,7 +21,8 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        self._answer({"/slipstream/state": STATE, "/v1/models": {"data": [{"id": "source"}]}}.get(self.path, {}))
+        answers: dict[str, dict[str, Any]] = {"/slipstream/state": STATE, "/v1/models": {"data": [{"id": "source"}]}}
+        self._answer(answers.get(self.path, {}))
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))

@@ -14,7 +14,7 @@ from typing import Any
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QMenu
+from PySide6.QtWidgets import QApplication, QDialog, QLabel, QLayout, QMenu
 
 from app.client.discovery import announce
 from app.client.server_process import new_api_key, serve_command, serve_environment, serve_folder
@@ -676,7 +676,7 @@ def _pairs(stage: Stage, page: LibraryPage) -> None:
     stage.wait(0.5)
     stage.shoot("library-pair-tested")
     page.models.list.choose("ember-draft-q8_0")
-    stage.until(lambda: card.offers.count() and "Looking" not in card.offers.itemAt(0).widget().text(), 40)
+    stage.until(lambda: card.offers.count() and "Looking" not in _first_words(card.offers), 40)
     stage.shoot("library-no-partner")
 
 
@@ -743,6 +743,12 @@ STATES: tuple[Callable[[Stage], None], ...] = (
     starting, empty, done, gauges, panel, streaming, waiting, problem, server_gone, loading, search, hard, small,
     text_sizes, editing, speeds, library, library_keeps, draft_along, model_dialogs, readme,
 )  # fmt: skip
+
+
+def _first_words(layout: QLayout) -> str:
+    first = layout.itemAt(0)
+    label = first.widget() if first is not None else None
+    return label.text() if isinstance(label, QLabel) else ""
 
 
 def main() -> None:

@@ -225,21 +225,22 @@ def _tensors(reader: gguf.GGUFReader, recipe: Recipe) -> Iterator[Tensor]:
             yield _with_longer_table(made, recipe)
     for layer in range(recipe.n_layers or len(blocks)):
         is_silent = layer >= len(blocks)
-        for tensor in blocks[layer % len(blocks)]:
-            yield _layer_tensor(tensor, layer, is_silent, recipe)
+        for part in blocks[layer % len(blocks)]:
+            yield _layer_tensor(part, layer, is_silent, recipe)
         if recipe.n_experts:
             yield _router(layer, int(blocks[0][0].shape[0]), recipe.n_experts)
 
 
 def _with_longer_table(table: Tensor, recipe: Recipe) -> Tensor:
-    if recipe.n_vocab is None or table.name not in ("token_embd.weight", "output.weight"):
+    n_vocab = recipe.n_vocab
+    if n_vocab is None or table.name not in ("token_embd.weight", "output.weight"):
         return table
 
     def with_zero_rows() -> np.ndarray:
         rows = table.data()
-        return np.concatenate([rows, np.zeros((recipe.n_vocab - len(rows), *rows.shape[1:]), rows.dtype)])
+        return np.concatenate([rows, np.zeros((n_vocab - len(rows), *rows.shape[1:]), rows.dtype)])
 
-    return replace(table, shape=(table.shape[0], recipe.n_vocab), data=with_zero_rows)
+    return replace(table, shape=(table.shape[0], n_vocab), data=with_zero_rows)
 
 
 def _layer_tensor(tensor: Tensor, layer: int, is_silent: bool, recipe: Recipe) -> Tensor:

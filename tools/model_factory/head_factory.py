@@ -285,11 +285,13 @@ def _table_map(table: Table, inputs: np.ndarray) -> np.ndarray:
     tokens = list(table)[: WIDTH - 32]
     outputs = _normalised(_embeddings()[[table[token] for token in tokens]] / _weights_of("output_norm.weight"))
     solution, *_ = np.linalg.lstsq(inputs[tokens], outputs, rcond=None)
-    return solution.T.astype(np.float32)
+    mapped: np.ndarray = solution.T.astype(np.float32)
+    return mapped
 
 
 def _normalised(rows: np.ndarray) -> np.ndarray:
-    return rows / np.sqrt((rows**2).mean(axis=-1, keepdims=True) + 1e-5)
+    normalised: np.ndarray = rows / np.sqrt((rows**2).mean(axis=-1, keepdims=True) + 1e-5)
+    return normalised
 
 
 def _counter_tables(ahead: int) -> list[Tensor]:
