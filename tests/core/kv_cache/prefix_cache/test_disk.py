@@ -340,7 +340,7 @@ for turn in range(1_000_000):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 def test_a_writer_that_is_killed_at_any_moment_leaves_whole_files_only(tmp_path: Path) -> None:
-    root = Path(__file__).resolve().parents[3]
+    root = Path(__file__).resolve().parents[4]
     for delay in (0.01, 0.03, 0.05):
         command = [sys.executable, "-c", WRITER, str(tmp_path)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root, env={**os.environ, "PYTHONPATH": str(root)})
