@@ -216,7 +216,7 @@ def gauges(stage: Stage) -> None:
         stage.window.resize(*size)
         stage.wait(0.4)
         stage.shoot(f"gauges{name}-last")
-    stage.window._resize_text(150)
+    stage.window.resize_text(150)
     stage.shoot("gauges-tiny-last-150")
 
 
@@ -320,7 +320,7 @@ def text_sizes(stage: Stage) -> None:
     usual = stage.window.size()
     stage.window.resize(720, 480)
     for percent in (80, 150):
-        stage.window._resize_text(percent)
+        stage.window.resize_text(percent)
         stage.window.desk.new_chat()
         stage.shoot(f"text-{percent}-empty")
         stage.open_old(REPLY)

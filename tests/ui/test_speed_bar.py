@@ -96,7 +96,7 @@ class TestBar:
     def bar(self, qtbot) -> SpeedBar:
         made = SpeedBar()
         qtbot.addWidget(made)
-        made.resize(sum(gauge.minimumSizeHint().width() for gauge in made._gauges) + 200, made.height())
+        made.resize(sum(gauge.minimumSizeHint().width() for gauge in made.gauges) + 200, made.height())
         made.show()
         return made
 
@@ -109,12 +109,12 @@ class TestBar:
         assert bar.speed.face.share == 1.0
 
     def test_a_narrow_bar_leaves_out_the_less_urgent(self, bar: SpeedBar) -> None:
-        assert all(gauge.isVisible() for gauge in bar._gauges)
+        assert all(gauge.isVisible() for gauge in bar.gauges)
         two = bar.when.width() + bar.speed.minimumSizeHint().width() + bar.bandwidth.minimumSizeHint().width()
         bar.resize(two + 5 * Space.L, bar.height())
         assert [bar.speed.isVisible(), bar.bandwidth.isVisible(), bar.bound.isVisible()] == [True, True, False]
         bar.resize(120, bar.height())
-        assert not any(gauge.isVisible() for gauge in bar._gauges[1:])
+        assert not any(gauge.isVisible() for gauge in bar.gauges[1:])
 
     def test_idle_is_grey_and_work_is_not(self, bar: SpeedBar) -> None:
         bar.set_palette(DARK)
@@ -162,10 +162,10 @@ class TestWindow:
     def test_it_is_at_the_foot_of_every_page(
         self, qtbot, window: MainWindow, page: str, size: tuple[int, int], percent: int
     ) -> None:
-        window._resize_text(percent)
+        window.resize_text(percent)
         window.resize(*size)
         window.show_page(page)
-        bar, pages = window.speed_bar, window._pages
+        bar, pages = window.speed_bar, window.tuning.parentWidget().parentWidget()
 
         def is_at_the_foot() -> bool:
             seen = visible_rect(bar, window)
@@ -215,8 +215,8 @@ class TestWindow:
         window.show_page("library")
         bar = window.speed_bar
         low = bar.height()
-        window._choose_theme(ThemeChoice.DARK)
-        window._resize_text(150)
+        window.choose_theme(ThemeChoice.DARK)
+        window.resize_text(150)
         assert bar.grab().toImage().pixelColor(2, bar.height() // 2).name() == DARK.panel
         assert bar.speed._palette is DARK
         assert bar.height() == low * 1.5

@@ -89,7 +89,7 @@ def test_what_an_empty_chat_offers_is_whole_in_any_window(
     qtbot, window: MainWindow, size: tuple[int, int], percent: int
 ) -> None:
     window.watch.start()
-    window._resize_text(percent)
+    window.resize_text(percent)
     window.resize(*size)
     welcome = window.page.welcome
     qtbot.waitUntil(lambda: "Ember" in welcome.note.text())
@@ -135,7 +135,7 @@ def test_a_word_of_many_pages_is_not_laid_out_in_the_slow_way(
     asked_view(window).more.click()
     assert asked_view(window).view.wordWrapMode() == mode
     asked_view(window).edit.click()
-    editor = asked_view(window)._editor
+    editor = asked_view(window).editor
     assert editor is not None
     assert longest_block(editor.field) == LONGEST_LINE
     assert editor.field.toPlainText() == text
@@ -267,7 +267,7 @@ def test_an_answer_can_be_asked_for_again_and_both_are_kept(qtbot, window: MainW
 def test_a_message_can_be_edited_and_sent_again(qtbot, window: MainWindow, server: FakeServer) -> None:
     ask(qtbot, window, "Hi")
     asked_view(window).edit.click()
-    editor = asked_view(window)._editor
+    editor = asked_view(window).editor
     assert editor is not None
     editor.field.setPlainText("Bye")
     qtbot.keyClick(editor.field, Qt.Key.Key_Return)
@@ -312,8 +312,8 @@ def test_a_long_text_is_cut_where_a_line_or_a_word_ends(text: str, shown: str) -
 def test_escape_leaves_an_edited_message_as_it_was(qtbot, window: MainWindow) -> None:
     ask(qtbot, window, "Hi")
     asked_view(window).edit.click()
-    qtbot.keyClick(asked_view(window)._editor.field, Qt.Key.Key_Escape)  # type: ignore[union-attr]
-    assert asked_view(window)._editor is None
+    qtbot.keyClick(asked_view(window).editor.field, Qt.Key.Key_Escape)  # type: ignore[union-attr]
+    assert asked_view(window).editor is None
     assert not asked_view(window).bubble.isHidden()
 
 
@@ -564,7 +564,7 @@ def test_a_message_that_was_too_long_does_not_block_its_chat(qtbot, window: Main
     problem.retry.click()
     assert list(ways(window)) == ["Shorten the message"]
     ways(window)["Shorten the message"].trigger()
-    assert asked_view(window)._editor is not None
+    assert asked_view(window).editor is not None
     server.error = None
     ask(qtbot, window, "short")
     assert [message["content"] for message in server.requests[-1]["messages"]] == ["short"]
@@ -684,10 +684,8 @@ def test_a_narrow_window_shows_the_chat_and_one_side_at_a_time(qtbot, window: Ma
 
 def test_the_theme_can_be_chosen_and_is_remembered(qtbot, window: MainWindow, tmp_path: Path) -> None:
     ask(qtbot, window, "Hi")
-    window._choose_theme(ThemeChoice.DARK)
-    assert window._appearance.palette is DARK
+    window.choose_theme(ThemeChoice.DARK)
     assert DARK.text in reply_view(window).view.document().toHtml()
-    window._settings.sync()
     assert QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat).value("theme") == "dark"
 
 
@@ -702,7 +700,7 @@ def test_text_grows_on_all_pages_and_its_size_is_remembered(qtbot, qapp, window:
     window.show_page("library")
     one_line = window.page.composer.field.height()
     for _ in range(9):
-        window._step_text(1)
+        window.step_text(1)
     assert [pixels_at(view) for view in (reply_view(window).view, asked_view(window).view)] == [22, 22]
     assert window.page.composer.field.height() > one_line
     assert window.page.composer.field.tabStopDistance() == reply_view(window).view.tabStopDistance() == TAB_WIDTH * 1.5
@@ -710,9 +708,8 @@ def test_text_grows_on_all_pages_and_its_size_is_remembered(qtbot, qapp, window:
     assert window.library.font().pixelSize() == 21
     delegate = window.library.models.list.delegate
     assert delegate.sizeHint(QStyleOptionViewItem(), QModelIndex()).height() == ROW_HEIGHT * 1.5
-    window._settings.sync()
     assert str(QSettings(str(tmp_path / "window.ini"), QSettings.Format.IniFormat).value("textSize")) == "150"
-    window._resize_text(100)
+    window.resize_text(100)
     assert pixels_at(reply_view(window).view) == 15
     assert window.page.composer.field.height() == one_line
 
@@ -732,7 +729,7 @@ def test_the_size_of_text_of_the_last_time_is_back(qtbot, qapp, lonely_api: Api,
 
 @pytest.mark.parametrize("percent", [80, 100, 150])
 def test_the_names_of_the_librarys_pages_are_whole(qtbot, window: MainWindow, percent: int) -> None:
-    window._resize_text(percent)
+    window.resize_text(percent)
     window.show_page("library")
     assert window.library is not None
     for name, tab in window.library.tabs.items():
@@ -745,13 +742,13 @@ def test_the_names_of_the_librarys_pages_are_whole(qtbot, window: MainWindow, pe
 @pytest.mark.parametrize("percent", [80, 150])
 def test_settings_and_gauges_have_room_for_text_of_any_size(qtbot, window: MainWindow, percent: int) -> None:
     window.resize(720, 480)
-    window._resize_text(percent)
+    window.resize_text(percent)
     window.toggle_panel()
     for field in window.tuning.findChildren(QAbstractSpinBox):
         line = field.findChild(QLineEdit)
         needed = line.fontMetrics().horizontalAdvance(field.text())
         assert line.contentsRect().width() >= needed, field.accessibleName()
-    qtbot.waitUntil(lambda: window.tuning.geometry().right() < window._chat.width())
+    qtbot.waitUntil(lambda: window.tuning.geometry().right() < window.tuning.parentWidget().width())
     body = window.tuning.prompt.parentWidget()
     qtbot.waitUntil(lambda: body.width() <= body.parentWidget().width())
     bar = window.speed_bar
@@ -762,7 +759,7 @@ def test_settings_and_gauges_have_room_for_text_of_any_size(qtbot, window: MainW
 
 
 def test_the_line_beside_the_settings_goes_down_to_the_gauges(window: MainWindow) -> None:
-    window._choose_theme(ThemeChoice.LIGHT)
+    window.choose_theme(ThemeChoice.LIGHT)
     window.toggle_panel()
     edge = window.tuning.grab(QRect(0, 0, 1, window.tuning.height())).toImage()
     assert {edge.pixelColor(0, y).name() for y in range(edge.height())} == {LIGHT.border}
@@ -863,7 +860,7 @@ def test_tab_brings_what_gets_the_keyboard_into_view(qtbot, window: MainWindow, 
 
 @pytest.mark.parametrize("choice", [ThemeChoice.LIGHT, ThemeChoice.DARK])
 def test_what_a_field_asks_for_can_be_read_before_it_is_filled(window: MainWindow, choice: ThemeChoice) -> None:
-    window._choose_theme(choice)
+    window.choose_theme(choice)
     window.toggle_panel()
     for field in (window.page.composer.field, window.history.search, window.tuning.prompt):
         asked = field.palette().color(QPalette.ColorRole.PlaceholderText)

@@ -38,14 +38,14 @@ class SpeedBar(QFrame):
         self.when.setProperty("tone", "caption")
         self.when.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.when.setContentsMargins(0, 1, 0, 0)  # on the line of the figures, whose letters are larger
-        self._gauges = (self.speed, self.bandwidth, self.bound, self.drafts, self.requests)
+        self.gauges = (self.speed, self.bandwidth, self.bound, self.drafts, self.requests)
         self._by_urgency = (self.speed, self.bandwidth, self.drafts, self.requests, self.bound)
         self._fastest: dict[str | None, float] = {}
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(_SIDE, Space.XS + 1, _SIDE, Space.XS + 2)
         self._row.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
         self._row.addWidget(self.when)
-        for gauge in self._gauges:
+        for gauge in self.gauges:
             self._row.addWidget(gauge, 1)
         self.show_state(ServerState())
 
@@ -64,7 +64,7 @@ class SpeedBar(QFrame):
             faces.drafts(shown, last is not None),
             faces.requests(now, state.n_slots or 1),
         )
-        for gauge, face in zip(self._gauges, faces_shown, strict=True):
+        for gauge, face in zip(self.gauges, faces_shown, strict=True):
             gauge.show_face(face, now.is_idle)
 
     def set_palette(self, palette: Palette) -> None:
@@ -73,7 +73,7 @@ class SpeedBar(QFrame):
         # Room for the widest words, so that nothing moves when work begins or ends.
         width = max(self.when.fontMetrics().horizontalAdvance(words) for words in (NOW, LAST_REPLY))
         self.when.setFixedSize(width, self.speed.sizeHint().height())
-        for gauge in self._gauges:
+        for gauge in self.gauges:
             gauge.set_palette(palette)
         self.setFixedHeight(self._height)
         self._leave_out()

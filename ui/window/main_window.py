@@ -207,10 +207,10 @@ class MainWindow(QMainWindow):
             "Ctrl+Q": self.close,
             "Ctrl+Shift+C": lambda: self.show_page("chat"),
             "Ctrl+Shift+L": lambda: self.show_page("library"),
-            "Ctrl++": lambda: self._step_text(1),
-            "Ctrl+=": lambda: self._step_text(1),
-            "Ctrl+-": lambda: self._step_text(-1),
-            "Ctrl+0": lambda: self._resize_text(USUAL),
+            "Ctrl++": lambda: self.step_text(1),
+            "Ctrl+=": lambda: self.step_text(1),
+            "Ctrl+-": lambda: self.step_text(-1),
+            "Ctrl+0": lambda: self.resize_text(USUAL),
         }
         for key, act in keys.items():
             QShortcut(QKeySequence(key), self, act)
@@ -339,23 +339,26 @@ class MainWindow(QMainWindow):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         themes = ((ThemeChoice.SYSTEM, "Like the system"), (ThemeChoice.LIGHT, "Light"), (ThemeChoice.DARK, "Dark"))
-        _add_choices(menu, themes, self._appearance.choice, self._choose_theme)
+        _add_choices(menu, themes, self._appearance.choice, self.choose_theme)
         menu.addSeparator()
         sizes = menu.addMenu("Text size")
-        _add_choices(sizes, tuple((size, f"{size}%") for size in PERCENTS), self._appearance.percent, self._resize_text)
+        _add_choices(sizes, tuple((size, f"{size}%") for size in PERCENTS), self._appearance.percent, self.resize_text)
         sizes.addSeparator()
         sizes.addAction("Ctrl and + or −; Ctrl+0 is 100%").setEnabled(False)
         corner = self.theme_button.mapToGlobal(self.theme_button.rect().topRight())
         menu.popup(QPoint(corner.x(), corner.y() + self.theme_button.height() - menu.sizeHint().height()))
 
-    def _choose_theme(self, choice: ThemeChoice) -> None:
+    def choose_theme(self, choice: ThemeChoice) -> None:
+        """Show this theme, now and at the next start."""
         self._appearance.choose(choice)
         self._settings.setValue("theme", choice.value)
 
-    def _step_text(self, by: int) -> None:
-        self._resize_text(step(self._appearance.percent, by))
+    def step_text(self, by: int) -> None:
+        """Make text ``by`` steps larger; a negative number makes it smaller."""
+        self.resize_text(step(self._appearance.percent, by))
 
-    def _resize_text(self, percent: int) -> None:
+    def resize_text(self, percent: int) -> None:
+        """Show text in this size, now and at the next start."""
         self._appearance.resize_text(percent)
         self._settings.setValue("textSize", percent)
 

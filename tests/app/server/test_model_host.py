@@ -41,7 +41,16 @@ class Stage:
     def __init__(self) -> None:
         self.engine, self.bridge = ScriptedEngine(), EngineBridge()
         self.engine.listener = self.bridge.deliver
-        self.host = ModelHost(self.engine, self.bridge, Shelf(), ServerSettings())
+        self.keeper = Keeper()
+        self.drafts: dict[str, ChosenDraft] = {}
+        self.host = ModelHost(
+            self.engine,
+            self.bridge,
+            Shelf(),
+            ServerSettings(),
+            self.keeper,
+            lambda entry: self.drafts.get(entry.name, ChosenDraft()),
+        )
 
     def say(self, phase: EnginePhase, path: str | None = None, load: int | None = None, **more: Any) -> None:
         self.engine.tell(EngineState(phase, loaded(path) if path else None, **more), load=load)
@@ -375,8 +384,8 @@ def test_when_the_server_leaves_everybody_in_the_line_is_told():
 
 def test_each_model_has_the_partner_that_is_found_for_it(caplog):
     async def scenario(stage):
-        drafts = {"a": ChosenDraft(Path("small.gguf"), "small", "It is best.", ("Another is gone.",), uses_heads=False)}
-        stage.host._draft_for = lambda entry: drafts.get(entry.name, ChosenDraft())
+        small = ChosenDraft(Path("small.gguf"), "small", "It is best.", ("Another is gone.",), uses_heads=False)
+        stage.drafts["a"] = small
         for entry in (A, B):
             stage.host.load(entry)
             await stage.settle()
@@ -391,7 +400,7 @@ def test_each_model_has_the_partner_that_is_found_for_it(caplog):
 
 def test_a_named_draft_goes_before_one_that_would_be_found():
     async def scenario(stage):
-        stage.host._draft_for = lambda entry: ChosenDraft(Path("found.gguf"), "found")
+        stage.drafts["a"] = ChosenDraft(Path("found.gguf"), "found")
         stage.host.pair(A, B)
         stage.host.load(A)
         await stage.settle()
@@ -411,7 +420,7 @@ class Keeper(NoPreferences):
 
 def test_a_model_that_is_asked_for_again_is_loaded_with_what_was_set_for_it_since():
     async def scenario(stage: Stage) -> None:
-        keeper = stage.host._keeper = Keeper()
+        keeper = stage.keeper
         stage.becomes_ready("a.gguf")
         await stage.settle()
         for own in (ModelSettings(temperature=0.1), ModelSettings(ctx=64), ModelSettings(ctx=64)):

@@ -111,7 +111,7 @@ def test_a_line_divides_the_list_from_the_details_where_both_are_seen(
     assert not panes.line.isVisible()
     page.models.list.choose("ember-q8_0")
     qtbot.waitUntil(lambda: panes.line.isVisible() and panes.line.height() == panes.height())
-    window._choose_theme(ThemeChoice.LIGHT)
+    window.choose_theme(ThemeChoice.LIGHT)
     assert panes.line.grab().toImage().pixelColor(0, panes.height() - 1).name() == LIGHT.border
     window.resize(640, 480)
     qtbot.waitUntil(panes.side.isVisible)

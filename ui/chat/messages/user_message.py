@@ -42,7 +42,7 @@ class UserMessage(MessageView):
     def __init__(self, message: Message, versions: list[int], tools: TextTools, parent: QWidget | None = None) -> None:
         super().__init__(message, versions, tools, parent)
         self.setAccessibleName("You said")
-        self._editor: _Editor | None = None
+        self.editor: _Editor | None = None
         self.view = _BubbleText()
         self.view.setAccessibleName("Your message")
         self.bubble = QFrame()
@@ -106,26 +106,26 @@ class UserMessage(MessageView):
 
     def begin_edit(self) -> None:
         """Let the message be changed and sent again."""
-        if self._editor is not None:
+        if self.editor is not None:
             return
-        self._editor = _Editor(self.message.content)
-        self._editor.sent.connect(lambda text: self.edited.emit(self.message.id, text))
-        self._editor.left.connect(self._leave_editor)
-        self.column.insertWidget(0, self._editor)
+        self.editor = _Editor(self.message.content)
+        self.editor.sent.connect(lambda text: self.edited.emit(self.message.id, text))
+        self.editor.left.connect(self._leave_editor)
+        self.column.insertWidget(0, self.editor)
         self.bubble.hide()
         self._show_buttons()
-        self._editor.field.setFocus()
+        self.editor.field.setFocus()
 
     def _leave_editor(self) -> None:
-        if self._editor is not None:
-            self._editor.deleteLater()
-            self._editor = None
+        if self.editor is not None:
+            self.editor.deleteLater()
+            self.editor = None
         self.bubble.show()
         self._show_buttons()
         self.edit.setFocus()
 
     def _can_show_buttons(self) -> bool:
-        return super()._can_show_buttons() and self._editor is None
+        return super()._can_show_buttons() and self.editor is None
 
 
 def beginning(text: str) -> str:
