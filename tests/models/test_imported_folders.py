@@ -175,12 +175,12 @@ def test_folders_of_other_programs_are_found_where_they_usually_are(tmp_path, mo
     assert {FolderKind.HUB_CACHE, FolderKind.LM_STUDIO, FolderKind.OLLAMA} <= kinds
 
 
-def test_five_thousand_files_are_listed_and_remembered(tmp_path):
-    for i in range(5_000):
+def test_a_thousand_files_are_listed_and_remembered(tmp_path):
+    for i in range(1_000):
         (tmp_path / f"{i}.gguf").write_bytes(b"no model")
     catalog = Catalog([], starter=None, imported=[recognise(tmp_path)])
-    assert len(catalog.entries()) == 5_000
-    assert catalog.find("4999") is not None
+    assert len(catalog.entries()) == 1_000
+    assert catalog.find("999") is not None
 
 
 def test_times_of_change_in_the_future_or_long_ago_do_not_matter(tmp_path):

@@ -1,4 +1,4 @@
-"""Downloads onto real disks that fill up in the middle or may only be read; links and clocks that are wrong."""
+"""Downloads onto disks that fill up or are read-only, wrong links and clocks, and files written whole."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from models.catalog.catalog import Catalog
 from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.progress import DownloadOptions, DownloadProgress
+from models.files.disk import write_whole
 from models.files.errors import DiskFull, FolderRefused, NoSpace, UnsafeName
 from models.files.provenance import is_verified
 from tests.support.disks import fill_up, make_read_only, small_disk
@@ -114,3 +115,26 @@ def test_a_server_whose_clock_is_behind_asks_for_no_wait(pull, server, tmp_path)
     server.fault(FILE, Fault(status=503, headers={"Retry-After": past}, times=2))
     (path,) = pull(tmp_path / "models").files
     assert path.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+def test_folders_are_made_and_what_was_there_is_replaced(tmp_path: Path, is_durable: bool) -> None:
+    place = tmp_path / "a" / "b" / "list.json"
+    for text in ("first, and longer", "zwölf"):
+        write_whole(place, text, is_durable=is_durable)
+        assert place.read_text(encoding="utf-8") == text
+    assert list(place.parent.iterdir()) == [place]
+
+
+def test_what_was_there_stays_when_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "list.json"
+    write_whole(place, "old")
+
+    def full(*_: object) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="full"):
+        write_whole(place, "new")
+    assert place.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [place]

@@ -17,7 +17,7 @@ from models.download import model_download
 from models.download.model_download import DownloadRequest, ModelDownload
 from models.download.progress import DownloadOptions, DownloadPhase
 from models.download.transfer import Transfer
-from models.files import disk_space
+from models.files import disk
 from models.files.errors import (
     ChangedOnHub,
     ConnectionLost,
@@ -386,7 +386,7 @@ class TestAccess:
 class TestDisk:
     def test_too_little_space_is_told_before_the_first_byte(self, pull, server, monkeypatch):
         usage = namedtuple("usage", "total used free")
-        monkeypatch.setattr(disk_space.shutil, "disk_usage", lambda path: usage(10**9, 10**9 - 500_003, 500_003))
+        monkeypatch.setattr(disk.shutil, "disk_usage", lambda path: usage(10**9, 10**9 - 500_003, 500_003))
         with pytest.raises(NoSpace, match=r"2\.0 MB are needed .* 500 KB are free: 1\.5 MB are missing") as caught:
             pull()
         assert caught.value.needed == len(CONTENT)

@@ -53,7 +53,7 @@ def test_a_run_begins_with_the_piece_that_is_there_in_part():
     assert [(claim.at, claim.end) for claim in claims if claim] == [(3, 10), (2, 3)]
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(st.integers(0, 200), st.integers(1, 20), st.integers(1, 6), st.randoms(use_true_random=False))
 def test_every_byte_is_fetched_once_whatever_fails(n_bytes, piece_bytes, n_connections, random):
     pieces = PieceMap(n_bytes, piece_bytes)
