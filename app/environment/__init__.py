@@ -1,4 +1,4 @@
-"""What a process of ours stands on: folders, exit codes, standard streams, early signals.
+"""What every process needs: folders, exit codes, standard streams, early signals.
 
 Begin with ``paths.py``.
 """

@@ -11,7 +11,7 @@ _NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EROFS, get
 
 
 def open_missing_streams() -> None:
-    """Let closed standard streams lead nowhere: Python has None for them, and the next file would take their place."""
+    """Open closed standard streams on the null device: else the next file that is opened would take their place."""
     for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(descriptor)

@@ -1,4 +1,4 @@
-"""From what a user types to a model file: a name, a title or a path, or a sentence that says what there is."""
+"""Finds the model that a user names: by name, title or path. If there is none, a sentence lists the models."""
 
 from __future__ import annotations
 

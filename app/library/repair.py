@@ -1,4 +1,4 @@
-"""How a model is made right whose files are not what they were: in sentences for the window and for commands."""
+"""How to repair a model whose files have changed: sentences for the window and for commands."""
 
 from __future__ import annotations
 

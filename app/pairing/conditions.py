@@ -1,4 +1,4 @@
-"""What a pair would find on this machine: memory beside the model, the cost of drafting, heads that llama.cpp runs."""
+"""What this machine has for a pair: memory beside the model, the cost of drafting, heads that llama.cpp can run."""
 
 from __future__ import annotations
 

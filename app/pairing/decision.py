@@ -20,7 +20,7 @@ LOOKUPS = "Prompt lookup drafts without a model."
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Who drafts; ``used`` None is nobody. ``why`` is a sentence, ``notices`` say what went otherwise than chosen.
+    """Who drafts; ``used`` None is nobody. ``why`` is a sentence; ``notices`` say where a choice could not be followed.
 
     ``by_settings`` says that the model's own settings decided.
     """
@@ -53,8 +53,8 @@ def decide(partners: Sequence[Partner], choice: PartnerChoice | None) -> Decisio
 def by_settings(named: Partner | None, otherwise: Decision) -> Decision:
     """Return the decision of a model's settings, which name a draft or None for nobody.
 
-    It goes before ``otherwise``; where the named one cannot draft, that holds. One that can and is not expected to be
-    worth it was wished for all the same.
+    It goes before ``otherwise``, which holds if the named one cannot draft. A named draft is used even if it is not
+    expected to be worth it.
     """
     if named is None:
         return Decision(None, f"None drafts: {_FIRST.format('say so')} {_other(None, otherwise)}", by_settings=True)
@@ -99,7 +99,7 @@ def _best(partners: Sequence[Partner]) -> Decision:
 
 
 def _chosen(partners: Sequence[Partner], choice: PartnerChoice) -> Partner | None:
-    """Return the partner by what the file is; else the one in its place that cannot draft, which says why."""
+    """Return the partner that is the chosen file; else the one at its path, which says why it cannot draft."""
     by_id = next((partner for partner in partners if partner.id and partner.id == choice.draft), None)
     in_place = (partner for partner in partners if str(partner.path) == choice.path and not partner.is_usable)
     return by_id or next(in_place, None)
@@ -109,7 +109,7 @@ NONE = "none"
 
 
 def names_no_model(entry: ModelEntry, text: str) -> bool:
-    """Return whether a draft that is set is none of the models: "none", or "mtp" for the heads in the model's file."""
+    """Return whether a set draft is no model: "none", or "mtp" for the heads in the model's file."""
     has_heads = entry.facts is not None and entry.facts.n_mtp_layers > 0
     return text.casefold() == NONE or (text.casefold() == MTP and has_heads)
 

@@ -1,4 +1,4 @@
-"""Models as they were listed, to look for partners among them without looking through the folders again."""
+"""A list of models, so that the search for partners need not read the folders again."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class FoundOffers:
 
 
 def offers(entry: ModelEntry, *, asks_hub: bool = True) -> FoundOffers:
-    """Return what could be downloaded to draft for a model, and never nothing without a sentence.
+    """Return what could be downloaded to draft for a model; if nothing could, a sentence says why.
 
     The Hub has some seconds to answer; without it, the list of this project says what would fit.
     """
@@ -94,7 +94,7 @@ def questions(
 
 
 def ask_hub(*asked: HubQuestion) -> tuple[HubAnswer, ...]:
-    """Ask all at once and with little patience: the answers are a help, and nobody should wait for them."""
+    """Ask all at once, with short timeouts: nobody should wait for these answers."""
     boxes: list[HubAnswer | None] = [None] * len(asked)
 
     def ask(number: int) -> None:

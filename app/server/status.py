@@ -1,4 +1,4 @@
-"""Routes that say what there is and how it stands: models, health, the engine's state, and the choice of a model."""
+"""Routes for models, health, the engine's state, and loading a model."""
 
 from __future__ import annotations
 

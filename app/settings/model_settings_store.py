@@ -1,4 +1,4 @@
-"""What users have set for their models, and when each was used last: kept by what a model is, not by where it lies."""
+"""What users have set for their models, and when each was used last. A moved or renamed file keeps both."""
 
 from __future__ import annotations
 

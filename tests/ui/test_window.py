@@ -591,7 +591,7 @@ def test_what_a_search_found_is_scrolled_to_and_marked(qtbot, window: MainWindow
         return words == ["die", "Bruc".replace("u", "ü")] and 0 < place.y() < transcript.viewport().height()
 
     qtbot.waitUntil(is_in_view)
-    assert not transcript.is_following
+    assert transcript.to_end.isVisible()
 
 
 def test_settings_belong_to_the_chat_and_go_with_its_requests(qtbot, window: MainWindow, server: FakeServer) -> None:

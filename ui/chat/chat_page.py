@@ -46,7 +46,7 @@ HINT = "Enter sends  ·  Shift+Enter starts a new line"
 
 
 class ChatPage(QWidget):
-    """Shows the desk's current chat and passes on what the user does."""
+    """Shows the current chat and passes on what the user does."""
 
     sidebar_wanted = Signal()
     panel_wanted = Signal()

@@ -82,7 +82,7 @@ class ReplyEnd:
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """Where the server stands, from its ``/slipstream/state``."""
+    """The state of the server, from its ``/slipstream/state``."""
 
     phase: str = "unknown"
     progress: float = 0.0

@@ -1,4 +1,4 @@
-"""Keeps an eye on the server: where its model stands, and which models there are."""
+"""Watches the server: the state of its model, and which models there are."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def set_text_percent(percent: int) -> None:
 
 
 def scaled(pixels: int) -> int:
-    """Return pixels of the design as they are at present: of text, and of what has to have room for text."""
+    """Return the design's pixels in the present size of text, for text and for what holds text."""
     return sized(pixels, text_percent())
 
 

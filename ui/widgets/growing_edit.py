@@ -133,7 +133,7 @@ class GrowingEdit(QPlainTextEdit):
         self._fit()
 
     def _align(self) -> None:
-        """Begin at the side where the script does: a field of plain text has one alignment, at the left by itself."""
+        """Align the text to the side where its script begins: a plain field is aligned to the left otherwise."""
         is_from_right = self.document().firstBlock().textDirection() == Qt.LayoutDirection.RightToLeft
         side = Qt.AlignmentFlag.AlignRight if is_from_right else Qt.AlignmentFlag.AlignLeft
         option = self.document().defaultTextOption()

@@ -46,7 +46,7 @@ class TwoPanes(QWidget):
         self._show()
 
     def show_details(self, is_shown: bool, by_hand: bool = False) -> None:
-        """Show the details, or let them go.
+        """Show or hide the details.
 
         Where they would cover the list, only what was opened ``by_hand`` does: arrow keys go on through the list.
         """

@@ -17,7 +17,7 @@ class ProgressLine:
         self._phase: str | None = None
 
     def show(self, text: str, phase: str, *, is_last: bool = False) -> None:
-        """Show how it goes, not too often; a new ``phase`` at once. Without a terminal, the last is not shown."""
+        """Show the progress, not too often; a new ``phase`` at once. Without a terminal, the last is not shown."""
         is_new, self._phase = phase != self._phase, phase
         now = time.monotonic()
         if not is_new and now - self._shown_at < (0.2 if self._is_terminal else 10.0):

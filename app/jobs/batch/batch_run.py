@@ -171,7 +171,7 @@ class BatchRun:
             self.results.sync()
 
     def _lines_left(self) -> Iterator[tuple[InputLine, BatchRequest] | None]:
-        """Yield what can be sent; what cannot is written down on the way. Finished lines only lend their ids.
+        """Yield the requests to send, and write down the lines that are none. Of finished lines only the ids are read.
 
         None stands for a breath: reading on through lines that need no request must not stop those under way.
         """

@@ -11,7 +11,7 @@ URLS = ("/v1/chat/completions", "/v1/completions")
 
 
 class BadBatchLine(Exception):
-    """A line that is no request; ``code`` is for programs, ``custom_id`` what it calls itself where that is known."""
+    """A line that is no request. ``code`` is for programs; ``custom_id`` is its own, if it has one."""
 
     def __init__(self, code: str, message: str, custom_id: str | None = None) -> None:
         super().__init__(message)

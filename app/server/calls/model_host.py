@@ -268,7 +268,7 @@ class ModelHost:
     async def request_load(self, name: str) -> Entry:
         """Load a model once running calls have ended.
 
-        One that failed is tried again, and one that is loaded with something left out, or with other settings than
+        A model that failed is tried again. A model that is loaded with something left out, or with other settings than
         are set for it now, is loaded anew.
         """
         entry = await self._wanted(name)

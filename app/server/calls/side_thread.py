@@ -1,4 +1,4 @@
-"""A thread for what may be slow, one piece after the other; it keeps nobody from leaving."""
+"""A thread for slow work, one piece after the other. It does not keep the program from ending."""
 
 from __future__ import annotations
 

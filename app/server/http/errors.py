@@ -1,4 +1,4 @@
-"""What a client is told when something went wrong: one table from what happened to status, type and code.
+"""What a client is told about an error: one table from exceptions to status, type and code.
 
 ApiError                 an answer in OpenAI's error shape
 ├── UnknownModel         404, with the names there are

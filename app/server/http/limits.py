@@ -1,4 +1,4 @@
-"""What is turned away at the door: foreign hosts and origins, bodies that are too large or not JSON."""
+"""Requests that are refused before a route sees them: foreign hosts and origins, bodies too large or not JSON."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _is_json(content_type: bytes) -> bool:
 class BodyLimit:
     """Refuse bodies above ``limit`` bytes, whether the client says their length or sends them in chunks.
 
-    One of which nothing more comes for ``patience`` seconds is given up.
+    A body that stops arriving for ``patience`` seconds is given up.
     """
 
     def __init__(self, app: ASGIApp, limit: int = MAX_BODY, patience: float = BODY_SECONDS) -> None:

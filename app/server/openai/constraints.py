@@ -1,4 +1,4 @@
-"""From the fields of a body that say what the reply must look like to one constraint."""
+"""Turns the fields of a body that bind the form of a reply into one constraint."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GBNF_RULE = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
 
 
 class NamedSchema(Body):
-    """A JSON schema as ``response_format`` names it. What is in ``strict`` changes nothing: it is always followed."""
+    """A JSON schema as ``response_format`` names it. ``strict`` changes nothing: the schema is always followed."""
 
     name: str | None = None
     description: str | None = None

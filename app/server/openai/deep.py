@@ -59,7 +59,7 @@ class DeepPlan:
 
 @dataclass(frozen=True, slots=True)
 class DeepLimits:
-    """What there is: ``n_fixed`` tokens of question and instructions, None where not even these fit the context.
+    """What is available: ``n_fixed`` tokens of question and instructions, None where not even these fit the context.
 
     ``n_ctx`` bounds a request, ``n_cells`` all of them; ``cheap_rows`` are the rows that a step takes for little more
     time than one; ``max_tokens`` is the user's limit.

@@ -1,4 +1,4 @@
-"""What a request does not say, from the settings of the model that answers it."""
+"""Defaults for a request: the settings of the model that answers it."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Markdown:
 
 
 def n_certain(pieces: list[MarkdownBlock], text: str) -> int:
-    """Return how many of the pieces of a growing text can no longer change.
+    """Return how many pieces of a growing text can no longer change.
 
     The last one can. The one before it can too while the last has no whole line: "4" after a list is a paragraph, "4."
     is the list's next item.

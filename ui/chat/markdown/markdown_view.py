@@ -21,7 +21,7 @@ COPY_TOP = 8  # puts the copy button on the line of the label
 
 
 class MarkdownView(TextView):
-    """Shows markdown. Of a growing text only the last block is written again, 30 times a second at most."""
+    """Shows markdown. While a text grows, only its last block is written again, at most 30 times a second."""
 
     grown = Signal()
 

@@ -1,4 +1,4 @@
-"""The messages of a chat, newest at the bottom; older ones are made when they are needed."""
+"""The messages of a chat, newest at the bottom; widgets of older ones are made when they are needed."""
 
 from __future__ import annotations
 
@@ -70,11 +70,6 @@ class Transcript(QScrollArea):
         self.verticalScrollBar().rangeChanged.connect(self._on_range)
         self.verticalScrollBar().valueChanged.connect(self._on_value)
         QApplication.instance().focusChanged.connect(self._on_focus)  # type: ignore[union-attr]
-
-    @property
-    def is_following(self) -> bool:
-        """True while the end is in view."""
-        return self._is_following
 
     def view_of(self, message_id: int) -> MessageView | None:
         """Return the view of a message, None where none was made yet."""

@@ -90,7 +90,7 @@ class OneOf(ChoiceField):
         return found if isinstance(found, str) else None
 
     def put(self, setting: SettingValue, others: tuple[str, ...] = ()) -> None:
-        """Show a setting; ``others`` can be chosen besides. What is set can be, even where it is none of them."""
+        """Show a setting. ``others`` can be chosen too, and so can the present value, even if it is not among them."""
         words = dict(self._choices) | {other: dict([HEADS]).get(other, other) for other in others}
         self.clear()
         self.addItem(self._automatic or f"{words.get(setting.recommended, setting.recommended)} (recommended)", None)
