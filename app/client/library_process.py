@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from app.client.server_process import API_KEY_VARIABLE
+
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -15,9 +17,10 @@ def library_command() -> list[str]:
 
 
 def library_environment() -> dict[str, str]:
-    """Return the environment: the user's own, since the Hub's settings may be in it."""
+    """Return the environment: the user's own, since the Hub's settings may be in it, without the server's key."""
+    own = {name: value for name, value in os.environ.items() if name != API_KEY_VARIABLE}
     path = os.pathsep.join(part for part in (str(_ROOT), os.environ.get("PYTHONPATH")) if part)
-    return {**os.environ, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    return {**own, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
 
 
 def library_folder() -> Path:

@@ -51,6 +51,11 @@ class DownloadService:
                 self._queue = DownloadQueue(hub(), models_folder(), changed=self._on_change)
             return self._queue
 
+    @property
+    def downloads(self) -> tuple[Download, ...]:
+        """All downloads of the queue; raises BadHubSetting."""
+        return tuple(map(_download, self.queue.jobs))
+
     def look(self) -> None:
         """See whether files of what was downloaded are gone."""
         self._bulletin.note()
@@ -103,7 +108,7 @@ class DownloadService:
     def _tell_all(self) -> None:
         if self._queue is not None:
             self._queue.clear_removed()
-            self._tell(tuple(map(_download, self._queue.jobs)))
+            self._tell(self.downloads)
 
 
 def _download(job: QueuedDownload) -> Download:

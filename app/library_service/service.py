@@ -76,7 +76,7 @@ class LibraryServer:
             return
         self._threads.submit(self._answer, number, request)
 
-    def _answer(self, number: int, request: ask.LibraryRequest) -> None:
+    def _answer(self, number: int, request: Any) -> None:
         try:
             answer = self._handlers[type(request)](request)
             if isinstance(answer, Iterator):
@@ -122,6 +122,8 @@ class LibraryServer:
             ask.ChangeHub: self._changing_hub(lambda request: hub.change(request.address, request.proxy)),
             ask.LogIn: self._changing_hub(lambda request: hub.log_in(request.token)),
             ask.LogOut: self._changing_hub(lambda request: hub.log_out()),
+            ask.ListDownloads: lambda request: downloads.downloads,
+            ask.ListQuantisings: lambda request: quantiser.quantisings,
             ask.StartDownload: lambda request: downloads.pull(request.repo_id, request.wanted),
             ask.RepairModel: lambda request: downloads.add(shelf.repair_request(request.name)),
             ask.PauseDownload: lambda request: downloads.pause(request.number),

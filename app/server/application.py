@@ -18,12 +18,16 @@ from app.server.calls.model_host import ModelHost
 from app.server.http.errors import ApiError, from_exception, from_http_exception, from_validation
 from app.server.http.limits import BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
 from app.server.http.sse import ClientGone
+from app.server.library_routes import handler_of, library_events
+from app.server.library_worker import LibraryWorker
 from app.server.openai.chat import chat_completions
 from app.server.openai.completions import completions
 from app.server.status import get_model, health, list_models, load, state
 from app.server.templates.chat_template import TemplateRenderer
 from app.settings.server_settings import ServerSettings
 from core.values.errors import SlipstreamError
+from models.library.requests import EVENTS, PREFIX
+from models.library.requests import ROUTES as LIBRARY_ROUTES
 
 ROUTES = (
     ("GET", "/health", health),
@@ -34,7 +38,11 @@ ROUTES = (
     ("GET", "/slipstream/state", state),
     ("POST", "/slipstream/load", load),
 )
-OFFERS = tuple((method, path.replace("{model_id:path}", "NAME")) for method, path, _ in ROUTES)
+OFFERS = (
+    *((method, path.replace("{model_id:path}", "NAME")) for method, path, _ in ROUTES),
+    ("GET", EVENTS),
+)
+LIBRARY_OFFERS = (*((route.method, route.path) for route in LIBRARY_ROUTES), ("GET", EVENTS))
 
 
 def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
@@ -59,10 +67,14 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
     )
     application.state.host = host
     application.state.renderer = TemplateRenderer()
+    application.state.library = LibraryWorker()
     for method, path, handler in ROUTES:
         application.add_api_route(path, handler, methods=[method], response_model=None)
         if method == "GET":  # as health checks ask
             application.add_api_route(path, handler, methods=["HEAD"], response_model=None, include_in_schema=False)
+    application.add_api_route(EVENTS, library_events, methods=["GET"], response_model=None)
+    for route in LIBRARY_ROUTES:
+        application.add_api_route(route.path, handler_of(route), methods=[route.method], response_model=None)
     return application
 
 
@@ -84,11 +96,13 @@ def _middleware(settings: ServerSettings) -> list[Middleware]:
 async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
     host: ModelHost = application.state.host
     renderer: TemplateRenderer = application.state.renderer
+    library: LibraryWorker = application.state.library
     host.attach()
     starting = asyncio.ensure_future(renderer.start())
     try:
         yield
     finally:
+        await library.end()
         await asyncio.gather(starting, return_exceptions=True)
         await renderer.close()
 
@@ -99,7 +113,8 @@ async def _on_error(_http: HttpRequest, error: Exception) -> Response:
 
 async def _on_http_exception(http: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _response(from_http_exception(error, http.method, http.url.path, OFFERS), error.headers)
+    offers = LIBRARY_OFFERS if http.url.path.startswith(PREFIX) else OFFERS
+    return _response(from_http_exception(error, http.method, http.url.path, offers), error.headers)
 
 
 async def _on_invalid(_http: HttpRequest, error: Exception) -> Response:

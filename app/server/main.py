@@ -110,12 +110,16 @@ def _serve(
         gc.freeze()  # what was imported stays for good: looking through it again and again would stall the streams
         _announce(settings, host, port)
 
+    def on_stop() -> None:
+        host.close()
+        application.state.library.close()
+
     recorder = bridge.recorder = RunRecorder(cache_folder(), lambda: host.model)
     application = create_application(settings, host)
     if interrupts.came:
         return
     try:
-        HttpServer(application, on_started, on_stop=host.close).serve_until_stopped(listening)
+        HttpServer(application, on_started, on_stop).serve_until_stopped(listening)
     finally:
         recorder.save()
 

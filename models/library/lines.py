@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from models.formatting.json_values import plain, value_of
-from models.library.requests import KINDS, LibraryRequest
+from models.library.requests import ROUTES
 from models.library.values import Download, Quantising, RowReport, Trouble
 
-MAX_LINE_BYTES = 8 << 20
+KINDS: dict[str, type] = {route.request.__name__: route.request for route in ROUTES}
 DOWNLOADS, MODELS, QUANTISINGS, JUDGED = "downloads", "models", "quantisings", "judged"
 
 
@@ -45,7 +45,7 @@ class LibraryNews:
     judged: tuple[RowReport, ...] = ()
 
 
-def request_line(number: int, request: LibraryRequest) -> bytes:
+def request_line(number: int, request: Any) -> bytes:
     """Return a request as a line."""
     return _line({"id": number, "ask": type(request).__name__, "with": asdict(request)})
 
@@ -65,7 +65,7 @@ def news_line(name: str, value: Any = None) -> bytes:
     return _line({"news": name, "value": plain(value)})
 
 
-def read_request(line: bytes) -> tuple[int, LibraryRequest]:
+def read_request(line: bytes) -> tuple[int, Any]:
     """Read a line to the library; raises BadLine."""
     found = _object(line)
     number, kind = found.get("id"), KINDS.get(str(found.get("ask")))

@@ -1,11 +1,13 @@
-"""What can be asked of the library, each with what answers it."""
+"""What can be asked of the library, and the table of routes by which it is asked."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from models.hub.repository import FoundRepository, Repository
 from models.library.values import (
+    Download,
     DraftOffer,
     DraftOffers,
     FolderPlace,
@@ -289,37 +291,69 @@ class DismissNotice:
     path: str
 
 
-LibraryRequest = (
-    ListModels | ShowModel | GetSettings | ChangeSettings | OfferQuantise | Quantise | CancelQuantise | ListCurated
-    | SearchHub | ShowRepository | GetRemoteFit | StartDownload | RepairModel | PauseDownload | ResumeDownload
-    | CancelDownload | MoveDownload | ClearEnded | RemoveModel | ImportFolder
-    | ForgetFolder | GetModelFit | ShowPartners | FindOffers | FindDraft | ChoosePartner | TestPair | BeginPairTest
-    | StopPairTest | Recommend | MeasureMachine | DismissNotice | ListPlaces | ShowHub | ChangeHub | LogIn | LogOut
-)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class ListDownloads:
+    """The queue of downloads."""
 
-# Requests that are answered with nothing more than that it was done are not listed.
-ANSWERS: dict[type, object] = {
-    ListModels: ModelRows,
-    ShowModel: ModelDetails,
-    GetSettings: SettingsSheet,
-    ChangeSettings: SettingsSheet,
-    OfferQuantise: QuantiseOffer,
-    Quantise: Quantising,
-    GetModelFit: ModelFitReport,
-    ShowPartners: Partners,
-    FindOffers: DraftOffers,
-    FindDraft: DraftOffer,
-    ChoosePartner: Partners,
-    TestPair: PairStep,
-    Recommend: Recommended,
-    ListCurated: Suggested,
-    SearchHub: tuple[FoundRepository, ...],
-    ShowRepository: Repository,
-    GetRemoteFit: RemoteFitReport,
-    ListPlaces: tuple[FolderPlace, ...],
-    ShowHub: HubFacts,
-    ChangeHub: HubFacts,
-    LogIn: HubFacts,
-    LogOut: HubFacts,
-}
-KINDS: dict[str, type] = {kind.__name__: kind for kind in LibraryRequest.__args__}
+
+@dataclass(frozen=True, slots=True)
+class ListQuantisings:
+    """The smaller copies that are made, wait or have ended."""
+
+
+class Route(NamedTuple):
+    """How the server is asked: what ``request`` holds is in the query of a GET, or in the JSON body of a POST.
+
+    ``answer`` is the type of what comes back, None where that is only that it was done.
+    """
+
+    method: str
+    path: str
+    request: type
+    answer: Any = None
+
+
+PREFIX = "/slipstream/library/"
+EVENTS = PREFIX + "events"
+_ROUTES = (
+    Route("GET", "models", ListModels, ModelRows),
+    Route("GET", "models/one", ShowModel, ModelDetails),
+    Route("GET", "models/fit", GetModelFit, ModelFitReport),
+    Route("POST", "models/repair", RepairModel),
+    Route("POST", "models/remove", RemoveModel),
+    Route("GET", "models/settings", GetSettings, SettingsSheet),
+    Route("POST", "models/settings", ChangeSettings, SettingsSheet),
+    Route("GET", "models/partners", ShowPartners, Partners),
+    Route("POST", "models/partners", ChoosePartner, Partners),
+    Route("GET", "models/partners/offers", FindOffers, DraftOffers),
+    Route("POST", "models/partners/test", TestPair, PairStep),
+    Route("POST", "models/partners/test/begin", BeginPairTest),
+    Route("POST", "models/partners/test/stop", StopPairTest),
+    Route("GET", "models/quantise", OfferQuantise, QuantiseOffer),
+    Route("POST", "models/quantise", Quantise, Quantising),
+    Route("GET", "quantisings", ListQuantisings, tuple[Quantising, ...]),
+    Route("POST", "quantisings/cancel", CancelQuantise),
+    Route("GET", "downloads", ListDownloads, tuple[Download, ...]),
+    Route("POST", "downloads", StartDownload),
+    Route("POST", "downloads/pause", PauseDownload),
+    Route("POST", "downloads/resume", ResumeDownload),
+    Route("POST", "downloads/cancel", CancelDownload),
+    Route("POST", "downloads/move", MoveDownload),
+    Route("POST", "downloads/clear", ClearEnded),
+    Route("GET", "folders", ListPlaces, tuple[FolderPlace, ...]),
+    Route("POST", "folders/import", ImportFolder),
+    Route("POST", "folders/forget", ForgetFolder),
+    Route("POST", "notices/dismiss", DismissNotice),
+    Route("POST", "machine/measure", MeasureMachine),
+    Route("GET", "suggestions", ListCurated, Suggested),
+    Route("GET", "hub", ShowHub, HubFacts),
+    Route("POST", "hub", ChangeHub, HubFacts),
+    Route("POST", "hub/log-in", LogIn, HubFacts),
+    Route("POST", "hub/log-out", LogOut, HubFacts),
+    Route("GET", "hub/search", SearchHub, tuple[FoundRepository, ...]),
+    Route("GET", "hub/repository", ShowRepository, Repository),
+    Route("GET", "hub/fit", GetRemoteFit, RemoteFitReport),
+    Route("GET", "hub/recommend", Recommend, Recommended),
+    Route("GET", "hub/draft", FindDraft, DraftOffer),
+)
+ROUTES = tuple(route._replace(path=PREFIX + route.path) for route in _ROUTES)

@@ -425,6 +425,8 @@ class TroubleKind(StrEnum):
     OFFLINE = "offline"  # no network, or none is to be used
     ACCESS = "access"  # logging in or accepting conditions helps
     SETTING = "setting"  # the Hub's settings are wrong
+    MISSING = "missing"  # there is nothing of that name
+    FAILED = "failed"  # nothing that a request could do better
     OTHER = "other"
 
 

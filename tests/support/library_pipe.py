@@ -13,11 +13,12 @@ from typing import Any
 from app.client.library_process import library_command, library_environment, library_folder
 from models.formatting.json_values import value_of
 from models.library.lines import LibraryAnswer, LibraryNews, read_message, request_line
-from models.library.requests import ANSWERS, LibraryRequest
+from models.library.requests import ROUTES
 from models.library.values import Download, Quantising, Trouble
 from tests.support.fork_server import CAN_FORK, ForkedLibrary
 
 SECONDS = 60.0
+ANSWERS = {route.request: route.answer for route in ROUTES}
 
 
 class LibraryPipe:
@@ -35,7 +36,7 @@ class LibraryPipe:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def ask(self, request: LibraryRequest) -> Any:
+    def ask(self, request: object) -> Any:
         """Return what answers: a value, several parts as a list, or a Trouble."""
         kind, parts = ANSWERS.get(type(request)), []
         with self.asking(request) as answers:
@@ -49,14 +50,14 @@ class LibraryPipe:
                     return parts[0] if len(parts) == 1 else parts or None
 
     @contextlib.contextmanager
-    def asking(self, request: LibraryRequest) -> Iterator[queue.Queue[LibraryAnswer]]:
+    def asking(self, request: object) -> Iterator[queue.Queue[LibraryAnswer]]:
         """Ask, and give the answers as they come."""
         self._number += 1
         answers = self._answers[self._number] = queue.Queue()
         self.write(request_line(self._number, request))
         yield answers
 
-    def get(self, request: LibraryRequest) -> Any:
+    def get(self, request: object) -> Any:
         """Return what answers; trouble fails the test."""
         answer = self.ask(request)
         assert not isinstance(answer, Trouble), answer

@@ -20,10 +20,11 @@ from models.library.lines import (
     read_message,
     request_line,
 )
-from models.library.requests import ANSWERS, LibraryRequest
+from models.library.requests import ROUTES
 from models.library.values import Download, Quantising, Trouble
 from ui.platform.child_process import ChildProcess, last_line
 
+ANSWERS = {route.request: route.answer for route in ROUTES}
 LOST = "The library stopped in the middle of this and is starting again. Try again."
 GONE = "The library cannot start"
 
@@ -87,7 +88,7 @@ class LibraryLink(QObject):
 
     def ask(
         self,
-        request: LibraryRequest,
+        request: Any,
         done: Callable[[Any], object] = lambda answer: None,
         failed: Callable[[Trouble], object] = lambda trouble: None,
         part: Callable[[Any], object] | None = None,
@@ -99,7 +100,7 @@ class LibraryLink(QObject):
             trouble = Trouble(self._no_hope)
             QTimer.singleShot(0, self, lambda: failed(trouble))
             return number
-        self._asked[number] = _Asked(ANSWERS.get(type(request)), done, failed, part)
+        self._asked[number] = _Asked(ANSWERS[type(request)], done, failed, part)
         line = request_line(number, request)
         if self._process.is_running:
             self._process.write(line)

@@ -237,7 +237,7 @@ class DownloadsView(QWidget):
         if at is not None:
             self._ask(ask.MoveDownload(number, at + by))
 
-    def _ask(self, request: ask.LibraryRequest) -> None:
+    def _ask(self, request: object) -> None:
         self._link.ask(request, failed=self._on_trouble)
 
     def _on_trouble(self, trouble: Trouble) -> None:

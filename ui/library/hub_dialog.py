@@ -97,7 +97,7 @@ class HubDialog(QDialog):
     def _on_save(self) -> None:
         self._ask(ask.ChangeHub(self.address.text().strip(), self.proxy.text().strip()))
 
-    def _ask(self, request: ask.LibraryRequest) -> None:
+    def _ask(self, request: object) -> None:
         self._link.ask(request, self._on_changed, self._on_trouble)
 
     def _on_changed(self, facts: HubFacts) -> None:

@@ -1,0 +1,84 @@
+"""The routes of the model library: each asks the library's process, and one streams what happens there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import Any, get_type_hints
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import Response
+from pydantic import BaseModel, ValidationError, create_model
+
+from app.server.http.body import Body
+from app.server.http.errors import from_validation
+from app.server.http.sse import DONE, EventStream, encode_event
+from app.server.library_worker import LibraryWorker
+from models.library.requests import Route
+
+Handler = Callable[[HttpRequest], Awaitable[Response]]
+
+
+def handler_of(route: Route) -> Handler:
+    """Return what answers a route: the answer as JSON, or in its parts where the client accepts an event stream."""
+
+    async def handle(http: HttpRequest) -> Response:
+        text = await http.body() if route.method == "POST" else _query(http)
+        try:
+            body = _body(route.request).model_validate_json(text or b"{}")
+        except ValidationError as error:
+            raise from_validation(dict(problem) for problem in error.errors()) from None
+        parts = _worker(http).ask(route.request.__name__, body.model_dump())
+        if "text/event-stream" in http.headers.get("accept", ""):
+            return EventStream(_events(parts))
+        # In ASCII: names of files may hold what UTF-8 cannot.
+        return Response(json.dumps(_whole([part async for part in parts])), media_type="application/json")
+
+    return handle
+
+
+async def library_events(http: HttpRequest) -> Response:
+    """Stream what happens in the library, and begin with its downloads; the library's process is started for it."""
+    return EventStream(_news(_worker(http)))
+
+
+async def _news(worker: LibraryWorker) -> AsyncGenerator[bytes, None]:
+    async for news in worker.news():
+        yield encode_event(news)
+
+
+async def _events(parts: AsyncGenerator[Any, None]) -> AsyncGenerator[bytes, None]:
+    async for part in parts:
+        yield encode_event(part)
+    yield DONE
+
+
+def _whole(parts: list[Any]) -> Any:
+    """Return an answer of several parts as one: their lists joined, and the rest as in the last one."""
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return {
+        name: [item for part in parts for item in part[name]] if isinstance(last, list) else last
+        for name, last in parts[-1].items()
+    }
+
+
+def _worker(http: HttpRequest) -> LibraryWorker:
+    worker: LibraryWorker = http.app.state.library
+    return worker
+
+
+def _query(http: HttpRequest) -> bytes:
+    return json.dumps(dict(http.query_params)).encode()
+
+
+@cache
+def _body(kind: type) -> type[BaseModel]:
+    """Return what checks a request's fields as those of every other body."""
+    hints = get_type_hints(kind)
+    listed: dict[str, Any] = {
+        field.name: (hints[field.name], ... if field.default is MISSING else field.default) for field in fields(kind)
+    }
+    return create_model(kind.__name__, __base__=Body, **listed)
