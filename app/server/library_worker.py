@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import subprocess
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
@@ -15,7 +16,6 @@ from typing import Any
 
 from app.client.library_process import library_command, library_environment, library_folder
 from app.server.http.errors import INVALID, SERVER, ApiError, ErrorAnswer
-from core.ipc.child_process import NO_WINDOW
 from models.library.values import TroubleKind
 
 BACK_OFF_SECONDS = (0.5, 1.0, 2.0, 4.0)
@@ -170,7 +170,7 @@ class LibraryWorker:
             env=self._environment(),
             # Ctrl-C in a terminal is the server's to understand.
             start_new_session=sys.platform != "win32",
-            creationflags=NO_WINDOW,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
 
     def _no_hope(self) -> LibraryStopped:

@@ -116,7 +116,7 @@ def test_the_curated_list_is_there_without_a_network(open_library) -> None:
 @pytest.mark.parametrize(
     ("request_", "kind", "words"),
     [
-        (ask.ShowRepository("acme/none"), TroubleKind.OTHER, "no repository acme/none"),
+        (ask.ShowRepository("acme/none"), TroubleKind.MISSING, "no repository acme/none"),
         (ask.ShowRepository("../etc"), TroubleKind.SETTING, "no name of a repository"),
         (ask.ChangeHub("no address", ""), TroubleKind.SETTING, "no web address"),
         (ask.LogIn("two words"), TroubleKind.OTHER, "no access token"),
