@@ -1,4 +1,4 @@
-"""The process behind the library page: files, the Hub and downloads, away from the window and from the server.
+"""The process behind ``/slipstream/library``: files, the Hub and downloads, away from the server.
 
 Begin with ``service.py``.
 """
