@@ -20,7 +20,7 @@ class BareLoop:
     """
 
     def __init__(self, engine: Engine, *, n_sequences: int, n_threads: int) -> None:
-        theirs = engine._context
+        theirs = engine.context
         self._batch = Batch(theirs.n_batch)
         self.tokens = np.zeros(0, np.int64)
         self._positions: list[int] = []
@@ -31,7 +31,7 @@ class BareLoop:
                 n_sequences=n_sequences,
                 n_outputs=n_sequences,
                 n_batch=theirs.n_batch,
-                n_ubatch=engine._context.n_ubatch,
+                n_ubatch=engine.context.n_ubatch,
                 n_threads=n_threads,
                 flash_attention=theirs.flash_attention,
             ),

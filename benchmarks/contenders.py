@@ -113,7 +113,7 @@ class Contender:
     def _take_over(self) -> None:
         """Empty the KV cache that other contenders have used."""
         self._engine.slots.forget_idle()
-        self._engine._context.clear()
+        self._engine.context.clear()
         if self._draft is not None:
             self._draft.clear()
 
@@ -161,14 +161,14 @@ class DecodingStage:
                 fixed_depth=way.depth,
                 end_tokens=base.vocab.end_tokens,
             )
-        own = MeasuredContext(base._context, cost, self._n_slots, ReadCost.of(self._facts, "f16"))
-        slots = SlotTable(AttentionMemory(base._context), self._n_slots)
+        own = MeasuredContext(base.context, cost, self._n_slots, ReadCost.of(self._facts, "f16"))
+        slots = SlotTable(AttentionMemory(base.context), self._n_slots)
         intake = InputProcessor(base.model, base.vocab, base.n_ctx)
         engine = Engine(own, intake, slots, Meter(cost, own.reads), speculator)
         return Contender(way, engine, draft)
 
     def _fresh_draft(self) -> DraftModelProposer:
-        speculator = self._engine._speculator
+        speculator = self._engine.speculator
         assert speculator is not None
         draft = speculator.paid[0]
         assert isinstance(draft, DraftModelProposer)
@@ -176,7 +176,7 @@ class DecodingStage:
         own = MeasuredContext(
             draft._context, CostModel(draft.cost.snapshot()), self._n_slots, ReadCost.of(self._draft_facts, "f16")
         )
-        return DraftModelProposer(draft.model, own, self._engine._context.n_vocab)
+        return DraftModelProposer(draft.model, own, self._engine.context.n_vocab)
 
     def close(self) -> None:
         """Free the models."""
@@ -199,7 +199,7 @@ class PlainAndDrafting:
     def contender(self, way: Way) -> Contender:
         """Return plain decoding, or drafting with all proposers of the engine."""
         engine = self._engines[way]
-        paid = engine._speculator.paid if engine._speculator is not None else ()
+        paid = engine.speculator.paid if engine.speculator is not None else ()
         assert len(paid) == way.with_draft, "the model has one head"
         return Contender(way, engine, paid[0] if paid else None)
 

@@ -50,14 +50,14 @@ class EngineLoop:
         for name in self._names:
             request = Request(name, prompt, N_CTX, sampling=GREEDY)
             self._engine.submit(self._engine.prepare(request))
-        running = self._engine._scheduler.running
+        running = self._engine.scheduler.running
         while self._engine.n_waiting or any(not sequence.n_generated for sequence in running):
             self._engine.step()
 
     @property
     def texts(self) -> list[npt.NDArray[np.int32]]:
         """The cached tokens of each request."""
-        return [sequence.tokens.view[: sequence.n_past] for sequence in self._engine._scheduler.running]
+        return [sequence.tokens.view[: sequence.n_past] for sequence in self._engine.scheduler.running]
 
     def step(self) -> None:
         """Run one step of the engine."""

@@ -135,7 +135,7 @@ class Lanes:
         """Return the mean seconds of planning a step where all slots decode and ``n_waiting`` wait in line."""
         engine = self.engine
         names = self.submit(Lane.BATCH, _N_CTX // 2, self._n_slots + n_waiting, speculates=False)
-        while engine.n_waiting > n_waiting or any(s.is_prefilling for s in engine._scheduler.running):
+        while engine.n_waiting > n_waiting or any(s.is_prefilling for s in engine.scheduler.running):
             engine.step()
         for _ in range(_FIRST_TOKENS):
             engine.step()

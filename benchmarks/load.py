@@ -58,7 +58,7 @@ class ThreadContender:
         """Return the steps per second of a turn with ``n_threads``, or with the thread control."""
         engine, threads = self._engine, self._control.threads
         counts = (threads.decode, threads.few, threads.many) if n_threads == GOVERNED else (n_threads,) * 3
-        engine._context.set_threads(*counts)
+        engine.context.set_threads(*counts)
         engine._books.flush()
         engine._books.observe = self._control.observe if n_threads == GOVERNED else _learn_nothing
         spent, n_steps = 0.0, 0

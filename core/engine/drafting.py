@@ -1,4 +1,4 @@
-"""What speculation may draft in the next step: for whom, in how many rows, and with a way back."""
+"""What the speculator may draft in the next step: for which requests, and in how many rows."""
 
 from __future__ import annotations
 

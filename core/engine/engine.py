@@ -52,7 +52,8 @@ class Engine:
     ) -> None:
         """Take over ``own``, ``slots``, ``speculator`` and the model of ``intake``: ``close`` frees them.
 
-        The cost model of ``own`` learns from each step, and ``meter`` takes a reading of each. Set ``owns_model`` to
+        The cost model of ``own`` learns from each step, and ``meter`` takes a reading of each. The parts that others
+        may look at are public: ``context``, ``slots``, ``scheduler``, ``runner``, ``speculator``. Set ``owns_model`` to
         False where the model is freed by somebody else.
         """
         context, clock = own.context, own.clock
@@ -63,17 +64,17 @@ class Engine:
         self.model, self.vocab, self.n_ctx = intake.model, intake.vocab, intake.n_ctx
         self.stats = StepStats()
         self._intake = intake
-        self._context = context
+        self.context = context
         self._clock = clock
-        self._scheduler = Scheduler(slots)
+        self.scheduler = Scheduler(slots)
         self._books = StepFeedback(own.cost, own.observe, meter, slots)
-        self._speculator = speculator
-        self._drafting = Drafting(context, self._scheduler, speculator, clock)
-        self._finisher = RequestFinisher(self._scheduler, meter, speculator)
-        self._runner = ModelRunner(context, self._scheduler, self._finisher, clock)
+        self.speculator = speculator
+        self._drafting = Drafting(context, self.scheduler, speculator, clock)
+        self._finisher = RequestFinisher(self.scheduler, meter, speculator)
+        self.runner = ModelRunner(context, self.scheduler, self._finisher, clock)
         self._committer = Committer(intake, context, slots, self._finisher, self.stats)
         self._piggyback = PiggybackScheduler(own.cost)
-        self._admission = Admission(self._scheduler, self._piggyback, intake.vocab)
+        self._admission = Admission(self.scheduler, self._piggyback, intake.vocab)
         self._order = itertools.count()
         self._cancelled: set[str] = set()
         self._has_tidied = False
@@ -101,26 +102,26 @@ class Engine:
         """
         now = self._clock() if submitted_at is None else submitted_at
         sequence = Sequence(prepared, order=next(self._order), submitted_at=now)
-        self._scheduler.add(sequence)
+        self.scheduler.add(sequence)
         return sequence
 
     def cancel(self, request_id: str) -> None:
         """End a request at the next step; unknown ids are ignored."""
-        if request_id in self._scheduler:
+        if request_id in self.scheduler:
             self._cancelled.add(request_id)
 
     def replace_speculator(self, speculator: Speculator) -> None:
         """Draft with ``speculator`` from now on, in place of the one there was, which is closed."""
-        if self._speculator is not None:
-            self._speculator.close()
-        self._speculator = self._drafting.speculator = speculator
+        if self.speculator is not None:
+            self.speculator.close()
+        self.speculator = self._drafting.speculator = speculator
         self._finisher.speculator = speculator
 
     def forget_texts(self) -> None:
         """Drop what cache and proposers keep of earlier texts, on disk too: a text seen before is as new as any."""
         self.slots.forget_idle()
-        if self._speculator is not None:
-            self._speculator.clear()
+        if self.speculator is not None:
+            self.speculator.clear()
 
     def next_logits(self, tokens: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
         """Return the logits after ``tokens``, shape (n_vocab,), by one plain evaluation of all of them.
@@ -136,13 +137,13 @@ class Engine:
             for event in self.step():
                 if isinstance(event, Ended) and event.failure is not None:
                     raise SlipstreamError(event.failure.message)
-        logits: npt.NDArray[np.float32] = self._context.logits(1)[0].copy()
+        logits: npt.NDArray[np.float32] = self.context.logits(1)[0].copy()
         return logits
 
     @property
     def is_idle(self) -> bool:
         """True where a step would do nothing."""
-        return not len(self._scheduler)
+        return not len(self.scheduler)
 
     @property
     def n_steps(self) -> int:
@@ -152,21 +153,21 @@ class Engine:
     @property
     def n_running(self) -> int:
         """Requests that have a slot."""
-        return len(self._scheduler.running)
+        return len(self.scheduler.running)
 
     @property
     def n_waiting(self) -> int:
         """Requests that wait for a slot."""
-        return len(self._scheduler.waiting)
+        return len(self.scheduler.waiting)
 
     @property
     def draft_model(self) -> DraftModelProposer | None:
         """The small model that drafts, where there is one."""
-        return self._speculator.draft_model if self._speculator is not None else None
+        return self.speculator.draft_model if self.speculator is not None else None
 
     def lane_counts(self) -> tuple[LaneCount, ...]:
         """Return how many requests run and wait in each lane."""
-        return self._scheduler.lane_counts()
+        return self.scheduler.lane_counts()
 
     def can_pause(self, seconds: float) -> bool:
         """Return whether requests of the fast lane, if there are any, can wait ``seconds`` for something else."""
@@ -185,7 +186,7 @@ class Engine:
         """Evaluate one batch and return what happened, in order."""
         began = self._clock()
         events: list[RequestEvent] = []
-        scheduler, runner, stats = self._scheduler, self._runner, self.stats
+        scheduler, runner, stats = self.scheduler, self.runner, self.stats
         if self._cancelled:
             self._end_cancelled(events, began)
         if scheduler.waiting.size:
@@ -222,11 +223,11 @@ class Engine:
 
     def _plan(self, leaders: list[Sequence]) -> tuple[StepPlan, float]:
         """Return the rows of the next step, and the seconds that drafting took."""
-        running = self._scheduler.running
+        running = self.scheduler.running
         decoding = [sequence for sequence in leaders if sequence.n_pending == 1 or not sequence.is_prefilling]
         chunk = self._chunk(decoding) if len(decoding) < len(leaders) else 0
         drafts, draft_seconds = self._drafting.draft(decoding, chunk)
-        todo = plan(leaders, self._runner.capacity, chunk, drafts)
+        todo = plan(leaders, self.runner.capacity, chunk, drafts)
         if leaders is not running:
             todo += self._riding(todo)
         if len(decoding) < len(running):
@@ -245,7 +246,7 @@ class Engine:
         now = self._clock()
         since = began if self._committed_at is None else self._committed_at
         self._committed_at = now
-        speculator = self._speculator
+        speculator = self.speculator
         draft_bytes = speculator.take_bytes_read() if speculator is not None else 0
         reading = self.meter.read(done, decode_seconds, draft_seconds, draft_bytes, now - since)
         gain = self._committer.commit(done, reading, events, now)
@@ -273,11 +274,11 @@ class Engine:
 
     def _riding(self, leaders: StepPlan) -> StepPlan:
         """Return the shares of those who ride along with the fast lane."""
-        riders = [sequence for sequence in self._scheduler.running if sequence.lane is not Lane.FAST]
+        riders = [sequence for sequence in self.scheduler.running if sequence.lane is not Lane.FAST]
         n_rows = sum([share.n_rows + len(share.draft) for share in leaders])
         if not riders:
             return ()
-        return self._piggyback.add_riders(leaders, riders, self._runner.capacity - n_rows)
+        return self._piggyback.add_riders(leaders, riders, self.runner.capacity - n_rows)
 
     def write_back(self) -> float | None:
         """Use a moment without work to bring texts to safety; return in how many seconds to call again, None: never."""
@@ -310,37 +311,37 @@ class Engine:
             self.n_running,
             self.n_waiting,
             slots.n_resident,
-            self._context.n_cells,
+            self.context.n_cells,
             slots.n_idle,
             slots.n_hits,
             store.n_ram_bytes if store is not None else 0,
             store.n_disk_bytes if store is not None else 0,
             self.lane_counts(),
         )
-        if self._speculator is None:
+        if self.speculator is None:
             return self.meter.snapshot(now, self.is_idle, occupancy)
-        totals = self._speculator.stats
+        totals = self.speculator.stats
         return self.meter.snapshot(now, self.is_idle, occupancy, totals.drafted_at, totals.accepted_at)
 
     def _chunk(self, decoding: list[Sequence]) -> int:
         """Return how many prefill rows the next step may have beside those that decode."""
         kv = sum([sequence.n_past + 1 for sequence in decoding])
         # llama.cpp evaluates so many at a time anyway; with more, new requests would only wait for the whole batch.
-        return prefill_chunk(self.cost, len(decoding), kv, self._context.n_ubatch, step_latency_target(decoding))
+        return prefill_chunk(self.cost, len(decoding), kv, self.context.n_ubatch, step_latency_target(decoding))
 
     def _end_cancelled(self, events: list[RequestEvent], now: float) -> None:
         while self._cancelled:
             request_id = self._cancelled.pop()
-            if request_id in self._scheduler:
-                self._finisher.finish(self._scheduler[request_id], FinishReason.CANCELLED, events, now)
+            if request_id in self.scheduler:
+                self._finisher.finish(self.scheduler[request_id], FinishReason.CANCELLED, events, now)
 
     def close(self) -> None:
         """Free samplers, context and model, in this order."""
-        for sequence in self._scheduler.clear():
+        for sequence in self.scheduler.clear():
             sequence.sampler.close()
-        if self._speculator is not None:
-            self._speculator.close()
+        if self.speculator is not None:
+            self.speculator.close()
         self.slots.close()
-        self._context.close()
+        self.context.close()
         if self.owns_model:
             self.model.close()

@@ -23,7 +23,7 @@ class EngineBroken(SlipstreamError):
 
 
 class ModelRunner:
-    """Fills the batch, decodes it, and climbs down the ladder of less work while there is no room.
+    """Fills the batch and decodes it. While the KV cache has no room, it makes room or takes less work.
 
     ``seconds`` is the time inside ``llama_decode`` since the start, ``n_rows`` the rows given to it.
     """
@@ -89,9 +89,10 @@ class ModelRunner:
         return status
 
     def _make_room(self, shares: StepPlan, events: list[RequestEvent]) -> StepPlan:
-        """No KV cells were free: spill an idle slot, else drop drafts, prefill less, push back a request.
+        """Return what to try after no KV cells were free.
 
-        It is the latest of the lowest lane.
+        An idle slot leaves the device. If there is none, drafts go, then half of the prefill. Then the latest request
+        of the lowest lane goes back to the queue.
         """
         if self._scheduler.slots.evict_idle():
             return shares

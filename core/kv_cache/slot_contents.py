@@ -56,12 +56,12 @@ class SlotContents:
         return slot.n_resident
 
     def drop(self, slot: Slot) -> None:
-        """Let a slot hold nothing, and nobody find anything there."""
+        """Empty a slot, and remove its text from the tree."""
         self.leave_tree(slot)
         self.cut(slot, 0)
 
     def leave_tree(self, slot: Slot) -> None:
-        """Let nobody find what a slot holds."""
+        """Remove the text of a slot from the tree."""
         if slot.node is not None:
             self._tree.remove(slot)
 

@@ -164,7 +164,7 @@ class EventSender:
             try:
                 self._pipe.send(tuple(events))
             except PipeClosed:
-                os._exit(0)  # the server is gone: nobody is left to work for
+                os._exit(0)  # the server is gone
             except Exception:  # an engine that sends nothing would leave its requests without an end
                 _log.exception("Events could not be sent")
                 os._exit(_EXIT_BROKEN)
@@ -262,7 +262,7 @@ class Worker:
                         if not self._input.cancel(request_id):
                             self._inbox.put(command)
         except PipeClosed:
-            os._exit(0)  # the server is gone: nobody is left to work for
+            os._exit(0)  # the server is gone
         except Exception:  # an engine that receives nothing would leave its requests without an end
             _log.exception("The server's commands could not be read")
             os._exit(_EXIT_BROKEN)

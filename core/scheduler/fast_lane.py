@@ -125,7 +125,7 @@ RowCost = Callable[[int, int], float]
 
 
 def fair_order(riders: list[Sequence]) -> list[Sequence]:
-    """Return riders in the order in which they may join: whoever rode longest ago, batch requests behind."""
+    """Return riders in the order in which they may join: the longest ago first, batch requests last."""
     return sorted(riders, key=lambda s: (s.rode_at + _BATCH_BEHIND * (s.lane is Lane.BATCH), s.lane.rank, s.order))
 
 
@@ -138,8 +138,8 @@ def least_cost(rider: Sequence, price: RowCost) -> float:
 def fill_step(riders: Series[Sequence], price: RowCost, allowance: float, room: int) -> tuple[Share, ...]:
     """Return the shares of riders that join, in the order of ``riders``, for at most ``allowance`` and ``room`` rows.
 
-    Whoever decodes takes its row, whoever has a prompt to read as many rows as there is still time for. The first who
-    does not get what it needs ends the boarding, so that it is first next time too.
+    A request that decodes takes its row. One that reads its prompt takes as many rows as the allowance still pays for.
+    The first that does not get what it needs ends the list, so that it is first next time too.
     """
     shares: list[Share] = []
     n_rows = kv = 0

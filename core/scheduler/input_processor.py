@@ -23,7 +23,7 @@ _BEGINNING = 8
 class PreparedRequest:
     """A request that can be submitted. ``tokens`` has shape (n_prompt,); ``sampler`` has seen them.
 
-    Whoever submits it gives it away; whoever does not closes it.
+    Submitting hands it over. If it is not submitted, it must be closed.
     """
 
     request: Request

@@ -14,7 +14,7 @@ from core.values.request import Lane
 # comes ten times a second still flows; the fast lane is for those who want it twice as smooth. Nobody watches the batch
 # lane, but longer steps would not help it: the more of them a prompt takes, the more tokens of others come along.
 _DECODE_TARGETS = {Lane.FAST: 0.05, Lane.STANDARD: 0.1, Lane.BATCH: 0.1}
-# Where nobody decodes: cancels and new requests wait for the step's end.
+# Where no request decodes: cancels and new requests wait for the step's end.
 _PREFILL_TARGET = 0.5
 # Seconds between two tokens of a text, on average, that drafts of others may make of it.
 _FLOW_TARGETS = {Lane.FAST: 0.05, Lane.STANDARD: 0.1, Lane.BATCH: _PREFILL_TARGET}
@@ -103,9 +103,9 @@ def _prefill_by_lane(prefilling: list[Sequence], room: int) -> list[Share]:
 
 
 def _prefill(prefilling: list[Sequence], room: int) -> Iterable[Share]:
-    """Split ``room`` rows: the prompt with the least left goes first, whoever came first gets a quarter at least.
+    """Split ``room`` rows: the prompt with the least left goes first, the one that came first gets a quarter at least.
 
-    One after the other, prompts wait less in the mean than side by side. Nobody waits for ever.
+    One after the other, prompts wait less in the mean than side by side. No prompt waits for ever.
     """
     first = min(prefilling, key=lambda sequence: sequence.order)
     kept = min(first.n_pending, max(1, room // _SHARE_OF_FIRST)) if room else 0

@@ -17,8 +17,8 @@ from core.values.request import Lane
 from core.values.snapshot import LaneCount
 
 # For so many seconds the lanes above may go first. They count from when a lane was last served, not from each arrival:
-# otherwise a queue that has grown old would, all of it, go before whoever comes now. A person who chats waits five
-# seconds for a turn at most; a batch job moves by a request each half minute even where nobody ever pauses.
+# otherwise all of an old queue would go before new requests of higher lanes. A chat waits five seconds for its turn at
+# most. A batch job moves by one request each half minute, even under steady load.
 MAX_WAIT_SECONDS = {Lane.FAST: 0.0, Lane.STANDARD: 5.0, Lane.BATCH: 30.0}
 ABOVE_BATCH = (Lane.FAST, Lane.STANDARD)
 
@@ -27,7 +27,7 @@ class WaitingQueue:
     """The ``size`` waiting requests. Every method takes time in proportion to the lanes, however many wait."""
 
     def __init__(self) -> None:
-        """Begin with nobody."""
+        """Start empty."""
         self.size = 0
         # Ordered dictionaries: their first entry is found, and any is removed, without a look at the others.
         self._queues: dict[Lane, OrderedDict[str, Sequence]] = {lane: OrderedDict() for lane in Lane}
@@ -48,12 +48,12 @@ class WaitingQueue:
         return len(self._queues[lane])
 
     def append(self, sequence: Sequence) -> None:
-        """A request arrives behind those of its lane."""
+        """Add a request behind those of its lane."""
         self._queues[sequence.lane][sequence.id] = sequence
         self.size += 1
 
     def prepend(self, sequence: Sequence, now: float) -> None:
-        """A request that has run comes back before those of its lane; it waits from ``now`` on."""
+        """Put a request that has run back before those of its lane; it waits from ``now`` on."""
         queue = self._queues[sequence.lane]
         queue[sequence.id] = sequence
         self.size += 1
@@ -71,25 +71,25 @@ class WaitingQueue:
         return [head for *_, head in heads]
 
     def remove(self, sequence: Sequence) -> None:
-        """A request waits no more."""
+        """Take a request out of the queue."""
         del self._queues[sequence.lane][sequence.id]
         self.size -= 1
 
     def serve(self, sequence: Sequence, now: float) -> None:
-        """A request gets its slot: its lane was served."""
+        """Take out a request that gets a slot: its lane was served."""
         self.remove(sequence)
         self._served_at[sequence.lane] = now
 
     def clear(self) -> None:
-        """Nobody waits any more."""
+        """Take out all requests."""
         for queue in self._queues.values():
             queue.clear()
         self.size = 0
 
 
-# A request that had to give up its slot, or got one only because it had waited for long, keeps that for at least so
-# many seconds, and each further one for twice as long: so it ends after a few turns, slots do not change hands for
-# nothing, and nobody holds one for ever.
+# A request that had to give up its slot, or got one only because it had waited for long, keeps its next slot for so
+# many seconds at least, and each further one for twice as long. So it ends after a few turns, slots do not change hands
+# for nothing, and no request holds one for ever.
 _FIRST_TERM = 2.0
 # So many requests of each lane are looked at for one that need not wait for what others compute, or the disk reads.
 _LOOK_PAST = 16
@@ -98,11 +98,11 @@ _LOOK_PAST = 16
 class Scheduler:
     """Waiting requests by lane, and running ones, each with a slot. Ids are unique.
 
-    While memory is short nobody new joins: it would push others out. That ends when a running request does.
+    While memory is short no new request joins: it would push others out. That ends when a running request does.
     """
 
     def __init__(self, slots: SlotTable) -> None:
-        """Begin with nobody."""
+        """Start empty."""
         self.slots = slots
         self.waiting = WaitingQueue()
         self.running: list[Sequence] = []
@@ -125,11 +125,11 @@ class Scheduler:
 
     @property
     def is_full(self) -> bool:
-        """True where nobody can join."""
+        """True where no request can join."""
         return not self.slots.has_free or (self._is_short_of_memory and bool(self.running))
 
     def place_next(self, now: float) -> Sequence | None:
-        """Give a slot to whose turn it is and who may be placed; None where nobody is, or nobody may join."""
+        """Give a slot to the next request that may be placed; None where there is none, or none may join."""
         if not self.waiting.size or self.is_full:
             return None
         return self._place_first(tuple(Lane), now)
@@ -173,12 +173,12 @@ class Scheduler:
         self._is_short_of_memory = True
 
     def clear(self) -> list[Sequence]:
-        """Return everybody, who are gone from here."""
-        everybody = list(self._by_id.values())
+        """Remove all requests and return them."""
+        requests = list(self._by_id.values())
         self._by_id.clear()
         self.waiting.clear()
         self.running.clear()
-        return everybody
+        return requests
 
     def lane_counts(self) -> tuple[LaneCount, ...]:
         """Return how many run and wait in each lane."""
@@ -190,7 +190,7 @@ class Scheduler:
         return any(self.waiting.count(lane) for lane in ABOVE_BATCH)
 
     def _first(self, lanes: tuple[Lane, ...]) -> Sequence | None:
-        """Return whose turn it is among those who need not wait for anything but a slot."""
+        """Return the next request that needs to wait for nothing but a slot."""
         return next((one for one in self.waiting.next(lanes, _LOOK_PAST) if not self._is_held(one)), None)
 
     def _is_held(self, sequence: Sequence) -> bool:
@@ -248,7 +248,7 @@ class Admission:
         self._vocab = vocab
 
     def admit(self, events: list[RequestEvent], now: float) -> None:
-        """Place whom there is a slot for, and those of higher lanes in place of batch requests."""
+        """Place requests while there are slots, and those of higher lanes in place of batch requests."""
         scheduler = self._scheduler
         while (sequence := scheduler.place_next(now)) is not None:
             self._start(sequence, events, now)

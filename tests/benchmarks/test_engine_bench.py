@@ -39,7 +39,7 @@ def test_the_bare_loop_goes_on_where_the_engine_stands() -> None:
         loop.start(PROMPT, 3)
         bare.start(loop.texts)
         for _ in range(5):
-            assert bare.tokens.tolist() == [sequence.tokens.last for sequence in engine._scheduler.running]
+            assert bare.tokens.tolist() == [sequence.tokens.last for sequence in engine.scheduler.running]
             loop.step()
             bare.step()
         bare.close()

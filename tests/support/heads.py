@@ -26,7 +26,7 @@ def following(texts: list[list[int]], distance: int) -> dict[int, int]:
 
 
 def head_of(engine: Engine) -> AutoregressiveHead | DFlashProposer:
-    speculator = engine._speculator
+    speculator = engine.speculator
     assert speculator is not None
     (head,) = speculator.paid
     assert isinstance(head, AutoregressiveHead | DFlashProposer)
@@ -51,7 +51,7 @@ class Recorder:
 
 def says_at_once(engine: Engine, text: list[int]) -> int:
     """Let target and head read a text from an empty cache, and return the token that the head proposes."""
-    target, head, tokens = engine._context, head_of(engine), np.array(text, np.int32)
+    target, head, tokens = engine.context, head_of(engine), np.array(text, np.int32)
     target.clear()
     head.clear()
     batch = Batch(len(text))

@@ -25,7 +25,7 @@ def cancel_between_steps(engine: Engine, prompts: Iterable[str], steps: Iterable
         ledger.add(engine.step())
         assert ledger.ended["1"].reason is FinishReason.CANCELLED
         for slot in engine.slots._slots:
-            assert engine._context.last_position(slot.id) == slot.n_resident - 1
+            assert engine.context.last_position(slot.id) == slot.n_resident - 1
         run(engine, ledger)
 
 
@@ -35,16 +35,16 @@ def break_off_verifications(engine: Engine) -> Ledger:
     for n_steps in range(1, 5):
         for _ in range(n_steps):
             ledger.add(engine.step())
-        decode = engine._context.decode
+        decode = engine.context.decode
 
         def broken_off(batch: Batch, decode: Callable[[Batch], DecodeStatus] = decode) -> DecodeStatus:
-            engine._context.abort.set()
+            engine.context.abort.set()
             try:
                 return decode(batch)
             finally:
-                engine._context.abort.clear()
+                engine.context.abort.clear()
 
-        engine._context.decode = broken_off  # type: ignore[method-assign]
+        engine.context.decode = broken_off  # type: ignore[method-assign]
         ledger.add(engine.step())
-        engine._context.decode = decode  # type: ignore[method-assign]
+        engine.context.decode = decode  # type: ignore[method-assign]
     return run(engine, ledger)

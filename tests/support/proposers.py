@@ -105,7 +105,7 @@ def price(
 
     What steps take beside other programs then teaches nothing, and forbids nothing as long as there is ``credit``.
     """
-    speculator = engine._speculator
+    speculator = engine.speculator
     assert speculator is not None
     speculator.cost = CostModel(Calibration(rows))
     speculator.budget.credit = credit

@@ -54,7 +54,7 @@ class KvOffload:
         return loads
 
     def read(self, segments: list[Segment], deadline: float) -> DiskReadWait:
-        """Ask the disk for ``segments``, which nobody waits for beyond ``deadline``."""
+        """Ask the disk for ``segments``; the request waits until ``deadline`` at most."""
         reading = DiskReadWait(segments, deadline, self._clock)
         self._readings = [one for one in self._readings if not one.is_over] + [reading]
         for segment in segments:

@@ -252,7 +252,7 @@ def test_the_logits_after_a_text_are_those_that_decoding_has(engine: Engine) -> 
 
 def test_a_request_that_does_not_speculate_teaches_the_proposers_nothing() -> None:
     with open_engine(n_slots=2, n_ctx=256, draft_depth=4) as engine:
-        speculator = engine._speculator
+        speculator = engine.speculator
         assert speculator is not None
         for index in range(2):
             request = Request(str(index), COPY, 30, sampling=SamplingParams(temperature=0), speculates=bool(index))

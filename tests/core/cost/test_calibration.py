@@ -27,7 +27,7 @@ def test_what_a_cached_token_costs_is_known_also_where_there_is_no_time_to_measu
     facts = ReadCost.of(read_model(EMBER), "f16")
     share = facts.cell / facts.weights.read_by(1)
     with open_engine(n_ctx=1024, speculation="off") as engine:
-        context: Context = engine._context
+        context: Context = engine.context
         hasty = calibrate(context, 512, share, budget=0.0)
         assert hasty.kv_seconds == pytest.approx(share * hasty.seconds[1], rel=0.01)
         assert set(hasty.seconds) == {1, 4}
@@ -40,7 +40,7 @@ def test_what_a_cached_token_costs_is_known_also_where_there_is_no_time_to_measu
 
 def test_a_calibration_that_knows_nothing_of_the_bytes_says_nothing_of_cached_tokens() -> None:
     with open_engine(n_ctx=1024, speculation="off") as engine:
-        assert calibrate(engine._context, 512).kv_seconds == 0.0
+        assert calibrate(engine.context, 512).kv_seconds == 0.0
 
 
 def test_texts_that_a_kernel_passes_over_are_worth_keeping_and_others_are_not() -> None:

@@ -176,13 +176,13 @@ def test_beside_busy_processes_ember_gets_fewer_threads_and_says_the_same() -> N
     sampling = SamplingParams(temperature=0, ignore_eos=True)
     with open_engine(n_threads=physical_cores(), n_slots=1, n_ctx=512, speculation="off") as engine:
         used: set[int] = set()
-        set_threads = engine._context.set_threads
+        set_threads = engine.context.set_threads
 
         def watched(decode: int, few: int, many: int) -> None:
             used.add(decode)
             set_threads(decode, few, many)
 
-        engine._context.set_threads = watched  # type: ignore[method-assign]
+        engine.context.set_threads = watched  # type: ignore[method-assign]
         expected, _, _ = complete(engine, SURE, max_tokens=120, sampling=sampling)
         deadline = time.monotonic() + 60.0
         with busy_cores():

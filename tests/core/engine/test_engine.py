@@ -145,7 +145,7 @@ def test_a_cancelled_request_ends_within_one_step_and_frees_its_cells(engine: En
         run(engine, ledger)
         assert set(ledger.ended) == {str(index) for index in range(len(PROMPTS))}
     engine.forget_texts()
-    assert [engine._context.last_position(slot) for slot in range(8)] == [-1] * 8
+    assert [engine.context.last_position(slot) for slot in range(8)] == [-1] * 8
 
 
 def test_a_cancelled_request_that_waits_for_a_slot_ends_too(engine: Engine) -> None:
@@ -275,7 +275,7 @@ def test_short_memory_lets_everybody_finish_with_the_same_text() -> None:
             expected.append(greedy_tokens(ledger, "only"))
     with open_engine(n_slots=6, n_ctx=256, n_cells=256) as engine:
         refused = []
-        decode = engine._context.decode
+        decode = engine.context.decode
 
         def watch(batch: object) -> DecodeStatus:
             status = decode(batch)  # type: ignore[arg-type]
@@ -283,7 +283,7 @@ def test_short_memory_lets_everybody_finish_with_the_same_text() -> None:
                 refused.append(status)
             return status
 
-        engine._context.decode = watch  # type: ignore[method-assign]
+        engine.context.decode = watch  # type: ignore[method-assign]
         for index, prompt in enumerate(prompts):
             submit(engine, str(index), prompt, max_tokens=150, sampling=GREEDY_WITH_LOGPROBS)
         ledger = run(engine)
@@ -308,9 +308,9 @@ def test_an_aborted_decode_is_taken_up_again_where_it_stopped(engine: Engine) ->
     ledger = Ledger()
     for step in range(6):
         if step in (0, 3):
-            engine._context.abort.set()
+            engine.context.abort.set()
             ledger.add(engine.step())
-            engine._context.abort.clear()
+            engine.context.abort.clear()
         ledger.add(engine.step())
     run(engine, ledger)
     assert ledger.text["a"] == expected
@@ -322,7 +322,7 @@ def test_a_row_without_numbers_fails_its_request_alone(
 ) -> None:
     engine = plain_engine
     expected, _, _ = complete(engine, max_tokens=5)
-    logits = engine._context.logits
+    logits = engine.context.logits
 
     def spoil_second(n_outputs: int) -> object:
         rows = logits(n_outputs).copy()
@@ -331,7 +331,7 @@ def test_a_row_without_numbers_fails_its_request_alone(
 
     submit(engine, "good", max_tokens=5)
     submit(engine, "bad", max_tokens=5, sampling=sampling)
-    monkeypatch.setattr(engine._context, "logits", spoil_second)
+    monkeypatch.setattr(engine.context, "logits", spoil_second)
     ledger = run(engine)
     assert ledger.text["good"] == expected
     failure = ledger.ended["bad"].failure
@@ -346,16 +346,16 @@ def test_a_running_state_is_not_trusted_after_a_failure(plain_engine: Engine, mo
     expected, _, _ = complete(engine, max_tokens=8)
     monkeypatch.setattr(engine.slots.memory, "can_share", False)
     monkeypatch.setattr(engine.slots.memory, "can_cut", lambda sequence, size: False)
-    decode = engine._context.decode
+    decode = engine.context.decode
     submit(engine, "a", max_tokens=8)
     ledger = Ledger()
     for _ in range(3):
         ledger.add(engine.step())
     # llama.cpp cannot take back what the failed step added to the state: it reports it as held.
-    monkeypatch.setattr(engine._context, "decode", lambda batch: (decode(batch), DecodeStatus.COMPUTE_FAILED)[1])
+    monkeypatch.setattr(engine.context, "decode", lambda batch: (decode(batch), DecodeStatus.COMPUTE_FAILED)[1])
     ledger.add(engine.step())
-    monkeypatch.setattr(engine._context, "decode", decode)
-    assert engine._context.last_position(engine._scheduler.running[0].slot.id) == -1
+    monkeypatch.setattr(engine.context, "decode", decode)
+    assert engine.context.last_position(engine.scheduler.running[0].slot.id) == -1
     run(engine, ledger)
     assert ledger.text["a"] == expected
 

@@ -181,7 +181,7 @@ class Target:
             if not self.has_snapshots:
                 patch.setattr("core.kv_cache.context_shape._SNAPSHOT_SHARE", 0)
             with open_engine(self.path, **{"n_slots": 4, "n_ctx": 512, **options}) as engine:
-                assert bool(engine._context.n_snapshots) is self.has_snapshots
+                assert bool(engine.context.n_snapshots) is self.has_snapshots
                 yield engine
 
     def plain(self, prompts: tuple[str, ...] = PROMPTS, n: int = 40) -> list[list[tuple[int, float]]]:
@@ -261,8 +261,8 @@ def test_a_lookup_changes_no_text(target: Target) -> None:
     (wanted,) = target.plain((FOX,))
     said = [token for token, _ in wanted]
     with target.open(draft_depth=4) as engine:
-        assert engine._speculator is not None
-        (lookup,) = [one for one in engine._speculator.proposers if isinstance(one, NgramProposer)]
+        assert engine.speculator is not None
+        (lookup,) = [one for one in engine.speculator.proposers if isinstance(one, NgramProposer)]
         lookup.add_text(said)
         for place in range(0, len(said) - 5, 6):
             lookup.add_text([*said[place : place + 4], (said[place + 4] + 1) % 4096])
@@ -371,7 +371,7 @@ def test_a_way_back_that_is_refused_is_noticed(target: Target, monkeypatch: pyte
     with target.open() as engine:
         use_proposer(engine, RandomProposer(4096), 3)
         _, _, ledger = complete(engine, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
-        assert engine._runner.n_rows > 10 * len(wanted), "each rejection costs the whole text"
+        assert engine.runner.n_rows > 10 * len(wanted), "each rejection costs the whole text"
     assert_same_up_to_a_near_tie(greedy_tokens(ledger, "only"), wanted)
 
 
@@ -388,7 +388,7 @@ def test_what_is_replayed_stays_small(target: Target, depth: int | None) -> None
         ledger, most = Ledger(), 0
         while not engine.is_idle:
             ledger.add(engine.step())
-            most = max(most, *(sequence.n_replay for sequence in engine._scheduler.running), 0)
+            most = max(most, *(sequence.n_replay for sequence in engine.scheduler.running), 0)
         assert most <= MOST_REPLAYED + 1 + (depth or MAX_DRAFT_DEPTH)
         assert (most > 0) is target.replays
 
@@ -424,10 +424,10 @@ def test_drafting_pays_for_replayed_rows(files: dict[str, Path], monkeypatch: py
 def test_ember_is_cut_as_ever() -> None:
     with open_engine(EMBER, n_slots=2, n_ctx=256) as engine:
         assert type(engine.slots.memory) is AttentionMemory
-        assert engine._context.n_snapshots == 0
+        assert engine.context.n_snapshots == 0
         use_proposer(engine, RandomProposer(4096), 4)
         submit(engine, "only", max_tokens=20)
         ledger = Ledger()
         while not engine.is_idle:
             ledger.add(engine.step())
-            assert all(sequence.n_replay == 0 for sequence in engine._scheduler.running)
+            assert all(sequence.n_replay == 0 for sequence in engine.scheduler.running)

@@ -63,7 +63,7 @@ def steps(engine: Engine, ledger: Ledger, count: int) -> None:
 
 
 def lanes_of(engine: Engine) -> list[Lane]:
-    return [sequence.lane for sequence in engine._scheduler.running]
+    return [sequence.lane for sequence in engine.scheduler.running]
 
 
 def check_that_preemption_costs_no_word(engine: Engine) -> None:
@@ -116,11 +116,11 @@ def test_several_fast_requests_get_a_token_in_each_step(engine: Engine) -> None:
     for name in fast:
         submit(engine, name, FOX, max_tokens=60, lane=Lane.FAST, speculates=False, sampling=endless)
     submit(engine, "late", FOX, max_tokens=5)
-    while any(not engine._scheduler[name].n_generated for name in fast):
+    while any(not engine.scheduler[name].n_generated for name in fast):
         steps(engine, ledger, 1)
-    before = [engine._scheduler[name].n_generated for name in fast]
+    before = [engine.scheduler[name].n_generated for name in fast]
     steps(engine, ledger, 20)
-    assert [engine._scheduler[name].n_generated for name in fast] == [n + 20 for n in before]
+    assert [engine.scheduler[name].n_generated for name in fast] == [n + 20 for n in before]
     run(engine, ledger)
     assert len(ledger.ended) == 3
 
@@ -132,7 +132,7 @@ def test_a_preempted_request_can_be_cancelled(engine: Engine) -> None:
     steps(engine, ledger, 5)
     submit(engine, "fast", FOX, max_tokens=5, lane=Lane.FAST)
     steps(engine, ledger, 1)
-    assert engine._scheduler["two"] in engine._scheduler.waiting
+    assert engine.scheduler["two"] in engine.scheduler.waiting
     engine.cancel("two")
     steps(engine, ledger, 1)
     assert ledger.ended["two"].reason is FinishReason.CANCELLED
@@ -189,5 +189,5 @@ def test_every_request_ends_once_however_they_come_and_go(
     run(engine, ledger)
     assert set(ledger.ended) == {str(index) for index in range(len(requests))}
     assert all(ended.reason is not FinishReason.FAILED for ended in ledger.ended.values())
-    assert not engine._scheduler.running
-    assert not len(engine._scheduler.waiting)
+    assert not engine.scheduler.running
+    assert not len(engine.scheduler.waiting)

@@ -114,8 +114,8 @@ def test_at_temperature_0_a_head_changes_no_text(
         for index, prompt in enumerate(PROMPTS):
             submit(engine, str(index), prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
         ledger = run(engine)
-        assert engine._speculator is not None
-        stats = engine._speculator.stats
+        assert engine.speculator is not None
+        stats = engine.speculator.stats
     for index, prompt in enumerate(PROMPTS):
         assert_same_up_to_a_near_tie(greedy_tokens(ledger, str(index)), expected(plain, prompt, 40))
     if depth:
@@ -178,7 +178,7 @@ def test_a_useless_head_is_soon_left_alone(settings: dict[str, Setting], kind: s
         price(engine, {1: 0.010, 2: 0.014, 4: 0.02, 64: 0.2}, 0.001, credit=0.02)
         for _ in range(3):
             complete(engine, max_tokens=100, sampling=ENDLESS)
-        assert engine._speculator.stats.drafted_at[0] < 45, "of 300 tokens"
+        assert engine.speculator.stats.drafted_at[0] < 45, "of 300 tokens"
 
 
 @pytest.mark.parametrize("kind", HEADS)
@@ -201,8 +201,8 @@ def test_accepted_and_bonus_tokens_add_up(settings: dict[str, Setting], kind: st
         for index, prompt in enumerate(PROMPTS):
             submit(engine, str(index), prompt, max_tokens=33, sampling=ENDLESS)
         ledger = run(engine)
-        assert engine._speculator is not None
-        stats = engine._speculator.stats
+        assert engine.speculator is not None
+        stats = engine.speculator.stats
     receipts = [ended.receipt for ended in ledger.ended.values()]
     assert [receipt.n_generated for receipt in receipts] == [33] * len(PROMPTS)
     assert sum(receipt.n_drafted for receipt in receipts) == stats.n_drafted
@@ -372,7 +372,7 @@ def test_a_block_is_evaluated_once_for_all_its_tokens_and_those_of_others(monkey
         for index in range(9):
             submit(engine, str(index), (*COUNTING, 600 + index), max_tokens=30, sampling=ENDLESS)
         ledger = run(engine)
-        most = engine._context.n_outputs
+        most = engine.context.n_outputs
     receipts = [ended.receipt for ended in ledger.ended.values()]
     n_drafted = sum(receipt.n_drafted for receipt in receipts)
     assert n_drafted == sum(receipt.n_accepted for receipt in receipts) > 150
@@ -393,8 +393,8 @@ def test_whether_to_begin_a_block_is_weighed_against_all_of_it(block_seconds: fl
 def test_a_dflash_head_drafts_no_further_than_its_block() -> None:
     with use(counting("dflash", step=0), n_slots=1, draft_depth=12) as engine:
         complete(engine, COUNTING, max_tokens=40, sampling=ENDLESS)
-        assert engine._speculator is not None
-        assert len([n for n in engine._speculator.stats.drafted_at if n]) == 5
+        assert engine.speculator is not None
+        assert len([n for n in engine.speculator.stats.drafted_at if n]) == 5
 
 
 def test_what_a_dflash_head_read_along_teaches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -522,8 +522,8 @@ def test_a_model_whose_own_head_is_damaged_is_refused(tmp_path: Path) -> None:
     refused(EngineOptions(str(damaged)), "could not load .*damaged.gguf")
     whole = head_factory.mtp_ember(tmp_path / "whole.gguf", left_out="nextn.eh_proj.weight")
     with open_engine(whole, n_ctx=256) as engine:
-        assert engine._speculator is not None
-        assert engine._speculator.paid == ()
+        assert engine.speculator is not None
+        assert engine.speculator.paid == ()
 
 
 def test_a_head_without_tables_must_have_the_width_of_the_model(tmp_path: Path) -> None:
@@ -564,7 +564,7 @@ def test_a_library_without_the_functions_says_so_and_drafts_without_heads(
         assert f"This build of llama.cpp lacks llama_set_embeddings_{missing}" in notice
         assert Path(extra.get("draft_path", path)).name in notice
         assert loaded.draft_path == "", "nobody is named who does not draft"
-        speculator = engine._speculator
+        speculator = engine.speculator
         assert speculator is not None
         assert [proposer.name for proposer in speculator.proposers] == ["grammar", "lookup"]
         _, ended, _ = complete(engine, (7, 8, 9) * 20, max_tokens=30, sampling=ENDLESS)
@@ -589,7 +589,7 @@ def test_heads_that_nobody_wants_are_left_alone() -> None:
     engine, loaded = load(EngineOptions(str(path), n_ctx=512, n_threads=1, uses_heads=False))
     try:
         assert (loaded.has_heads, loaded.notices) == (False, ())
-        speculator = engine._speculator
+        speculator = engine.speculator
         assert speculator is not None
         assert [proposer.name for proposer in speculator.proposers] == ["grammar", "lookup"]
     finally:
@@ -614,5 +614,5 @@ def test_what_became_of_a_heads_guesses_is_counted(kind: str) -> None:
 
 def test_off_means_off() -> None:
     with use(counting("mtp"), speculation="off") as engine:
-        assert engine._speculator is None
+        assert engine.speculator is None
         assert complete(engine, COUNTING, max_tokens=5)[1].receipt.n_drafted == 0

@@ -82,8 +82,8 @@ def test_at_temperature_0_a_head_changes_no_text(plain: Runs, architecture: str,
         for index, prompt in enumerate(PROMPTS):
             submit(engine, str(index), prompt, max_tokens=40, sampling=GREEDY_WITH_LOGPROBS)
         ledger = run(engine)
-        assert engine._speculator is not None
-        stats = engine._speculator.stats
+        assert engine.speculator is not None
+        stats = engine.speculator.stats
     for index, wanted in enumerate(plain[architecture]):
         assert len({token for token, _ in wanted}) > 20, "a text that would show a wrong state"
         assert_same_up_to_a_near_tie(greedy_tokens(ledger, str(index)), wanted)
@@ -118,8 +118,8 @@ def test_accepted_and_bonus_tokens_add_up(architecture: str, depth: int | None) 
         for index, prompt in enumerate(PROMPTS):
             submit(engine, str(index), prompt, max_tokens=33, sampling=ENDLESS)
         ledger = run(engine)
-        assert engine._speculator is not None
-        stats = engine._speculator.stats
+        assert engine.speculator is not None
+        stats = engine.speculator.stats
     receipts = [ended.receipt for ended in ledger.ended.values()]
     assert [receipt.n_generated for receipt in receipts] == [33] * len(PROMPTS)
     assert sum(receipt.n_drafted for receipt in receipts) == stats.n_drafted
@@ -201,8 +201,8 @@ def test_a_useless_head_is_soon_left_alone(architecture: str) -> None:
         priced(engine, credit=0.02)
         for _ in range(3):
             complete(engine, max_tokens=100, sampling=ENDLESS)
-        assert engine._speculator is not None
-        assert engine._speculator.stats.drafted_at[0] < 45, "of 300 tokens"
+        assert engine.speculator is not None
+        assert engine.speculator.stats.drafted_at[0] < 45, "of 300 tokens"
 
 
 @pytest.mark.parametrize("architecture", BOTH_WAYS)
@@ -219,13 +219,13 @@ def test_side_by_side_all_draft_equally_many_or_none(architecture: str) -> None:
     drafted: list[list[int]] = []
     with use(architecture, speculation="auto") as engine:
         price(engine, {1: 0.010, 2: 0.0102, 4: 0.0105, 16: 0.012}, 0.001)  # rows are cheap
-        decode = engine._runner.run
+        decode = engine.runner.run
 
         def noting(todo: StepPlan, events: list[RequestEvent]) -> StepPlan:
             drafted.append([len(share.draft) for share in todo])
             return decode(todo, events)
 
-        engine._runner.run = noting  # type: ignore[method-assign]
+        engine.runner.run = noting  # type: ignore[method-assign]
         for index in range(3):
             submit(
                 engine, str(index), tuple(range(500 + 300 * index, 520 + 300 * index)), max_tokens=60, sampling=ENDLESS
@@ -239,7 +239,7 @@ def test_side_by_side_all_draft_equally_many_or_none(architecture: str) -> None:
 
 def test_off_means_off() -> None:
     with open_engine(model("qwen35"), n_slots=1, n_ctx=256, speculation="off") as engine:
-        assert engine._speculator is None
+        assert engine.speculator is None
         assert complete(engine, max_tokens=5)[1].receipt.n_drafted == 0
 
 

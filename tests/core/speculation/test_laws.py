@@ -132,8 +132,8 @@ def test_accepted_and_bonus_tokens_add_up(depth: int | None) -> None:
         for index, prompt in enumerate(PROMPTS):
             submit(engine, str(index), prompt, max_tokens=33, sampling=SamplingParams(temperature=0, ignore_eos=True))
         ledger = run(engine)
-        assert engine._speculator is not None
-        stats = engine._speculator.stats
+        assert engine.speculator is not None
+        stats = engine.speculator.stats
     receipts = [ended.receipt for ended in ledger.ended.values()]
     assert [receipt.n_generated for receipt in receipts] == [33] * len(PROMPTS)
     assert sum(receipt.n_drafted for receipt in receipts) == stats.n_drafted
@@ -163,8 +163,8 @@ def test_what_is_counted_adds_up_wherever_a_text_ends(prompt: str, max_tokens: i
     """With a draft that is always right: a text that ends inside a run has no token of the target's own behind it."""
     with open_engine(n_ctx=512, draft_path=str(EMBER), draft_depth=8, speculation="draft") as engine:
         _, ended, _ = complete(engine, prompt, max_tokens=max_tokens, stop=stop)
-        assert engine._speculator is not None
-        stats, receipt = engine._speculator.stats, ended.receipt
+        assert engine.speculator is not None
+        stats, receipt = engine.speculator.stats, ended.receipt
         n_plain_steps = engine.n_steps - stats.drafted_at[0]
     has_end = ended.reason is FinishReason.STOP and not ended.stop
     assert stats.n_accepted + stats.n_bonus + n_plain_steps == receipt.n_generated + has_end

@@ -122,9 +122,9 @@ def test_requests_that_come_together_compute_what_they_share_once() -> None:
     with open_engine(n_slots=8, n_ctx=1024, speculation="off") as engine:
         for index in range(8):
             submit(engine, str(index), shared + words(20, index), max_tokens=4)
-        before = engine._runner.n_rows
+        before = engine.runner.n_rows
         ledger = run(engine)
-        n_rows = engine._runner.n_rows - before
+        n_rows = engine.runner.n_rows - before
         assert sorted(started.n_cached for started in ledger.started.values()) == [0, *[600] * 7]
         assert n_rows == 600 + 8 * 20 + 8 * 3
 
@@ -167,7 +167,7 @@ def test_a_request_that_was_pushed_back_goes_on_without_computing_its_text_again
         ledger = run(engine)
         assert len(ledger.ended) == 3
         assert all(ended.receipt.n_generated == 60 for ended in ledger.ended.values())
-        assert engine._runner.n_rows < 3 * (80 + 60) + 3 * 80, "texts were computed again"
+        assert engine.runner.n_rows < 3 * (80 + 60) + 3 * 80, "texts were computed again"
 
 
 @pytest.mark.parametrize("cache_ram", [0, 400_000, None])
@@ -294,10 +294,10 @@ def test_a_slot_is_emptied_in_small_parts_while_others_are_at_work(monkeypatch: 
         submit(engine, "next", words(50, 1), max_tokens=2)
         n_waited = 0
         while "next" not in ledger.started:
-            n_rows = engine._runner.n_rows
+            n_rows = engine.runner.n_rows
             ledger.add(engine.step())
             n_waited += 1
-            assert engine._runner.n_rows > n_rows, "others go on"
+            assert engine.runner.n_rows > n_rows, "others go on"
         assert n_waited > 900 // 256
         run(engine, ledger)
         assert cached(engine, words(900)) == 899
@@ -325,10 +325,10 @@ def test_a_long_text_comes_back_in_small_parts_while_others_are_at_work(monkeypa
         submit(engine, "next", prompt, max_tokens=8, sampling=GREEDY_WITH_LOGPROBS)
         n_waited = 0
         while "next" not in ledger.started:
-            n_rows = engine._runner.n_rows
+            n_rows = engine.runner.n_rows
             ledger.add(engine.step())
             n_waited += 1
-            assert engine._runner.n_rows > n_rows, "others go on"
+            assert engine.runner.n_rows > n_rows, "others go on"
         assert 1 < n_waited <= 900 // 256 + 1
         run(engine, ledger)
         assert ledger.ended["next"].receipt.n_cached == 899

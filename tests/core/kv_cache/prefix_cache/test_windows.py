@@ -70,7 +70,7 @@ def test_a_text_longer_than_the_window_is_the_same(path: Path, whole: Engine) ->
         for n in (20, 33, 300, 700):
             found, _ = said(engine, words(n), 60)
             assert_same_up_to_a_near_tie(found, expected(whole, words(n), 60))
-        assert engine._context.first_position(0) > 0, "what is out of sight is gone"
+        assert engine.context.first_position(0) > 0, "what is out of sight is gone"
 
 
 def test_what_goes_on_from_a_slot_is_the_same_as_far_as_the_window_reaches_back(path: Path, whole: Engine) -> None:
