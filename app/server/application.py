@@ -68,6 +68,7 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
     application.state.host = host
     application.state.renderer = TemplateRenderer()
     application.state.library = LibraryWorker()
+    application.state.has_key = settings.api_key is not None
     for method, path, handler in ROUTES:
         application.add_api_route(path, handler, methods=[method], response_model=None)
         if method == "GET":  # as health checks ask

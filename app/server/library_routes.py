@@ -13,11 +13,12 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ValidationError, create_model
 
 from app.server.http.body import Body
-from app.server.http.errors import from_validation
+from app.server.http.errors import from_validation, refuse
 from app.server.http.sse import DONE, EventStream, encode_event
 from app.server.library_worker import LibraryWorker
 from models.library.requests import Route
 
+_NEEDS_KEY = "Only a server with an API key changes how the Hub is reached: start it with --api-key."
 Handler = Callable[[HttpRequest], Awaitable[Response]]
 
 
@@ -25,6 +26,8 @@ def handler_of(route: Route) -> Handler:
     """Return what answers a route: the answer as JSON, or in its parts where the client accepts an event stream."""
 
     async def handle(http: HttpRequest) -> Response:
+        if route.needs_key and not http.app.state.has_key:
+            raise refuse(403, _NEEDS_KEY, code="api_key_needed")
         text = await http.body() if route.method == "POST" else _query(http)
         try:
             body = _body(route.request).model_validate_json(text or b"{}")

@@ -304,13 +304,15 @@ class ListQuantisings:
 class Route(NamedTuple):
     """How the server is asked: what ``request`` holds is in the query of a GET, or in the JSON body of a POST.
 
-    ``answer`` is the type of what comes back, None where that is only that it was done.
+    ``answer`` is the type of what comes back, None where that is only that it was done. ``needs_key``: a server without
+    an API key refuses it, since others who use the machine could otherwise have the user's token sent elsewhere.
     """
 
     method: str
     path: str
     request: type
     answer: Any = None
+    needs_key: bool = False
 
 
 PREFIX = "/slipstream/library/"
@@ -347,9 +349,9 @@ _ROUTES = (
     Route("POST", "machine/measure", MeasureMachine),
     Route("GET", "suggestions", ListCurated, Suggested),
     Route("GET", "hub", ShowHub, HubFacts),
-    Route("POST", "hub", ChangeHub, HubFacts),
-    Route("POST", "hub/log-in", LogIn, HubFacts),
-    Route("POST", "hub/log-out", LogOut, HubFacts),
+    Route("POST", "hub", ChangeHub, HubFacts, needs_key=True),
+    Route("POST", "hub/log-in", LogIn, HubFacts, needs_key=True),
+    Route("POST", "hub/log-out", LogOut, HubFacts, needs_key=True),
     Route("GET", "hub/search", SearchHub, tuple[FoundRepository, ...]),
     Route("GET", "hub/repository", ShowRepository, Repository),
     Route("GET", "hub/fit", GetRemoteFit, RemoteFitReport),

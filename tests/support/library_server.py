@@ -34,10 +34,10 @@ ROUTE_OF = {route.request: route for route in ROUTES}
 class LibraryServer:
     """A server whose library starts as the app starts it, or, in no time, by a fork of one that has its imports."""
 
-    def __init__(self, *, is_forked: bool = CAN_FORK, **environment: str) -> None:
+    def __init__(self, *, is_forked: bool = CAN_FORK, api_key: str | None = KEY, **environment: str) -> None:
         # The environment is the test's, in which no setting of the user is left.
         merged = {**library_environment(), **environment}
-        settings = ServerSettings(port=0, api_key=KEY)
+        settings = ServerSettings(port=0, api_key=api_key)
         application = create_application(settings, cast(ModelHost, SimpleNamespace(attach=lambda: None)))
         application.state.library = LibraryWorker(
             forked_library_command if is_forked else library_command, lambda: merged, (0.1, 0.2)

@@ -56,12 +56,17 @@ def test_a_model_is_judged_and_says_why_a_speed_is_not_known(library: LibraryPip
     assert isinstance(library.ask(ask.GetModelFit("gone")), Trouble)
 
 
-def test_a_machine_at_work_is_not_measured(library: LibraryPipe, fake: FakeServer) -> None:
+def test_the_machine_is_measured_but_not_beside_replies(library: LibraryPipe, fake: FakeServer) -> None:
     fake.n_active = 1
     announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
     refused = library.ask(ask.MeasureMachine())
     assert isinstance(refused, Trouble)
     assert "at work on replies" in refused.sentence
+    fake.n_active = 0
+    assert library.ask(ask.MeasureMachine()) is None
+    found = library.get(ask.GetModelFit(EMBER))
+    assert found.empty_rate is not None
+    assert found.empty_rate > 0
 
 
 def test_partners_are_shown_and_chosen(library: LibraryPipe) -> None:

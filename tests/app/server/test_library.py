@@ -145,3 +145,13 @@ def test_nothing_is_left_of_it_when_the_server_leaves(library: LibraryClient) ->
     process = library.server.process
     library.server.close()
     assert not process.is_running()
+
+
+def test_without_a_key_nobody_changes_how_the_hub_is_reached(hub_server: HubServer, tmp_path: Path) -> None:
+    open_to_all = LibraryServer(api_key=None, SLIPSTREAM_HOME=str(tmp_path / "home"), HF_HOME=str(tmp_path / "hf"))
+    with httpx.Client(base_url=open_to_all.url) as http:
+        for path, fields in (("hub", {"address": "http://evil.example", "proxy": ""}), ("hub/log-in", {"token": "x"})):
+            refused = http.post(f"{PREFIX}{path}", json=fields)
+            assert (refused.status_code, refused.json()["error"]["code"]) == (403, "api_key_needed")
+        assert http.get(f"{PREFIX}hub").json()["address"] == hub_server.address
+    open_to_all.close()
