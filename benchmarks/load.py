@@ -1,6 +1,6 @@
-"""Decoding while another program is busy: the engine's thread control against every fixed number of threads.
+"""Decoding while another program is busy: the engine's thread tuner against every fixed number of threads.
 
-A child process computes on one of the engine's cores. One engine decodes with the thread control and with each fixed
+A child process computes on one of the engine's cores. One engine decodes with the thread tuner and with each fixed
 number of threads in turns, first without the child, then with it; drafts are off. A ratio compares turns of one round.
 The time to reduce the threads when the child starts, and to use all again when it ends, is reported too.
 """
@@ -41,7 +41,7 @@ _SITTING = 256
 
 
 class ThreadContender:
-    """One engine, with the thread control or a fixed number of threads."""
+    """One engine, with the thread tuner or a fixed number of threads."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -55,7 +55,7 @@ class ThreadContender:
         self._n_steps = _SITTING
 
     def run(self, n_threads: int, seconds: float) -> float:
-        """Return the steps per second of a turn with ``n_threads``, or with the thread control."""
+        """Return the steps per second of a turn with ``n_threads``, or with the thread tuner."""
         engine, threads = self._engine, self._control.threads
         counts = (threads.decode, threads.few, threads.many) if n_threads == GOVERNED else (n_threads,) * 3
         engine.context.set_threads(*counts)
@@ -77,10 +77,11 @@ class ThreadContender:
 
     def seconds_until(self, has_all: bool, limit: float) -> float | None:
         """Return the seconds of tuned steps until decoding has all threads (or fewer); None if not within ``limit``."""
-        control = self._control
+        governor = self._control.decoding
+        assert governor is not None
         spent = 0.0
         while spent < limit:
-            if control.has_all == has_all:
+            if governor.has_all == has_all and (has_all or governor.slowdown != 1.0):
                 return spent
             began = time.perf_counter()
             self.run(GOVERNED, 0.0001)
@@ -89,7 +90,7 @@ class ThreadContender:
 
 
 def _learn_nothing(rows: int, kv: int, seconds: float) -> None:
-    """Leave cost model and thread control as they are."""
+    """Leave cost model and thread tuner as they are."""
 
 
 @contextmanager
@@ -109,7 +110,7 @@ def busy(n_processes: int) -> Iterator[None]:
 
 
 def compare(contender: ThreadContender, counts: tuple[int, ...], rounds: int, seconds: float) -> dict[int, list[float]]:
-    """Return steps per second of each round, with the thread control (key 0) and by number of threads, in turns."""
+    """Return steps per second of each round, with the thread tuner (key 0) and by number of threads, in turns."""
     rates: dict[int, list[float]] = {count: [] for count in (GOVERNED, *counts)}
     for turn in range(rounds):
         order = list(rates)
@@ -119,7 +120,7 @@ def compare(contender: ThreadContender, counts: tuple[int, ...], rounds: int, se
 
 
 def row_of(model: str, n_busy: int, rates: dict[int, list[float]]) -> ReportRow:
-    """Return a row: medians, and the thread control against the best fixed number of threads."""
+    """Return a row: medians, and the thread tuner against the best fixed number of threads."""
     fixed = {count: median(values) for count, values in rates.items() if count != GOVERNED}
     best = max(fixed, key=lambda count: fixed[count])
     ratios = [mine / other for mine, other in zip(rates[GOVERNED], rates[best], strict=True)]

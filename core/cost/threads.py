@@ -1,19 +1,15 @@
-"""The number of threads of a context: measured once, then lowered to the cores that other programs leave free.
-
-Threads wait for each other hundreds of times in a step. If one has no core, all wait until the system schedules it
-again, which can take a hundred times as long as the step.
-"""
+"""The number of threads of a context: measured once, then lowered while other programs use the cores."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from core.cost.cost_model import CostModel
-from core.machine.measurements import OtherPrograms
+from core.cost.thread_tuner import SUSPICIOUS, ThreadTuner, counts_below
+from core.machine.measurements import OtherPrograms, physical_cores
 from core.values.step_kind import StepKind, kind_of
 
 # More threads must gain at least this share: otherwise they only take cores from other programs.
@@ -68,12 +64,10 @@ def measure(step: Callable[[int], None], counts: tuple[int, ...]) -> dict[int, f
 
 # Seconds between two checks of other programs' load; a check takes some microseconds.
 _LOOK_SECONDS = 0.25
-# A step of more than so many times the expected time is not learnt from until it is known that nobody else was busy.
-# That is checked at once, but not before the system's counters have moved (seconds). If nobody was, the machine itself
-# is slower now, and so many suspicious steps are learnt from.
-_SUSPICIOUS, _SOONEST_LOOK, _TRUSTED_STEPS = 3.0, 0.05, 8
-# With fewer threads, the slowdown follows the latest steps with this weight; one counts as twice the last at most.
-_LEVEL_RATE, _MOST_OF_ONE = 0.1, 2.0
+# After a suspicious step it is checked again, but not before the system's counters have moved (seconds).
+_SOONEST_LOOK = 0.05
+# Cores are shared if other programs and our threads together use this many cores more than there are.
+_FELT_CORES = 0.2
 
 
 class Threaded(Protocol):
@@ -84,7 +78,7 @@ class Threaded(Protocol):
 
 
 class ThreadControl:
-    """Leaves to other programs the cores that they keep busy, and lets the cost model learn from all threads only."""
+    """Has a thread tuner for each kind of step, and lets the cost model learn from undisturbed steps only."""
 
     def __init__(
         self,
@@ -97,63 +91,75 @@ class ThreadControl:
     ) -> None:
         """``cost`` is the cost model of ``context`` with ``choice``, the best threads on an idle machine.
 
-        ``busy_cores`` returns how many of the machine's ``n_cores`` others kept busy since its last call.
+        ``busy_cores`` returns how many of the ``n_cores`` were busy with other programs since its last call.
         """
         self._context = context
         self._cost = cost
-        self._choice = choice
         self._clock = clock
         self._busy_cores = busy_cores or OtherPrograms().busy_cores
-        self._n_cores = n_cores or os.cpu_count() or 1
-        self._n_free = self._n_cores
+        self._spare_cores = (n_cores or physical_cores()) - max(choice.decode, choice.few, choice.many)
+        self._was_shared = False
         self._look_at = float("-inf")
-        self._n_trusted = 0
-        self._slowdowns: dict[StepKind, float] = {}
-        self.threads = choice
+        self._counts = [choice.decode, choice.few, choice.many]
+        # One tuner for each kind of step; None where one thread is best.
+        self._tuners = tuple(ThreadTuner(counts_below(count)) if count > 1 else None for count in self._counts)
 
     @property
-    def has_all(self) -> bool:
-        """True if all threads are used."""
-        return self.threads == self._choice
+    def threads(self) -> ThreadChoice:
+        """The threads of the next step, by its kind."""
+        return ThreadChoice(*self._counts)
+
+    @property
+    def decoding(self) -> ThreadTuner | None:
+        """The tuner of decode steps (one row); None where one thread is best."""
+        return self._tuners[StepKind.DECODE]
 
     def observe(self, rows: int, kv: int, seconds: float) -> None:
         """Learn from a step, as ``CostModel.observe`` does, and set the threads of the next one."""
         if rows <= 0 or seconds <= 0.0:
             return
-        kind, own_time, now = kind_of(rows), self._cost.own_time(rows, kv), self._clock()
-        ratio = seconds / own_time
-        is_suspicious = self.has_all and ratio > _SUSPICIOUS
-        is_early = is_suspicious and not self._n_trusted and now >= self._look_at - _LOOK_SECONDS + _SOONEST_LOOK
-        if not self.has_all:
-            self._learn_slowdown(kind, ratio)
-        if now >= self._look_at or is_early:
-            self._look(now)
-            self._n_trusted = _TRUSTED_STEPS if is_early and self._n_free == self._n_cores else self._n_trusted
-        if not self.has_all or (is_suspicious and not self._n_trusted):
+        kind = kind_of(rows)
+        tuner = self._tuners[kind]
+        own_time = self._cost.own_time(rows, kv)
+        if tuner is None:
+            self._cost.observe(rows, kv, seconds, own_time)
             return
-        self._n_trusted -= is_suspicious
-        self._cost.observe(rows, kv, seconds, own_time)
-
-    def _learn_slowdown(self, kind: StepKind, ratio: float) -> None:
-        before = self._slowdowns.get(kind)
-        change = 0.0 if before is None else _LEVEL_RATE * (min(ratio, _MOST_OF_ONE * before) - before)
-        self._slowdowns[kind] = ratio if before is None else before + change
-        self._cost.slow_down(kind, self._slowdowns[kind])
+        now, ratio = self._clock(), seconds / own_time
+        if now >= self._look_at or (ratio > SUSPICIOUS and now >= self._look_at - _LOOK_SECONDS + _SOONEST_LOOK):
+            self._look(now)
+        count, slowdown = tuner.count, tuner.slowdown
+        tuner.observe(ratio, seconds, now)
+        if tuner.is_learning:
+            self._cost.observe(rows, kv, seconds, own_time)
+        if tuner.count != count or tuner.slowdown != slowdown:
+            self._apply(kind, tuner, was_slow=slowdown != 1.0)
 
     def _look(self, now: float) -> None:
-        """Use the cores that others leave free: fewer at once, more where two looks in a row agree."""
+        """Tell the tuners whether other programs use the cores; if not, they may try all threads again."""
         self._look_at = now + _LOOK_SECONDS
-        n_free = max(1, self._n_cores - round(self._busy_cores()))
-        most, self._n_free = min(n_free, self._n_free), n_free
-        choice = self._choice
-        threads = ThreadChoice(min(choice.decode, most), min(choice.few, most), min(choice.many, most))
-        if threads == self.threads:
-            return
-        self.threads = threads
-        self._context.set_threads(threads.decode, threads.few, threads.many)
-        self._slowdowns.clear()
-        for kind in StepKind:
-            self._cost.slow_down(kind, 1.0)
+        is_shared = self._busy_cores() > self._spare_cores + _FELT_CORES
+        for tuner in self._tuners:
+            if tuner is not None:
+                tuner.is_shared = is_shared or self._was_shared
+                if not tuner.is_shared and not tuner.has_all:
+                    tuner.retry_soon(now)
+        self._was_shared = is_shared
+
+    def _apply(self, kind: StepKind, tuner: ThreadTuner, was_slow: bool) -> None:
+        """Pass a tuner's decision on to the context, the cost model and the other tuners."""
+        is_slow, now = tuner.slowdown != 1.0, self._clock()
+        for other in self._tuners:
+            if other is None or other is tuner:
+                continue
+            if is_slow and not was_slow:
+                other.suggest(tuner.count, now)
+            elif was_slow and not is_slow:
+                other.retry_soon(now)
+        self._cost.slow_down(kind, tuner.slowdown)
+        counts = [one.count if one is not None else 1 for one in self._tuners]
+        if counts != self._counts:
+            self._counts = counts
+            self._context.set_threads(*counts)
 
 
 def thread_control(context: Threaded, cost: CostModel, choice: ThreadChoice, n_gpu_layers: int) -> ThreadControl | None:

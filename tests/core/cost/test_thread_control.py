@@ -41,7 +41,7 @@ class Stage:
     def __init__(self, choice: ThreadChoice) -> None:
         self.now = 0.0
         self.context, self.cost = FakeContext(), CostModel(CURVE)
-        self.busy = 0.0
+        self.busy = 2.0
         self.control = ThreadControl(
             self.context, self.cost, choice, clock=lambda: self.now, busy_cores=lambda: self.busy, n_cores=2
         )
@@ -66,38 +66,28 @@ def test_in_quiet_threads_are_never_set_and_the_cost_model_learns() -> None:
     assert stage.cost.time(1) == pytest.approx(0.0011, rel=0.02)
 
 
-@pytest.mark.parametrize(("busy", "expected"), [(0.4, 2), (0.6, 1), (1.0, 1), (2.0, 1)])
-def test_threads_are_the_cores_that_others_leave_free_and_one_at_least(busy: float, expected: int) -> None:
-    stage = Stage(ThreadChoice(2, 1, 2))
-    stage.busy = busy
-    stage.steps(3, 1, 1.0)
-    assert stage.control.threads == ThreadChoice(expected, 1, expected)
-    assert stage.context.threads == ([] if expected == 2 else [(1, 1, 1)])
-
-
-def test_one_very_slow_step_is_enough_to_look() -> None:
+def test_load_lowers_the_threads_of_all_kinds_of_steps() -> None:
     stage = Stage(ThreadChoice(2, 2, 2))
-    stage.steps(10, 1, 1.0)
-    own = stage.cost.time(1)
-    stage.busy = 1.0
-    stage.steps(1, 1, 100.0)
-    assert stage.context.threads == [(1, 1, 1)]
-    assert stage.cost.own_time(1) == own, "it says nothing of the machine"
+    stage.steps(3, 1, 100.0)
+    assert stage.context.threads[-1] == (1, 2, 2)
+    stage.steps(4, 1, 1.6)
+    assert stage.context.threads[-1] == (1, 1, 1)
+    assert stage.control.threads == ThreadChoice(1, 1, 1)
 
 
 def test_the_machines_own_curve_outlives_the_load() -> None:
     stage = Stage(ThreadChoice(2, 2, 2))
     stage.steps(50, 1, 1.0)
     own = stage.cost.time(1), stage.cost.time(4), stage.cost.time(256)
-    stage.busy = 1.0
-    stage.steps(1, 1, 100.0)
+    stage.steps(3, 1, 100.0)
     stage.steps(20, 1, 1.6)
     assert stage.cost.time(1) == pytest.approx(1.6 * own[0], rel=0.02)
     assert stage.cost.own_time(1) == pytest.approx(own[0], rel=0.02)
     assert stage.cost.snapshot().seconds[1] == pytest.approx(own[0], rel=0.02)
-    stage.busy = 0.0
-    stage.steps(700, 1, 1.0)
-    assert stage.context.threads[-1] == (2, 2, 2)
+    stage.now += 100.0
+    stage.steps(1, 1, 1.6)
+    stage.steps(12, 1, 1.0)
+    assert stage.context.threads[-1][0] == 2
     for rows, seconds in zip((1, 4, 256), own, strict=True):
         assert stage.cost.own_time(rows) == pytest.approx(seconds, rel=0.02)
     assert stage.cost.time(1) == stage.cost.own_time(1)
@@ -133,15 +123,23 @@ def test_a_larger_machine_has_cores_for_others() -> None:
     assert stage.context.threads == []
 
 
-def test_when_others_have_gone_all_threads_are_used_at_the_second_look() -> None:
+def test_when_others_have_gone_all_threads_are_tried_at_once() -> None:
     stage = Stage(ThreadChoice(2, 2, 2))
-    stage.busy = 1.0
-    stage.steps(1, 1, 1.0)
+    stage.steps(3, 1, 100.0)
+    stage.steps(4, 1, 1.6)
     stage.busy = 0.0
     began = stage.now
     while stage.control.threads.decode != 2 and stage.now < began + 10.0:
         stage.steps(1, 1, 1.0)
-    assert 0.25 < stage.now - began < 0.6
+    assert stage.now - began < 1.0
+
+
+def test_steps_that_have_one_thread_anyway_are_only_learnt_from() -> None:
+    stage = Stage(ThreadChoice(1, 2, 2))
+    assert stage.control.decoding is None
+    stage.steps(200, 1, 3.0)
+    assert stage.context.threads == []
+    assert stage.cost.time(1) == pytest.approx(0.003, rel=0.05)
 
 
 def test_steps_without_rows_or_time_say_nothing() -> None:
