@@ -127,7 +127,7 @@ def test_cancelled_inside_a_forced_run_the_engine_stays_sound(drafting: Engine) 
 
 
 def test_nothing_is_kept_of_replies_that_have_ended(drafting: Engine) -> None:
-    speculator = drafting._speculator
+    speculator = drafting.speculator
     assert speculator is not None
     complete(drafting, FOX, max_tokens=60, constraint=SENTENCE)
     (forced,) = speculator.proposers
