@@ -11,8 +11,8 @@ from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from app.server.calls.model_host import Entry, ModelHost
+from app.server.calls.schemas import LoadBody
 from app.server.http.errors import ModelNotFound
-from app.server.openai.schemas import LoadBody
 from core.values.messages import EnginePhase
 from core.values.snapshot import Snapshot
 

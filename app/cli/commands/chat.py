@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from app.cli.chat.conversation import Conversation
     from app.cli.chat.reply import CollectedReply
 
-# As in app/server/openai/speed.py, which is slow to import.
+# As in app/server/calls/speed.py, which is slow to import.
 SPEEDS = ("standard", "fast", "batch", "spark", "deep")
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.http.errors import RequestFailed
-from core.values.messages import Ended, FinishReason, RequestEvent, Token, TokenLogprob
-from core.values.receipt import Receipt
+from core.values.messages import Ended, FinishReason, RequestEvent, Started, Token, TokenLogprob
 from core.values.request import Request
 
 _numbers = itertools.count()
@@ -24,19 +23,20 @@ def new_id(prefix: str) -> str:
 
 @dataclass(slots=True)
 class ChoiceUpdate:
-    """What is new of one choice: text, of how many tokens, their logprobs, and its end where it has ended."""
+    """What is new of one choice: that it has begun, text of how many tokens, their logprobs, its end."""
 
     index: int
     text: str = ""
     n_tokens: int = 0
     logprobs: list[TokenLogprob] = field(default_factory=list)
+    started: Started | None = None
     end: Ended | None = None
 
 
 async def generate(
     bridge: EngineBridge, requests: Sequence[Request], *, streams: bool, prompt_field: str
 ) -> AsyncGenerator[list[ChoiceUpdate], None]:
-    """Run the requests; yield news of them as it comes, an empty list when they have begun.
+    """Run the requests; yield news of them as it comes.
 
     With ``streams`` False there is one list, with all. Raises RequestFailed at the first failure; whatever still
     runs when the generator is closed is cancelled. ``prompt_field`` is what the prompt was made from.
@@ -55,7 +55,7 @@ async def generate(
 
 
 def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[ChoiceUpdate]:
-    """Return one News for each choice that the events speak of; several tokens of a choice become one text."""
+    """Return one update for each choice that the events speak of; several tokens of a choice become one text."""
     if len(events) == 1 and type(events[0]) is Token:
         token = events[0]
         return [ChoiceUpdate(index_of[token.request_id], token.text, token.n, list(token.logprobs))]
@@ -73,11 +73,8 @@ def collect(events: Sequence[RequestEvent], index_of: dict[str, int]) -> list[Ch
                 raise RequestFailed(event.failure)
             news.setdefault(index, ChoiceUpdate(index)).end = event
             texts.setdefault(index, []).append(event.text)
+        elif type(event) is Started:
+            news.setdefault(index, ChoiceUpdate(index)).started = event
     for index, parts in texts.items():
         news[index].text = "".join(parts)
     return list(news.values())
-
-
-def receipts_in_order(ends: dict[int, Ended]) -> list[Receipt]:
-    """Return the receipts of all choices by index."""
-    return [ends[index].receipt for index in sorted(ends)]

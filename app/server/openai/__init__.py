@@ -1,4 +1,4 @@
-"""The OpenAI-style protocol: bodies, completions, chats, tools, deep replies.
+"""OpenAI's protocol: chats and text completions in its shapes.
 
 Begin with ``chat.py``.
 """

@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import Request as HttpRequest
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 
+from app.server.calls.call import Begun, Call
 from app.server.calls.generation import ChoiceUpdate
-from app.server.http.sse import encode_text
-from app.server.openai.call import Begun, Call, Reply, finish_reason
-from app.server.openai.schemas import MAX_CHOICES, CompletionBody
-from app.server.openai.speed import ReplySpeed
-from app.server.openai.timings import text_logprobs, timings
+from app.server.calls.schemas import MAX_CHOICES, CompletionBody
+from app.server.calls.speed import ReplySpeed
+from app.server.http.sse import EventStream, encode_text, while_connected
+from app.server.openai.reply import Reply, identity
+from app.server.openai.timings import text_logprobs
 from core.values.errors import BadRequest
-from core.values.messages import Ended, LoadedModel, TokenLogprob
+from core.values.messages import Ended, FinishReason, LoadedModel, TokenLogprob
 
 
 async def completions(body: CompletionBody, http: HttpRequest) -> Response:
     """Continue the prompts, as one object or as a stream."""
-    return await CompletionCall(body, http.app.state.host).respond(http.receive)
+    call = CompletionCall(body, http.app.state.host)
+    if body.stream:
+        return EventStream(_stream(call))
+    return JSONResponse(await while_connected(http.receive, _answer(call)))
+
+
+async def _answer(call: CompletionCall) -> dict[str, Any]:
+    async with call.begun() as begun:
+        reply = TextReply(call, begun)
+        async with aclosing(call.updates(begun.requests, streams=False)) as batches:
+            async for batch in batches:
+                for news in batch:
+                    reply.add(news)
+        return reply.whole()
+
+
+async def _stream(call: CompletionCall) -> AsyncGenerator[bytes, None]:
+    async with call.begun() as begun:
+        reply = TextReply(call, begun)
+        unsent = reply.opening()
+        async with aclosing(call.updates(begun.requests, streams=True)) as batches:
+            async for batch in batches:
+                for news in batch:
+                    unsent += reply.chunks(news)
+                if unsent:
+                    yield unsent
+                unsent = b""
+        yield reply.closing()
 
 
 class CompletionCall(Call[CompletionBody]):
@@ -47,10 +76,6 @@ class CompletionCall(Call[CompletionBody]):
     async def prompts(self, model: LoadedModel) -> Sequence[str | tuple[int, ...]]:
         """Return the prompts, with what fill-in-the-middle needs around them."""
         return [self._around(prompt, model) for prompt in self.body.prompts]
-
-    def reply(self, begun: Begun) -> TextReply:
-        """Return what puts the answer into OpenAI's shape."""
-        return TextReply(self, begun)
 
     def _around(self, prompt: str | tuple[int, ...], model: LoadedModel) -> str | tuple[int, ...]:
         """Return the prompt, with the suffix by the model's fill-in-the-middle tokens where one is given."""
@@ -78,8 +103,8 @@ class TextReply(Reply[TextChoice]):
     def __init__(self, call: CompletionCall, begun: Begun) -> None:
         body = call.body
         self._echoes = [prompt if body.echo else "" for prompt in body.prompts for _ in range(body.n_choices)]
-        identity = call.identity("cmpl", "text_completion", begun.model)
-        super().__init__(body, identity, begun.requests, [TextChoice() for _ in self._echoes])
+        who = identity(call, "cmpl", "text_completion", begun.model)
+        super().__init__(body, who, [TextChoice() for _ in self._echoes])
         self._has_logprobs = body.logprobs is not None
         self._heads = [f'{self._head},"choices":[{{"index":{i},"text":' for i in range(len(self._choices))]
 
@@ -95,7 +120,7 @@ class TextReply(Reply[TextChoice]):
             "index": index,
             "text": f"{self._echoes[index]}{''.join(choice.texts)}",
             "logprobs": text_logprobs(choice.logprobs, 0) if self._has_logprobs else None,
-            "finish_reason": finish_reason(choice.end),
+            "finish_reason": _finish_reason(choice.end),
         }
 
     def opening(self) -> bytes:
@@ -117,5 +142,9 @@ class TextReply(Reply[TextChoice]):
         content = {"text": news.text}
         if news.end is None:
             return self._chunk(news.index, content, logprobs)
-        why = finish_reason(news.end)
-        return self._chunk(news.index, content, logprobs, why, timings=timings([news.end.receipt]))
+        why = _finish_reason(news.end)
+        return self._chunk(news.index, content, logprobs, why, timings=self._timings([news.end.receipt]))
+
+
+def _finish_reason(end: Ended | None) -> str:
+    return "length" if end is not None and end.reason is FinishReason.LENGTH else "stop"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import httpx
 import openai
 import psutil
 import pytest
+from openai.types.chat import ChatCompletionChunk
+from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCall
 
 from app.client.server_process import ServerProcess
 from tests.support import measured
@@ -55,6 +57,20 @@ class RunningServer:
         self.http.close()
         self.client.close()
         self.process.stop()
+
+
+def tool_calls_of(chunks: Iterable[ChatCompletionChunk]) -> list[ChoiceDeltaToolCall]:
+    """The calls of a streamed choice, put together: the first piece has id and name, the others more arguments."""
+    calls: list[ChoiceDeltaToolCall] = []
+    pieces = [piece for chunk in chunks if chunk.choices for piece in chunk.choices[0].delta.tool_calls or ()]
+    for piece in pieces:
+        if piece.index == len(calls):
+            calls.append(piece)
+        else:
+            assert piece.index == len(calls) - 1
+            assert piece.id is None
+            calls[-1].function.arguments += piece.function.arguments
+    return calls
 
 
 @pytest.fixture(scope="session")

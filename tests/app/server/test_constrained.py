@@ -9,6 +9,8 @@ import openai
 import pytest
 from pydantic import BaseModel
 
+from tests.app.server.conftest import tool_calls_of
+
 USER = [{"role": "user", "content": "Tell me about Otto."}]
 
 
@@ -114,8 +116,7 @@ def test_a_named_tool_is_called_once(server, stream):
     chosen = {"type": "function", "function": {"name": "roll_dice"}}
     answer = server.chat(tools=[WEATHER, DICE], tool_choice=chosen, max_tokens=300, stream=stream)
     if stream:
-        deltas = [chunk.choices[0].delta.tool_calls for chunk in answer if chunk.choices]
-        (call,) = [call for delta in deltas if delta for call in delta]
+        (call,) = tool_calls_of(answer)
     else:
         (call,) = answer.choices[0].message.tool_calls
     assert call.function.name == "roll_dice"

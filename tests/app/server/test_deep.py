@@ -15,10 +15,10 @@ import pytest
 
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.generation import generate
+from app.server.calls.schemas import ChatCompletionBody
+from app.server.chat import deep
+from app.server.chat.deep import DeepPart, DeepReply, DeepReplyProgress
 from app.server.http.errors import RequestFailed
-from app.server.openai import deep
-from app.server.openai.deep import DeepPart, DeepReply, DeepReplyProgress
-from app.server.openai.schemas import ChatCompletionBody
 from app.server.templates.chat_template import TemplateRenderer
 from core.process.supervisor import Supervisor
 from core.values.engine_options import EngineOptions

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.server.openai.deep import LEAST_ANSWER, LEAST_DRAFT, LEAST_NOTES, MOST_DRAFTS, DeepLimits, plan_deep
+from app.server.chat.deep import LEAST_ANSWER, LEAST_DRAFT, LEAST_NOTES, MOST_DRAFTS, DeepLimits, plan_deep
 
 ROOMY = DeepLimits(n_ctx=8192, n_cells=8 * 8192, n_fixed=200, n_free_slots=8, cheap_rows=6)
 

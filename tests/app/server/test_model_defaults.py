@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.client.server_process import ServerProcess
-from app.server.openai.model_defaults import with_defaults
-from app.server.openai.schemas import ChatCompletionBody, CompletionBody
+from app.server.calls.model_defaults import with_defaults
+from app.server.calls.schemas import ChatCompletionBody, CompletionBody
 from app.settings.model_settings_store import ModelSettingsStore, UsageStore
 from app.settings.server_settings import ServerSettings
 from core.values.model_settings import ModelSettings

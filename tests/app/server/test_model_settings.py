@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.server.openai.speed import ReplySpeed
+from app.server.calls.speed import ReplySpeed
 from core.values.model_settings import (
     NAMES,
     SPEEDS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import openai
 import pytest
 
-from app.server.openai.speed import ReplySpeed, wanted_speed
+from app.server.calls.speed import ReplySpeed, wanted_speed
 from core.values.errors import BadRequest
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.server.openai.tool_calls import ToolCall, ToolCallParser, parse_call
+from app.server.replies.tool_calls import ToolCall, ToolCallParser, parse_call
 
 CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>'
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from app.server.openai.deep import check_deep
-from app.server.openai.schemas import ChatCompletionBody, ChatMessage, GenerationBody
-from app.server.openai.speed import ReplySpeed
+from app.server.calls.schemas import ChatCompletionBody, ChatMessage, GenerationBody
+from app.server.calls.speed import ReplySpeed
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.model_settings import ModelSettings
@@ -35,7 +34,7 @@ def _can(speed: str, body: GenerationBody, model: LoadedModel) -> bool:
         return True
     try:
         if isinstance(body, ChatCompletionBody):
-            check_deep(body)
+            body.check_deep()
             return True
     except BadRequest:
         return False

@@ -19,8 +19,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from app.server.http.body import Body
-from app.server.openai.constraints import (
+from app.server.calls.constraints import (
     ANY_ARGUMENTS,
     NO_ARGUMENTS,
     JsonSchema,
@@ -29,7 +28,8 @@ from app.server.openai.constraints import (
     tool_calls,
     written,
 )
-from app.server.openai.speed import ReplySpeed, wanted_speed
+from app.server.calls.speed import ReplySpeed, wanted_speed
+from app.server.http.body import Body
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 from core.values.request import MAX_TOP_LOGPROBS, Constraint, SamplingParams
@@ -344,6 +344,15 @@ class ChatCompletionBody(GenerationBody):
             calls = [(tool.name, tool.schema_of_arguments(must_call or bool(tool.strict))) for tool in tools]
             at_most_one = self.parallel_tool_calls is False or isinstance(choice, ChosenTool)
             yield tool_calls(calls, must_call=must_call, at_most_one=at_most_one)
+
+    def check_deep(self) -> None:
+        """Raise BadRequest for what a deep reply cannot honour."""
+        if self.n_choices > 1:
+            raise BadRequest("A deep reply is one answer made of several drafts: leave n out.", param="n")
+        if self.uses_tools:
+            raise BadRequest("Deep replies call no tools: leave tools out, or use another speed.", param="tools")
+        if self.messages[-1].role != "user":
+            raise BadRequest("A deep reply answers a user's message: the last message must be one.", param="messages")
 
     @property
     def uses_tools(self) -> bool:

@@ -21,10 +21,9 @@ from typing import Any
 
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.generation import new_id
+from app.server.calls.schemas import ChatCompletionBody
 from app.server.http.errors import RequestFailed
-from app.server.openai.schemas import ChatCompletionBody
 from app.server.templates.chat_template import TemplateRenderer
-from core.values.errors import BadRequest
 from core.values.messages import Ended, Failure, FailureKind, FinishReason, LoadedModel, RequestEvent, Started, Token
 from core.values.receipt import Receipt
 from core.values.request import Request, SamplingParams
@@ -190,16 +189,6 @@ class StageTiming:
             "prompt_tokens": sum(receipt.n_prompt for receipt in self.receipts[:1]),
             "completion_tokens": sum(receipt.n_generated for receipt in self.receipts),
         }
-
-
-def check_deep(body: ChatCompletionBody) -> None:
-    """Raise BadRequest for what a deep reply cannot honour."""
-    if body.n_choices > 1:
-        raise BadRequest("A deep reply is one answer made of several drafts: leave n out.", param="n")
-    if body.uses_tools:
-        raise BadRequest("Deep replies call no tools: leave tools out, or use another speed.", param="tools")
-    if body.messages[-1].role != "user":
-        raise BadRequest("A deep reply answers a user's message: the last message must be one.", param="messages")
 
 
 class DeepReply:

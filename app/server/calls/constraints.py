@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from app.server.http.body import Body
-from app.server.openai.tool_calls import CLOSE, OPEN
+from app.server.replies.tool_calls import CLOSE, OPEN
 from core.values.errors import BadRequest
 from core.values.request import ANY_OBJECT, Constraint
 

@@ -6,7 +6,8 @@ import json
 import os
 import re
 from dataclasses import dataclass
-from typing import Any
+
+from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 MAX_CALL = 1_000_000
@@ -22,10 +23,36 @@ class ToolCall:
     name: str
     arguments: str
 
-    def wire(self) -> dict[str, Any]:
-        """Return the call in OpenAI's shape."""
-        function = {"name": self.name, "arguments": self.arguments}
-        return {"id": self.id, "type": "function", "function": function}
+    is_whole: bool = True
+
+    def pieces(self) -> list[Piece]:
+        """Return the call as pieces."""
+        begun: list[Piece] = [CallBegun(self.id, self.name)]
+        if self.arguments:
+            begun.append(CallArguments(self.arguments))
+        return [*begun, CallEnded()] if self.is_whole else begun
+
+
+class ReplyParser:
+    """Makes pieces of a reply's text as it comes."""
+
+    def __init__(self) -> None:
+        self._calls = ToolCallParser()
+
+    def feed(self, text: str) -> list[Piece]:
+        """Take more text; return the pieces that are certain now."""
+        return _pieces(self._calls.feed(text))
+
+    def finish(self, *, is_cut: bool = False) -> list[Piece]:
+        """Return the pieces that were held back: the text is over, cut by its limit of tokens where ``is_cut``."""
+        return _pieces(self._calls.finish(is_cut=is_cut))
+
+
+def _pieces(parts: list[str | ToolCall]) -> list[Piece]:
+    found: list[Piece] = []
+    for part in parts:
+        found += part.pieces() if isinstance(part, ToolCall) else [ContentText(part)]
+    return found
 
 
 class ToolCallParser:
@@ -129,7 +156,7 @@ def begun_call(body: str) -> ToolCall | None:
     if arguments.startswith('"'):
         arguments = _text_begun(arguments)
     try:
-        return ToolCall(_new_id(), json.loads(begun[1]), _object_begun(arguments))
+        return ToolCall(_new_id(), json.loads(begun[1]), _object_begun(arguments), is_whole=False)
     except ValueError:
         return None
 

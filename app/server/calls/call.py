@@ -1,0 +1,81 @@
+"""What every call that generates does: check its body, hold the model, and make the engine's requests."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import ClassVar, Generic, NamedTuple, TypeVar
+
+from app.server.calls.generation import ChoiceUpdate, generate, new_id
+from app.server.calls.model_defaults import with_defaults
+from app.server.calls.model_host import ModelHost
+from app.server.calls.schemas import GenerationBody
+from app.server.calls.speed import ReplySpeed, answering
+from core.values.messages import LoadedModel
+from core.values.request import Request
+
+_Body = TypeVar("_Body", bound=GenerationBody)
+
+
+class Begun(NamedTuple):
+    """A call that holds its model: the model that answers, and the engine's requests, choices of a prompt together."""
+
+    model: LoadedModel
+    requests: list[Request]
+
+
+class Call(ABC, Generic[_Body]):
+    """One call. What kind it is says which prompts it has."""
+
+    PROMPT_FIELD: ClassVar[str]  # the field of the body that prompts are made from
+    ID_PREFIX: ClassVar[str]  # of the ids of the engine's requests
+
+    def __init__(self, body: _Body, host: ModelHost) -> None:
+        self.body = body
+        self.host = host
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise BadRequest for what cannot be answered, whatever the model is."""
+
+    @abstractmethod
+    async def prompts(self, model: LoadedModel) -> Sequence[str | tuple[int, ...]]:
+        """Return the prompts, text or token ids; raises BadRequest for what this model does not have."""
+
+    def updates(self, requests: Sequence[Request], *, streams: bool) -> AsyncGenerator[list[ChoiceUpdate], None]:
+        """Run the requests; yield what is new of them, all at once where ``streams`` is False."""
+        return generate(self.host.bridge, requests, streams=streams, prompt_field=self.PROMPT_FIELD)
+
+    @asynccontextmanager
+    async def begun(self) -> AsyncIterator[Begun]:
+        """Hold the model while the call runs. What is wrong with the body is told before a model is loaded."""
+        body = self.body
+        self.check()
+        limit, stop, constraint = body.token_limit, body.stop_strings, body.constraint
+        params, speed = list(body.sampling(body.n_top_logprobs)), body.wanted_speed
+        async with self.host.lease(body.model) as loaded:
+            filled = with_defaults(body, self.host.own, loaded)
+            if filled is not body:
+                body = self.body = filled
+                params, speed = list(body.sampling(body.n_top_logprobs)), body.wanted_speed
+            model, by_draft = answering(loaded, speed), speed is ReplySpeed.SPARK
+            body.check(model)
+            prompts = await self.prompts(model)
+            yield Begun(
+                model,
+                [
+                    Request(
+                        new_id(self.ID_PREFIX),
+                        prompt,
+                        limit,
+                        stop,
+                        one,
+                        constraint=constraint,
+                        lane=speed.lane,
+                        by_draft=by_draft,
+                    )
+                    for prompt in prompts
+                    for one in params
+                ],
+            )

@@ -1,0 +1,192 @@
+"""The chat call: each protocol translates its body to one and writes what comes of it in its own shapes.
+
+call = ChatCall(body, host, renderer)
+async with call.run(streams=True) as run:  # holds the model; raises what is wrong with the body
+    async for batch in run.updates():      # pieces of text, reasoning and tool calls
+        ...
+run.choices                                # all that came, with ends and receipts
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+
+from app.server.calls.call import Begun, Call
+from app.server.calls.generation import ChoiceUpdate
+from app.server.calls.model_host import ModelHost
+from app.server.calls.schemas import ChatCompletionBody
+from app.server.calls.speed import ReplySpeed
+from app.server.chat.deep import DeepReply, DeepReplyProgress
+from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
+from app.server.replies.tool_calls import ReplyParser
+from app.server.templates.chat_template import TemplateRenderer
+from core.values.errors import BadRequest
+from core.values.messages import Ended, FinishReason, LoadedModel, Started, TokenLogprob
+from core.values.receipt import Receipt
+
+
+class ChatCall(Call[ChatCompletionBody]):
+    """One call for replies to messages."""
+
+    PROMPT_FIELD = "messages"
+    ID_PREFIX = "chat"
+
+    def __init__(self, body: ChatCompletionBody, host: ModelHost, renderer: TemplateRenderer) -> None:
+        super().__init__(body, host)
+        self.renderer = renderer
+
+    def check(self) -> None:
+        """Raise BadRequest for what cannot be answered, whatever the model is."""
+        if self.body.wanted_speed is ReplySpeed.DEEP:
+            self.body.check_deep()
+
+    async def prompts(self, model: LoadedModel) -> Sequence[str]:
+        """Return the messages as the model's template renders them."""
+        if self.body.reasoning_effort is not None and "reasoning_effort" not in (model.chat_template or ""):
+            raise BadRequest("This model has no reasoning_effort: leave it out.", param="reasoning_effort")
+        return [await self.renderer.render(model, self.body.template_variables())]
+
+    @asynccontextmanager
+    async def run(self, *, streams: bool) -> AsyncIterator[ChatRun]:
+        """Hold the model while the call runs; with ``streams`` False all updates come at once."""
+        async with self.begun() as begun:
+            yield ChatRun(self, begun, streams)
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """A call that a model asks for; ``arguments`` is a JSON object as text, or its beginning in a reply cut short."""
+
+    id: str
+    name: str
+    arguments: str = ""
+
+
+@dataclass(slots=True)
+class ChatUpdate:
+    """What is new of one choice. ``pieces`` are certain; ``n_tokens`` counts the tokens behind this update.
+
+    ``started`` says how long the prompt is and how much of it was cached.
+    """
+
+    index: int
+    pieces: Sequence[Piece]
+    n_tokens: int = 0
+    logprobs: Sequence[TokenLogprob] = ()
+    started: Started | None = None
+    end: Ended | None = None
+
+
+@dataclass(slots=True)
+class ChatChoice:
+    """All that has come of one choice so far."""
+
+    parser: ReplyParser | None
+    makes_one_call: bool = False
+    content: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    logprobs: list[TokenLogprob] = field(default_factory=list)
+    n_tokens: int = 0
+    started: Started | None = None
+    end: Ended | None = None
+    has_call: bool = False  # a whole one
+
+    def take(self, news: ChoiceUpdate) -> ChatUpdate:
+        """Keep what is new; return it as pieces."""
+        self.n_tokens += news.n_tokens
+        self.started, self.end = news.started or self.started, news.end
+        if news.logprobs:
+            self.logprobs += news.logprobs
+        pieces = self._parsed(news)
+        for piece in pieces:
+            self._keep(piece)
+        return ChatUpdate(news.index, pieces, news.n_tokens, news.logprobs, news.started, news.end)
+
+    @property
+    def finish_reason(self) -> str:
+        """Why the choice ended: ``stop``, ``length`` or ``tool_calls``."""
+        if self.end is not None and self.end.reason is FinishReason.LENGTH:
+            return "length"
+        return "tool_calls" if self.calls else "stop"
+
+    @property
+    def has_enough(self) -> bool:
+        """True where a choice that may make one call has made it, and still runs."""
+        return self.makes_one_call and self.has_call and self.end is None
+
+    def _parsed(self, news: ChoiceUpdate) -> list[Piece]:
+        if self.makes_one_call and self.has_call:
+            return []
+        if self.parser is None:
+            return [ContentText(news.text)] if news.text else []
+        pieces = self.parser.feed(news.text) if news.text else []
+        if news.end is not None:
+            pieces += self.parser.finish(is_cut=news.end.reason is FinishReason.LENGTH)
+        if self.makes_one_call:
+            last = next((i for i, piece in enumerate(pieces) if isinstance(piece, CallEnded)), len(pieces))
+            return pieces[: last + 1]
+        return pieces
+
+    def _keep(self, piece: Piece) -> None:
+        if isinstance(piece, ContentText):
+            self.content.append(piece.text)
+        elif isinstance(piece, ReasoningText):
+            self.reasoning.append(piece.text)
+        elif isinstance(piece, CallBegun):
+            self.calls.append(ToolCall(piece.id, piece.name))
+        elif isinstance(piece, CallArguments):
+            self.calls[-1].arguments += piece.text
+        else:
+            self.has_call = True
+
+
+class ChatRun:
+    """A call that holds its model. ``prepare`` may be left out: ``updates`` does what is left of it."""
+
+    def __init__(self, call: ChatCall, begun: Begun, streams: bool) -> None:
+        body = call.body
+        self.model, self.requests = begun.model, begun.requests
+        self.deep: DeepReply | None = None
+        if body.wanted_speed is ReplySpeed.DEEP:
+            self.deep = DeepReply(body, begun.requests[0], call.host.bridge, call.renderer, begun.model)
+        one_call = body.parallel_tool_calls is False
+        self.choices = [ChatChoice(ReplyParser() if body.uses_tools else None, one_call) for _ in begun.requests]
+        self._call, self._streams = call, streams
+        self._is_prepared = self.deep is None
+
+    async def prepare(self) -> AsyncGenerator[DeepReplyProgress, None]:
+        """Run the stages of a deep reply before its last one; yield how far they are."""
+        if self.deep is None or self._is_prepared:
+            return
+        self._is_prepared = True
+        async with aclosing(self.deep.think()) as thinking:
+            async for progress in thinking:
+                yield progress
+        self.requests = [self.deep.answer]
+
+    async def updates(self) -> AsyncGenerator[list[ChatUpdate], None]:
+        """Yield what is new of the choices; raises RequestFailed. What runs when this is closed is cancelled."""
+        async with aclosing(self.prepare()) as preparing:
+            async for _ in preparing:
+                pass
+        async with aclosing(self._call.updates(self.requests, streams=self._streams)) as batches:
+            async for batch in batches:
+                updates = [self.choices[news.index].take(news) for news in batch]
+                for update in updates:
+                    if self.choices[update.index].has_enough:
+                        self._call.host.bridge.cancel(self.requests[update.index].id)
+                yield updates
+
+    async def finish(self) -> None:
+        """Run to the end; ``choices`` have all that came."""
+        async with aclosing(self.updates()) as batches:
+            async for _ in batches:
+                pass
+
+    @property
+    def receipts(self) -> list[Receipt]:
+        """The receipts of the choices that have ended."""
+        return [choice.end.receipt for choice in self.choices if choice.end is not None]
