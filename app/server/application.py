@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 
 from app import __version__
+from app.environment.paths import data_folder
 from app.server.calls.model_host import ModelHost
 from app.server.http.errors import ApiError, from_exception, from_http_exception, from_validation
 from app.server.http.limits import BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
@@ -22,6 +23,15 @@ from app.server.library_routes import handler_of, library_events
 from app.server.library_worker import LibraryWorker
 from app.server.openai.chat import chat_completions
 from app.server.openai.completions import completions
+from app.server.openai.response_store import ResponseStore
+from app.server.openai.responses import (
+    cancel_response,
+    create_response,
+    delete_response,
+    get_response,
+    list_input_items,
+    list_responses,
+)
 from app.server.status import get_model, health, list_models, load, state
 from app.server.templates.chat_template import TemplateRenderer
 from app.settings.server_settings import ServerSettings
@@ -35,6 +45,12 @@ ROUTES = (
     ("GET", "/v1/models/{model_id:path}", get_model),
     ("POST", "/v1/chat/completions", chat_completions),
     ("POST", "/v1/completions", completions),
+    ("POST", "/v1/responses", create_response),
+    ("GET", "/v1/responses", list_responses),
+    ("GET", "/v1/responses/{response_id}", get_response),
+    ("DELETE", "/v1/responses/{response_id}", delete_response),
+    ("POST", "/v1/responses/{response_id}/cancel", cancel_response),
+    ("GET", "/v1/responses/{response_id}/input_items", list_input_items),
     ("GET", "/slipstream/state", state),
     ("POST", "/slipstream/load", load),
 )
@@ -68,6 +84,7 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
     application.state.host = host
     application.state.renderer = TemplateRenderer()
     application.state.library = LibraryWorker()
+    application.state.responses = ResponseStore(data_folder() / "responses.sqlite")
     application.state.has_key = settings.api_key is not None
     for method, path, handler in ROUTES:
         application.add_api_route(path, handler, methods=[method], response_model=None)
@@ -104,6 +121,7 @@ async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
         yield
     finally:
         await library.end()
+        application.state.responses.close()
         await asyncio.gather(starting, return_exceptions=True)
         await renderer.close()
 

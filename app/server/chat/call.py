@@ -90,9 +90,11 @@ class ChatChoice:
     calls: list[ToolCall] = field(default_factory=list)
     logprobs: list[TokenLogprob] = field(default_factory=list)
     n_tokens: int = 0
+    n_reasoning: int = 0  # of these tokens
     started: Started | None = None
     end: Ended | None = None
     has_call: bool = False  # a whole one
+    is_reasoning: bool = False  # the text that came last
 
     def take(self, news: ChoiceUpdate) -> ChatUpdate:
         """Keep what is new; return it as pieces."""
@@ -103,6 +105,10 @@ class ChatChoice:
         pieces = self._parsed(news)
         for piece in pieces:
             self._keep(piece)
+        if pieces:
+            self.is_reasoning = isinstance(pieces[-1], ReasoningText)
+        if self.is_reasoning:
+            self.n_reasoning += news.n_tokens
         return ChatUpdate(news.index, pieces, news.n_tokens, news.logprobs, news.started, news.end)
 
     @property
@@ -154,7 +160,8 @@ class ChatRun:
             self.deep = DeepReply(body, begun.requests[0], call.host.bridge, call.renderer, begun.model)
         one_call = body.parallel_tool_calls is False
         self.choices = [ChatChoice(ReplyParser() if body.uses_tools else None, one_call) for _ in begun.requests]
-        self._call, self._streams = call, streams
+        # What comes in one piece cannot be counted by what it is.
+        self._call, self._streams = call, streams or any(choice.parser for choice in self.choices)
         self._is_prepared = self.deep is None
 
     async def prepare(self) -> AsyncGenerator[DeepReplyProgress, None]:

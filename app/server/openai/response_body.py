@@ -1,0 +1,300 @@
+"""The body of POST /v1/responses, translated to the chat call's.
+
+What is not translated here goes on as it is: the chat's body knows it, ignores it as a hint, or refuses it by name.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from app.server.calls.schemas import ChatCompletionBody
+from app.server.http.body import Body
+from app.server.http.errors import ApiError, from_validation
+from core.values.errors import BadRequest
+
+Item = dict[str, Any]
+Message = dict[str, Any]
+
+# Fields that do not speak of the text to generate.
+_HINTS = frozenset({"client_metadata", "context_management", "max_tool_calls", "moderation", "prompt_cache_options"})
+# Tools that OpenAI runs on its own machines and that a reply may do without.
+_HOSTED_SEARCH = ("web_search", "web_search_preview")
+# Fields of the chat's body by other names.
+_SENT = {
+    "messages": "input",
+    "max_completion_tokens": "max_output_tokens",
+    "response_format": "text.format",
+    "reasoning_effort": "reasoning.effort",
+}
+_SEALED = b"slipstream-reasoning:"
+
+
+class ResponseBody(Body):
+    """What a response is made from; the fields of a chat are taken besides."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    input: str | list[Item] = Field(default_factory=list)
+    instructions: str | None = None
+    model: str | None = None
+    stream: bool | None = None
+    store: bool | None = None
+    metadata: dict[str, str] | None = None
+    previous_response_id: str | None = None
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    tools: list[Item] | None = None
+    tool_choice: str | Item | None = None
+    reasoning: Item | None = None
+    text: Item | None = None
+    include: list[str] | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+    background: Literal[False] | None = None
+    conversation: None = None
+    prompt: None = None
+    stream_options: Item | None = None
+
+    @property
+    def items(self) -> list[Item]:
+        """The input as items."""
+        if isinstance(self.input, str):
+            return [{"type": "message", "role": "user", "content": self.input}]
+        return self.input
+
+    def chat(self, earlier: Sequence[Item]) -> ChatCompletionBody:
+        """Return the chat call's body, for a conversation that ``earlier`` items begin; raises BadRequest, ApiError."""
+        if "n" in (self.model_extra or {}):
+            raise BadRequest("A response is one answer: leave n out.", param="n")
+        tools = ToolNames(self.tools or ())
+        fields = {name: value for name, value in (self.model_extra or {}).items() if name not in _HINTS}
+        fields |= {
+            "model": self.model,
+            "stream": self.stream,
+            "messages": messages_of(self.instructions, [*earlier, *self.items], tools),
+            "max_completion_tokens": self.max_output_tokens,
+            **tools.chosen(self.tool_choice),
+        }
+        if self.reasoning and self.reasoning.get("effort") is not None:
+            fields["reasoning_effort"] = self.reasoning["effort"]
+        fields |= _format_of(self.text or {})
+        if fields.get("top_logprobs") is not None or "message.output_text.logprobs" in (self.include or ()):
+            fields["logprobs"] = True
+        with renamed():
+            try:
+                return ChatCompletionBody.model_validate(fields)
+            except ValidationError as error:
+                raise from_validation(dict(one) for one in error.errors()) from None
+
+    @property
+    def seals_reasoning(self) -> bool:
+        """True where the client keeps the reasoning and sends it back, as nothing is stored."""
+        return "reasoning.encrypted_content" in (self.include or ())
+
+
+@contextmanager
+def renamed() -> Iterator[None]:
+    """Let errors name the fields of this protocol where they name those of the chat's body."""
+    try:
+        yield
+    except (ApiError, BadRequest) as error:
+        error.param = _as_sent(error.param)
+        raise
+
+
+def _as_sent(param: str | None) -> str | None:
+    """Return the name that a field of the chat's body has in this protocol."""
+    if param is None:
+        return None
+    ours = re.split(r"[.\[]", param, maxsplit=1)[0]
+    return _SENT.get(ours, param)
+
+
+def _format_of(text: Item) -> Item:
+    """Return the chat's field for the form of the text."""
+    form = text.get("format")
+    if not isinstance(form, dict) or form.get("type") in (None, "text"):
+        return {}
+    if form.get("type") != "json_schema":
+        return {"response_format": form}
+    schema = {name: form[name] for name in ("name", "description", "schema", "strict") if name in form}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+class SentTool(NamedTuple):
+    """A tool as the client knows it: its kind (``function`` or ``custom``), name, and namespace."""
+
+    kind: str
+    name: str
+    namespace: str | None = None
+
+
+class ToolNames:
+    """The tools of a request: as the model sees them, all of them functions, and as the client knows them."""
+
+    def __init__(self, tools: Sequence[Item]) -> None:
+        self.functions: list[Item] = []
+        self._sent: dict[str, SentTool] = {}
+        for tool in tools:
+            self._add(tool, None)
+
+    def sent(self, name: str) -> SentTool:
+        """Return how the client knows the function that the model calls by this name."""
+        return self._sent.get(name, SentTool("function", name))
+
+    def seen(self, name: str, namespace: str | None) -> str:
+        """Return the name that the model knows a tool by."""
+        return f"{namespace}__{name}" if namespace else name
+
+    def chosen(self, choice: str | Item | None) -> Item:
+        """Return the chat's fields ``tools`` and ``tool_choice``; raises BadRequest."""
+        if not isinstance(choice, dict):
+            return {"tools": self.functions or None, "tool_choice": choice if self.functions else None}
+        kind = choice.get("type")
+        if kind == "allowed_tools":
+            names = {self.seen(str(one.get("name")), one.get("namespace")) for one in choice.get("tools") or ()}
+            allowed = [tool for tool in self.functions if tool["function"]["name"] in names]
+            return {"tools": allowed or None, "tool_choice": choice.get("mode", "auto") if allowed else None}
+        if kind not in ("function", "custom"):
+            raise BadRequest(f"tool_choice cannot name a tool of the type {kind!r}.", param="tool_choice")
+        name = self.seen(str(choice.get("name")), choice.get("namespace"))
+        return {"tools": self.functions, "tool_choice": {"type": "function", "function": {"name": name}}}
+
+    def _add(self, tool: Item, namespace: str | None) -> None:
+        kind, name = tool.get("type"), tool.get("name")
+        if kind in _HOSTED_SEARCH:
+            return
+        if kind == "namespace":
+            for one in tool.get("tools") or ():
+                self._add(one, str(name))
+            return
+        if kind not in ("function", "custom") or not isinstance(name, str):
+            raise BadRequest(
+                f"Tools of the type {kind!r} cannot be used here: send functions, or leave it out.", param="tools"
+            )
+        seen = self.seen(name, namespace)
+        self._sent[seen] = SentTool(kind, name, namespace)
+        function = _text_function(tool) if kind == "custom" else {"parameters": tool.get("parameters")}
+        function |= {"name": seen, "strict": tool.get("strict")}
+        function.setdefault("description", tool.get("description"))
+        self.functions.append({"type": "function", "function": function})
+
+
+def _text_function(tool: Item) -> Item:
+    """Return a custom tool, which takes free text, as a function of one text."""
+    description, form = tool.get("description") or "", tool.get("format") or {}
+    if form.get("type") == "grammar":
+        description += f"\nThe input follows this {form.get('syntax')} grammar:\n{form.get('definition')}"
+    properties = {"input": {"type": "string"}}
+    parameters = {"type": "object", "properties": properties, "required": ["input"], "additionalProperties": False}
+    return {"description": description, "parameters": parameters}
+
+
+def text_of_arguments(arguments: str) -> str:
+    """Return the free text of a custom tool's call."""
+    try:
+        found = json.loads(arguments)["input"]
+    except (ValueError, KeyError, TypeError):
+        return arguments
+    return found if isinstance(found, str) else arguments
+
+
+def messages_of(instructions: str | None, items: Sequence[Item], tools: ToolNames) -> list[Message]:
+    """Return the messages that items of a conversation stand for; raises BadRequest.
+
+    Calls, text and reasoning of one turn become one message, as chat templates expect. What stands before the first
+    turn in the roles ``system`` and ``developer`` becomes one message too: many templates take a single one.
+    """
+    messages: list[Message] = []
+    if instructions:
+        messages.append({"role": "system", "content": instructions})
+    for index, item in enumerate(items):
+        _take(messages, item, f"input[{index}]", tools)
+    return [message for message in messages if len(message) > 1]
+
+
+def _take(messages: list[Message], item: Item, where: str, tools: ToolNames) -> None:
+    kind = item.get("type", "message" if "role" in item else None)
+    if kind == "message":
+        _take_message(messages, item, where)
+    elif kind in ("function_call", "custom_tool_call"):
+        arguments = item.get("arguments") if kind == "function_call" else json.dumps({"input": item.get("input")})
+        name = tools.seen(str(item.get("name")), item.get("namespace"))
+        call = {"id": item.get("call_id"), "type": "function", "function": {"name": name, "arguments": arguments}}
+        _turn(messages).setdefault("tool_calls", []).append(call)
+    elif kind in ("function_call_output", "custom_tool_call_output"):
+        output = item.get("output")
+        content = output if isinstance(output, str) else _parts(output, where)
+        messages.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": content})
+    elif kind == "reasoning":
+        if text := reasoning_of(item):
+            turn = _turn(messages)
+            turn["reasoning_content"] = turn.get("reasoning_content", "") + text
+    else:
+        raise BadRequest(f"{where} is of the type {kind!r}, which cannot be read here.", param="input")
+
+
+def _take_message(messages: list[Message], item: Item, where: str) -> None:
+    role, content = item.get("role"), item.get("content")
+    if not isinstance(content, str):
+        content = _parts(content, where)
+    if role == "assistant":
+        turn = _turn(messages)
+        turn["content"] = f"{turn.get('content', '')}{_plain(content)}"
+    elif role in ("system", "developer") and all(message["role"] == "system" for message in messages):
+        before = f"{messages[0]['content']}\n\n" if messages else ""
+        messages[:] = [{"role": "system", "content": before + _plain(content)}]
+    else:
+        messages.append({"role": role, "content": content})
+
+
+def _turn(messages: list[Message]) -> Message:
+    """Return the assistant's turn that goes on: a new one after anybody else's."""
+    if not messages or messages[-1]["role"] != "assistant":
+        messages.append({"role": "assistant"})
+    return messages[-1]
+
+
+def _plain(content: str | list[Item]) -> str:
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+def _parts(content: Any, where: str) -> list[Item]:
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        raise BadRequest(f"{where} needs content: text, or a list of parts.", param="input")
+    return [_part(part, where) for part in content]
+
+
+def _part(part: Item, where: str) -> Item:
+    kind = part.get("type")
+    if kind in ("input_text", "output_text", "text"):
+        return {"type": "text", "text": part.get("text")}
+    if kind == "refusal":
+        return {"type": "text", "text": part.get("refusal")}
+    if kind == "input_image" and part.get("image_url"):
+        return {"type": "image_url", "image_url": {"url": part["image_url"]}}
+    readable = "input_text, or input_image with image_url"
+    raise BadRequest(f"{where} has a part of the type {kind!r}, which cannot be read: send {readable}.", param="input")
+
+
+def sealed(reasoning: str) -> str:
+    """Return reasoning as ``encrypted_content``: it is no secret of this machine's, and needs no key."""
+    return base64.b64encode(_SEALED + reasoning.encode()).decode()
+
+
+def reasoning_of(item: Item) -> str:
+    """Return the text of a reasoning item; "" where it holds none that can be read."""
+    parts = item.get("content")
+    if isinstance(parts, list) and parts:
+        return _plain([part for part in parts if isinstance(part, dict)])
+    try:
+        kept = base64.b64decode(item.get("encrypted_content") or "", validate=True)
+        return kept.removeprefix(_SEALED).decode() if kept.startswith(_SEALED) else ""
+    except (binascii.Error, UnicodeDecodeError, TypeError):
+        return ""

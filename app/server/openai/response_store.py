@@ -1,0 +1,122 @@
+"""Responses that were asked to be stored, in SQLite: read, deleted and continued by their ids."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from app.environment.paths import make_private
+
+Item = dict[str, Any]
+# As long as OpenAI keeps them.
+KEPT_SECONDS = 30 * 24 * 3_600
+# No conversation has so many turns: a chain that is longer is one that somebody has bent into a ring.
+_MOST_LINKS = 10_000
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS responses (
+    id TEXT PRIMARY KEY, created REAL NOT NULL, previous TEXT, input TEXT NOT NULL, response TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS responses_created ON responses (created);
+"""
+_CHAIN = """
+WITH RECURSIVE chain (id, previous, input, response, depth) AS (
+    SELECT id, previous, input, response, 0 FROM responses WHERE id = ?
+    UNION ALL
+    SELECT r.id, r.previous, r.input, r.response, depth + 1 FROM responses r JOIN chain ON r.id = chain.previous
+    WHERE depth < ?
+) SELECT previous, input, response FROM chain ORDER BY depth DESC
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A response and the items that it answered, without those before ``previous``."""
+
+    response: dict[str, Any]
+    input: list[Item]
+    previous: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The response's id."""
+        return str(self.response["id"])
+
+
+class ResponseStore:
+    """The stored responses in one file, made when the first one is stored. Several threads may use it."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+        self._open: sqlite3.Connection | None = None
+
+    def put(self, stored: StoredResponse) -> None:
+        """Store a response, and drop those that are too old. Raises OSError or sqlite3.Error."""
+        with self._lock, self._connection() as connection:
+            connection.execute("DELETE FROM responses WHERE created < ?", (time.time() - KEPT_SECONDS,))
+            row = (stored.id, time.time(), stored.previous, json.dumps(stored.input), json.dumps(stored.response))
+            connection.execute("INSERT INTO responses VALUES (?, ?, ?, ?, ?)", row)
+
+    def get(self, response_id: str) -> StoredResponse | None:
+        """Return a response by its id; None where there is none."""
+        rows = self._rows("SELECT previous, input, response FROM responses WHERE id = ?", (response_id,))
+        return _stored(rows[0]) if rows else None
+
+    def chain(self, response_id: str) -> list[StoredResponse]:
+        """Return the responses of a conversation up to this one, the oldest first; none where the id is unknown."""
+        return [_stored(row) for row in self._rows(_CHAIN, (response_id, _MOST_LINKS))]
+
+    def delete(self, response_id: str) -> bool:
+        """Delete a response; False where there is none."""
+        if not self._file.exists():
+            return False
+        with self._lock, self._connection() as connection:
+            return connection.execute("DELETE FROM responses WHERE id = ?", (response_id,)).rowcount > 0
+
+    def newest(self, limit: int) -> list[StoredResponse]:
+        """Return the newest responses, the newest first."""
+        return [
+            _stored(row)
+            for row in self._rows(
+                "SELECT previous, input, response FROM responses ORDER BY created DESC LIMIT ?", (limit,)
+            )
+        ]
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._open is not None:
+                self._open.close()
+                self._open = None
+
+    def _rows(self, query: str, values: tuple[Any, ...]) -> list[Any]:
+        if not self._file.exists():
+            return []
+        with self._lock, self._connection() as connection:
+            return connection.execute(query, values).fetchall()
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._open is None:
+            make_private(self._file.parent)
+            connection = sqlite3.connect(self._file, check_same_thread=False)
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.executescript(_SCHEMA)
+            except sqlite3.Error:
+                connection.close()
+                raise
+            with contextlib.suppress(OSError):  # a file system without rights
+                self._file.chmod(0o600)
+            self._open = connection
+        return self._open
+
+
+def _stored(row: tuple[str | None, str, str]) -> StoredResponse:
+    previous, items, response = row
+    return StoredResponse(json.loads(response), json.loads(items), previous)

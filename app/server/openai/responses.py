@@ -1,0 +1,409 @@
+"""/v1/responses: the chat call in the shapes of OpenAI's Responses API, and the responses that were stored."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, NamedTuple
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse, Response
+
+from app.server.calls.generation import new_id
+from app.server.chat.call import ChatCall, ChatRun, ChatUpdate
+from app.server.http.errors import ApiError, from_exception, refuse
+from app.server.http.sse import EventStream, while_connected
+from app.server.openai.response_body import Item, ResponseBody, ToolNames, renamed, sealed, text_of_arguments
+from app.server.openai.response_store import ResponseStore, StoredResponse
+from app.server.openai.timings import chat_logprobs, timings, usage
+from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
+
+_MOST_LISTED = 100
+
+
+async def create_response(body: ResponseBody, http: HttpRequest) -> Response:
+    """Answer the input, as one object or as a stream of events."""
+    store: ResponseStore = http.app.state.responses
+    earlier = await _earlier(store, body.previous_response_id)
+    chat = body.chat(earlier)
+    call = ResponseCall(chat, http.app.state.host, http.app.state.renderer)
+    asked = Asked(body, call, store)
+    if body.stream:
+        return EventStream(_stream(asked))
+    return JSONResponse(await while_connected(http.receive, _answer(asked)))
+
+
+async def _earlier(store: ResponseStore, response_id: str | None) -> list[Item]:
+    """Return the items of the conversation that ends with this response."""
+    if response_id is None:
+        return []
+    chain = await asyncio.to_thread(store.chain, response_id)
+    if not chain or chain[0].previous is not None:
+        gone = response_id if not chain else chain[0].previous
+        raise refuse(
+            400,
+            f"There is no stored response {gone!r}: send the whole conversation as input.",
+            param="previous_response_id",
+            code="previous_response_not_found",
+        )
+    return [item for one in chain for item in (*one.input, *one.response["output"])]
+
+
+class ResponseCall(ChatCall):
+    """A chat call whose messages came as input items."""
+
+    PROMPT_FIELD = "input"
+    ID_PREFIX = "resp"
+
+    def drop_oldest(self) -> bool:
+        """Leave out the oldest turn, up to what the user said next; False where only the last one is left."""
+        messages = self.body.messages
+        n_system = next((i for i, message in enumerate(messages) if message.role not in ("system", "developer")), 0)
+        turns = [i for i, message in enumerate(messages) if message.role == "user" and i > n_system]
+        if not turns:
+            return False
+        self.body = self.body.model_copy(update={"messages": [*messages[:n_system], *messages[turns[0] :]]})
+        return True
+
+
+class Asked(NamedTuple):
+    """One request for a response."""
+
+    body: ResponseBody
+    call: ResponseCall
+    store: ResponseStore
+
+
+@asynccontextmanager
+async def _running(asked: Asked, *, streams: bool) -> AsyncIterator[tuple[ChatRun, AsyncIterator[list[ChatUpdate]]]]:
+    """Run the call once its prompt fits; ``truncation`` auto drops the oldest turns of one that is too long."""
+    while True:
+        try:
+            with renamed():
+                async with asked.call.run(streams=streams) as run, aclosing(run.updates()) as updates:
+                    first = await anext(updates)
+                    yield run, _with_first(first, updates)
+                    return
+        except ApiError as error:
+            is_too_long = error.answer.code == "context_length_exceeded"
+            if not (is_too_long and asked.body.truncation == "auto" and asked.call.drop_oldest()):
+                raise
+
+
+async def _with_first(
+    first: list[ChatUpdate], rest: AsyncGenerator[list[ChatUpdate], None]
+) -> AsyncGenerator[list[ChatUpdate], None]:
+    yield first
+    async for batch in rest:
+        yield batch
+
+
+async def _answer(asked: Asked) -> Item:
+    async with _running(asked, streams=False) as (run, updates):
+        reply = ResponseReply(asked, run)
+        async for batch in updates:
+            for update in batch:
+                reply.events(update)
+        reply.end()
+        response = reply.response()
+    await _keep(asked, response)
+    return response
+
+
+async def _stream(asked: Asked) -> AsyncGenerator[bytes, None]:
+    async with _running(asked, streams=True) as (run, updates):
+        reply = ResponseReply(asked, run)
+        yield reply.encoded(reply.opening())
+        try:
+            async for batch in updates:
+                if chunk := b"".join(reply.encoded(reply.events(update)) for update in batch):
+                    yield chunk
+        except Exception as error:
+            # The status is long sent: the failure is an event, and it is the last one.
+            yield reply.encoded([reply.failed(from_exception(error))])
+            return
+        yield reply.encoded(reply.end())
+        response = reply.response()
+        await _keep(asked, response)
+        yield reply.encoded([reply.last()])
+
+
+async def _keep(asked: Asked, response: Item) -> None:
+    body = asked.body
+    if body.store is False:
+        return
+    items = [_kept(item) for item in body.items]
+    await asyncio.to_thread(asked.store.put, StoredResponse(response, items, body.previous_response_id))
+
+
+def _kept(item: Item) -> Item:
+    """Return an item of the input as it is listed later: with an id and its parts."""
+    kept: Item = {"id": new_id("msg"), "type": "message"} | item if "role" in item else {"id": new_id("item")} | item
+    if isinstance(kept.get("content"), str):
+        kind = "output_text" if kept.get("role") == "assistant" else "input_text"
+        part: Item = {"type": kind, "text": kept["content"]}
+        kept["content"] = [part | {"annotations": []} if kind == "output_text" else part]
+    return kept
+
+
+class ResponseReply:
+    """Builds a response's output items from the pieces of a chat, and tells of each step as an event."""
+
+    def __init__(self, asked: Asked, run: ChatRun) -> None:
+        self._asked, self._run = asked, run
+        self._tools = ToolNames(asked.body.tools or ())
+        self._id, self._created = new_id("resp"), time.time()
+        self._output: list[Item] = []
+        self._is_open = False  # the last item still grows
+        self._text: list[str] = []  # of the item that grows
+        self._n_events = 0
+        self._logprobs: list[Item] = []
+        self._status = "in_progress"
+        self._error: Item | None = None
+
+    def opening(self) -> list[Item]:
+        """Return the events that begin the stream."""
+        begun = self.response()
+        return [{"type": "response.created", "response": begun}, {"type": "response.in_progress", "response": begun}]
+
+    def events(self, update: ChatUpdate) -> list[Item]:
+        """Keep what is new, and return what is to be told of it."""
+        logprobs = chat_logprobs(update.logprobs)["content"] if update.logprobs else []
+        events: list[Item] = []
+        for piece in update.pieces:
+            events += self._take(piece, logprobs)
+            logprobs = [] if isinstance(piece, ContentText) else logprobs
+        return events
+
+    def end(self) -> list[Item]:
+        """Close what is open: the call is over."""
+        is_cut = self._run.choices[0].finish_reason == "length"
+        self._status = "incomplete" if is_cut else "completed"
+        return self._close(self._status)
+
+    def last(self) -> Item:
+        """Return the last event of a stream that went well."""
+        return {"type": f"response.{self._status}", "response": self.response()}
+
+    def failed(self, error: ApiError) -> Item:
+        """Return the last event of a stream that did not."""
+        self._close("incomplete")
+        self._status, self._error = "failed", {"code": error.answer.code or "server_error", "message": error.message}
+        return {"type": "response.failed", "response": self.response()}
+
+    def encoded(self, events: list[Item]) -> bytes:
+        """Return events as they are sent, numbered."""
+        return b"".join(self._encoded(event) for event in events)
+
+    def response(self) -> Item:
+        """Return the response as it stands."""
+        body, chat, run = self._asked.body, self._asked.call.body, self._run
+        is_over = self._status in ("completed", "incomplete")
+        return {
+            "id": self._id,
+            "object": "response",
+            "created_at": self._created,
+            "completed_at": time.time() if self._status == "completed" else None,
+            "status": self._status,
+            "background": False,
+            "error": self._error,
+            "incomplete_details": {"reason": "max_output_tokens"} if self._status == "incomplete" else None,
+            "instructions": body.instructions,
+            "max_output_tokens": body.max_output_tokens,
+            "metadata": body.metadata or {},
+            "model": self._asked.call.host.name,
+            "output": [dict(item) for item in self._output],
+            "parallel_tool_calls": chat.parallel_tool_calls is not False,
+            "previous_response_id": body.previous_response_id,
+            "reasoning": {"effort": chat.reasoning_effort, "summary": None},
+            "service_tier": chat.service_tier or "default",
+            "store": body.store is not False,
+            "temperature": chat.temperature,
+            "text": {"format": {"type": "text"}} | (body.text or {}),
+            "tool_choice": body.tool_choice or "auto",
+            "tools": body.tools or [],
+            "top_p": chat.top_p,
+            "truncation": body.truncation or "disabled",
+            "usage": self._usage() if is_over else None,
+            **({"timings": timings(run.receipts)} if is_over else {}),
+        }
+
+    def _usage(self) -> Item:
+        counted = usage(self._run.receipts)
+        if self._run.deep is not None:
+            counted = self._run.deep.usage(counted)
+        n_hidden = counted.get("completion_tokens_details", {}).get("reasoning_tokens", 0)
+        n_cached = counted["prompt_tokens_details"]["cached_tokens"]
+        return {
+            "input_tokens": counted["prompt_tokens"],
+            "input_tokens_details": {"cached_tokens": n_cached, "cache_write_tokens": 0},
+            "output_tokens": counted["completion_tokens"],
+            "output_tokens_details": {"reasoning_tokens": n_hidden + self._run.choices[0].n_reasoning},
+            "total_tokens": counted["total_tokens"],
+        }
+
+    def _take(self, piece: Piece, logprobs: list[Item]) -> list[Item]:
+        if isinstance(piece, CallBegun):
+            return [*self._close(), *self._begin_call(piece)]
+        if isinstance(piece, CallEnded):
+            return self._close()
+        kind = "message" if isinstance(piece, ContentText) else "reasoning"
+        if isinstance(piece, CallArguments):
+            kind = str(self._output[-1]["type"])
+        events = [] if self._is_open and self._output[-1]["type"] == kind else [*self._close(), *self._begin(kind)]
+        self._text.append(piece.text)
+        if kind == "custom_tool_call":
+            return events  # free text is known when the arguments around it are whole
+        if kind == "function_call":
+            return [self._of_item("response.function_call_arguments.delta", delta=piece.text)]
+        if isinstance(piece, ReasoningText):
+            return [*events, self._of_item("response.reasoning_text.delta", content_index=0, delta=piece.text)]
+        self._logprobs += logprobs
+        told = {"content_index": 0, "delta": piece.text, "logprobs": logprobs}
+        return [*events, self._of_item("response.output_text.delta", **told)]
+
+    def _begin(self, kind: str) -> list[Item]:
+        if kind == "message":
+            item: Item = {"id": new_id("msg"), "type": "message", "role": "assistant", "content": []}
+        else:
+            item = {"id": new_id("rs"), "type": "reasoning", "summary": [], "content": []}
+        added = self._add(item)
+        part = self._of_item("response.content_part.added", content_index=0, part=self._part(kind, ""))
+        return [added, part]
+
+    def _begin_call(self, piece: CallBegun) -> list[Item]:
+        kind, name, namespace = self._tools.sent(piece.name)
+        what = "function_call" if kind == "function" else "custom_tool_call"
+        item: Item = {"id": new_id("fc"), "type": what, "call_id": piece.id, "name": name}
+        item["arguments" if kind == "function" else "input"] = ""
+        return [self._add(item if namespace is None else item | {"namespace": namespace})]
+
+    def _add(self, item: Item) -> Item:
+        self._output.append(item | {"status": "in_progress"})
+        self._is_open = True
+        return self._of_output("response.output_item.added")
+
+    def _close(self, status: str = "completed") -> list[Item]:
+        """End the item that grows, if there is one."""
+        if not self._is_open:
+            return []
+        item, text = self._output[-1], "".join(self._text)
+        events = self._done(item, text)
+        item["status"] = status
+        self._is_open = False
+        self._text.clear()
+        self._logprobs = []
+        return [*events, self._of_output("response.output_item.done")]
+
+    def _done(self, item: Item, text: str) -> list[Item]:
+        kind = item["type"]
+        if kind == "function_call":
+            item["arguments"] = text
+            told = {"arguments": text, "name": item["name"]}
+            return [self._of_item("response.function_call_arguments.done", **told)]
+        if kind == "custom_tool_call":
+            item["input"] = text_of_arguments(text)
+            return [
+                self._of_item("response.custom_tool_call_input.delta", delta=item["input"]),
+                self._of_item("response.custom_tool_call_input.done", input=item["input"]),
+            ]
+        part = self._part(kind, text)
+        item["content"] = [part]
+        if kind == "reasoning" and self._asked.body.seals_reasoning:
+            item["encrypted_content"] = sealed(text)
+        told = {"content_index": 0, "text": text} | ({"logprobs": self._logprobs} if kind == "message" else {})
+        name = "output_text" if kind == "message" else "reasoning_text"
+        return [
+            self._of_item(f"response.{name}.done", **told),
+            self._of_item("response.content_part.done", content_index=0, part=part),
+        ]
+
+    def _part(self, kind: str, text: str) -> Item:
+        if kind == "reasoning":
+            return {"type": "reasoning_text", "text": text}
+        return {"type": "output_text", "text": text, "annotations": [], "logprobs": list(self._logprobs)}
+
+    def _of_item(self, kind: str, **more: Any) -> Item:
+        return {"type": kind, "item_id": self._output[-1]["id"], "output_index": len(self._output) - 1, **more}
+
+    def _of_output(self, kind: str) -> Item:
+        return {"type": kind, "output_index": len(self._output) - 1, "item": dict(self._output[-1])}
+
+    def _encoded(self, event: Item) -> bytes:
+        event["sequence_number"] = self._n_events
+        self._n_events += 1
+        return f"event: {event['type']}\ndata: {json.dumps(event, separators=(',', ':'))}\n\n".encode()
+
+
+# The stored ones
+
+
+async def get_response(response_id: str, http: HttpRequest) -> Response:
+    """Return a stored response."""
+    if http.query_params.get("stream") == "true":
+        raise refuse(400, "A stored response is given as a whole: leave stream out.", param="stream")
+    return JSONResponse((await _stored(response_id, http)).response)
+
+
+async def delete_response(response_id: str, http: HttpRequest) -> Response:
+    """Delete a stored response; those that continue it cannot be continued any more."""
+    if not await asyncio.to_thread(_store(http).delete, response_id):
+        raise _unknown(response_id)
+    return JSONResponse({"id": response_id, "object": "response", "deleted": True})
+
+
+async def list_responses(http: HttpRequest) -> Response:
+    """List the newest stored responses."""
+    limit = _limit(http)
+    found = await asyncio.to_thread(_store(http).newest, limit + 1)
+    return JSONResponse(_page([one.response for one in found[:limit]], has_more=len(found) > limit))
+
+
+async def list_input_items(response_id: str, http: HttpRequest) -> Response:
+    """List the items that a stored response answered, those of the conversation before it included."""
+    await _stored(response_id, http)
+    chain = await asyncio.to_thread(_store(http).chain, response_id)
+    items = [item for one in chain[:-1] for item in (*one.input, *one.response["output"])] + chain[-1].input
+    if http.query_params.get("order", "desc") != "asc":
+        items.reverse()
+    after, limit = http.query_params.get("after"), _limit(http)
+    begin = next((i + 1 for i, item in enumerate(items) if item.get("id") == after), 0)
+    return JSONResponse(_page(items[begin : begin + limit], has_more=len(items) > begin + limit))
+
+
+async def cancel_response(response_id: str, http: HttpRequest) -> Response:
+    """Say that a response that is stored is over."""
+    await _stored(response_id, http)
+    raise refuse(400, "This response is over. One that streams is cancelled by closing its connection.")
+
+
+def _store(http: HttpRequest) -> ResponseStore:
+    store: ResponseStore = http.app.state.responses
+    return store
+
+
+async def _stored(response_id: str, http: HttpRequest) -> StoredResponse:
+    found = await asyncio.to_thread(_store(http).get, response_id)
+    if found is None:
+        raise _unknown(response_id)
+    return found
+
+
+def _unknown(response_id: str) -> ApiError:
+    return refuse(404, f"There is no stored response {response_id[:80]!r} here.", param="response_id")
+
+
+def _limit(http: HttpRequest) -> int:
+    text = http.query_params.get("limit", "20")
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= _MOST_LISTED):
+        raise refuse(400, f"limit must be a number from 1 to {_MOST_LISTED}.", param="limit")
+    return int(text)
+
+
+def _page(data: list[Item], *, has_more: bool) -> Item:
+    ids = [item.get("id") for item in data]
+    ends = {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None}
+    return {"object": "list", "data": data, **ends, "has_more": has_more}

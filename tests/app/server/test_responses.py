@@ -1,0 +1,195 @@
+"""/v1/responses with OpenAI's own client: text, streams, tools, what is stored, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import openai
+import pytest
+
+from tests.app.server.conftest import MODEL
+
+WEATHER = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "Get the weather in a city.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+STORY = {"model": MODEL, "input": "Tell me a story about a fox.", "max_output_tokens": 24, "temperature": 0}
+
+
+@pytest.fixture(scope="module")
+def responses(server):
+    return server.client.responses
+
+
+@pytest.fixture(scope="module")
+def story(responses):
+    return responses.create(**STORY, instructions="You tell stories.", metadata={"topic": "fox"})
+
+
+def streamed(responses, **fields):
+    """The events of a stream, after checks that hold for every stream."""
+    events = list(responses.create(stream=True, **fields))
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert [event.type for event in events[:2]] == ["response.created", "response.in_progress"]
+    added = [event.output_index for event in events if event.type == "response.output_item.added"]
+    done = [event.item for event in events if event.type == "response.output_item.done"]
+    assert added == list(range(len(done)))
+    final = events[-1].response
+    assert [item.id for item in final.output] == [item.id for item in done]
+    assert {item.status for item in done} <= {"completed", "incomplete"}
+    return events, final
+
+
+def test_a_response_says_what_a_chat_says(server, story):
+    chat = server.chat(STORY["input"], max_tokens=24)
+    told = server.client.responses.create(**STORY)
+    assert told.output_text == chat.choices[0].message.content
+    assert told.status == "incomplete"
+    assert told.incomplete_details.reason == "max_output_tokens"
+    assert (told.usage.input_tokens, told.usage.output_tokens) == (chat.usage.prompt_tokens, 24)
+    assert told.model == MODEL
+    assert story.metadata == {"topic": "fox"}
+    assert story.output[0].status == "incomplete"
+
+
+def test_a_stream_has_the_same_text_as_the_whole(responses):
+    whole = responses.create(**STORY)
+    events, final = streamed(responses, **STORY)
+    deltas = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    (done,) = [event.text for event in events if event.type == "response.output_text.done"]
+    assert deltas == done == final.output_text == whole.output_text
+    assert events[-1].type == "response.incomplete"
+    assert final.usage.output_tokens == 24
+    # The client's own way to put events together; it takes only responses that are complete.
+    with responses.stream(**STORY, extra_body={"stop": "."}) as stream:
+        assert deltas.startswith(stream.get_final_response().output_text)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_conversation_goes_on_with_the_result_of_a_tool(responses, stream):
+    fields = {"model": MODEL, "tools": [WEATHER], "temperature": 0, "max_output_tokens": 80}
+    asked = {"input": "What is the weather in Paris?", **fields}
+    if stream:
+        events, first = streamed(responses, **asked)
+        pieces = [event.delta for event in events if event.type == "response.function_call_arguments.delta"]
+        assert "".join(pieces) == first.output[-1].arguments
+    else:
+        first = responses.create(**asked)
+    call = first.output[-1]
+    assert (call.type, call.name, call.status) == ("function_call", "get_weather", "completed")
+    assert json.loads(call.arguments) == {"city": "Paris"}
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": '{"weather": "sunny"}'}
+    by_id = responses.create(input=[result], previous_response_id=first.id, **fields)
+    sent_again = [{"role": "user", "content": asked["input"]}, *(item.to_dict() for item in first.output), result]
+    in_full = responses.create(input=sent_again, store=False, **fields)
+    assert by_id.output_text == in_full.output_text != ""
+    assert by_id.usage.input_tokens == in_full.usage.input_tokens
+    # The conversation is found in the cache, whichever way it was sent.
+    assert in_full.usage.input_tokens_details.cached_tokens >= 0.9 * in_full.usage.input_tokens
+
+
+def test_a_tool_of_free_text_and_one_in_a_namespace_come_back_as_they_were_sent(responses):
+    patch = {"type": "custom", "name": "write_note", "description": "Write a note."}
+    fields = {"model": MODEL, "input": "Note: buy milk.", "max_output_tokens": 200, "store": False, "temperature": 0}
+    events, told = streamed(responses, tools=[patch], tool_choice={"type": "custom", "name": "write_note"}, **fields)
+    call = told.output[-1]
+    assert (call.type, call.name) == ("custom_tool_call", "write_note")
+    assert [event.input for event in events if event.type == "response.custom_tool_call_input.done"] == [call.input]
+    space = {"type": "namespace", "name": "home", "description": "At home.", "tools": [WEATHER]}
+    told = responses.create(tools=[space, {"type": "web_search"}], tool_choice="required", **fields)
+    assert (told.output[-1].name, told.output[-1].namespace) == ("get_weather", "home")
+
+
+def test_only_allowed_tools_are_called(responses):
+    other = WEATHER | {"name": "roll_dice"}
+    choice = {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "roll_dice"}]}
+    fields = {"tools": [WEATHER, other], "tool_choice": choice, "max_output_tokens": 200, "temperature": 0}
+    told = responses.create(model=MODEL, input="What is the weather in Paris?", store=False, **fields)
+    assert {call.name for call in told.output} == {"roll_dice"}
+
+
+def test_text_follows_a_schema(responses):
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    form = {"type": "json_schema", "name": "number", "schema": schema, "strict": True}
+    told = responses.create(model=MODEL, input="A number?", text={"format": form}, max_output_tokens=200, store=False)
+    assert isinstance(json.loads(told.output_text)["n"], int)
+
+
+def test_log_probabilities_come_with_the_text(responses):
+    told = responses.create(**STORY, include=["message.output_text.logprobs"], top_logprobs=2)
+    logprobs = told.output[0].content[0].logprobs
+    assert len(logprobs) == 24
+    assert {len(one.top_logprobs) for one in logprobs} == {2}
+
+
+def test_stored_responses_are_read_listed_and_deleted(server, responses, story):
+    assert responses.retrieve(story.id).output_text == story.output_text
+    second = responses.create(model=MODEL, input="And then?", previous_response_id=story.id, max_output_tokens=8)
+    items = responses.input_items.list(second.id, order="asc", limit=2)
+    assert [item.content[0].text for item in items.data] == [STORY["input"], story.output_text]
+    assert [item.content[0].text for item in items] == [STORY["input"], story.output_text, "And then?"]
+    assert next(iter(responses.input_items.list(second.id))).content[0].text == "And then?"
+    listed = server.http.get("/v1/responses", params={"limit": 1}).json()
+    assert ([one["id"] for one in listed["data"]], listed["has_more"]) == ([second.id], True)
+    responses.delete(story.id)
+    with pytest.raises(openai.NotFoundError):
+        responses.retrieve(story.id)
+    with pytest.raises(openai.BadRequestError) as refused:
+        responses.create(model=MODEL, input="And?", previous_response_id=second.id)
+    assert refused.value.code == "previous_response_not_found"
+    unstored = responses.create(model=MODEL, input="Hello", store=False, max_output_tokens=4)
+    with pytest.raises(openai.NotFoundError):
+        responses.retrieve(unstored.id)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_prompt_that_is_too_long_loses_its_oldest_turns_where_that_is_allowed(responses, stream):
+    turns = [{"role": role, "content": "word " * 300} for role in ("user", "assistant")] * 2
+    long = {"model": MODEL, "input": [*turns, {"role": "user", "content": "Hello"}], "max_output_tokens": 4}
+    with pytest.raises(openai.BadRequestError) as refused:
+        responses.create(**long, stream=stream)
+    assert (refused.value.code, refused.value.param) == ("context_length_exceeded", "input")
+    told = streamed(responses, truncation="auto", **long)[1] if stream else responses.create(truncation="auto", **long)
+    assert 300 < told.usage.input_tokens < 1000
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"input": 3}, "input"),
+        ({"input": [{"type": "computer_call"}]}, "input"),
+        ({"input": [{"role": "user", "content": None}]}, "input"),
+        ({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "x"}]}]}, "input"),
+        ({"input": []}, "input"),
+        ({"input": "x", "tools": [{"type": "code_interpreter"}]}, "tools"),
+        ({"input": "x", "tool_choice": {"type": "mcp"}}, "tool_choice"),
+        ({"input": "x", "max_output_tokens": 0}, "max_output_tokens"),
+        ({"input": "x", "background": True}, "background"),
+        ({"input": "x", "conversation": "conv_1"}, "conversation"),
+        ({"input": "x", "truncation": "some"}, "truncation"),
+        ({"input": "x", "temperature": "hot"}, "temperature"),
+        ({"input": "x", "n": 2}, "n"),
+        ({"input": "x", "previous_response_id": "resp_none"}, "previous_response_id"),
+        ({"input": "x", "text": {"format": {"type": "json_schema", "name": "a"}}}, "text"),
+    ],
+)
+def test_a_wish_that_is_not_met_is_refused_by_name(server, fields, param):
+    answer = server.http.post("/v1/responses", json={"model": MODEL, **fields})
+    error = answer.json()["error"]
+    assert answer.status_code == 400, error
+    assert error["param"].partition("[")[0].partition(".")[0] == param
+    assert error["message"].endswith(".")
+
+
+def test_the_death_of_the_engine_ends_a_stream_with_an_event(own_server):
+    fields = {"model": MODEL, "input": "Tell me a story.", "max_output_tokens": 800, "temperature": 0}
+    events = []
+    for event in own_server.client.responses.create(stream=True, extra_body={"ignore_eos": True}, **fields):
+        events.append(event)
+        if event.type == "response.output_text.delta" and len(events) == 8:
+            own_server.engine.kill()
+    assert events[-1].type == "response.failed"
+    assert events[-1].response.error.code == "engine_died"
+    assert events[-1].response.output[0].content[0].text
