@@ -30,6 +30,7 @@ ONLY_IN = {
     "fastapi": ("app/server/",),
     "starlette": ("app/server/",),
     "uvicorn": ("app/server/",),
+    "prometheus_client": ("app/server/",),
 }
 # Rooms of the core that the window knows: values, not machinery.
 KNOWN_TO_UI = {"core/values"}

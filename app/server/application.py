@@ -16,11 +16,15 @@ from starlette.middleware import Middleware
 from app import __version__
 from app.environment.paths import data_folder
 from app.server.calls.model_host import ModelHost
+from app.server.calls.request_totals import RequestTotals
 from app.server.http.errors import ApiError, from_exception, from_http_exception, from_validation
 from app.server.http.limits import BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
 from app.server.http.sse import ClientGone
 from app.server.library_routes import handler_of, library_events
 from app.server.library_worker import LibraryWorker
+from app.server.llama_cpp.completion import completion
+from app.server.llama_cpp.metrics import metrics
+from app.server.llama_cpp.properties import act_on_slot, change_properties, properties, slots
 from app.server.openai.chat import chat_completions
 from app.server.openai.completions import completions
 from app.server.openai.response_store import ResponseStore
@@ -51,6 +55,12 @@ ROUTES = (
     ("DELETE", "/v1/responses/{response_id}", delete_response),
     ("POST", "/v1/responses/{response_id}/cancel", cancel_response),
     ("GET", "/v1/responses/{response_id}/input_items", list_input_items),
+    ("POST", "/completion", completion),
+    ("GET", "/props", properties),
+    ("POST", "/props", change_properties),
+    ("GET", "/slots", slots),
+    ("POST", "/slots/{slot_id}", act_on_slot),
+    ("GET", "/metrics", metrics),
     ("GET", "/slipstream/state", state),
     ("POST", "/slipstream/load", load),
 )
@@ -83,6 +93,8 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
     )
     application.state.host = host
     application.state.renderer = TemplateRenderer()
+    application.state.totals = RequestTotals()
+    host.bridge.observers.append(application.state.totals)
     application.state.library = LibraryWorker()
     application.state.responses = ResponseStore(data_folder() / "responses.sqlite")
     application.state.has_key = settings.api_key is not None

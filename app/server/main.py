@@ -114,7 +114,8 @@ def _serve(
         host.close()
         application.state.library.close()
 
-    recorder = bridge.recorder = RunRecorder(cache_folder(), lambda: host.model)
+    recorder = RunRecorder(cache_folder(), lambda: host.model)
+    bridge.observers.append(recorder)
     application = create_application(settings, host)
     if interrupts.came:
         return

@@ -7,9 +7,10 @@ that has come meanwhile at once.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from app.server.http.errors import refuse
@@ -24,6 +25,7 @@ from core.values.messages import (
     FinishReason,
     RequestEvent,
     Started,
+    Token,
 )
 from core.values.receipt import Receipt
 from core.values.request import Request
@@ -89,7 +91,7 @@ class Channel:
         return events
 
 
-class Recorder(Protocol):
+class RequestObserver(Protocol):
     """Who keeps what requests measured."""
 
     def opened(self, request: Request) -> None:
@@ -100,6 +102,17 @@ class Recorder(Protocol):
 
     def closed(self, request_id: str) -> None:
         """Nobody hears of a request any more."""
+
+
+@dataclass(slots=True)
+class LiveRequest:
+    """A request that has not ended. ``slot`` is a number among those that run, None while it waits for one."""
+
+    request: Request
+    channel: Channel
+    slot: int | None = None
+    n_prompt: int = 0
+    n_tokens: int = 0
 
 
 class EngineBridge:
@@ -114,10 +127,10 @@ class EngineBridge:
         self._is_scheduled = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._engine: EngineHandle | None = None
-        self._channels: dict[str, Channel] = {}
-        self._started: set[str] = set()
+        self._live: dict[str, LiveRequest] = {}
+        self._n_running = 0
         self._on_state: Callable[[EngineState], None] = lambda _state: None
-        self.recorder: Recorder | None = None
+        self.observers: list[RequestObserver] = []
 
     # On the supervisor's thread
 
@@ -145,32 +158,31 @@ class EngineBridge:
     @property
     def n_active(self) -> int:
         """How many requests have a slot."""
-        return len(self._started)
+        return self._n_running
 
     @property
     def n_queued(self) -> int:
         """How many requests wait for a slot."""
-        return len(self._channels) - len(self._started)
+        return len(self._live) - self._n_running
+
+    @property
+    def live(self) -> list[LiveRequest]:
+        """The requests that have not ended."""
+        return list(self._live.values())
 
     def open(self, requests: Sequence[Request], streams: bool) -> Channel:
         """Submit requests and return their channel; raises EngineUnavailable or 503 when too many wait."""
-        if len(self._channels) + len(requests) > MAX_REQUESTS:
-            raise refuse(
-                503, f"{len(self._channels)} requests are waiting already: try again later.", code="queue_full"
-            )
+        if len(self._live) + len(requests) > MAX_REQUESTS:
+            raise refuse(503, f"{len(self._live)} requests are waiting already: try again later.", code="queue_full")
         assert self._engine is not None
         channel = Channel([request.id for request in requests], streams)
         try:
             for request in requests:
-                self._channels[request.id] = channel
-                if self.recorder is not None:
-                    self.recorder.opened(request)
+                self._live[request.id] = LiveRequest(request, channel)
+                for observer in self.observers:
+                    observer.opened(request)
                 self._engine.submit(request)
         except Exception:
-            for request in requests:
-                self._channels.pop(request.id, None)
-                if self.recorder is not None:
-                    self.recorder.closed(request.id)
             self.close(channel)
             raise
         return channel
@@ -178,10 +190,9 @@ class EngineBridge:
     def close(self, channel: Channel) -> None:
         """Cancel what has not ended; the channel hears no more."""
         for request_id in channel.open_ids:
-            if self._channels.pop(request_id, None) is not None:
-                self._started.discard(request_id)
-                if self.recorder is not None:
-                    self.recorder.closed(request_id)
+            if self._forget(request_id) is not None:
+                for observer in self.observers:
+                    observer.closed(request_id)
             if self._engine is not None:
                 self._engine.cancel(request_id)
         channel.open_ids.clear()
@@ -194,7 +205,7 @@ class EngineBridge:
     def end_all(self, message: str) -> None:
         """End every request with a sentence: the server is leaving."""
         failure = Failure(FailureKind.SHUTDOWN, message)
-        for request_id in list(self._channels):
+        for request_id in list(self._live):
             self.cancel(request_id)
             self._route(Ended(request_id, FinishReason.FAILED, failure=failure))
 
@@ -214,19 +225,29 @@ class EngineBridge:
                     self._route(event)  # type: ignore[arg-type]
 
     def _route(self, event: RequestEvent) -> None:
-        channel = self._channels.get(event.request_id)
-        if channel is None:
+        live = self._live.get(event.request_id)
+        if live is None:
             return
-        if type(event) is Ended:
-            del self._channels[event.request_id]
-            self._started.discard(event.request_id)
+        if type(event) is Token:
+            live.n_tokens += event.n
+        elif type(event) is Ended:
+            self._forget(event.request_id)
             if event.receipt.decode_rate > 0:
                 self.last_reply = _of_reply(event.receipt, self.last_reply or Snapshot())
-            if self.recorder is not None:
-                self.recorder.ended(event)
-        elif type(event) is Started:
-            self._started.add(event.request_id)
-        channel.push(event)
+            for observer in self.observers:
+                observer.ended(event)
+        elif type(event) is Started and live.slot is None:
+            taken = {other.slot for other in self._live.values()}
+            live.slot = next(number for number in itertools.count() if number not in taken)
+            live.n_prompt = event.n_prompt
+            self._n_running += 1
+        live.channel.push(event)
+
+    def _forget(self, request_id: str) -> LiveRequest | None:
+        live = self._live.pop(request_id, None)
+        if live is not None and live.slot is not None:
+            self._n_running -= 1
+        return live
 
 
 def _of_reply(receipt: Receipt, while_running: Snapshot) -> Snapshot:

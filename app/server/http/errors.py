@@ -103,6 +103,7 @@ STATUSES: Mapping[int, ErrorAnswer] = {
     413: ErrorAnswer(413, INVALID, "request_too_large"),
     415: ErrorAnswer(415, INVALID, "unsupported_media_type"),
     431: ErrorAnswer(431, INVALID, "headers_too_large"),
+    501: ErrorAnswer(501, INVALID, "not_supported"),
     503: ErrorAnswer(503, SERVER, "overloaded", may_retry=True),
 }
 

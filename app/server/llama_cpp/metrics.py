@@ -1,0 +1,95 @@
+"""GET /metrics: what the server has done and does, as Prometheus reads it, under llama-server's names and our own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from app.server.calls.model_host import ModelHost
+from app.server.calls.request_totals import TTFT_BOUNDS, RequestTotals
+from core.values.snapshot import Snapshot
+
+
+async def metrics(http: HttpRequest) -> Response:
+    """Return all metrics in Prometheus' text format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Metrics(http.app.state.host, http.app.state.totals))
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+
+class _Metrics(Collector):
+    def __init__(self, host: ModelHost, totals: RequestTotals) -> None:
+        self._host, self._totals = host, totals
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every metric with its present value."""
+        totals, bridge = self._totals, self._host.bridge
+        snapshot = bridge.snapshot or Snapshot()
+        n_evaluated = totals.n_prompt - totals.n_cached
+        yield from _counters(
+            ("llamacpp:prompt_tokens", "Number of prompt tokens processed.", n_evaluated),
+            ("llamacpp:prompt_seconds", "Prompt process time in seconds.", totals.prompt_seconds),
+            ("llamacpp:tokens_predicted", "Number of generation tokens processed.", totals.n_generated),
+            ("llamacpp:tokens_predicted_seconds", "Predict process time in seconds.", totals.decode_seconds),
+            ("llamacpp:spec_decode_num_draft_tokens", "Total draft tokens generated.", totals.n_drafted),
+            ("llamacpp:spec_decode_num_accepted_tokens", "Total draft tokens accepted.", totals.n_accepted),
+            ("slipstream:prompt_tokens_cached", "Prompt tokens that were found in the cache.", totals.n_cached),
+        )
+        yield from _gauges(
+            (
+                "llamacpp:prompt_tokens_seconds",
+                "Average prompt throughput in tokens/s.",
+                _rate(n_evaluated, totals.prompt_seconds),
+            ),
+            (
+                "llamacpp:predicted_tokens_seconds",
+                "Average generation throughput in tokens/s.",
+                _rate(totals.n_generated, totals.decode_seconds),
+            ),
+            ("llamacpp:requests_processing", "Number of requests processing.", bridge.n_active),
+            ("llamacpp:requests_deferred", "Number of requests deferred.", bridge.n_queued + self._host.n_waiting),
+            (
+                "slipstream:decode_tokens_per_second",
+                "Generated tokens per second in the last second of work.",
+                snapshot.decode_rate,
+            ),
+            (
+                "slipstream:memory_bytes_per_second",
+                "Weights and KV cache read per second, computed.",
+                snapshot.bytes_per_second,
+            ),
+            ("slipstream:kv_cells_used", "Cells of the KV cache in use.", snapshot.n_cells_used),
+            ("slipstream:kv_cells", "Cells of the KV cache.", snapshot.n_cells),
+        )
+        ended = CounterMetricFamily(
+            "slipstream:requests_ended", "Requests that have ended, by reason.", labels=["reason"]
+        )
+        for reason, count in sorted(totals.n_ended.items()):
+            ended.add_metric([reason], count)
+        yield ended
+        bounds = [*map(str, TTFT_BOUNDS), "+Inf"]
+        buckets = list(zip(bounds, map(float, accumulate(totals.ttft)), strict=True))
+        yield HistogramMetricFamily(
+            "slipstream:time_to_first_token_seconds",
+            "From the request to its first token.",
+            buckets=buckets,
+            sum_value=totals.ttft_seconds,
+        )
+
+
+def _rate(n_tokens: int, seconds: float) -> float:
+    return n_tokens / seconds if seconds > 0 else 0.0
+
+
+def _counters(*listed: tuple[str, str, float]) -> Iterator[Metric]:
+    return (CounterMetricFamily(name, text, value) for name, text, value in listed)
+
+
+def _gauges(*listed: tuple[str, str, float]) -> Iterator[Metric]:
+    return (GaugeMetricFamily(name, text, value) for name, text, value in listed)

@@ -1,0 +1,119 @@
+"""GET /props and /slots: what the server is set to and what runs in its slots, in llama-server's shapes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse, Response
+
+from app import __version__
+from app.server.calls.engine_bridge import LiveRequest
+from app.server.calls.model_host import ModelHost
+from app.server.http.errors import refuse
+from core.values.errors import EngineUnavailable
+from core.values.messages import LoadedModel
+from core.values.request import Request, SamplingParams
+
+_RANDOM_SEED = 2**32 - 1  # as llama-server writes a seed that is drawn
+
+
+async def properties(http: HttpRequest) -> Response:
+    """Return the properties of the loaded model and the defaults of its requests."""
+    host: ModelHost = http.app.state.host
+    model = _model(host)
+    return JSONResponse(
+        {
+            "default_generation_settings": {
+                "id": 0,
+                "n_ctx": model.n_ctx,
+                "speculative": _speculates(model),
+                "is_processing": False,
+                "params": settings_of(SamplingParams(**host.own.sampling), None),
+            },
+            "total_slots": model.n_slots,
+            "model_alias": host.name,
+            "model_path": model.path,
+            "chat_template": model.chat_template or "",
+            "bos_token": model.bos,
+            "eos_token": model.eos,
+            "modalities": {"vision": False, "audio": False},
+            "build_info": f"slipstream-{__version__}",
+            "is_sleeping": False,
+        }
+    )
+
+
+async def change_properties(http: HttpRequest) -> Response:
+    """Refuse: llama-server has no property that could be changed either."""
+    raise refuse(501, "Properties are set when the server starts; a request can carry its own settings.")
+
+
+async def slots(http: HttpRequest) -> Response:
+    """List the slots; with ``fail_on_no_slot=1``, 503 where none is free."""
+    host: ModelHost = http.app.state.host
+    model = _model(host)
+    running = {one.slot: one for one in host.bridge.live if one.slot is not None}
+    if http.query_params.get("fail_on_no_slot") == "1" and len(running) >= model.n_slots:
+        raise refuse(503, "No slot is free.", code="no_slot_available")
+    numbers = range(max(model.n_slots, max(running, default=0) + 1))
+    return JSONResponse([_slot(number, running.get(number), model) for number in numbers])
+
+
+async def act_on_slot(slot_id: int, http: HttpRequest) -> Response:
+    """Refuse what llama-server does with a slot's cache by hand: here it is kept and found without that."""
+    raise refuse(
+        501,
+        f"Slot {slot_id} is not saved or erased by hand: prompts are kept in memory and on disk, and found again, by "
+        "themselves.",
+    )
+
+
+def _model(host: ModelHost) -> LoadedModel:
+    if host.model is None:
+        raise EngineUnavailable(host.state.problem or "The model is being loaded.", retry_after=1.0)
+    return host.model
+
+
+def _speculates(model: LoadedModel) -> bool:
+    return bool(model.draft_path) or model.has_heads
+
+
+def _slot(number: int, live: LiveRequest | None, model: LoadedModel) -> dict[str, Any]:
+    slot: dict[str, Any] = {"id": number, "n_ctx": model.n_ctx, "speculative": _speculates(model)}
+    if live is None:
+        return slot | {"is_processing": False}
+    limit, n_done = live.request.max_tokens, live.n_tokens
+    return slot | {
+        "id_task": live.request.id,
+        "is_processing": True,
+        "lane": live.request.lane.value,
+        "n_prompt_tokens": live.n_prompt,
+        "params": settings_of(live.request.sampling, live.request),
+        "next_token": {
+            "has_next_token": True,
+            "n_remain": -1 if limit is None else limit - n_done,
+            "n_decoded": n_done,
+        },
+    }
+
+
+def settings_of(sampling: SamplingParams, request: Request | None) -> dict[str, Any]:
+    """Return the settings of a generation in llama-server's names; those of ``request`` or the defaults."""
+    settings = asdict(sampling)
+    for ours in ("logprobs", "top_logprobs", "typical_p", "logit_bias"):
+        del settings[ours]
+    limit = -1 if request is None or request.max_tokens is None else request.max_tokens
+    constraint = request.constraint if request is not None else None
+    return settings | {
+        "seed": _RANDOM_SEED if sampling.seed is None else sampling.seed,
+        "typ_p": sampling.typical_p,
+        "typical_p": sampling.typical_p,
+        "logit_bias": [list(one) for one in sampling.logit_bias],
+        "n_probs": sampling.top_logprobs,
+        "n_predict": limit,
+        "max_tokens": limit,
+        "stop": list(request.stop) if request is not None else [],
+        "grammar": constraint.text if constraint is not None and constraint.kind in ("gbnf", "lark") else "",
+    }

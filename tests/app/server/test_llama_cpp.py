@@ -1,0 +1,181 @@
+"""llama-server's own routes over a real socket: completion, properties, slots, metrics."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.app.server.conftest import MODEL
+
+STORY = {"prompt": "Once upon a time", "n_predict": 24, "temperature": 0}
+
+
+def complete(server, **fields):
+    return server.http.post("/completion", json={**STORY, **fields})
+
+
+def events(server, **fields):
+    with server.http.stream("POST", "/completion", json={**STORY, "stream": True, **fields}) as answer:
+        return [json.loads(line.removeprefix("data: ")) for line in answer.iter_lines() if line.startswith("data: ")]
+
+
+@pytest.fixture(scope="module")
+def story(server) -> dict:
+    return complete(server).json()
+
+
+def test_a_completion_has_the_text_of_openais_and_llama_servers_fields(server, story):
+    same = server.client.completions.create(model=MODEL, prompt=STORY["prompt"], max_tokens=24, temperature=0)
+    assert story["content"] == same.choices[0].text
+    assert (story["stop_type"], story["tokens_predicted"], story["stop"]) == ("limit", 24, True)
+    assert story["tokens_evaluated"] == same.usage.prompt_tokens
+    assert story["generation_settings"]["n_predict"] == 24
+    assert story["generation_settings"]["temperature"] == 0
+    assert story["prompt"] == STORY["prompt"]
+    assert story["model"] == MODEL
+    assert story["tokens"] == []
+
+
+def test_a_stream_has_the_same_text_and_ends_with_the_figures(server, story):
+    *chunks, last = events(server)
+    assert "".join(chunk["content"] for chunk in [*chunks, last]) == story["content"]
+    assert [chunk["stop"] for chunk in chunks] == [False] * len(chunks)
+    assert (last["stop"], last["tokens_predicted"]) == (True, 24)
+
+
+def test_token_ids_and_probabilities_come_where_they_are_wanted(server, story):
+    answer = complete(server, n_probs=3, return_tokens=True).json()
+    listed = answer["completion_probabilities"]
+    assert [one["id"] for one in listed] == answer["tokens"]
+    assert {len(one["top_logprobs"]) for one in listed} == {3}
+    again = complete(server, prompt=answer["tokens"], n_predict=1).json()
+    assert again["tokens_evaluated"] in (24, 25)
+    assert again["prompt"] == answer["tokens"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "word"),
+    [
+        ({"stop": [" a"], "n_predict": 60}, "word", " a"),
+        ({"n_predict": 4}, "limit", ""),
+        ({"n_predict": 0}, "limit", ""),
+    ],
+)
+def test_it_says_why_the_text_ended(server, fields, kind, word):
+    answer = complete(server, **fields).json()
+    assert (answer["stop_type"], answer["stopping_word"]) == (kind, word)
+
+
+def test_several_texts_are_a_list(server):
+    answers = complete(server, prompt=["One", "Two"], n_cmpl=2, n_predict=3).json()
+    assert [answer["index"] for answer in answers] == [0, 1, 2, 3]
+    assert [answer["prompt"] for answer in answers] == ["One", "One", "Two", "Two"]
+
+
+def test_only_the_wanted_fields_come(server):
+    wanted = ["content", "generation_settings/n_predict", "none"]
+    assert set(complete(server, response_fields=wanted).json()) == {"content", "n_predict"}
+
+
+def test_samplers_that_are_left_out_are_off(server):
+    answer = complete(server, samplers=["top_k", "temperature"], temperature=0.8, top_p=0.5, seed=1).json()
+    settings = answer["generation_settings"]
+    assert (settings["top_p"], settings["min_p"], settings["top_k"]) == (1.0, 0.0, 40)
+
+
+def test_a_text_ends_at_a_line_with_less_indentation(server):
+    form = {"grammar": 'root ::= "    a = 1\\n    b = 2\\nc = 3\\n"', "n_predict": 60}
+    assert complete(server, n_indent=4, **form).json()["content"] == "    a = 1\n    b = 2\n"
+    *chunks, last = events(server, n_indent=4, **form)
+    assert "".join(chunk["content"] for chunk in [*chunks, last]) == "    a = 1\n    b = 2\n"
+    assert last["stop_type"] == "limit"
+
+
+def test_a_text_ends_when_its_time_is_over_at_the_end_of_a_line(server):
+    form = {"grammar": 'root ::= ("a\\n")*', "n_predict": 900, "ignore_eos": True}
+    answer = complete(server, t_max_predict_ms=1, **form).json()
+    assert answer["stop_type"] == "limit"
+    assert 0 < len(answer["content"]) < 900
+    assert server.state["active"] == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"prompt": 3}, "prompt"),
+        ({"prompt": []}, "prompt"),
+        ({"prompt": {"prompt_string": "a", "multimodal_data": ["x"]}}, "prompt"),
+        ({"n_predict": -2}, "n_predict"),
+        ({"n_probs": 500}, "n_probs"),
+        ({"samplers": ["temperature", "top_k"]}, "samplers"),
+        ({"samplers": ["magic"]}, "samplers"),
+        ({"post_sampling_probs": True}, "post_sampling_probs"),
+        ({"dynatemp_range": 0.5}, "dynatemp_range"),
+        ({"logit_bias": [["a", 1]]}, "logit_bias"),
+        ({"grammar": "root ::= ("}, "grammar"),
+    ],
+)
+def test_what_would_change_the_text_and_is_not_done_is_refused_by_name(server, fields, param):
+    answer = complete(server, **fields)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["param"] == param
+
+
+def test_properties_are_those_of_the_model(server):
+    found = server.http.get("/props").json()
+    assert found["total_slots"] == 4
+    assert found["model_alias"] == MODEL
+    assert found["default_generation_settings"]["n_ctx"] == 1024
+    assert found["default_generation_settings"]["params"]["temperature"] == 0.8
+    assert "im_start" in found["chat_template"]
+    assert server.http.post("/props", json={}).status_code == 501
+
+
+def test_slots_show_what_runs_in_them(own_server):
+    idle = own_server.http.get("/slots").json()
+    assert [slot["is_processing"] for slot in idle] == [False] * 4
+    fields = {"ignore_eos": True, "n_predict": 900, "stream": True, "prompt": ["One", "Two", "Three", "Four"]}
+    with own_server.http.stream("POST", "/completion", json=fields) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        own_server.wait_until(lambda state: state["active"] == 4)
+        busy = own_server.http.get("/slots").json()
+        assert own_server.http.get("/slots", params={"fail_on_no_slot": "1"}).status_code == 503
+    assert [slot["is_processing"] for slot in busy] == [True] * 4
+    assert all(0 <= slot["next_token"]["n_decoded"] <= 900 for slot in busy)
+    own_server.wait_until(lambda state: state["active"] == 0)
+    assert own_server.http.post("/slots/0?action=erase", json={}).status_code == 501
+
+
+def _metrics(server) -> dict[str, float]:
+    answer = server.http.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    families = list(text_string_to_metric_families(answer.text))
+    assert len({family.name for family in families}) == len(families)
+    return {
+        sample.name + "".join(sorted(sample.labels.values())): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_metrics_add_up(own_server):
+    before = _metrics(own_server)
+    answer = complete(
+        own_server, prompt="Metrics of a prompt that nobody sent before.", n_predict=8, ignore_eos=True
+    ).json()
+    after = _metrics(own_server)
+
+    def grown(name: str) -> float:
+        return after[name] - before.get(name, 0)
+
+    assert grown("llamacpp:tokens_predicted_total") == 8
+    n_evaluated = answer["tokens_evaluated"] - answer["tokens_cached"]
+    assert grown("llamacpp:prompt_tokens_total") == n_evaluated
+    assert grown("slipstream:requests_ended_totallength") == 1
+    assert grown("slipstream:time_to_first_token_seconds_count") == 1
+    assert grown("slipstream:time_to_first_token_seconds_bucket+Inf") == 1
+    assert after["llamacpp:requests_processing"] == 0
+    assert after["slipstream:kv_cells"] > 0
