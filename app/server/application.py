@@ -16,7 +16,6 @@ from starlette.middleware import Middleware
 from app import __version__
 from app.environment.paths import data_folder
 from app.server.calls.model_host import ModelHost
-from app.server.calls.request_totals import RequestTotals
 from app.server.http.errors import ApiError, from_exception, from_http_exception, from_validation
 from app.server.http.limits import BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
 from app.server.http.sse import ClientGone
@@ -92,9 +91,7 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
         redirect_slashes=False,
     )
     application.state.host = host
-    application.state.renderer = TemplateRenderer()
-    application.state.totals = RequestTotals()
-    host.bridge.observers.append(application.state.totals)
+    application.state.renderer = TemplateRenderer(settings.template_variables)
     application.state.library = LibraryWorker()
     application.state.responses = ResponseStore(data_folder() / "responses.sqlite")
     application.state.has_key = settings.api_key is not None

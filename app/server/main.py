@@ -7,6 +7,7 @@ import contextlib
 import gc
 import logging
 import os
+import socket
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -21,15 +22,13 @@ from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.engine_bridge import EngineBridge
 from app.server.calls.model_host import Entry, GivenModel, ModelHost
 from app.server.calls.model_keeper import UserPreferences
-from app.server.http.listening_socket import PortTaken, listen
+from app.server.http.listening_socket import PortTaken, is_socket_path, listen_on, stop_listening
 from app.settings.server_settings import ServerSettings
 from core.process.supervisor import Supervisor
 from core.values.errors import SlipstreamError
 from core.values.messages import EnginePhase
 
 if TYPE_CHECKING:
-    import socket
-
     from app.server.http.http_server import HttpServer
     from models.catalog.catalog import Catalog
 
@@ -48,15 +47,17 @@ def run_server(settings: ServerSettings) -> int:
         threading.Thread(target=_follow_stdin, name="stdin", daemon=True).start()
     _log_to_file_and_stderr()
     try:
-        listening = listen(settings.host, settings.port)
+        listening = listen_on(settings.hosts, settings.port)
     except SlipstreamError as error:
         _say(error, settings)
         return ExitCode.PORT_TAKEN if isinstance(error, PortTaken) else ExitCode.USAGE
-    with listening:
+    try:
         return _run(settings, listening, interrupts)
+    finally:
+        stop_listening(listening, settings.hosts)
 
 
-def _run(settings: ServerSettings, listening: socket.socket, interrupts: EarlyInterrupts) -> int:
+def _run(settings: ServerSettings, listening: list[socket.socket], interrupts: EarlyInterrupts) -> int:
     models = catalog()
     try:
         entry = _entry(settings, models)
@@ -93,7 +94,7 @@ def _serve(
     settings: ServerSettings,
     host: ModelHost,
     bridge: EngineBridge,
-    listening: socket.socket,
+    listening: list[socket.socket],
     interrupts: EarlyInterrupts,
 ) -> None:
     # These take most of the start; the engine loads meanwhile.
@@ -101,7 +102,8 @@ def _serve(
     from app.server.calls.run_recorder import RunRecorder
     from app.server.http.http_server import HttpServer
 
-    port: int = listening.getsockname()[1]
+    ports = [one.getsockname()[1] for one in listening if one.family != getattr(socket, "AF_UNIX", None)]
+    port: int | None = ports[0] if ports else None
 
     def on_started(server: HttpServer) -> None:
         if interrupts.came:
@@ -134,16 +136,21 @@ def _entry(settings: ServerSettings, models: Catalog) -> Entry:
     return GivenModel(STARTER, starter_folder() / f"{STARTER}.gguf", is_toy=True)
 
 
-def _announce(settings: ServerSettings, host: ModelHost, port: int) -> None:
-    problem = discovery.announce(host=settings.host, port=port, api_key=settings.api_key, model=host.name)
-    url = discovery.local_url(settings.host, port)
+def _announce(settings: ServerSettings, host: ModelHost, port: int | None) -> None:
+    """Say where the server is, and list it for other commands; one with Unix sockets alone is not listed."""
+    problem, url = None, f"unix:{settings.host}"
+    if port is not None:
+        address = next(one for one in settings.hosts if not is_socket_path(one))
+        problem = discovery.announce(host=address, port=port, api_key=settings.api_key, model=host.name)
+        url = discovery.local_url(address, port)
     with contextlib.suppress(OSError):  # whoever would have read it is gone already
         if problem:
             print(problem, file=sys.stderr)
         if settings.announce:
             print(f"{READY_PREFIX}{url}", flush=True)
         else:
-            print(f"{_served(host)} at {url}/v1. Ctrl-C stops it.", file=sys.stderr, flush=True)
+            where = f"{url}/v1" if port is not None else url
+            print(f"{_served(host)} at {where}. Ctrl-C stops it.", file=sys.stderr, flush=True)
 
 
 def _served(host: ModelHost) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from core.values.engine_options import DEFAULT_SLOTS, EngineOptions, FlashAttention, KvType, Speculation
 from core.values.errors import BadOption
@@ -18,14 +20,18 @@ _RECOMMENDED = ModelSettings()
 class ServerSettings:
     """Settings of one server; the engine's part as in ``EngineOptions``.
 
-    ``port`` 0 takes any free port. ``model`` is a catalogued name, a title or a path of a GGUF file; None is the
-    bundled starter model, or with ``last_model`` the one that was used last. ``draft`` names the model that drafts for
-    it, in the same way; without one, a partner is found for each model that is loaded, unless ``uses_draft`` is False,
-    and then no heads draft either. ``announce`` prints one line with the address once connections are accepted.
-    ``exit_with_stdin`` ends the server when its standard input reaches its end.
+    ``host`` and ``more_hosts`` are addresses to listen on, or paths of Unix sockets. ``port`` 0 takes any free port.
+    ``model`` is a catalogued name, a title or a path of a GGUF file; None is the bundled starter model, or with
+    ``last_model`` the one that was used last. ``draft`` names the model that drafts for it, in the same way; without
+    one, a partner is found for each model that is loaded, unless ``uses_draft`` is False, and then no heads draft
+    either. ``n_predict`` bounds the tokens of a reply that does not say its limit. ``chat_template`` replaces that of
+    the model, and ``template_variables`` are what a template reads unless a request says otherwise. ``announce`` prints
+    one line with the address once connections are accepted. ``exit_with_stdin`` ends the server when its standard input
+    reaches its end.
     """
 
     host: str = DEFAULT_HOST
+    more_hosts: tuple[str, ...] = ()
     port: int = DEFAULT_PORT
     model: str | None = None
     last_model: bool = False
@@ -45,6 +51,9 @@ class ServerSettings:
     cache_ram: int | None = None
     cache_disk: int | None = None
     calibrates: bool = True
+    n_predict: int | None = None
+    chat_template: str | None = None
+    template_variables: Mapping[str, Any] = field(default_factory=dict)
     api_key: str | None = None
     announce: bool = False
     exit_with_stdin: bool = False
@@ -52,13 +61,14 @@ class ServerSettings:
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
             raise BadOption(f"The port must be between 0 and 65535, not {self.port}.")
-        if not self.host:
+        if not all(self.hosts):
             raise BadOption("The host is empty: use 127.0.0.1 to serve this machine only.")
         if self.api_key is not None and not self.api_key.strip():
             raise BadOption("The API key is empty: give it at least one character, or leave it out.")
         if not self.is_loopback and self.api_key is None:
+            open_host = next(host for host in self.hosts if not _is_loopback(host))
             raise BadOption(
-                f"Serving on {self.host} lets other machines use this model, so it needs an API key: "
+                f"Serving on {open_host} lets other machines use this model, so it needs an API key: "
                 "add --api-key, or serve this machine only with --host 127.0.0.1."
             )
         if self.model is not None and self.last_model:
@@ -68,14 +78,14 @@ class ServerSettings:
         self.engine_options("any")
 
     @property
+    def hosts(self) -> tuple[str, ...]:
+        """All that the server listens on."""
+        return (self.host, *self.more_hosts)
+
+    @property
     def is_loopback(self) -> bool:
         """True where only this machine can connect."""
-        if self.host.lower() == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:
-            return False
+        return all(map(_is_loopback, self.hosts))
 
     def engine_options(
         self,
@@ -109,8 +119,18 @@ class ServerSettings:
             cache_ram=self.cache_ram,
             cache_disk=self.cache_disk,
             calibrates=self.calibrates,
+            chat_template=self.chat_template,
         )
 
 
 def _first(given: int | None, own: int | None) -> int | None:
     return own if given is None else given
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower() == "localhost" or "/" in host:  # a Unix socket belongs to this machine
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

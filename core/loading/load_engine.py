@@ -117,7 +117,7 @@ def load_engine(
         n_cpu_moe=options.n_cpu_moe or 0,
         kv_type=options.cache_type,
         devices=tuple(gpu.name for gpu in gpus) if n_gpu_layers else ("CPU",),
-        chat_template=model.chat_template,
+        chat_template=options.chat_template or model.chat_template,
         bos=engine.vocab.begin_text,
         eos=engine.vocab.end_text,
         fim=engine.vocab.fill_in_the_middle,

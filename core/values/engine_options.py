@@ -39,7 +39,7 @@ class EngineOptions:
     what is free, 0 keeps none. ``cache_disk`` bounds those on disk, which survive a restart; None takes a share of the
     disk, 0 writes none. ``calibrates`` false measures nothing while the model is loaded: step times unknown from an
     earlier load are assumed, and learnt from the steps. ``devices`` names llama.cpp devices (as ``doctor`` lists them);
-    empty means all GPUs, else the CPU.
+    empty means all GPUs, else the CPU. ``chat_template`` replaces the one in the model's file.
     """
 
     model_path: str
@@ -64,6 +64,7 @@ class EngineOptions:
     cache_ram: int | None = None
     cache_disk: int | None = 0
     calibrates: bool = True
+    chat_template: str | None = None
 
     def __post_init__(self) -> None:
         if not self.model_path:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
+from app.cli.commands.llama_server_options import LlamaServerChoice
 from app.cli.terminal.option_group import with_groups
 from core.values.engine_options import MAX_SLOTS, FlashAttention, KvType, Speculation
 
@@ -22,20 +23,32 @@ class EngineChoice:
     """How the engine is set up; None is chosen for this machine."""
 
     n_ctx: Annotated[int | None, _option("--ctx", metavar="N", low=16, help="Context of one request in tokens.")] = None
-    n_threads: Annotated[int | None, _option("--threads", metavar="N", low=1, help="CPU threads.")] = None
+    n_threads: Annotated[int | None, _option("--threads", "-t", metavar="N", low=1, help="CPU threads.")] = None
     n_gpu_layers: Annotated[
-        int | None, _option("--gpu-layers", metavar="N", low=0, help="Layers on the GPU; what fits if left out.")
+        int | None,
+        _option(
+            "--gpu-layers",
+            "--n-gpu-layers",
+            "-ngl",
+            metavar="N",
+            low=0,
+            help="Layers on the GPU; what fits if left out.",
+        ),
     ] = None
     n_cpu_moe: Annotated[
         int | None,
         _option(
             "--cpu-moe",
+            "--n-cpu-moe",
+            "-ncmoe",
             metavar="N",
             low=0,
             help="Keep the experts of the first N layers on the processor; of those that must if left out.",
         ),
     ] = None
-    flash_attention: Annotated[FlashAttention, _option("--flash-attention", help="Flash attention.")] = "auto"
+    flash_attention: Annotated[
+        FlashAttention, _option("--flash-attention", "--flash-attn", "-fa", help="Flash attention.")
+    ] = "auto"
     kv_type: Annotated[
         KvType | None,
         _option(
@@ -50,6 +63,8 @@ class EngineChoice:
         str | None,
         _option(
             "--draft",
+            "--model-draft",
+            "-md",
             metavar="NAME",
             help="Small model of the same vocabulary, EAGLE-3 or DFlash head; found by itself if left out.",
         ),
@@ -78,7 +93,10 @@ class EngineChoice:
 
 @with_groups
 def serve(
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ADDRESS", help="Address or Unix socket to listen on; may be given more than once."),
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65_535, metavar="N", help="Port; 0 takes any free one.")] = 8642,
     model: Annotated[
         str | None,
@@ -89,7 +107,9 @@ def serve(
     last_model: Annotated[
         bool, typer.Option("--last-model", help="Begin with the model that was used last, where it is still there.")
     ] = False,
-    parallel: Annotated[int, typer.Option(min=1, max=MAX_SLOTS, metavar="N", help="Requests that run at once.")] = 4,
+    parallel: Annotated[
+        int, typer.Option("--parallel", "-np", min=1, max=MAX_SLOTS, metavar="N", help="Requests that run at once.")
+    ] = 4,
     api_key: Annotated[
         str | None, typer.Option(help="Clients must send this key.", metavar="KEY", envvar="SLIPSTREAM_API_KEY")
     ] = None,
@@ -101,26 +121,30 @@ def serve(
     ] = False,
     *,
     engine: EngineChoice,
+    llama_server: LlamaServerChoice,
 ) -> None:
     """Serve an OpenAI-style endpoint for editors and scripts.
 
     Clients use the address with /v1 behind it, as http://127.0.0.1:8642/v1, and any name that `models list` shows.
     """
-    from app.cli.terminal.text import parse_size
-    from app.settings.server_settings import ServerSettings
+    from app.cli.terminal.text import parse_size, say_on_stderr
+    from app.settings.server_settings import DEFAULT_HOST, ServerSettings
 
+    for sentence in llama_server.words:
+        say_on_stderr(sentence)
     settings = ServerSettings(
-        host=host,
+        host=host[0] if host else DEFAULT_HOST,
+        more_hosts=tuple(host[1:]) if host else (),
         port=port,
         model=model,
         last_model=last_model,
         n_slots=parallel,
-        n_ctx=engine.n_ctx,
+        n_ctx=llama_server.n_ctx(engine.n_ctx, parallel),
         n_threads=engine.n_threads,
         n_gpu_layers=engine.n_gpu_layers,
         n_cpu_moe=engine.n_cpu_moe,
         flash_attention=engine.flash_attention,
-        kv_type=engine.kv_type,
+        kv_type=llama_server.kv_type(engine.kv_type),
         mmap=engine.mmap,
         mlock=engine.mlock,
         draft=engine.draft,
@@ -130,6 +154,9 @@ def serve(
         cache_disk=None if engine.cache_disk is None else parse_size(engine.cache_disk, "--cache-disk"),
         calibrates=not engine.no_calibration,
         devices=tuple(engine.devices or ()),
+        n_predict=None if llama_server.n_predict == -1 else llama_server.n_predict,
+        chat_template=llama_server.template(),
+        template_variables=llama_server.template_variables(),
         api_key=api_key,
         announce=announce,
         exit_with_stdin=exit_with_stdin,

@@ -52,7 +52,8 @@ class Call(ABC, Generic[_Body]):
         """Hold the model while the call runs. What is wrong with the body is told before a model is loaded."""
         body = self.body
         self.check()
-        limit, stop, constraint = body.token_limit, body.stop_strings, body.constraint
+        limit = self.host.settings.n_predict if body.token_limit is None else body.token_limit
+        stop, constraint = body.stop_strings, body.constraint
         params, speed = list(body.sampling(body.n_top_logprobs)), body.wanted_speed
         async with self.host.lease(body.model) as loaded:
             filled = with_defaults(body, self.host.own, loaded)

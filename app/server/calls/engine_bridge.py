@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from app.server.calls.request_totals import RequestTotals
 from app.server.http.errors import refuse
 from core.values.engine_options import EngineOptions
 from core.values.messages import (
@@ -130,7 +131,8 @@ class EngineBridge:
         self._live: dict[str, LiveRequest] = {}
         self._n_running = 0
         self._on_state: Callable[[EngineState], None] = lambda _state: None
-        self.observers: list[RequestObserver] = []
+        self.totals = RequestTotals()
+        self.observers: list[RequestObserver] = [self.totals]
 
     # On the supervisor's thread
 

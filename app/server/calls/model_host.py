@@ -97,7 +97,7 @@ class ModelHost:
         self._drafts: dict[Path, Path] = {}
         # Models that have run with theirs: a draft that is gone since must not cost the model.
         self._drafted: set[Path] = set()
-        self._settings = settings
+        self.settings = settings
         self._entry: Entry | None = None
         # Names under which requests have asked for it: a look into the catalogue reads folders.
         self._aliases: set[str] = set()
@@ -165,13 +165,11 @@ class ModelHost:
             named, must_draft, uses_heads = draft.path, False, draft.uses_heads
         path, draft_path = str(entry.path), str(named) if named is not None else None
         try:
-            return self._settings.engine_options(
-                path, draft_path, must_draft=must_draft, uses_heads=uses_heads, own=own
-            )
+            return self.settings.engine_options(path, draft_path, must_draft=must_draft, uses_heads=uses_heads, own=own)
         except BadOption as error:
             # The server's own options have been looked at when it started: together with the model's they are wrong.
             _log.warning("The settings of %s are not used with this server's options: %s", entry.name, error.message)
-            return self._settings.engine_options(path, draft_path, must_draft=must_draft, uses_heads=uses_heads)
+            return self.settings.engine_options(path, draft_path, must_draft=must_draft, uses_heads=uses_heads)
 
     def end(self) -> None:
         """Stop the engine for good. A load that still reads files, maybe of a slow disk, is not waited for."""

@@ -75,7 +75,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 class HttpServer(uvicorn.Server):
-    """Serves on a given socket until ``stop``; ``on_started`` and ``on_stop`` run on the event loop."""
+    """Serves on given sockets until ``stop``; ``on_started`` and ``on_stop`` run on the event loop."""
 
     def __init__(
         self, application: ASGIApp, on_started: Callable[[HttpServer], None], on_stop: Callable[[], None]
@@ -95,17 +95,17 @@ class HttpServer(uvicorn.Server):
         super().__init__(config)
         self._on_started, self._on_stop = on_started, on_stop
 
-    def serve_until_stopped(self, listening: socket.socket) -> None:
+    def serve_until_stopped(self, listening: list[socket.socket]) -> None:
         """Block until a signal or ``stop``; calls that run then get an end."""
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(self._run(listening))
 
-    async def _run(self, listening: socket.socket) -> None:
+    async def _run(self, listening: list[socket.socket]) -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             with contextlib.suppress(NotImplementedError):
                 loop.add_signal_handler(number, self.stop)
-        await self._serve([listening])
+        await self._serve(listening)
 
     def stop(self) -> None:
         """Leave; the second time, without waiting for anybody."""

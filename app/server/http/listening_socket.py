@@ -6,6 +6,8 @@ import contextlib
 import errno
 import os
 import socket
+import stat
+from collections.abc import Sequence
 
 from core.values.errors import BadOption, SlipstreamError
 
@@ -17,15 +19,52 @@ class PortTaken(SlipstreamError):
     """Another program listens on the port; the sentence says which, where it can be known, and offers another."""
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 takes a free one. Raises PortTaken or BadOption."""
+def is_socket_path(host: str) -> bool:
+    """True where ``host`` is the path of a Unix socket."""
+    return "/" in host
+
+
+def listen_on(hosts: Sequence[str], port: int) -> list[socket.socket]:
+    """Return a listening socket for each address; port 0 takes one that is free. Raises PortTaken or BadOption.
+
+    Later addresses have the port that the first one got.
+    """
+    opened: list[socket.socket] = []
     try:
-        return _open(host, port)
+        for host in hosts:
+            opened.append(listen(host, port))
+            if not is_socket_path(host):
+                port = opened[-1].getsockname()[1]
+    except SlipstreamError:
+        stop_listening(opened, hosts[: len(opened)])
+        raise
+    return opened
+
+
+def stop_listening(listening: Sequence[socket.socket], hosts: Sequence[str]) -> None:
+    """Close the sockets that ``listen_on`` returned for ``hosts``, and remove the files of Unix sockets."""
+    for one, host in zip(listening, hosts, strict=True):
+        one.close()
+        if is_socket_path(host):
+            with contextlib.suppress(OSError):
+                os.unlink(host)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; port 0 takes a free one. ``host`` may be the path of a Unix socket.
+
+    Raises PortTaken or BadOption.
+    """
+    try:
+        return _open_path(host) if is_socket_path(host) else _open(host, port)
     except UnicodeError:
         raise BadOption(f"{host!r} is no address to listen on: use 127.0.0.1 to serve this machine only.") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise PortTaken(_taken(host, port)) from None
+            in_use = f"Another program listens on {host}: stop it, or choose another path."
+            raise PortTaken(in_use if is_socket_path(host) else _taken(host, port)) from None
+        if is_socket_path(host):
+            raise BadOption(f"The server cannot listen on {host}: {error.strerror or error}.") from None
         if error.errno == errno.EACCES:
             raise BadOption(f"Port {port} may not be used by this account: choose one above 1023.") from None
         raise BadOption(f"The server cannot listen on {host} port {port}: {error.strerror or error}.") from None
@@ -45,6 +84,41 @@ def _open(host: str, port: int) -> socket.socket:
         opened.close()
         raise
     return opened
+
+
+def _open_path(path: str) -> socket.socket:
+    """Return a listening Unix socket that only this user may connect to."""
+    if not hasattr(socket, "AF_UNIX"):
+        raise BadOption("This system has no Unix sockets: listen on 127.0.0.1.")
+    opened = socket.socket(socket.AF_UNIX)
+    try:
+        _remove_dead(path)
+        mask = os.umask(0o177)
+        try:
+            opened.bind(path)
+        finally:
+            os.umask(mask)
+        opened.listen(BACKLOG)
+    except OSError:
+        opened.close()
+        raise
+    return opened
+
+
+def _remove_dead(path: str) -> None:
+    """Remove the socket of a server that is gone; one that answers stays."""
+    try:
+        is_socket = stat.S_ISSOCK(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return
+    if not is_socket:
+        raise FileExistsError(errno.EEXIST, "a file of this name is there")
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
 
 
 def _taken(host: str, port: int) -> str:

@@ -12,24 +12,25 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from app.server.calls.model_host import ModelHost
-from app.server.calls.request_totals import TTFT_BOUNDS, RequestTotals
+from app.server.calls.request_totals import TTFT_BOUNDS
 from core.values.snapshot import Snapshot
 
 
 async def metrics(http: HttpRequest) -> Response:
     """Return all metrics in Prometheus' text format."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Metrics(http.app.state.host, http.app.state.totals))
+    registry.register(_Metrics(http.app.state.host))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
 class _Metrics(Collector):
-    def __init__(self, host: ModelHost, totals: RequestTotals) -> None:
-        self._host, self._totals = host, totals
+    def __init__(self, host: ModelHost) -> None:
+        self._host = host
 
     def collect(self) -> Iterator[Metric]:
         """Yield every metric with its present value."""
-        totals, bridge = self._totals, self._host.bridge
+        bridge = self._host.bridge
+        totals = bridge.totals
         snapshot = bridge.snapshot or Snapshot()
         n_evaluated = totals.n_prompt - totals.n_cached
         yield from _counters(

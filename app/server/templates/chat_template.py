@@ -32,7 +32,11 @@ class TemplateFailed(ApiError):
 class TemplateRenderer:
     """Renders prompts one after the other; a template that exceeds its time loses its process."""
 
-    def __init__(self, seconds: float = SECONDS, max_chars: int = MAX_CHARS) -> None:
+    def __init__(
+        self, defaults: Mapping[str, Any] | None = None, *, seconds: float = SECONDS, max_chars: int = MAX_CHARS
+    ) -> None:
+        """``defaults`` are variables that templates read where a request does not say."""
+        self._defaults = defaults or {}
         self._seconds, self._max_chars = seconds, max_chars
         self._process: Process | None = None
         self._lock = asyncio.Lock()
@@ -53,7 +57,11 @@ class TemplateRenderer:
                 param="messages",
             )
         special = {"bos_token": model.bos, "eos_token": model.eos, "add_generation_prompt": True}
-        request = {"source": model.chat_template, "max_chars": self._max_chars, "variables": {**variables, **special}}
+        request = {
+            "source": model.chat_template,
+            "max_chars": self._max_chars,
+            "variables": {**self._defaults, **variables, **special},
+        }
         answer = await self._ask(json.dumps(request).encode())
         if "error" in answer:
             if answer["kind"] == "messages":

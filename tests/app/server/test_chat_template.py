@@ -91,7 +91,7 @@ def test_the_date_can_be_told():
 
 def run(source: str | None, seconds: float = 60.0, **variables) -> str:
     async def once() -> str:
-        own = TemplateRenderer(seconds, max_chars=50_000)
+        own = TemplateRenderer(seconds=seconds, max_chars=50_000)
         try:
             return await own.render(loaded("m.gguf", source), {"messages": [USER], **variables})
         finally:

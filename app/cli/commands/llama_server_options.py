@@ -1,0 +1,130 @@
+"""Options of ``serve`` that people know from llama-server, beside our own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from core.values.engine_options import KvType
+from core.values.errors import BadOption
+
+_PANEL = "As llama-server has them"
+
+
+def _option(*names: str, help: str, metavar: str | None = None, low: int | None = None) -> Any:
+    return typer.Option(*names, help=help, metavar=metavar, min=low, rich_help_panel=_PANEL)
+
+
+def _ignored(*names: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, metavar=metavar, hidden=True)
+
+
+# Switches that change nothing here, with the reason in a sentence.
+_WORDS = {
+    "jinja": "--jinja changes nothing here: templates are always rendered by jinja.",
+    "metrics": "--metrics changes nothing here: /metrics is always there.",
+    "slots": "--slots changes nothing here: /slots is always there.",
+    "props": "--props changes nothing here: no property can be changed while the server runs.",
+    "slot_save_path": "--slot-save-path changes nothing here: prompts are kept on disk by themselves (--cache-disk).",
+    "cont_batching": "--cont-batching changes nothing here: requests always share steps.",
+    "cache_reuse": "--cache-reuse changes nothing here: the longest beginning that is known is reused.",
+    "no_webui": "--no-webui changes nothing here: the endpoint has no page.",
+    "n_batch": "--batch-size changes nothing here: the size of a step is chosen by its measured time.",
+    "n_ubatch": "--ubatch-size changes nothing here: the size of a step is chosen by its measured time.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LlamaServerChoice:
+    """What llama-server calls otherwise or has besides."""
+
+    ctx_size: Annotated[
+        int | None, _option("--ctx-size", "-c", metavar="N", low=0, help="Context of all slots together, in tokens.")
+    ] = None
+    n_predict: Annotated[
+        int | None,
+        _option(
+            "--n-predict", "-n", metavar="N", low=-1, help="Most tokens of a reply that does not say; -1: no limit."
+        ),
+    ] = None
+    chat_template: Annotated[
+        str | None, _option("--chat-template", metavar="JINJA", help="Chat template in place of the model's.")
+    ] = None
+    chat_template_file: Annotated[
+        Path | None, _option("--chat-template-file", metavar="FILE", help="The same, from a file.")
+    ] = None
+    chat_template_kwargs: Annotated[
+        str | None,
+        _option("--chat-template-kwargs", metavar="JSON", help="What the template reads where a request does not say."),
+    ] = None
+    cache_type_k: Annotated[KvType | None, _option("--cache-type-k", "-ctk", metavar="TYPE", help="As --kv-type.")] = (
+        None
+    )
+    cache_type_v: Annotated[KvType | None, _option("--cache-type-v", "-ctv", metavar="TYPE", help="As --kv-type.")] = (
+        None
+    )
+    jinja: Annotated[bool, _ignored("--jinja")] = False
+    metrics: Annotated[bool, _ignored("--metrics")] = False
+    slots: Annotated[bool, _ignored("--slots")] = False
+    props: Annotated[bool, _ignored("--props")] = False
+    slot_save_path: Annotated[str | None, _ignored("--slot-save-path", metavar="PATH")] = None
+    cont_batching: Annotated[bool, _ignored("--cont-batching", "-cb")] = False
+    cache_reuse: Annotated[int | None, _ignored("--cache-reuse", metavar="N")] = None
+    no_webui: Annotated[bool, _ignored("--no-webui")] = False
+    n_batch: Annotated[int | None, _ignored("--batch-size", "-b", metavar="N")] = None
+    n_ubatch: Annotated[int | None, _ignored("--ubatch-size", "-ub", metavar="N")] = None
+
+    @property
+    def words(self) -> list[str]:
+        """A sentence for each switch that was given and changes nothing."""
+        return [sentence for name, sentence in _WORDS.items() if getattr(self, name) not in (None, False)]
+
+    def n_ctx(self, own: int | None, n_slots: int) -> int | None:
+        """Return the context of one request; ``own`` is what ``--ctx`` says. Raises BadOption."""
+        if not self.ctx_size:  # 0 is the model's own
+            return own
+        if own is not None:
+            raise BadOption("--ctx is the context of one request, --ctx-size that of all slots: leave out one of them.")
+        if self.ctx_size // n_slots < 16:
+            raise BadOption(
+                f"--ctx-size {self.ctx_size} is too small for {n_slots} slots: each needs 16 tokens or more."
+            )
+        return self.ctx_size // n_slots
+
+    def kv_type(self, own: KvType | None) -> KvType | None:
+        """Return the type of the KV cache; ``own`` is what ``--kv-type`` says. Raises BadOption."""
+        named = {kind for kind in (own, self.cache_type_k, self.cache_type_v) if kind is not None}
+        if len(named) > 1:
+            raise BadOption(f"Keys and values are kept in one type here, not in {' and '.join(sorted(named))}.")
+        return next(iter(named), None)
+
+    def template(self) -> str | None:
+        """Return the chat template that replaces the model's. Raises BadOption."""
+        if self.chat_template is not None and self.chat_template_file is not None:
+            raise BadOption("--chat-template and --chat-template-file both give one: leave out one of them.")
+        if self.chat_template_file is not None:
+            try:
+                return self.chat_template_file.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+                raise BadOption(f"The chat template {self.chat_template_file} cannot be read: {reason}.") from None
+        if self.chat_template is not None and "{" not in self.chat_template:
+            raise BadOption(
+                f"--chat-template takes the template itself, not a name as {self.chat_template[:40]!r}: "
+                "give jinja text, or a file with --chat-template-file."
+            )
+        return self.chat_template
+
+    def template_variables(self) -> dict[str, Any]:
+        """Return what the template reads besides. Raises BadOption."""
+        try:
+            found = json.loads(self.chat_template_kwargs or "{}")
+        except ValueError as error:
+            raise BadOption(f"--chat-template-kwargs is no JSON: {error}.") from None
+        if not isinstance(found, dict):
+            raise BadOption('--chat-template-kwargs must be a JSON object, as {"enable_thinking": false}.')
+        return found

@@ -1,0 +1,77 @@
+"""``serve`` with llama-server's options, several addresses and a Unix socket; real servers, and bad input."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from app.client.server_process import ServerProcess
+from tests.app.server.conftest import MODEL, RunningServer
+
+
+@pytest.fixture(scope="module")
+def as_llama_server(home, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("options")
+    template = folder / "template.jinja"
+    template.write_text("{{ greeting }}{% for m in messages %} {{ m.content }}{% endfor %}", encoding="utf-8")
+    options = [
+        *("-c", "1024", "-np", "2", "-n", "7", "-ngl", "0", "-t", "2", "-fa", "auto", "--jinja", "--metrics"),
+        *("--chat-template-file", str(template), "--chat-template-kwargs", '{"greeting": "Good day."}'),
+        *("--host", str(folder / "endpoint.sock"), "-ctk", "f16", "-ctv", "f16", "--no-draft"),
+    ]
+    running = RunningServer(ServerProcess(options))
+    yield running, folder / "endpoint.sock"
+    running.close()
+
+
+def test_the_options_mean_what_they_mean_there(as_llama_server):
+    server, _ = as_llama_server
+    props = server.http.get("/props").json()
+    assert (props["total_slots"], props["default_generation_settings"]["n_ctx"]) == (2, 512)
+    assert props["chat_template"].startswith("{{ greeting }}")
+    slow = server.chat("Tell me.", max_tokens=None, extra_body={"ignore_eos": True})
+    assert slow.usage.completion_tokens == 7
+    told = server.http.post("/completion", json={"prompt": "Good day. Tell me.", "n_predict": 1}).json()
+    assert told["tokens_evaluated"] == slow.usage.prompt_tokens
+    other = server.chat(
+        "Tell me.", max_tokens=1, extra_body={"chat_template_kwargs": {"greeting": "Good evening to you."}}
+    )
+    assert other.usage.prompt_tokens > slow.usage.prompt_tokens
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows' Python has no Unix sockets")
+def test_a_unix_socket_serves_this_user_alone(as_llama_server):
+    server, path = as_llama_server
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    with httpx.Client(
+        transport=httpx.HTTPTransport(uds=str(path)), base_url="http://localhost", headers=server.headers
+    ) as client:
+        assert client.get("/health").json()["model"] == MODEL
+        body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2}
+        assert client.post("/v1/chat/completions", json=body).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--ctx", "512", "-c", "512"], "leave out one of them"),
+        (["-c", "20", "-np", "4"], "too small for 4 slots"),
+        (["-ctk", "f16", "-ctv", "q8_0"], "one type"),
+        (["--chat-template", "chatml"], "the template itself"),
+        (["--chat-template-file", "nowhere.jinja"], "cannot be read"),
+        (["--chat-template-kwargs", "[1]"], "must be a JSON object"),
+        (["--chat-template-kwargs", "{"], "no JSON"),
+        (["--host", "127.0.0.1", "--host", "0.0.0.0"], "needs an API key"),
+        (["--host", "/nowhere/here.sock"], "cannot listen on /nowhere/here.sock"),
+    ],
+)
+def test_options_that_cannot_be_met_end_the_start_with_a_sentence(home, arguments, sentence):
+    command = [sys.executable, "-m", "app", "serve", "--port", "0", *arguments]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode != 0
+    assert sentence in " ".join(ended.stderr.split())
