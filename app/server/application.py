@@ -15,6 +15,9 @@ from starlette.middleware import Middleware
 
 from app import __version__
 from app.environment.paths import data_folder
+from app.server.batches import routes as batches
+from app.server.batches.batch_runner import BatchRunner
+from app.server.batches.file_store import FileStore
 from app.server.calls.model_host import ModelHost
 from app.server.http.errors import ApiError, from_exception, from_http_exception, from_validation
 from app.server.http.limits import BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
@@ -54,6 +57,15 @@ ROUTES = (
     ("DELETE", "/v1/responses/{response_id}", delete_response),
     ("POST", "/v1/responses/{response_id}/cancel", cancel_response),
     ("GET", "/v1/responses/{response_id}/input_items", list_input_items),
+    ("POST", "/v1/files", batches.upload_file),
+    ("GET", "/v1/files", batches.list_files),
+    ("GET", "/v1/files/{file_id}", batches.get_file),
+    ("DELETE", "/v1/files/{file_id}", batches.delete_file),
+    ("GET", "/v1/files/{file_id}/content", batches.get_file_content),
+    ("POST", "/v1/batches", batches.create_batch),
+    ("GET", "/v1/batches", batches.list_batches),
+    ("GET", "/v1/batches/{batch_id}", batches.get_batch),
+    ("POST", "/v1/batches/{batch_id}/cancel", batches.cancel_batch),
     ("POST", "/completion", completion),
     ("GET", "/props", properties),
     ("POST", "/props", change_properties),
@@ -94,6 +106,10 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
     application.state.renderer = TemplateRenderer(settings.template_variables)
     application.state.library = LibraryWorker()
     application.state.responses = ResponseStore(data_folder() / "responses.sqlite")
+    files = application.state.files = FileStore(data_folder() / "files")
+    application.state.batches = BatchRunner(
+        data_folder() / "batches", files, application, lambda: host.model.n_slots if host.model else settings.n_slots
+    )
     application.state.has_key = settings.api_key is not None
     for method, path, handler in ROUTES:
         application.add_api_route(path, handler, methods=[method], response_model=None)
@@ -125,10 +141,13 @@ async def _lifespan(application: FastAPI) -> AsyncIterator[None]:
     renderer: TemplateRenderer = application.state.renderer
     library: LibraryWorker = application.state.library
     host.attach()
+    runner: BatchRunner = application.state.batches
+    runner.start()
     starting = asyncio.ensure_future(renderer.start())
     try:
         yield
     finally:
+        await runner.close()
         await library.end()
         application.state.responses.close()
         await asyncio.gather(starting, return_exceptions=True)

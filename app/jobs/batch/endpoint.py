@@ -75,13 +75,17 @@ class EndpointAnswer:
 class Endpoint:
     """Posts requests to one server; at most ``n_parallel`` at a time have a connection."""
 
-    def __init__(self, url: str, headers: Mapping[str, str], n_parallel: int) -> None:
+    def __init__(
+        self, url: str, headers: Mapping[str, str], n_parallel: int, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        """``transport`` is another way to the server than a connection."""
         self._client = httpx.AsyncClient(
             base_url=url,
             headers=dict(headers),
             # An answer may take as long as it takes: the line may wait behind everybody else.
             timeout=httpx.Timeout(None, connect=_CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=n_parallel, max_keepalive_connections=n_parallel),
+            transport=transport,
             trust_env=False,  # a proxy for the internet cannot reach this machine
         )
 

@@ -99,8 +99,8 @@ class Tally:
         if response.get("status_code") == 200:
             self.n_done += 1
             usage = body.get("usage") or {}
-            self.n_prompt_tokens += int(usage.get("prompt_tokens") or 0)
-            self.n_completion_tokens += int(usage.get("completion_tokens") or 0)
+            self.n_prompt_tokens += int(usage.get("prompt_tokens") or usage.get("input_tokens") or 0)
+            self.n_completion_tokens += int(usage.get("completion_tokens") or usage.get("output_tokens") or 0)
             return
         self.n_failed += 1
         error = record.get("error") or body.get("error")

@@ -18,6 +18,10 @@ MAX_BODY = 8 * 1024 * 1024
 MAX_DRAINED = 8 * MAX_BODY
 # A client that sends nothing more of a body for so long has gone without saying so.
 BODY_SECONDS = 60.0
+# A path that takes forms, and files of this size: those of OpenAI's batches.
+UPLOADS, MAX_UPLOAD = "/v1/files", 200 * 1024 * 1024
+# The key of a scope by which a call of this server to itself is known. No request can bring it.
+INTERNAL = "slipstream.internal"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -102,7 +106,9 @@ class JsonOnly:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 415."""
-        if scope["type"] != "http" or scope["method"] != "POST" or _is_json(header(scope, b"content-type") or b""):
+        is_post = scope["type"] == "http" and scope["method"] == "POST"
+        # The upload of files takes forms, which a page can post: OriginCheck has refused those of foreign pages.
+        if not is_post or scope["path"] == UPLOADS or _is_json(header(scope, b"content-type") or b""):
             await self._app(scope, receive, send)
             return
         await send_error(send, refuse(415, "Send the body as JSON, with the header 'Content-Type: application/json'."))
@@ -128,11 +134,12 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        limit = MAX_UPLOAD if scope.get("path") == UPLOADS else self._limit
         declared = _length(header(scope, b"content-length"))
-        if declared > self._limit:
+        if declared > limit:
             if declared <= MAX_DRAINED:
                 await _drain(receive, MAX_DRAINED, self._patience)
-            await send_error(send, refuse(413, self._message(f"{declared} bytes")), {"connection": "close"})
+            await send_error(send, refuse(413, _too_large(limit, f"{declared} bytes")), {"connection": "close"})
             return
         n_read = 0
         is_whole = False
@@ -147,19 +154,20 @@ class BodyLimit:
                 raise HTTPException(408, self._too_slow(), {"connection": "close"}) from None
             is_whole = not message.get("more_body")
             n_read += len(message.get("body", b""))
-            if n_read > self._limit:
+            if n_read > limit:
                 if message.get("more_body"):
                     await _drain(receive, MAX_DRAINED, self._patience)
-                raise HTTPException(413, self._message("larger"), {"connection": "close"})
+                raise HTTPException(413, _too_large(limit, "larger"), {"connection": "close"})
             return message
 
         await self._app(scope, counting_receive, send)
 
-    def _message(self, size: str) -> str:
-        return f"The body may have {self._limit} bytes, and this one is {size}: send a shorter one."
-
     def _too_slow(self) -> str:
         return f"Nothing more of the body came for {self._patience:.0f} s: send all of it, and its right length."
+
+
+def _too_large(limit: int, size: str) -> str:
+    return f"The body may have {limit} bytes, and this one is {size}: send a shorter one."
 
 
 def _length(value: bytes | None) -> int:
@@ -191,7 +199,7 @@ class BearerAuth:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer 401."""
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or self._is_known(scope):
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS or INTERNAL in scope or self._is_known(scope):
             await self._app(scope, receive, send)
             return
         message = "This server needs an API key: send it as the header 'Authorization: Bearer KEY'."

@@ -1,0 +1,195 @@
+"""Runs batches one after the other, each line through this server's own routes in the batch lane.
+
+What is finished is in the result file, so that a batch goes on where it was after a restart or a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import json
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import httpx
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.jobs.batch.batch_run import BatchRun, BatchSettings, BatchWork, look_through
+from app.jobs.batch.endpoint import Endpoint
+from app.jobs.batch.job_file import JobFile
+from app.jobs.batch.result_file import ResultFile, Tally
+from app.server.batches.file_store import FileStore, Record, RecordFolder
+from app.server.http.limits import INTERNAL
+from core.values.errors import BadRequest, SlipstreamError
+
+_log = logging.getLogger("slipstream.server")
+OPEN = ("validating", "in_progress", "finalizing")
+_LINES_PER_SLOT = 2
+
+
+class BatchRunner:
+    """The batches of one server."""
+
+    def __init__(self, folder: Path, files: FileStore, application: ASGIApp, n_slots: Callable[[], int]) -> None:
+        """``n_slots`` says how many requests run at once."""
+        self.batches = RecordFolder(folder)
+        self._files, self._application, self._n_slots = files, application, n_slots
+        self._line: asyncio.Queue[str] = asyncio.Queue()
+        self._working: asyncio.Task[None] | None = None
+        self._running: str | None = None
+        self._one: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Go on with the batches that are not over."""
+        for record in reversed(self.batches.all()):
+            if record["status"] in OPEN:
+                self._line.put_nowait(record["id"])
+            elif record["status"] == "cancelling":
+                self._set(record["id"], "cancelled")
+        self._working = asyncio.ensure_future(self._work())
+
+    async def close(self) -> None:
+        """Stop; what is not over goes on after the next start."""
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.gather(self._working, return_exceptions=True)
+
+    def add(self, record: Record) -> None:
+        """Take a new batch into the line. Raises OSError."""
+        self.batches.put(record)
+        self._line.put_nowait(record["id"])
+
+    async def cancel(self, batch_id: str) -> None:
+        """End a batch early; what is finished of it is kept."""
+        self._set(batch_id, "cancelling")
+        if self._running == batch_id and self._one is not None:
+            self._one.cancel()
+            await asyncio.gather(self._one, return_exceptions=True)
+        else:
+            self._set(batch_id, "cancelled")
+
+    async def _work(self) -> None:
+        while True:
+            self._running = await self._line.get()
+            record = self.batches.get(self._running)
+            if record is None or record["status"] not in OPEN:
+                continue
+            self._one = asyncio.ensure_future(self._run(record))
+            try:
+                # Shielded: that this loop is cancelled must reach the batch, and the other way round must not.
+                await asyncio.shield(self._one)
+            except asyncio.CancelledError:
+                if not self._one.done():
+                    self._one.cancel()
+                    await asyncio.gather(self._one, return_exceptions=True)
+                    raise
+            self._running = None
+
+    async def _run(self, record: Record) -> None:
+        batch_id = record["id"]
+        try:
+            await self._answer(record)
+        except asyncio.CancelledError:
+            found = self.batches.get(batch_id)
+            if found is not None and found["status"] == "cancelling":
+                self._keep_results(batch_id)
+                self._set(batch_id, "cancelled")
+            raise
+        except (SlipstreamError, OSError) as error:
+            _log.warning("batch %s ended: %s", batch_id, error)
+            problem = {"code": "batch_failed", "message": str(error), "param": None, "line": None}
+            self._set(batch_id, "failed", errors={"object": "list", "data": [problem]})
+        except Exception:
+            _log.exception("batch %s ended", batch_id)
+            self._set(batch_id, "failed")
+
+    async def _answer(self, record: Record) -> None:
+        batch_id = record["id"]
+        try:
+            results = ResultFile(self._result_path(batch_id))
+        except BadRequest:
+            return  # another server of this user runs it
+        jobs: JobFile | None = None
+        try:
+            jobs = JobFile(str(self._files.path(record["input_file_id"])))
+            work = await asyncio.to_thread(look_through, jobs, results)
+            results.begin(work.history)
+            self._set(batch_id, "in_progress", request_counts=_counts(work.history.tally, work.n_lines))
+            n_parallel = _LINES_PER_SLOT * self._n_slots()
+            transport = httpx.ASGITransport(self._inside, raise_app_exceptions=False)
+            endpoint = Endpoint("http://localhost", {"Content-Type": "application/json"}, n_parallel, transport)
+            run = BatchRun(work, results, endpoint, BatchSettings(n_parallel), self._noter(batch_id, work))
+            await run.run()
+        finally:
+            results.close()
+            if jobs is not None:
+                jobs.close()
+        self._set(batch_id, "finalizing", request_counts=_counts(work.history.tally, work.n_lines))
+        await asyncio.to_thread(self._keep_results, batch_id)
+        self._set(batch_id, "completed")
+
+    async def _inside(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Call this server's own routes; whoever made the batch has shown a key."""
+        await self._application({**scope, INTERNAL: True}, receive, send)
+
+    def _noter(self, batch_id: str, work: BatchWork) -> Callable[[Tally], None]:
+        last = time.monotonic()
+
+        def note(tally: Tally) -> None:
+            nonlocal last
+            if time.monotonic() - last >= 1.0:  # a file each second, however many lines
+                last = time.monotonic()
+                self._set(batch_id, None, request_counts=_counts(tally, work.n_lines))
+
+        return note
+
+    def _set(self, batch_id: str, status: str | None, **fields: Any) -> None:
+        record = self.batches.get(batch_id)
+        if record is None:
+            return
+        if status is not None and record["status"] != status:
+            fields |= {"status": status, f"{status}_at": int(time.time())}
+        with contextlib.suppress(OSError):  # a disk that is full; the result file says what is finished
+            self.batches.put(record | fields)
+
+    def _result_path(self, batch_id: str) -> Path:
+        return self.batches.folder / f"{batch_id}.results"
+
+    def _keep_results(self, batch_id: str) -> None:
+        """Give the finished lines out as two files: those that were answered, and those that were not."""
+        path = self._result_path(batch_id)
+        fields: Record = {}
+        for field, is_good in (("output_file_id", True), ("error_file_id", False)):
+            name = f"{batch_id}_{'output' if is_good else 'error'}.jsonl"
+            record = self._files.add(name, "batch_output", _writer(path, is_good))
+            if record["bytes"]:
+                fields[field] = record["id"]
+            else:
+                self._files.delete(record["id"])
+        self._set(batch_id, None, **fields)
+        path.unlink(missing_ok=True)
+
+
+def _writer(path: Path, is_good: bool) -> Callable[[BinaryIO], None]:
+    def write(file: BinaryIO) -> None:
+        with path.open("rb") if path.exists() else io.BytesIO() as lines:
+            file.writelines(line for line in lines if _is_answered(line) is is_good)
+
+    return write
+
+
+def _is_answered(line: bytes) -> bool | None:
+    """Return whether a line of results has an answer; None for one that was torn by a crash."""
+    try:
+        response = json.loads(line)["response"]
+    except (ValueError, KeyError):
+        return None
+    return response is not None and response["status_code"] == 200
+
+
+def _counts(tally: Tally, n_lines: int) -> dict[str, int]:
+    return {"total": n_lines, "completed": tally.n_done, "failed": tally.n_failed}

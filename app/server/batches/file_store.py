@@ -1,0 +1,107 @@
+"""Uploaded files and the files that batches write, in one folder: the bytes, and beside them what is known of each."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from app.environment.paths import make_private
+from app.server.calls.generation import new_id
+
+# Ids become names of files: nothing else of a request may.
+_ID = re.compile(r"[a-z]+[-_][0-9a-f-]{1,80}")
+Record = dict[str, Any]
+
+
+class RecordFolder:
+    """JSON objects by their ids, each in a file of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put(self, record: Record) -> None:
+        """Write a record in place of the one of its id. Raises OSError."""
+        make_private(self.folder)
+        path = self.folder / f"{record['id']}.json"
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(record), encoding="utf-8")
+        os.replace(temporary, path)
+
+    def get(self, record_id: str) -> Record | None:
+        """Return the record of an id; None where there is none."""
+        if not _ID.fullmatch(record_id):
+            return None
+        try:
+            found: Record = json.loads((self.folder / f"{record_id}.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return found
+
+    def all(self) -> list[Record]:
+        """Return the records, the newest first."""
+        found = [record for path in self.folder.glob("*.json") if (record := self.get(path.stem)) is not None]
+        return sorted(found, key=lambda record: (record["created_at"], record["id"]), reverse=True)
+
+    def delete(self, record_id: str) -> bool:
+        """Delete a record; False where there is none."""
+        if self.get(record_id) is None:
+            return False
+        (self.folder / f"{record_id}.json").unlink(missing_ok=True)
+        return True
+
+
+class FileStore:
+    """The files; their ids are made here."""
+
+    def __init__(self, folder: Path) -> None:
+        self._records = RecordFolder(folder)
+
+    def add(self, name: str, purpose: str, write: Callable[[BinaryIO], None]) -> Record:
+        """Store what ``write`` writes as a new file. Raises OSError, and then keeps nothing."""
+        make_private(self._records.folder)
+        record: Record = {
+            "id": new_id("file"),
+            "object": "file",
+            "created_at": int(time.time()),
+            "filename": name,
+            "purpose": purpose,
+            "status": "processed",
+        }
+        path = self.path(record["id"])
+        try:
+            with path.open("xb") as file:
+                write(file)
+            self._records.put(record | {"bytes": path.stat().st_size})
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        return self.get(record["id"]) or record
+
+    def copy(self, source: BinaryIO, name: str, purpose: str) -> Record:
+        """Store the rest of ``source`` as a new file. Raises OSError."""
+        return self.add(name, purpose, lambda file: shutil.copyfileobj(source, file))
+
+    def get(self, file_id: str) -> Record | None:
+        """Return what is known of a file; None where there is none."""
+        return self._records.get(file_id)
+
+    def path(self, file_id: str) -> Path:
+        """Return where the bytes of a file are; the id is one of ours."""
+        return self._records.folder / f"{file_id}.data"
+
+    def all(self) -> list[Record]:
+        """Return what is known of all files, the newest first."""
+        return self._records.all()
+
+    def delete(self, file_id: str) -> bool:
+        """Delete a file; False where there is none."""
+        if not self._records.delete(file_id):
+            return False
+        self.path(file_id).unlink(missing_ok=True)
+        return True

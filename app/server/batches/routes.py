@@ -1,0 +1,159 @@
+"""/v1/files and /v1/batches in OpenAI's shapes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import FileResponse, JSONResponse, Response
+from starlette.datastructures import UploadFile
+
+from app.jobs.batch.job import URLS
+from app.server.batches.batch_runner import OPEN, BatchRunner
+from app.server.batches.file_store import FileStore, Record
+from app.server.calls.generation import new_id
+from app.server.http.body import Body
+from app.server.http.errors import ApiError, refuse
+
+_MOST_LISTED = 100
+_TIMES = ("in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled")
+
+
+async def upload_file(http: HttpRequest) -> Response:
+    """Store a file of requests, sent as a form with ``file`` and ``purpose``."""
+    if not http.headers.get("content-type", "").startswith("multipart/form-data"):
+        raise refuse(415, "Send the file as a form: multipart/form-data with file and purpose.")
+    async with http.form(max_files=1, max_fields=10) as form:
+        file, purpose = form.get("file"), form.get("purpose")
+        if not isinstance(file, UploadFile):
+            raise refuse(400, "Missing required field: file.", param="file", code="missing_required_parameter")
+        if purpose != "batch":
+            raise refuse(400, f"purpose must be batch, not {str(purpose)[:40]!r}.", param="purpose")
+        name = (file.filename or "file")[:200]
+        record = await asyncio.to_thread(_files(http).copy, file.file, name, purpose)
+    return JSONResponse(record)
+
+
+async def list_files(http: HttpRequest) -> Response:
+    """List the files, the newest first."""
+    found = await asyncio.to_thread(_files(http).all)
+    purpose = http.query_params.get("purpose")
+    return JSONResponse(_page([one for one in found if purpose in (None, one["purpose"])], http))
+
+
+async def get_file(file_id: str, http: HttpRequest) -> Response:
+    """Return what is known of a file."""
+    return JSONResponse(_file(file_id, http))
+
+
+async def get_file_content(file_id: str, http: HttpRequest) -> Response:
+    """Return the bytes of a file."""
+    record = _file(file_id, http)
+    return FileResponse(_files(http).path(record["id"]), media_type="application/octet-stream")
+
+
+async def delete_file(file_id: str, http: HttpRequest) -> Response:
+    """Delete a file that no batch reads."""
+    record = _file(file_id, http)
+    open_batches = [one for one in _runner(http).batches.all() if one["status"] in (*OPEN, "cancelling")]
+    if any(one["input_file_id"] == record["id"] for one in open_batches):
+        raise refuse(400, "A batch still reads this file: wait for its end, or cancel it.", param="file_id")
+    await asyncio.to_thread(_files(http).delete, record["id"])
+    return JSONResponse({"id": record["id"], "object": "file", "deleted": True})
+
+
+class BatchBody(Body):
+    """The body of POST /v1/batches. A batch is run until it is finished, so that no window closes it."""
+
+    input_file_id: str
+    endpoint: str
+    completion_window: Literal["24h"]
+    metadata: dict[str, str] | None = None
+
+
+async def create_batch(body: BatchBody, http: HttpRequest) -> Response:
+    """Take a file of requests into the line."""
+    if body.endpoint not in URLS:
+        raise refuse(400, f"endpoint must be one of {', '.join(URLS)}.", param="endpoint")
+    if _files(http).get(body.input_file_id) is None:
+        raise refuse(400, f"There is no file {body.input_file_id[:80]!r} here.", param="input_file_id")
+    record: Record = {
+        "id": new_id("batch"),
+        "object": "batch",
+        "endpoint": body.endpoint,
+        "errors": None,
+        "input_file_id": body.input_file_id,
+        "completion_window": body.completion_window,
+        "status": "validating",
+        "output_file_id": None,
+        "error_file_id": None,
+        "created_at": int(time.time()),
+        "expires_at": None,
+        **{f"{status}_at": None for status in _TIMES},
+        "request_counts": {"total": 0, "completed": 0, "failed": 0},
+        "metadata": body.metadata,
+    }
+    _runner(http).add(record)
+    return JSONResponse(record)
+
+
+async def list_batches(http: HttpRequest) -> Response:
+    """List the batches, the newest first."""
+    return JSONResponse(_page(await asyncio.to_thread(_runner(http).batches.all), http))
+
+
+async def get_batch(batch_id: str, http: HttpRequest) -> Response:
+    """Return how far a batch is."""
+    return JSONResponse(_batch(batch_id, http))
+
+
+async def cancel_batch(batch_id: str, http: HttpRequest) -> Response:
+    """End a batch early; the lines that are finished are kept."""
+    record = _batch(batch_id, http)
+    if record["status"] not in OPEN:
+        raise refuse(400, f"This batch is {record['status']}, so it cannot be cancelled.", param="batch_id")
+    await _runner(http).cancel(record["id"])
+    return JSONResponse(_batch(batch_id, http))
+
+
+def _files(http: HttpRequest) -> FileStore:
+    files: FileStore = http.app.state.files
+    return files
+
+
+def _runner(http: HttpRequest) -> BatchRunner:
+    runner: BatchRunner = http.app.state.batches
+    return runner
+
+
+def _file(file_id: str, http: HttpRequest) -> Record:
+    found = _files(http).get(file_id)
+    if found is None:
+        raise _unknown("file", file_id)
+    return found
+
+
+def _batch(batch_id: str, http: HttpRequest) -> Record:
+    found = _runner(http).batches.get(batch_id)
+    if found is None:
+        raise _unknown("batch", batch_id)
+    return found
+
+
+def _unknown(kind: str, record_id: str) -> ApiError:
+    return refuse(404, f"There is no {kind} {record_id[:80]!r} here.", param=f"{kind}_id")
+
+
+def _page(records: Sequence[Record], http: HttpRequest) -> dict[str, Any]:
+    """Return the part of a list that ``after`` and ``limit`` ask for."""
+    text = http.query_params.get("limit", "20")
+    if not (text.isascii() and text.isdigit() and int(text[:6]) >= 1):
+        raise refuse(400, "limit must be a number from 1.", param="limit")
+    limit, after = min(int(text[:6]), _MOST_LISTED), http.query_params.get("after")
+    begin = next((i + 1 for i, one in enumerate(records) if one["id"] == after), 0)
+    data = list(records[begin : begin + limit])
+    ends = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}
+    return {"object": "list", "data": data, **ends, "has_more": len(records) > begin + limit}

@@ -1,0 +1,126 @@
+"""/v1/files and /v1/batches with OpenAI's own client: a file is run, cancelled, and goes on after a restart."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import openai
+import psutil
+import pytest
+
+from app.client.server_process import ServerProcess
+from tests.app.server.conftest import MODEL, RunningServer
+
+
+def chat_line(number: int, **fields) -> str:
+    body = {"model": MODEL, "messages": [{"role": "user", "content": f"Say {number}."}], "max_tokens": 4} | fields
+    return json.dumps({"custom_id": f"line-{number}", "method": "POST", "url": "/v1/chat/completions", "body": body})
+
+
+def submit(client: openai.OpenAI, lines: list[str], endpoint: str = "/v1/chat/completions") -> openai.types.Batch:
+    file = client.files.create(file=("requests.jsonl", "\n".join(lines).encode()), purpose="batch")
+    return client.batches.create(input_file_id=file.id, endpoint=endpoint, completion_window="24h")
+
+
+def until(client: openai.OpenAI, batch_id: str, is_so) -> openai.types.Batch:
+    deadline = time.monotonic() + 60
+    while not is_so(batch := client.batches.retrieve(batch_id)):
+        assert time.monotonic() < deadline, batch
+        time.sleep(0.05)
+    return batch
+
+
+def results(client: openai.OpenAI, file_id: str) -> dict[str, dict]:
+    lines = client.files.content(file_id).text.splitlines()
+    return {line["custom_id"]: line for line in map(json.loads, lines)}
+
+
+def test_a_batch_answers_each_line_and_tells_the_errors_apart(server):
+    client = server.client
+    response = {
+        "custom_id": "r",
+        "method": "POST",
+        "url": "/v1/responses",
+        "body": {"input": "Hi", "max_output_tokens": 3},
+    }
+    lines = [chat_line(1), chat_line(2, model="nobody"), chat_line(3), json.dumps(response), "{broken"]
+    batch = submit(client, lines)
+    assert batch.status == "validating"
+    batch = until(client, batch.id, lambda one: one.status == "completed")
+    assert (batch.request_counts.total, batch.request_counts.completed, batch.request_counts.failed) == (5, 3, 2)
+    good = results(client, batch.output_file_id)
+    assert set(good) == {"line-1", "line-3", "r"}
+    assert good["line-1"]["response"]["body"]["choices"][0]["message"]["content"]
+    bad = results(client, batch.error_file_id)
+    assert bad["line-2"]["response"]["body"]["error"]["code"] == "model_not_found"
+    assert bad[None]["error"]["code"] == "invalid_json"
+    assert batch.id in [one.id for one in client.batches.list()]
+
+
+def test_files_are_listed_read_and_deleted(server):
+    client = server.client
+    file = client.files.create(file=("a.jsonl", b"one\n"), purpose="batch")
+    assert client.files.retrieve(file.id).bytes == 4
+    assert client.files.content(file.id).text == "one\n"
+    assert next(iter(client.files.list(limit=1))).id == file.id
+    assert client.files.delete(file.id).deleted
+    with pytest.raises(openai.NotFoundError):
+        client.files.content(file.id)
+
+
+def test_a_batch_is_cancelled_with_what_is_finished(server):
+    client = server.client
+    long = [chat_line(number, max_tokens=900, ignore_eos=True) for number in range(60)]
+    batch = submit(client, [chat_line(100), *long])
+    until(client, batch.id, lambda one: one.status == "in_progress")
+    client.batches.cancel(batch.id)
+    batch = until(client, batch.id, lambda one: one.status == "cancelled")
+    server.wait_until(lambda state: state["active"] + state["queued"] == 0)
+    with pytest.raises(openai.BadRequestError):
+        client.batches.cancel(batch.id)
+
+
+def test_a_batch_goes_on_after_the_server_was_killed(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
+    first = RunningServer(ServerProcess(["--parallel", "2", "--no-draft", "--no-calibration"]))
+    lines = [chat_line(number, max_tokens=150, ignore_eos=True) for number in range(12)]
+    batch = submit(first.client, lines)
+    until(first.client, batch.id, lambda one: one.request_counts.total == 12)
+    psutil.Process(first.process.pid).kill()
+    first.close()
+    second = RunningServer(ServerProcess(["--parallel", "2", "--no-draft", "--no-calibration"]))
+    try:
+        batch = until(second.client, batch.id, lambda one: one.status == "completed")
+        assert batch.request_counts.completed == 12
+        assert set(results(second.client, batch.output_file_id)) == {f"line-{number}" for number in range(12)}
+    finally:
+        second.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"input_file_id": "file-1", "endpoint": "/v1/chat/completions", "completion_window": "24h"}, "input_file_id"),
+        ({"input_file_id": "../../x", "endpoint": "/v1/chat/completions", "completion_window": "24h"}, "input_file_id"),
+        ({"input_file_id": "file-1", "endpoint": "/v1/audio", "completion_window": "24h"}, "endpoint"),
+        (
+            {"input_file_id": "file-1", "endpoint": "/v1/chat/completions", "completion_window": "1h"},
+            "completion_window",
+        ),
+        ({"endpoint": "/v1/chat/completions", "completion_window": "24h"}, "input_file_id"),
+    ],
+)
+def test_a_batch_that_cannot_be_run_is_refused_by_name(server, fields, param):
+    answer = server.http.post("/v1/batches", json=fields)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
+
+
+def test_an_upload_needs_a_file_and_a_purpose(server):
+    upload = {"file": ("a.jsonl", b"x")}
+    assert server.http.post("/v1/files", files=upload).json()["error"]["param"] == "purpose"
+    assert server.http.post("/v1/files", files=upload, data={"purpose": "vision"}).status_code == 400
+    assert server.http.post("/v1/files", files={"purpose": (None, "batch")}).json()["error"]["param"] == "file"
+    assert server.http.post("/v1/files", json={}).status_code == 415
+    page = {"Origin": "https://pages.example"}
+    assert server.http.post("/v1/files", files=upload, data={"purpose": "batch"}, headers=page).status_code == 403
