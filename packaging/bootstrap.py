@@ -20,6 +20,7 @@ from types import FrameType
 
 from first_start import lock, qt_libraries, requirements, stamp, system_packages
 from first_start.advice import advise
+from first_start.chat_templates import keep_templates
 from first_start.command import Log, run_logged
 from first_start.errors import CommandFailed, SetupError
 from first_start.llama_install import LlamaInstall
@@ -65,6 +66,8 @@ class Bootstrap:
         self.prepare_venv()
         self.install_packages()
         self.install_llama()
+        if self.wish.development:
+            self.fetch_templates()
         self.self_test()
         stamp.put(self.venv, self.wish.fingerprint, self.wish.stamps)
 
@@ -127,6 +130,16 @@ class Bootstrap:
         self.progress.end(f"{done} (for the {build.plan})")
         if build.plan.note:
             self.progress.say(f"      {build.plan.note}")
+
+    def fetch_templates(self) -> None:
+        """Fetch the chat templates of real models for the checks, which can do without."""
+        try:
+            keep_templates(self.llama.cache.folder, self.llama.version, self.pip)
+        except CommandFailed:
+            self.progress.say(
+                "      The chat templates in llama-cpp-python's sources could not be fetched: the checks that need "
+                "them are left out. With a network, ./slipstream setup --dev fetches them."
+            )
 
     def self_test(self) -> None:
         """Step 5: a tiny decode in a child process. Builds that fail it are not kept: the next is made anew."""

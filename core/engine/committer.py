@@ -230,7 +230,7 @@ class Committer:
         sequence.tokens.append(token)
         sequence.n_generated += 1
         sequence.n_unreported += 1
-        text = sequence.text.feed(self._pieces[token])
+        text = sequence.text.feed(self._pieces[token] or sequence.shown.get(token, b""))
         if text or logprobs:
             events.append(Token(sequence.id, text, sequence.n_unreported, logprobs))
             sequence.n_unreported = 0

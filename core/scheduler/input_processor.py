@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +18,22 @@ from core.values.request import Request
 
 # Characters per token of context that are read of a long text to see whether it fits: English has four to a token.
 _BEGINNING = 8
+# Sets of markers of which the tokens are kept: a model has one form of reply, or one with and one without tools.
+_MOST_FORMS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedRequest:
     """A request that can be submitted. ``tokens`` has shape (n_prompt,); ``sampler`` has seen them.
 
-    Submitting hands it over. If it is not submitted, it must be closed.
+    ``shown`` has the texts of the special tokens that are part of the reply's text. Submitting
+    hands it over. If it is not submitted, it must be closed.
     """
 
     request: Request
     tokens: npt.NDArray[np.int32]
     sampler: Sampler
+    shown: Mapping[int, bytes] = field(default_factory=dict)
 
     def close(self) -> None:
         """Free what the sampler holds."""
@@ -44,6 +49,7 @@ class InputProcessor:
         self.vocab = vocab
         self.n_ctx = n_ctx
         self._grammars = GrammarCompiler(vocab)
+        self._shown_of: dict[tuple[str, ...], Mapping[int, bytes]] = {}
 
     def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> PreparedRequest:
         """Tokenise, unless ``tokens`` are the prompt's, and check. Raises PromptTooLong and BadRequest."""
@@ -56,7 +62,17 @@ class InputProcessor:
         sampler = Sampler(self.model, self.vocab, params, seed, self.n_ctx, grammar)
         for token in tokens[len(tokens) - min(len(tokens), sampler.memory_length) :]:
             sampler.remember(int(token))
-        return PreparedRequest(request, tokens, sampler)
+        return PreparedRequest(request, tokens, sampler, self._shown(request.markers))
+
+    def _shown(self, markers: tuple[str, ...]) -> Mapping[int, bytes]:
+        """Return the special tokens of the markers, with their texts."""
+        if markers not in self._shown_of:
+            pieces = self.vocab.pieces
+            found = {int(token) for text in markers for token in self.vocab.tokenize(text, add_special=False)}
+            if len(self._shown_of) >= _MOST_FORMS:
+                self._shown_of.clear()
+            self._shown_of[markers] = {token: self.vocab.text(token).encode() for token in found if not pieces[token]}
+        return self._shown_of[markers]
 
     def tokenize(self, request: Request) -> npt.NDArray[np.int32]:
         """Return the prompt's tokens. Raises PromptTooLong and BadRequest."""

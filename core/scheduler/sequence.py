@@ -96,6 +96,7 @@ class Sequence:
         self.n_right = 0
         self.account = RequestCost()
         self.sampler = prepared.sampler
+        self.shown = prepared.shown
         self.text = TextStream(request.stop)
         self.hold: PlacementWait | None = None
         self.divergence: Divergence | None = None

@@ -177,7 +177,8 @@ class Request:
     means until the model stops or the context is full; 0 evaluates the prompt only. ``stop`` strings end the text
     before their first occurrence. ``speculates`` False decodes without drafts: nothing is drafted for this request, and
     the proposers learn nothing from it. ``constraint`` restricts the reply; None leaves it free. ``lane`` is the
-    priority. ``by_draft`` lets the draft model answer instead.
+    priority. ``by_draft`` lets the draft model answer instead. Special tokens that are in one of the ``markers`` are
+    part of the reply's text; the text leaves out all others.
     """
 
     id: str
@@ -189,6 +190,7 @@ class Request:
     constraint: Constraint | None = None
     lane: Lane = Lane.STANDARD
     by_draft: bool = False
+    markers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.max_tokens < 0:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import tarfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,8 +39,20 @@ class Commands:
             self.make_venv()
         elif "pip wheel" in text:
             (Path(command[command.index("--wheel-dir") + 1]) / "llama_cpp_python-0.3.36-py3-none-any.whl").touch()
+        elif "pip download" in text:
+            self.make_sources(Path(command[command.index("--dest") + 1]))
         elif ".whl" in text:
             self.place("llama_cpp_python-0.3.36")
+
+    def make_sources(self, folder: Path) -> None:
+        """Make a source distribution with a chat template and another file."""
+        top = folder / "llama_cpp_python-0.3.36"
+        templates = top / "vendor/llama.cpp/models/templates"
+        templates.mkdir(parents=True)
+        (templates / "Some-Model.jinja").write_text("{{ messages }}")
+        (top / "vendor/llama.cpp/README.md").write_text("")
+        with tarfile.open(folder / f"{top.name}.tar.gz", "w:gz") as archive:
+            archive.add(top, top.name)
 
     def make_venv(self) -> None:
         (self.root / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
@@ -78,6 +91,7 @@ def run(project: Commands, *arguments: str) -> int:
 
 
 MADE = "The making of .venv"
+FETCHED = "Fetching chat templates"
 BUILD = "The build of llama.cpp"
 INSTALL = "The installation of llama.cpp"
 PACKAGES = "The installation of Python packages"
@@ -107,7 +121,7 @@ def test_a_change_installs_packages_again_but_builds_nothing(project):
 def test_the_checks_packages_get_a_stamp_of_their_own(project):
     run(project)
     assert run(project, "--dev") == 0
-    assert project.ran == [PACKAGES, TEST]
+    assert project.ran == [PACKAGES, FETCHED, TEST]
     assert stamp.is_stamped(VenvFolder(project.root), "print", (stamp.APP, stamp.DEVELOPMENT))
 
 
@@ -241,3 +255,20 @@ def test_what_qt_lacks_is_read_from_ldd(tmp_path):
 def test_the_set_ups_folder_is_no_package():
     # A package here would hide the library "packaging", which others import.
     assert not (ROOT / "packaging" / "__init__.py").exists()
+
+
+def test_a_development_set_up_keeps_the_chat_templates_of_llama_cpps_sources(project, tmp_path):
+    assert run(project) == 0
+    assert not list((tmp_path / "cache").glob("chat-templates-*"))
+    assert run(project, "--dev") == 0
+    (folder,) = (tmp_path / "cache").glob("chat-templates-*")
+    assert [file.name for file in folder.iterdir()] == ["Some-Model.jinja"]
+    assert run(project, "--dev", "--again") == 0
+    assert FETCHED not in project.ran
+
+
+def test_without_a_network_the_chat_templates_are_left_out(project, tmp_path, capsys):
+    project.fails["pip download"] = CommandFailed(FETCHED, 1, ("no network",))
+    assert run(project, "--dev") == 0
+    assert "chat templates" in capsys.readouterr().out
+    assert not list((tmp_path / "cache").glob("*chat-templates*"))

@@ -47,6 +47,10 @@ class Call(ABC, Generic[_Body]):
         """Run the requests; yield what is new of them, all at once where ``streams`` is False."""
         return generate(self.host.bridge, requests, streams=streams, prompt_field=self.PROMPT_FIELD)
 
+    def markers(self) -> tuple[str, ...]:
+        """Return the markers whose special tokens the reply's text must have; asked once there are prompts."""
+        return ()
+
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[Begun]:
         """Hold the model while the call runs. What is wrong with the body is told before a model is loaded."""
@@ -75,6 +79,7 @@ class Call(ABC, Generic[_Body]):
                         constraint=constraint,
                         lane=speed.lane,
                         by_draft=by_draft,
+                        markers=self.markers(),
                     )
                     for prompt in prompts
                     for one in params

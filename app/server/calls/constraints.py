@@ -10,7 +10,6 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from app.server.http.body import Body
-from app.server.replies.tool_calls import CLOSE, OPEN
 from core.values.errors import BadRequest
 from core.values.request import ANY_OBJECT, Constraint
 
@@ -19,6 +18,7 @@ ANY_ARGUMENTS: JsonSchema = {"type": "object"}
 # As at OpenAI: a function that lists no parameters takes none.
 NO_ARGUMENTS: JsonSchema = {"type": "object", "properties": {}, "additionalProperties": False}
 # A grammar in Lark may have the sign in a text.
+OPEN, CLOSE = "<tool_call>", "</tool_call>"
 _GBNF_RULE = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
 
 

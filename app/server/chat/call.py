@@ -20,7 +20,8 @@ from app.server.calls.schemas import ChatCompletionBody
 from app.server.calls.speed import ReplySpeed
 from app.server.chat.deep import DeepReply, DeepReplyProgress
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
-from app.server.replies.tool_calls import ReplyParser
+from app.server.replies.reply_format import ReplyFormat
+from app.server.replies.reply_parser import ReplyParser
 from app.server.templates.chat_template import TemplateRenderer
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, Started, TokenLogprob
@@ -36,6 +37,8 @@ class ChatCall(Call[ChatCompletionBody]):
     def __init__(self, body: ChatCompletionBody, host: ModelHost, renderer: TemplateRenderer) -> None:
         super().__init__(body, host)
         self.renderer = renderer
+        self._form = ReplyFormat()
+        self._thinks = False
 
     def check(self) -> None:
         """Raise BadRequest for what cannot be answered, whatever the model is."""
@@ -46,7 +49,22 @@ class ChatCall(Call[ChatCompletionBody]):
         """Return the messages as the model's template renders them."""
         if self.body.reasoning_effort is not None and "reasoning_effort" not in (model.chat_template or ""):
             raise BadRequest("This model has no reasoning_effort: leave it out.", param="reasoning_effort")
-        return [await self.renderer.render(model, self.body.template_variables())]
+        self._form = await self.renderer.reply_format(model)
+        prompt = await self.renderer.render(model, self.body.template_variables())
+        # A reply that follows a grammar from its first word on has no thoughts.
+        self._thinks = self._form.opens_thinking(prompt) and self.body.constraint is None
+        return [prompt]
+
+    def markers(self) -> tuple[str, ...]:
+        """Return the markers of the model's form of reply."""
+        return self._form.markers
+
+    def parser(self) -> ReplyParser | None:
+        """Return what takes one reply apart; None where it is text and nothing else."""
+        tools = {tool.function.name: tool.function.parameters or {} for tool in self.body.tools or ()}
+        if not self.body.uses_tools and self._form.is_plain:
+            return None
+        return ReplyParser(self._form, tools if self.body.uses_tools else None, thinks=self._thinks)
 
     @asynccontextmanager
     async def run(self, *, streams: bool) -> AsyncIterator[ChatRun]:
@@ -159,7 +177,7 @@ class ChatRun:
         if body.wanted_speed is ReplySpeed.DEEP:
             self.deep = DeepReply(body, begun.requests[0], call.host.bridge, call.renderer, begun.model)
         one_call = body.parallel_tool_calls is False
-        self.choices = [ChatChoice(ReplyParser() if body.uses_tools else None, one_call) for _ in begun.requests]
+        self.choices = [ChatChoice(call.parser(), one_call) for _ in begun.requests]
         # What comes in one piece cannot be counted by what it is.
         self._call, self._streams = call, streams or any(choice.parser for choice in self.choices)
         self._is_prepared = self.deep is None

@@ -299,6 +299,7 @@ class DeepReply:
             sampling=own,
             stop=(),
             constraint=None,
+            markers=(),
         )
 
     def _usable(self, drafts: Sequence[DeepPart]) -> list[DeepPart]:

@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from app.server.http.errors import SERVER, ApiError, ErrorAnswer
+from app.server.replies.format_finder import contrasts, found_format
+from app.server.replies.reply_format import ReplyFormat
 from core.values.errors import BadRequest
 from core.values.messages import LoadedModel
 
 SECONDS = 3.0
 MAX_CHARS = 16 * 1024 * 1024
+MAX_FORMATS = 8  # kept at once, each of a template
 LENGTH = struct.Struct(">I")
 SCRIPT = Path(__file__).with_name("template_process.py")
 
@@ -40,6 +43,7 @@ class TemplateRenderer:
         self._seconds, self._max_chars = seconds, max_chars
         self._process: Process | None = None
         self._lock = asyncio.Lock()
+        self._formats: dict[str, ReplyFormat] = {}  # by template
 
     async def start(self) -> None:
         """Start the process ahead of the first prompt."""
@@ -73,6 +77,23 @@ class TemplateRenderer:
         if not prompt:
             raise TemplateFailed("it gave an empty prompt")
         return prompt
+
+    async def reply_format(self, model: LoadedModel) -> ReplyFormat:
+        """Return what the model's replies look like, as its template shows it. Raises TemplateFailed."""
+        source = model.chat_template
+        if source is None:
+            return ReplyFormat()
+        if source not in self._formats:
+            special = {"bos_token": model.bos, "eos_token": model.eos}
+            several = [special | variables for variables in contrasts()]
+            request = {"source": source, "max_chars": self._max_chars, "several": several}
+            answer = await self._ask(json.dumps(request).encode())
+            if "error" in answer:
+                raise TemplateFailed(answer["error"])
+            if len(self._formats) >= MAX_FORMATS:
+                self._formats.clear()
+            self._formats[source] = found_format(source, answer["texts"])
+        return self._formats[source]
 
     async def close(self) -> None:
         """End the process."""

@@ -7,18 +7,20 @@ standard output. Whoever started it kills it when an answer takes too long. It n
 from __future__ import annotations
 
 import datetime
+import hashlib
 import importlib
 import json
+import re
 import signal
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from jinja2 import TemplateError, nodes
+from jinja2 import ChainableUndefined, TemplateError, UndefinedError, nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.sandbox import SandboxedEnvironment
 
 MAX_MEMORY = 1 << 29
 MAX_OPEN_FILES = 3
@@ -27,6 +29,11 @@ LONGEST_RENDERING = 60
 MAX_TEMPLATES = 8
 LATE_IMPORTS = ("encodings.unicode_escape", "jinja2.constants", "jinja2.debug", "pprint", "textwrap")
 LENGTH = struct.Struct(">I")
+# What a model thought before it answered, as templates name it; the first is how messages come here.
+REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
+THINKING_PART = "part"  # a part of the content, as Mistral's want it
+_SHORT_ID = re.compile("[a-zA-Z0-9]{9}")
+_IDS = ("call_probe", "abcdefghi")  # for trying, an ordinary and a short one
 TemplateMessage = dict[str, Any]
 
 
@@ -45,9 +52,12 @@ class GenerationTag(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-def make_environment() -> ImmutableSandboxedEnvironment:
-    """Return an environment in which the templates of Hugging Face models work."""
-    environment = ImmutableSandboxedEnvironment(
+def make_environment() -> SandboxedEnvironment:
+    """Return an environment in which the templates of Hugging Face models work.
+
+    Templates may append to lists, as those of Kimi K2 do: all that they can change is the copy of one request.
+    """
+    environment = SandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", GenerationTag]
     )
     environment.filters["tojson"] = tojson
@@ -64,7 +74,16 @@ def tojson(
     sort_keys: bool = False,
 ) -> str:
     """Dump as plain JSON, without the HTML escapes of jinja2's own filter."""
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys, default=_listed
+    )
+
+
+def _listed(value: Any) -> Any:
+    """Return what a filter such as ``map`` yields, which llama.cpp's renderer takes for a list."""
+    if isinstance(value, Iterator):
+        return list(value)
+    raise TypeError(f"a value of type {type(value).__name__} cannot be written as JSON")
 
 
 def raise_exception(message: str) -> None:
@@ -80,23 +99,57 @@ def strftime_now(form: str) -> str:
 class ChatTemplate:
     """A compiled template and, found by trying, which shapes of messages it understands."""
 
-    def __init__(self, environment: ImmutableSandboxedEnvironment, source: str, max_chars: int) -> None:
+    def __init__(self, environment: SandboxedEnvironment, source: str, max_chars: int) -> None:
+        self._environment, self._source = environment, source
         self._template = environment.from_string(source)
         self._max_chars = max_chars
         user = {"role": "user", "content": "u-probe"}
-        self.wants_parts = not self._shows("u-probe", [user]) and self._shows(
-            "u-probe", [{"role": "user", "content": [{"type": "text", "text": "u-probe"}]}]
-        )
+        user = {"role": "user", "content": "u-probe"}
+        # Some templates fail where ``tools`` is none.
+        self._no_tools: list[Any] | None = None
+        user = {"role": "user", "content": "u-probe"}
+        parts = [{"role": "user", "content": [{"type": "text", "text": "u-probe"}]}]
+        self.wants_parts = not self._shows("u-probe", [user]) and self._shows("u-probe", parts)
         self.has_system = self._shows("s-probe", [{"role": "system", "content": "s-probe"}, user])
-        self.wants_objects = self._shows('"k-probe"', [user, _call({"k-probe": "v"})])
-        self.takes_null = self._shows("f-probe", [user, _call({}, None)], hides="None")
-        tool = {"name": "t-probe", "description": "", "parameters": {"type": "object", "properties": {}}}
+        calls = {
+            (is_short, is_object): self._shows(
+                "k-probe",
+                [user, _call({"k-probe": "v"} if is_object else '{"k-probe": "v"}', "", _IDS[is_short])],
+                hides="{'k-probe'" if is_object else None,
+            )
+            for is_short in (False, True)
+            for is_object in (False, True)
+        }
+        is_ordinary = calls[False, False] or calls[False, True]
+        self.wants_short_ids = not is_ordinary and (calls[True, False] or calls[True, True])
+        self.wants_objects = calls[self.wants_short_ids, True]
+        self.takes_null = self._shows("f-probe", [user, self._call(None)], hides="None")
+        probe = {"type": "string", "description": "d-probe"}
+        parameters = {"type": "object", "properties": {"p-probe": probe}, "required": ["p-probe"]}
+        tool = {"name": "t-probe", "description": "d-probe", "parameters": parameters}
         self.has_tools = self._shows("t-probe", [user], tools=[{"type": "function", "function": tool}])
+        self.reasoning_field = self._find_reasoning_field(user)
+
+    def _find_reasoning_field(self, user: TemplateMessage) -> str:
+        """Return under which name the template reads what the model thought; "" if under none."""
+        said = {"role": "assistant", "content": "c-probe"}
+        for field in REASONING_FIELDS:
+            for message in (said | {field: "r-probe"}, self._call() | {field: "r-probe"}):
+                if self._shows("r-probe", [user, message], enable_thinking=True, thinking=True):
+                    return field
+        parts = [{"type": "thinking", "thinking": "r-probe"}, {"type": "text", "text": "c-probe"}]
+        is_part = self._shows("r-probe", [user, said | {"content": parts}], hides="'r-probe'")
+        is_part = is_part and self._shows("r-probe", [user, said | {"content": parts}], hides='"r-probe"')
+        return THINKING_PART if is_part else ""
+
+    def _call(self, content: str | None = "") -> TemplateMessage:
+        """Return a call in the shape that the template understands."""
+        return _call({} if self.wants_objects else "{}", content, _IDS[self.wants_short_ids])
 
     def _shows(self, text: str, messages: list[TemplateMessage], hides: str | None = None, **variables: Any) -> bool:
         messages = [self._with_content(message) for message in messages]
         try:
-            prompt = self._write({"messages": messages, "add_generation_prompt": True, **variables})
+            prompt = self._write({"messages": messages, "add_generation_prompt": True, "tools": None, **variables})
         except (MemoryError, OutputTooLarge):
             raise
         except Exception:
@@ -116,7 +169,25 @@ class ChatTemplate:
         if not self.has_system:
             messages = _fold_system(messages)
         messages = [self._with_content(message) for message in messages]
-        return self._write(variables | {"messages": messages})
+        try:
+            return self._write(variables | {"messages": messages})
+        except UndefinedError:
+            # What a template looks for in what a tool or a message lacks is empty, as in llama.cpp.
+            lenient = self._environment.overlay(undefined=ChainableUndefined)
+            self._template = lenient.from_string(self._source)
+            return self._write(variables | {"messages": messages})
+
+    def render_each(self, several: list[TemplateMessage]) -> list[str | None]:
+        """Return a prompt for each set of variables; None where the template refuses it."""
+        prompts: list[str | None] = []
+        for variables in several:
+            try:
+                prompts.append(self.render(variables))
+            except (MemoryError, OutputTooLarge):
+                raise
+            except Exception:
+                prompts.append(None)  # as in ``_shows``
+        return prompts
 
     def _adapt(self, message: TemplateMessage) -> TemplateMessage:
         message = dict(message)
@@ -126,12 +197,38 @@ class ChatTemplate:
             message["content"] = ""
         if message.get("tool_calls"):
             convert = _to_object if self.wants_objects else _to_text
-            message["tool_calls"] = [_with_arguments(call, convert) for call in message["tool_calls"]]
-        return message
+            calls = [_with_arguments(call, convert) for call in message["tool_calls"]]
+            message["tool_calls"] = [self._with_id(call, "id") for call in calls]
+        if message.get(REASONING_FIELDS[0]):
+            self._place_reasoning(message)
+        return self._with_id(message, "tool_call_id")
+
+    def _with_id(self, value: TemplateMessage, field: str) -> TemplateMessage:
+        """Return a call or a result with an id that the template takes: Mistral's want nine letters and digits."""
+        id_ = value.get(field)
+        if not self.wants_short_ids or not isinstance(id_, str) or _SHORT_ID.fullmatch(id_):
+            return value
+        return value | {field: hashlib.sha256(id_.encode("utf-8", "replace")).hexdigest()[:9]}
+
+    def _place_reasoning(self, message: TemplateMessage) -> None:
+        """Move what the model thought to where the template reads it."""
+        reasoning = message.pop(REASONING_FIELDS[0])
+        if self.reasoning_field == THINKING_PART:
+            said = message["content"]
+            texts = [{"type": "text", "text": said}] if isinstance(said, str) else list(said)
+            message["content"] = [{"type": "thinking", "thinking": reasoning}, *texts]
+        elif self.reasoning_field:
+            message[self.reasoning_field] = reasoning
+            if self.reasoning_field == "thinking" and message.get("tool_calls"):
+                message["content"] = ""  # gpt-oss takes one of them beside a call
 
     def _write(self, variables: TemplateMessage) -> str:
         parts, n_chars = [], 0
-        for part in self._template.generate(variables):
+        tools = variables.get("tools") or []
+        # What Firefunction reads.
+        usual = {"functions": tojson(tools, indent=4), "datetime": strftime_now("%b %d %Y")}
+        usual |= {"bos_token": "", "eos_token": ""}
+        for part in self._template.generate(usual | variables):
             n_chars += len(part)
             if n_chars > self._max_chars:
                 raise OutputTooLarge
@@ -139,12 +236,12 @@ class ChatTemplate:
         return "".join(parts)
 
 
-def _call(arguments: Any, content: str | None = "") -> TemplateMessage:
+def _call(arguments: Any, content: str | None, id_: str) -> TemplateMessage:
     function = {"name": "f-probe", "arguments": arguments}
     return {
         "role": "assistant",
         "content": content,
-        "tool_calls": [{"id": "call_probe", "type": "function", "function": function}],
+        "tool_calls": [{"id": id_, "type": "function", "function": function}],
     }
 
 
@@ -185,9 +282,14 @@ class Renderer:
         self._templates: dict[tuple[str, int], ChatTemplate] = {}
 
     def answer(self, request: TemplateMessage) -> TemplateMessage:
-        """Return {"text", "has_tools"} or {"error", "kind"}; kind is "messages" where the template refused them."""
+        """Return {"text", "has_tools"}, {"texts"} for several, or {"error", "kind"}.
+
+        The kind is "messages" where the template refused them.
+        """
         try:
             template = self._template(request["source"], request["max_chars"])
+            if "several" in request:
+                return {"texts": template.render_each(request["several"])}
             return {"text": template.render(request["variables"]), "has_tools": template.has_tools}
         except OutputTooLarge:
             return {"kind": "template", "error": f"it wrote more than {request['max_chars']} characters"}
