@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from enum import Enum
 
 from fastapi import FastAPI
 from fastapi import Request as HttpRequest
@@ -19,14 +20,17 @@ from app.server.batches import routes as batches
 from app.server.batches.batch_runner import BatchRunner
 from app.server.batches.file_store import FileStore
 from app.server.calls.model_host import ModelHost
+from app.server.http.docs_page import docs_page
 from app.server.http.errors import ApiError, from_exception, from_http_exception, from_validation
 from app.server.http.limits import BearerAuth, BodyLimit, HostCheck, JsonOnly, OriginCheck, PlainPath
 from app.server.http.sse import ClientGone
 from app.server.library_routes import handler_of, library_events
 from app.server.library_worker import LibraryWorker
+from app.server.live import cancel_request, events, list_requests
 from app.server.llama_cpp.completion import completion
 from app.server.llama_cpp.metrics import metrics
 from app.server.llama_cpp.properties import act_on_slot, change_properties, properties, slots
+from app.server.openai.audio import audio
 from app.server.openai.chat import chat_completions
 from app.server.openai.completions import completions
 from app.server.openai.response_store import ResponseStore
@@ -72,9 +76,15 @@ ROUTES = (
     ("GET", "/slots", slots),
     ("POST", "/slots/{slot_id}", act_on_slot),
     ("GET", "/metrics", metrics),
+    ("POST", "/v1/audio/{kind}", audio),
     ("GET", "/slipstream/state", state),
+    ("GET", "/slipstream/events", events),
+    ("GET", "/slipstream/requests", list_requests),
+    ("DELETE", "/slipstream/requests/{request_id}", cancel_request),
     ("POST", "/slipstream/load", load),
 )
+# By the room that answers.
+_PROTOCOLS = {"openai": "OpenAI", "batches": "OpenAI", "llama_cpp": "llama.cpp"}
 OFFERS = (
     *((method, path.replace("{model_id:path}", "NAME")) for method, path, _ in ROUTES),
     ("GET", EVENTS),
@@ -97,7 +107,7 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
             ClientGone: _on_client_gone,
             Exception: _on_error,
         },
-        # The pages load scripts from elsewhere; the schema alone is served.
+        # FastAPI's pages load scripts from elsewhere: ours is docs_page.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -111,13 +121,16 @@ def create_application(settings: ServerSettings, host: ModelHost) -> FastAPI:
         data_folder() / "batches", files, application, lambda: host.model.n_slots if host.model else settings.n_slots
     )
     application.state.has_key = settings.api_key is not None
+    application.add_api_route("/docs", docs_page, methods=["GET"], include_in_schema=False)
     for method, path, handler in ROUTES:
-        application.add_api_route(path, handler, methods=[method], response_model=None)
+        tags: list[str | Enum] = [_PROTOCOLS.get(handler.__module__.split(".")[2], "Slipstream")]
+        application.add_api_route(path, handler, methods=[method], response_model=None, tags=tags)
         if method == "GET":  # as health checks ask
             application.add_api_route(path, handler, methods=["HEAD"], response_model=None, include_in_schema=False)
-    application.add_api_route(EVENTS, library_events, methods=["GET"], response_model=None)
+    application.add_api_route(EVENTS, library_events, methods=["GET"], response_model=None, tags=["Library"])
     for route in LIBRARY_ROUTES:
-        application.add_api_route(route.path, handler_of(route), methods=[route.method], response_model=None)
+        answer = handler_of(route)
+        application.add_api_route(route.path, answer, methods=[route.method], response_model=None, tags=["Library"])
     return application
 
 

@@ -73,7 +73,11 @@ def _model(entry: Entry, host: ModelHost) -> dict[str, Any]:
 
 async def state(http: HttpRequest) -> Response:
     """Return where the engine stands, with what is known of the model."""
-    host: ModelHost = http.app.state.host
+    return JSONResponse(state_of(http.app.state.host))
+
+
+def state_of(host: ModelHost) -> dict[str, Any]:
+    """Return the body of the state."""
     model, now, entry = host.model, host.state, host.entry
     body: dict[str, Any] = {
         "phase": now.phase.value,
@@ -97,7 +101,7 @@ async def state(http: HttpRequest) -> Response:
     body["notices"] = [*(model.notices if model is not None else ()), *now.left_out]
     body["why_no_spark"] = model.why_no_spark if model is not None else ""
     body["has_fim"] = model is not None and model.fim is not None
-    return JSONResponse(body)
+    return body
 
 
 def _draft_name(host: ModelHost) -> str | None:

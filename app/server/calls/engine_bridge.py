@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from app.server.calls.request_totals import RequestTotals
@@ -107,13 +108,19 @@ class RequestObserver(Protocol):
 
 @dataclass(slots=True)
 class LiveRequest:
-    """A request that has not ended. ``slot`` is a number among those that run, None while it waits for one."""
+    """A request that has not ended. ``slot`` is a number among those that run, None while it waits for one.
+
+    It was submitted at ``since`` and has generated tokens from ``decoding_since`` on, on ``time.monotonic``.
+    """
 
     request: Request
     channel: Channel
     slot: int | None = None
     n_prompt: int = 0
+    n_cached: int = 0
     n_tokens: int = 0
+    since: float = field(default_factory=time.monotonic)
+    decoding_since: float | None = None
 
 
 class EngineBridge:
@@ -232,6 +239,8 @@ class EngineBridge:
             return
         if type(event) is Token:
             live.n_tokens += event.n
+            if live.decoding_since is None:
+                live.decoding_since = time.monotonic()
         elif type(event) is Ended:
             self._forget(event.request_id)
             if event.receipt.decode_rate > 0:
@@ -241,7 +250,7 @@ class EngineBridge:
         elif type(event) is Started and live.slot is None:
             taken = {other.slot for other in self._live.values()}
             live.slot = next(number for number in itertools.count() if number not in taken)
-            live.n_prompt = event.n_prompt
+            live.n_prompt, live.n_cached = event.n_prompt, event.n_cached
             self._n_running += 1
         live.channel.push(event)
 

@@ -111,7 +111,7 @@ class ModelHost:
         self._n_leases = 0
         self._state_waiters: list[asyncio.Future[None]] = []
         self._loader = BackgroundThread("model-loader")
-        self._is_closing = False
+        self.is_closing = False
         # A load that is late must not start an engine after the last one was stopped.
         self._starting = threading.Lock()
         self._note_next = 0.0
@@ -142,11 +142,11 @@ class ModelHost:
             return  # another model was chosen meanwhile
         try:
             with self._starting:
-                if not self._is_closing:
+                if not self.is_closing:
                     self.engine.prepare()
             options = self._options(entry, named, must_draft)
             with self._starting:
-                if not self._is_closing:
+                if not self.is_closing:
                     self.engine.load(options, number, again=again)
         except Exception as error:  # those who wait for the model must hear of it
             _log.exception("%s could not be loaded", entry.path)
@@ -173,14 +173,14 @@ class ModelHost:
 
     def end(self) -> None:
         """Stop the engine for good. A load that still reads files, maybe of a slow disk, is not waited for."""
-        self._is_closing = True
+        self.is_closing = True
         self._loader.end(_LEAVE_SECONDS)
         with self._starting:
             self.engine.close()
 
     def close(self) -> None:
         """Let nobody in any more, and end every call: the server is leaving."""
-        self._is_closing = True
+        self.is_closing = True
         line, self._line = self._line, deque()
         for _, turn, _ in line:
             if not turn.done():
@@ -281,7 +281,7 @@ class ModelHost:
         return entry
 
     async def _wanted(self, name: str | None) -> Entry:
-        if self._is_closing:
+        if self.is_closing:
             raise EngineUnavailable(LEAVING)
         if self._entry is not None and (not name or name in self._aliases):
             return self._entry
@@ -343,7 +343,7 @@ class ModelHost:
                 # A model that does not fit now hardly fits in a second: a client shall not try it again by itself.
                 retry_after = self.seconds_to_retry if self._state.n_deaths else None
                 raise EngineUnavailable(self._state.problem or "The model could not be loaded.", retry_after)
-            if self._is_closing:
+            if self.is_closing:
                 raise EngineUnavailable(LEAVING)
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._state_waiters.append(waiter)
@@ -369,7 +369,7 @@ class ModelHost:
     def _note_use(self) -> None:
         """Remember that the model is in use, now and then and not on the event loop."""
         now = time.monotonic()
-        if self._entry is not None and now >= self._note_next and not self._is_closing:
+        if self._entry is not None and now >= self._note_next and not self.is_closing:
             self._note_next = now + _NOTE_SECONDS
             self._loader.submit(partial(self._keeper.note_use, self._entry.path))
 

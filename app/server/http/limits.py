@@ -20,6 +20,7 @@ MAX_DRAINED = 8 * MAX_BODY
 BODY_SECONDS = 60.0
 # A path that takes forms, and files of this size: those of OpenAI's batches.
 UPLOADS, MAX_UPLOAD = "/v1/files", 200 * 1024 * 1024
+FORMS = (UPLOADS, "/v1/audio/")
 # The key of a scope by which a call of this server to itself is known. No request can bring it.
 INTERNAL = "slipstream.internal"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -108,7 +109,7 @@ class JsonOnly:
         """Pass the request on, or answer 415."""
         is_post = scope["type"] == "http" and scope["method"] == "POST"
         # The upload of files takes forms, which a page can post: OriginCheck has refused those of foreign pages.
-        if not is_post or scope["path"] == UPLOADS or _is_json(header(scope, b"content-type") or b""):
+        if not is_post or scope["path"].startswith(FORMS) or _is_json(header(scope, b"content-type") or b""):
             await self._app(scope, receive, send)
             return
         await send_error(send, refuse(415, "Send the body as JSON, with the header 'Content-Type: application/json'."))

@@ -1,0 +1,72 @@
+"""What the server does just now: the requests that have not ended, and a stream of states for gauges."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from fastapi import Request as HttpRequest
+from fastapi.responses import JSONResponse, Response
+
+from app.server.calls.engine_bridge import LiveRequest
+from app.server.calls.model_host import ModelHost
+from app.server.http.errors import refuse
+from app.server.http.sse import EventStream, encode_event
+from app.server.status import state_of
+
+# As often as a gauge can be read; a state that has not changed is not sent.
+_SECONDS = 0.1
+
+
+async def list_requests(http: HttpRequest) -> Response:
+    """List the requests that have not ended."""
+    return JSONResponse({"object": "list", "data": _requests(http.app.state.host)})
+
+
+async def cancel_request(request_id: str, http: HttpRequest) -> Response:
+    """End a request early, whoever sent it: its reply has what came until now."""
+    host: ModelHost = http.app.state.host
+    if not any(live.request.id == request_id for live in host.bridge.live):
+        raise refuse(404, f"There is no request {request_id[:80]!r} that runs or waits.", param="request_id")
+    host.bridge.cancel(request_id)
+    return JSONResponse({"id": request_id, "object": "request", "cancelled": True})
+
+
+async def events(http: HttpRequest) -> Response:
+    """Stream the state whenever it changes, with the requests that have not ended."""
+    return EventStream(_states(http.app.state.host))
+
+
+async def _states(host: ModelHost) -> AsyncGenerator[bytes, None]:
+    last: dict[str, Any] | None = None
+    while not host.is_closing:
+        now = {"type": "state", **state_of(host), "requests": _requests(host)}
+        if now != last:
+            last = now
+            yield encode_event(now)
+        await asyncio.sleep(_SECONDS)
+
+
+def _requests(host: ModelHost) -> list[dict[str, Any]]:
+    now = time.monotonic()
+    return [_wire(live, host.name, now) for live in host.bridge.live]
+
+
+def _wire(live: LiveRequest, model: str, now: float) -> dict[str, Any]:
+    """Return a request as it is listed; ``phase`` is waiting, prefill or decode."""
+    seconds = now - live.decoding_since if live.decoding_since is not None else 0.0
+    phase = "waiting" if live.slot is None else "prefill" if live.decoding_since is None else "decode"
+    return {
+        "id": live.request.id,
+        "model": model,
+        "lane": live.request.lane.value,
+        "phase": phase,
+        "slot": live.slot,
+        "n_prompt": live.n_prompt,
+        "n_cached": live.n_cached,
+        "n_generated": live.n_tokens,
+        "tokens_per_second": round((live.n_tokens - 1) / seconds, 1) if live.n_tokens > 1 and seconds > 0 else None,
+        "seconds": round(now - live.since, 1),
+    }

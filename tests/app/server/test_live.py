@@ -1,0 +1,61 @@
+"""What runs just now: the list of requests, their cancelling, the stream of states; and the page of routes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+
+LONG = {"prompt": "Tell me.", "max_tokens": 900, "ignore_eos": True}
+
+
+def test_requests_that_run_are_listed_and_cancelled(server):
+    answers = []
+
+    def ask() -> None:
+        answers.append(server.http.post("/v1/completions", json=LONG).json())
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    server.wait_until(lambda state: state["active"] == 1)
+    (running,) = server.http.get("/slipstream/requests").json()["data"]
+    assert (running["lane"], running["slot"]) == ("standard", 0)
+    assert running["phase"] in ("prefill", "decode")
+    assert server.http.delete(f"/slipstream/requests/{running['id']}").json()["cancelled"]
+    asking.join()
+    assert answers[0]["usage"]["completion_tokens"] < 900
+    assert server.http.get("/slipstream/requests").json()["data"] == []
+    gone = server.http.delete(f"/slipstream/requests/{running['id']}")
+    assert (gone.status_code, gone.json()["error"]["param"]) == (404, "request_id")
+
+
+def test_states_come_as_they_change(server):
+    seen = []
+    with server.http.stream("GET", "/slipstream/events") as stream:
+        lines = (json.loads(line[6:]) for line in stream.iter_lines() if line.startswith("data: "))
+        assert next(lines)["active"] == 0
+        asking = threading.Thread(target=lambda: server.http.post("/v1/completions", json=LONG))
+        asking.start()
+        while not any(state["requests"] for state in seen) or seen[-1]["requests"]:
+            seen.append(next(lines))
+        asking.join()
+    counts = [state["requests"][0]["n_generated"] for state in seen if state["requests"]]
+    assert counts == sorted(counts)
+    assert all(before != after for before, after in itertools.pairwise(seen))
+
+
+def test_the_page_of_routes_needs_nothing_from_elsewhere(server):
+    page = server.http.get("/docs")
+    assert "script" not in page.text
+    assert "https://" not in page.text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    paths = server.http.get("/openapi.json").json()["paths"]
+    assert all(f"<code>{path}</code>" in page.text for path in paths)
+    assert "/v1/chat/completions" in paths
+
+
+def test_audio_is_refused_plainly(server):
+    spoken = server.http.post("/v1/audio/speech", json={"input": "Hello"})
+    heard = server.http.post("/v1/audio/transcriptions", files={"file": ("a.wav", b"RIFF")})
+    assert (spoken.status_code, heard.status_code) == (501, 501)
+    assert "text" in spoken.json()["error"]["message"]
