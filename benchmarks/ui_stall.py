@@ -20,6 +20,7 @@ from benchmarks.report import BenchReport, ReportRow, run_bench, say
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication
 
+    from app.client.server_process import ServerProcess
     from ui.window.main_window import MainWindow
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -116,17 +117,17 @@ def tokens_of(text: str, count: int) -> list[str]:
     return re.findall(r"\s?\S{1,4}|\s+", text)[:count]
 
 
-def open_window(application: QApplication, folder: Path) -> MainWindow:
-    from app.client.library_process import library_command, library_environment, library_folder
+def open_window(application: QApplication, folder: Path, library: ServerProcess | None = None) -> MainWindow:
     from ui.client.api import Api
-    from ui.platform.child_process import ChildProcess
     from ui.platform.display import tune_python
     from ui.theme.appearance import Appearance, ThemeChoice
     from ui.window.main_window import MainWindow
 
-    library = ChildProcess(library_command(), library_environment(), str(library_folder()))
     appearance = Appearance(application, ThemeChoice.LIGHT)
-    window = MainWindow(Api(), appearance, folder / "chats.db", folder / "window.ini", library)
+    api = Api()
+    if library is not None:
+        api.connect_to(library.wait_listening(), library.api_key)
+    window = MainWindow(Api(), appearance, folder / "chats.db", folder / "window.ini", api)
     window.show()
     tune_python()
     window.tools.colours.warm_up()
@@ -226,6 +227,7 @@ def _open_rows(application: QApplication, folder: Path) -> list[ReportRow]:
 
 def measure_library(application: QApplication) -> list[ReportRow]:
     """Open the library on a folder of many models, go through it, and let downloads change many times."""
+    from app.client.server_process import ServerProcess
     from models.library.values import Download
 
     rows: list[ReportRow] = []
@@ -233,8 +235,9 @@ def measure_library(application: QApplication) -> list[ReportRow]:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SLIPSTREAM_HOME"] = folder
         _fill_models(Path(folder) / "data" / "models")
-        window = open_window(application, Path(folder))
-        rest(application)
+        server = ServerProcess()
+        window = open_window(application, Path(folder), server)
+        rest(application, 3.0)  # its model is loaded meanwhile
         watch.start()
         window.prepare_library()
         rest(application, 1.0)
@@ -265,6 +268,7 @@ def measure_library(application: QApplication) -> list[ReportRow]:
 
         measured("library: 20 downloads, 50 changes", downloads, lambda: True)
         window.close()
+        server.stop()
     return rows
 
 

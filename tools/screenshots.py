@@ -27,7 +27,7 @@ from tools.model_factory.gguf_factory import EMBER_DRAFT, Recipe, big_vocab_embe
 from tools.model_factory.head_factory import eagle_head
 from tools.stand_ins.fake_openai import TIMINGS, FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
-from tools.stand_ins.library_child import library_child
+from tools.stand_ins.library_server import KEY, LibraryServer
 from tools.stand_ins.probed_machine import remember_probe
 from ui.chat.storage.ids import now_ms
 from ui.client.api import Api
@@ -108,8 +108,10 @@ class Stage:
         self.appearance = Appearance(application, choice)
         self.api = Api()
         os.environ["SLIPSTREAM_HOME"] = str(self.folder)
+        self.library_server, library = LibraryServer(), Api()
+        library.connect_to(self.library_server.url, KEY)
         self.window = MainWindow(
-            self.api, self.appearance, self.folder / "chats.db", self.folder / "window.ini", library_child()
+            self.api, self.appearance, self.folder / "chats.db", self.folder / "window.ini", library
         )
         self.appearance.choose(choice)
         self.window.resize(1180, 780)
@@ -163,6 +165,7 @@ class Stage:
 
     def close(self) -> None:
         self.window.close()
+        self.library_server.close()
         self.server.stop()
         self.hub.stop()
         self.wait(0.05)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.client.library_process import library_command, library_environment, library_folder
 from app.client.server_process import new_api_key, serve_command, serve_environment, serve_folder
 from app.environment.early_interrupts import EarlyInterrupts
 from app.environment.exit_codes import ExitCode
@@ -71,7 +70,6 @@ def _run(
 
     from ui.client.api import Api
     from ui.client.private_server import PrivateServer
-    from ui.platform.child_process import ChildProcess
     from ui.platform.display import tune_python
     from ui.theme.appearance import Appearance
     from ui.theme.icons import icon
@@ -81,8 +79,7 @@ def _run(
     appearance = Appearance(application)
     application.setWindowIcon(icon("stream", appearance.palette.accent, size=64))
     api = Api()
-    library = ChildProcess(library_command(), library_environment(), str(library_folder()))
-    window = MainWindow(api, appearance, data_folder() / "chats.db", config_folder() / "window.ini", library)
+    window = MainWindow(api, appearance, data_folder() / "chats.db", config_folder() / "window.ini")
     window.show()
     key = new_api_key()
     server = PrivateServer(serve_command(["--last-model"]), serve_environment(key, listed=True), str(serve_folder()))

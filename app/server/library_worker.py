@@ -148,8 +148,7 @@ class LibraryWorker:
             if self._n_failures:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._closing.wait(), self._back_off[self._n_failures - 1])
-            if self._closing.is_set():
-                raise LibraryStopped("The server is stopping.", may_retry=False)
+            self._refuse_if_closing()
             try:
                 process = await self._started()
             except OSError as error:
@@ -157,7 +156,12 @@ class LibraryWorker:
                 raise self._no_hope() from error
             self._process, self._began = process, time.monotonic()
             self._follow(self._read(process))
+            self._refuse_if_closing()  # also where that came while it started
             return process
+
+    def _refuse_if_closing(self) -> None:
+        if self._closing.is_set():
+            raise LibraryStopped("The server is stopping.", may_retry=False)
 
     async def _started(self) -> Process:
         return await asyncio.create_subprocess_exec(

@@ -15,12 +15,10 @@ from pytestqt.qtbot import QtBot
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
-from library_child import forked_library_child
-
+from tests.support.fork_server import forked_library_command
 from tools.stand_ins.fake_openai import FakeServer
-from tools.stand_ins.library_child import library_child
+from tools.stand_ins.library_server import LibraryServer
 from ui.client.api import Api
-from ui.platform.child_process import ChildProcess
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.window.main_window import MainWindow
 
@@ -72,13 +70,21 @@ def lonely_api(qtbot):
 
 
 @pytest.fixture
-def library(request: pytest.FixtureRequest):
-    """The library's process, forked; with a parameter one that is started as the app does."""
-    return library_child() if hasattr(request, "param") else forked_library_child()
+def library_server(request: pytest.FixtureRequest):
+    """The library's routes and its real process, forked; with a parameter it is started as the app does."""
+    made = LibraryServer(getattr(request, "param", forked_library_command))
+    yield made
+    made.close()
 
 
 @pytest.fixture
-def window(qtbot, qapp, api: Api, library: ChildProcess, tmp_path: Path):
+def library(lonely_api: Api) -> Api:
+    """Who is asked for the library; tests of the library have a real one."""
+    return lonely_api
+
+
+@pytest.fixture
+def window(qtbot, qapp, api: Api, library: Api, tmp_path: Path):
     """The whole window on an empty data folder."""
     appearance = Appearance(qapp, ThemeChoice.LIGHT)
     made = MainWindow(api, appearance, tmp_path / "chats.db", tmp_path / "window.ini", library)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from disks import fill_up, small_disk
-from library_child import forked_library_child
 from PySide6.QtCore import QMimeData, QModelIndex, QPoint, QRect, QSettings, Qt
 from PySide6.QtGui import QAction, QFont, QFontMetrics, QGuiApplication, QPalette, QTextOption
 from PySide6.QtWidgets import (
@@ -28,7 +27,7 @@ from PySide6.QtWidgets import (
 
 from tests.support.contrast import contrast
 from tools.stand_ins.fake_openai import FakeServer
-from tools.stand_ins.library_child import library_child
+from tools.stand_ins.library_server import KEY, LibraryServer
 from ui.chat.history.history_model import CHAT_ID
 from ui.chat.markdown.text_view import TextView
 from ui.chat.messages.assistant_message import AssistantMessage
@@ -37,7 +36,6 @@ from ui.chat.storage.store import NEW_CHAT, ChatStore
 from ui.client.api import Api
 from ui.client.chat_records import Chat, ChatSettings, Message, Role, Status
 from ui.gauges.gauge import Gauge
-from ui.platform.child_process import ChildProcess
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.tokens import DARK, LIGHT, TAB_WIDTH
 from ui.widgets.growing_edit import LONGEST_LINE
@@ -447,7 +445,7 @@ def test_what_was_not_sent_is_there_after_a_restart(qtbot, qapp, window: MainWin
     assert window.page.composer.text == ""
     window.page.composer.set_text("for a chat\nnot begun")
     window.close()
-    again = MainWindow(Api(), Appearance(qapp), tmp_path / "chats.db", tmp_path / "window.ini", forked_library_child())
+    again = MainWindow(Api(), Appearance(qapp), tmp_path / "chats.db", tmp_path / "window.ini")
     qtbot.addWidget(again)
     qtbot.waitUntil(lambda: again.page.composer.text == "for a chat\nnot begun")
     again.desk.open(first)
@@ -470,11 +468,9 @@ def test_what_is_sent_is_no_draft_any_more(qtbot, window: MainWindow, tmp_path: 
         assert store.drafts() == {window.desk.current.chat.id: "and"}
 
 
-def test_a_chat_begun_while_the_disk_was_full_is_listed_when_it_is_not(
-    qtbot, qapp, api: Api, library: ChildProcess, tmp_path: Path
-) -> None:
+def test_a_chat_begun_while_the_disk_was_full_is_listed_when_it_is_not(qtbot, qapp, api: Api, tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 400 << 10) as disk:
-        window = MainWindow(api, Appearance(qapp), disk / "chats.db", tmp_path / "window.ini", library)
+        window = MainWindow(api, Appearance(qapp), disk / "chats.db", tmp_path / "window.ini")
         qtbot.addWidget(window)
         assert window.archive.flush()
         fill_up(disk / "full")
@@ -510,8 +506,9 @@ def ways(window: MainWindow) -> dict[str, QAction]:
 
 
 def test_a_message_that_would_not_fit_is_told_before_it_is_sent(
-    qtbot, window: MainWindow, server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot, window: MainWindow, server: FakeServer, library: Api, library_server: LibraryServer
 ) -> None:
+    library.connect_to(library_server.url, KEY)
     window.watch.start()
     banner, composer = window.page.context_banner, window.page.composer
     qtbot.waitUntil(lambda: window.watch.state.n_ctx == 1024)
@@ -719,7 +716,7 @@ def test_the_size_of_text_of_the_last_time_is_back(qtbot, qapp, lonely_api: Api,
     settings.setValue("textSize", 125)
     settings.sync()
     appearance = Appearance(qapp, ThemeChoice.LIGHT)
-    window = MainWindow(lonely_api, appearance, tmp_path / "chats.db", tmp_path / "window.ini", forked_library_child())
+    window = MainWindow(lonely_api, appearance, tmp_path / "chats.db", tmp_path / "window.ini")
     qtbot.addWidget(window)
     assert appearance.percent == 125
     assert window.tools.style.body.fontPointSize() == 0
@@ -772,9 +769,7 @@ def test_a_long_chat_is_made_bit_by_bit(qtbot, qapp, server: FakeServer, tmp_pat
         role = Role.USER if n % 2 else Role.ASSISTANT
         store.save_message(Message(n, 1, n - 1 if n > 101 else None, role, f"message {n}\n\n" * 5, n))
     store.close()
-    window = MainWindow(
-        Api(), Appearance(qapp, ThemeChoice.LIGHT), tmp_path / "chats.db", tmp_path / "w.ini", library_child()
-    )
+    window = MainWindow(Api(), Appearance(qapp, ThemeChoice.LIGHT), tmp_path / "chats.db", tmp_path / "w.ini")
     qtbot.addWidget(window)
     window.show()
     window.desk.open(1)
@@ -799,9 +794,7 @@ def test_an_unwritable_data_folder_is_told_and_chats_still_work(
     (tmp_path / "file").write_text("not a folder")
     api = Api()
     api.connect_to(server.url, None)
-    window = MainWindow(
-        api, Appearance(qapp, ThemeChoice.LIGHT), tmp_path / "file" / "chats.db", tmp_path / "w.ini", library_child()
-    )
+    window = MainWindow(api, Appearance(qapp, ThemeChoice.LIGHT), tmp_path / "file" / "chats.db", tmp_path / "w.ini")
     qtbot.addWidget(window)
     window.show()
     qtbot.waitUntil(lambda: "memory only" in window.page.storage_banner.text)

@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
+from urllib.parse import quote
 
 import shiboken6
-from PySide6.QtCore import QByteArray, QCoreApplication, QObject, QTimer, QUrl, Signal
+from PySide6.QtCore import QByteArray, QCoreApplication, QObject, QTimer, QUrl, QUrlQuery, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkProxy, QNetworkReply, QNetworkRequest
 
 from core.values.snapshot import Bottleneck, Snapshot
@@ -131,12 +132,18 @@ class ServerState:
 class Api(QObject):
     """A server at one address. While there is none yet, replies wait for it; other calls fail with a sentence."""
 
+    connected = Signal()
+    gave_up = Signal(str)  # a sentence
+
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         # The application owns it: it must outlive every reply, also when Python collects this object in between.
         self._network = QNetworkAccessManager(QCoreApplication.instance())
+        # Qt opens six connections at most: long answers of the library must not keep replies waiting.
+        self._library = QNetworkAccessManager(QCoreApplication.instance())
         # The server is on this machine: a proxy for the web must not see its traffic.
-        self._network.setProxy(QNetworkProxy(QNetworkProxy.ProxyType.NoProxy))
+        for network in (self._network, self._library):
+            network.setProxy(QNetworkProxy(QNetworkProxy.ProxyType.NoProxy))
         self._url: str | None = None
         self._key: str | None = None
         self._no_hope: str | None = None
@@ -149,6 +156,7 @@ class Api(QObject):
         waiting, self._waiting = self._waiting, []
         for stream, body in waiting:
             self._begin(stream, body)
+        self.connected.emit()
 
     def expect(self) -> None:
         """There is no server at the moment, but one is on its way: let replies wait for it."""
@@ -160,6 +168,7 @@ class Api(QObject):
         waiting, self._waiting = self._waiting, []
         for stream, _ in waiting:
             stream.fail(reason)
+        self.gave_up.emit(reason)
 
     def close(self) -> None:
         """End all that is on its way, without a word about it to those who asked."""
@@ -174,6 +183,21 @@ class Api(QObject):
     def is_connected(self) -> bool:
         """True where an address is known."""
         return self._url is not None
+
+    @property
+    def no_hope(self) -> str | None:
+        """Why no server will come; None while there is one, or one is on its way."""
+        return self._no_hope
+
+    def open(self, method: str, path: str, fields: dict[str, Any], *, is_stream: bool = False) -> QNetworkReply:
+        """Ask a route of the library; a GET has ``fields`` in its query, a POST in its body."""
+        query = QUrlQuery()
+        if method == "GET":
+            query.setQueryItems([(name, quote(str(value))) for name, value in fields.items()])
+        request = self._request(f"{path}?{query.toString()}" if fields and method == "GET" else path)
+        if is_stream:
+            request.setRawHeader(b"Accept", b"text/event-stream")
+        return self._library.get(request) if method == "GET" else self._library.post(request, _encoded(fields))
 
     def models(self, done: Callable[[list[dict[str, Any]]], None], failed: Callable[[str], None]) -> None:
         """Ask for the models there are."""
@@ -350,7 +374,7 @@ class ReplyStream(QObject):
         elif _is_event_stream(self._reply):
             self.fail("The connection to the server broke in the middle of the reply.")
         else:
-            self.fail(*_problem_of(self._reply))
+            self.fail(*problem_of(self._reply))
 
     def fail(self, problem: str, code: str = "") -> None:
         """End the reply with a problem; ``code`` is the one of the server's error."""
@@ -364,10 +388,11 @@ class ReplyStream(QObject):
 
 def describe(reply: QNetworkReply) -> str:
     """Return what went wrong with ``reply`` as a sentence: the server's own words where it gave some."""
-    return _problem_of(reply)[0]
+    return problem_of(reply)[0]
 
 
-def _problem_of(reply: QNetworkReply) -> tuple[str, str]:
+def problem_of(reply: QNetworkReply) -> tuple[str, str]:
+    """Return what went wrong with ``reply`` as a sentence, and the code of the server's error."""
     try:
         body = json.loads(bytes(reply.read(MAX_ERROR_BYTES).data()))
     except ValueError:

@@ -39,7 +39,6 @@ from ui.client.server_watch import ServerWatch
 from ui.gauges.speed_bar import SpeedBar
 from ui.library.find_view import downloads_at_work
 from ui.library.library_page import LibraryPage
-from ui.platform.child_process import ChildProcess
 from ui.platform.gui_thread import GuiThread
 from ui.theme.appearance import Appearance, ThemeChoice
 from ui.theme.text_size import PERCENTS, USUAL, read_percent, step
@@ -115,7 +114,7 @@ class MainWindow(QMainWindow):
     """A rail at the edge; chats, the open one and its settings, or the library; the gauges below all of them."""
 
     def __init__(
-        self, api: Api, appearance: Appearance, chats_file: Path, settings_file: Path, library_process: ChildProcess
+        self, api: Api, appearance: Appearance, chats_file: Path, settings_file: Path, library: Api | None = None
     ) -> None:
         super().__init__()
         self.setWindowTitle("Slipstream")
@@ -133,7 +132,7 @@ class MainWindow(QMainWindow):
         self.tuning = TuningPanel()
         self.rail = NavigationRail()
         self.speed_bar = SpeedBar()
-        self.link = LibraryLink(library_process, self)
+        self.link = LibraryLink(library or api, self)
         self.library: LibraryPage | None = None  # made when it is first wanted
         self._chat, self._pages = QWidget(), QStackedWidget()
         self.theme_button = IconButton("theme", "Light or dark, and the size of text")

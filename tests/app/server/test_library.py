@@ -11,8 +11,10 @@ import pytest
 from models.catalog.catalog import STARTER_FOLDER
 from models.library import requests as ask
 from models.library.requests import EVENTS, PREFIX, ROUTES
-from tests.support.library_server import LibraryClient, LibraryServer
+from tests.support.fork_server import forked_library_command
+from tests.support.library_client import LibraryClient
 from tools.stand_ins.hub_server import Fault, HubServer
+from tools.stand_ins.library_server import LibraryServer
 
 EMBER = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
 REPO = "acme/fox-GGUF"
@@ -23,7 +25,7 @@ def library(hub_server: HubServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf-home"))
     hub_server.add(REPO, {"fox-Q8_0.gguf": EMBER})
-    client = LibraryClient(LibraryServer())
+    client = LibraryClient(LibraryServer(forked_library_command))
     yield client
     client.close()
 
@@ -131,9 +133,8 @@ def test_who_waits_for_an_answer_of_a_killed_library_is_told(library: LibraryCli
     assert answers[0].headers["x-should-retry"] == "true"
 
 
-def test_a_library_that_cannot_start_says_why(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.support.library_server.library_command", lambda: [str(tmp_path / "none")])
-    client = LibraryClient(LibraryServer(is_forked=False))
+def test_a_library_that_cannot_start_says_why(home: Path, tmp_path: Path) -> None:
+    client = LibraryClient(LibraryServer(lambda: [str(tmp_path / "none")]))
     answer = client.http.get(f"{PREFIX}models")
     assert answer.status_code == 503
     assert "The library cannot start: " in answer.json()["error"]["message"]

@@ -10,6 +10,8 @@ import pytest
 from models.catalog.catalog import STARTER_FOLDER
 from models.formatting.program import IN_WINDOW
 from tools.stand_ins.hub_server import HubServer
+from tools.stand_ins.library_server import KEY, LibraryServer
+from ui.client.api import Api
 from ui.library.library_page import LibraryPage
 from ui.window.main_window import MainWindow
 
@@ -42,6 +44,13 @@ def models_folder(tmp_path: Path) -> Path:
     folder = tmp_path / "slipstream" / "data" / "models"
     folder.mkdir(parents=True)
     return folder
+
+
+@pytest.fixture
+def library(lonely_api: Api, library_server: LibraryServer) -> Api:
+    """A client of the library."""
+    lonely_api.connect_to(library_server.url, KEY)
+    return lonely_api
 
 
 @pytest.fixture

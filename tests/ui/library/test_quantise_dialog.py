@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
@@ -17,6 +15,7 @@ from models.library.values import Quantising
 from models.quantise.plan import make_plan
 from tests.support.quantised import ember_f16
 from tools.model_factory.gguf_factory import Recipe, cached
+from tools.stand_ins.library_server import LibraryServer
 from ui.client.library_link import LOST
 from ui.library.library_page import DOWNLOADS, LibraryPage
 from ui.library.quantise_dialog import QuantiseDialog
@@ -25,13 +24,18 @@ from ui.library.quantise_dialog import QuantiseDialog
 @pytest.fixture
 def fox(models_folder: Path) -> Path:
     """An unquantised model."""
-    return Path(shutil.copy(ember_f16(), models_folder / "fox-F16.gguf"))
+    return placed(ember_f16(), models_folder)
 
 
 @pytest.fixture
 def slow_fox(models_folder: Path) -> Path:
     """One with so many layers that it can be caught in the middle."""
-    return Path(shutil.copy(cached(Recipe(tensor_type="F16", n_layers=48)), models_folder / "fox-F16.gguf"))
+    return placed(cached(Recipe(tensor_type="F16", n_layers=48)), models_folder)
+
+
+def placed(source: Path, folder: Path) -> Path:
+    """Copy a model so that it is there whole or not at all: the window may be looking already."""
+    return Path(shutil.copy(source, folder / "fox.copying")).rename(folder / "fox-F16.gguf")
 
 
 def opened(qtbot, page: LibraryPage, name: str = "fox-F16") -> QuantiseDialog:
@@ -154,10 +158,10 @@ def test_a_cancelled_copy_leaves_nothing_and_another_can_be_chosen(
 
 
 def test_a_library_that_dies_says_so_and_leaves_nothing(
-    qtbot, page: LibraryPage, slow_fox: Path, models_folder: Path
+    qtbot, page: LibraryPage, library_server: LibraryServer, slow_fox: Path, models_folder: Path
 ) -> None:
     dialog = begun(qtbot, page)
-    os.kill(page._link.process_id, signal.SIGKILL)
+    library_server.process.kill()
     qtbot.waitUntil(dialog.problem.isVisible)
     assert dialog.problem.text() == LOST
     assert dialog.stack.currentWidget() is dialog.chooser

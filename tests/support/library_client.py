@@ -1,82 +1,23 @@
-"""The server's routes of the library on a real socket, without an engine, in front of the library's real process."""
+"""A client of the library's routes that waits for answers, for tests that are no window."""
 
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import httpx
-import psutil
-import uvicorn
 
-from app.client.library_process import library_command, library_environment
-from app.server.application import create_application
-from app.server.calls.model_host import ModelHost
-from app.server.http.listening_socket import listen
-from app.server.library_worker import LibraryWorker
-from app.settings.server_settings import ServerSettings
 from models.formatting.json_values import value_of
 from models.library.requests import EVENTS, ROUTES
 from models.library.values import Download, Quantising, Trouble, TroubleKind
-from tests.support.fork_server import CAN_FORK, forked_library_command
+from tools.stand_ins.library_server import KEY, LibraryServer
 
 SECONDS = 60.0
-KEY = "key-of-the-test"
 ROUTE_OF = {route.request: route for route in ROUTES}
-
-
-class LibraryServer:
-    """A server whose library starts as the app starts it, or, in no time, by a fork of one that has its imports."""
-
-    def __init__(self, *, is_forked: bool = CAN_FORK, api_key: str | None = KEY, **environment: str) -> None:
-        # The environment is the test's, in which no setting of the user is left.
-        merged = {**library_environment(), **environment}
-        settings = ServerSettings(port=0, api_key=api_key)
-        application = create_application(settings, cast(ModelHost, SimpleNamespace(attach=lambda: None)))
-        application.state.library = LibraryWorker(
-            forked_library_command if is_forked else library_command, lambda: merged, (0.1, 0.2)
-        )
-        self._listening = listen(settings.host, 0)
-        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
-        config = uvicorn.Config(application, loop="asyncio", log_config=None, lifespan="on")
-        config.timeout_graceful_shutdown = 1
-        self._server = _Server(config)
-        self._server.library = application.state.library
-        self._others = {child.pid for child in psutil.Process().children()}
-        self._thread = threading.Thread(target=self._server.run, args=([self._listening],))
-        self._thread.start()
-
-    @property
-    def process(self) -> psutil.Process:
-        """The library's process."""
-        names = ("fork_client.py", "app.library_service")
-        (found,) = (
-            child
-            for child in psutil.Process().children()
-            if child.pid not in self._others and any(name in " ".join(child.cmdline()) for name in names)
-        )
-        return found
-
-    def close(self) -> None:
-        self._server.should_exit = True
-        self._thread.join(SECONDS)
-        self._listening.close()
-
-
-class _Server(uvicorn.Server):
-    """Ends the streams of news when it is asked to leave."""
-
-    library: LibraryWorker
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self.library.close()
-        await super().shutdown(sockets)
 
 
 class LibraryClient:
@@ -143,14 +84,12 @@ class LibraryClient:
         return next((value_of(kind, news["value"]) for news in reversed(self.news) if news["news"] == name), ())
 
     def _read(self) -> None:
-        with self.http.stream("GET", EVENTS, timeout=None) as response:
-            try:
-                for event in _events(response):
-                    with self._changed:
-                        self.news.append(event)
-                        self._changed.notify_all()
-            except httpx.RemoteProtocolError:
-                return  # it was killed
+        # The server may have left before it is asked, and may be killed at any time.
+        with suppress(httpx.TransportError), self.http.stream("GET", EVENTS, timeout=None) as response:
+            for event in _events(response):
+                with self._changed:
+                    self.news.append(event)
+                    self._changed.notify_all()
 
 
 def _given(request: Any) -> dict[str, Any]:

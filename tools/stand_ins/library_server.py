@@ -1,0 +1,60 @@
+"""The server's routes of the library on a real socket, without an engine, in front of the library's real process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import cast
+
+import psutil
+
+from app.client.library_process import library_command, library_environment
+from app.server.application import create_application
+from app.server.calls.model_host import ModelHost
+from app.server.http.http_server import HttpServer
+from app.server.http.listening_socket import listen
+from app.server.library_worker import LibraryWorker
+from app.settings.server_settings import ServerSettings
+
+SECONDS = 60.0
+KEY = "key-of-the-library"
+
+
+class LibraryServer:
+    """Begins with its creation; ``command`` starts the library's process, in ``environment`` beside that of now."""
+
+    def __init__(
+        self, command: Callable[[], list[str]] = library_command, *, api_key: str | None = KEY, **environment: str
+    ) -> None:
+        merged = {**library_environment(), **environment}
+        settings = ServerSettings(port=0, api_key=api_key)
+        application = create_application(settings, cast(ModelHost, SimpleNamespace(attach=lambda: None)))
+        application.state.library = LibraryWorker(command, lambda: merged, (0.1, 0.2))
+        self._listening = listen(settings.host, 0)
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        self._command = command
+        self._others = {child.pid for child in psutil.Process().children()}
+        self._loop = asyncio.new_event_loop()
+        self._server = HttpServer(application, lambda server: None, application.state.library.close)
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    @property
+    def process(self) -> psutil.Process:
+        """The library's process."""
+        children = (child for child in psutil.Process().children() if child.pid not in self._others)
+        (found,) = (child for child in children if child.cmdline() == self._command())
+        return found
+
+    def close(self) -> None:
+        """End the server and the library's process."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._server.stop)
+        self._thread.join(SECONDS)
+        self._listening.close()
+
+    def _serve(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._server.serve([self._listening]))
