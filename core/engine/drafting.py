@@ -37,7 +37,7 @@ class Drafting:
             return NO_DRAFTS, 0.0
         # The first token is on its way with the prompt's last one.
         decoding = [sequence for sequence in decoding if sequence.n_generated]
-        speculating = [sequence for sequence in decoding if sequence.request.speculates]
+        speculating = [sequence for sequence in decoding if sequence.request.may_draft]
         if not speculating:
             return NO_DRAFTS, 0.0
         began = self._clock()

@@ -10,15 +10,19 @@ import numpy.typing as npt
 from core.cost.calibration import MeasuredContext
 from core.engine.committer import Committer, RequestFinisher
 from core.engine.drafting import Drafting
+from core.engine.image_steps import ImageSteps
 from core.engine.meter import Meter, Occupancy, StepReading
 from core.engine.model_runner import ModelRunner
 from core.engine.step_feedback import StepFeedback, StepStats
+from core.images.encoder import ImageEncoder
 from core.kv_cache.slot_table import SlotTable
 from core.scheduler.fast_lane import PiggybackScheduler
 from core.scheduler.input_processor import InputProcessor, PreparedRequest
 from core.scheduler.planner import (
+    Share,
     StepPlan,
     cut_at_checkpoints,
+    cut_at_images,
     leading_requests,
     plan,
     prefill_chunk,
@@ -49,8 +53,9 @@ class Engine:
         slots: SlotTable,
         meter: Meter,
         speculator: Speculator | None = None,
+        images: ImageEncoder | None = None,
     ) -> None:
-        """Take over ``own``, ``slots``, ``speculator`` and the model of ``intake``: ``close`` frees them.
+        """Take over ``own``, ``slots``, ``speculator``, ``images`` and the model of ``intake``: ``close`` frees them.
 
         The cost model of ``own`` learns from each step, and ``meter`` takes a reading of each. The parts that others
         may look at are public: ``context``, ``slots``, ``scheduler``, ``runner``, ``speculator``. Set ``owns_model`` to
@@ -71,7 +76,8 @@ class Engine:
         self.speculator = speculator
         self._drafting = Drafting(context, self.scheduler, speculator, clock)
         self._finisher = RequestFinisher(self.scheduler, meter, speculator)
-        self.runner = ModelRunner(context, self.scheduler, self._finisher, clock)
+        self.runner = ModelRunner(context, self.scheduler, self._finisher, clock, images)
+        self._images = ImageSteps(images, self.scheduler, self._finisher) if images is not None else None
         self._committer = Committer(intake, context, slots, self._finisher, self.stats)
         self._piggyback = PiggybackScheduler(own.cost)
         self._admission = Admission(self.scheduler, self._piggyback, intake.vocab)
@@ -192,13 +198,17 @@ class Engine:
         if scheduler.waiting.size:
             self._admission.admit(events, began)
 
-        leaders = leading_requests(scheduler.running)
-        todo, draft_seconds = self._plan(leaders)
+        running = scheduler.running if self._images is None else self._images.prepare(events, began)
+        leaders = leading_requests(running)
+        todo, draft_seconds = self._plan(running, leaders)
         if not todo:
             self._committed_at = self._ended_at = None
-            if scheduler.waiting.size:
+            if self._images is not None and scheduler.running:
+                self._images.wait(_LONGEST_WAIT)
+            elif scheduler.waiting.size:
                 self.slots.wait_for_reads(_LONGEST_WAIT)
             return events
+        is_image = todo[0].sequence.image is not None
         planned, before = self._clock(), runner.seconds
 
         done = runner.run(todo, events)
@@ -213,26 +223,43 @@ class Engine:
         stats.total += ended - began
         is_idle = not len(scheduler)
         self._turn(reading, began, ended, draft_seconds, is_idle=is_idle)
-        if leaders is scheduler.running:
+        if leaders is running:
             self._piggyback.stop()
+        elif is_image and todo[0].sequence.lane is not Lane.FAST:
+            self._piggyback.book_pause(ended - began)
         else:
             self._keep_pace(done, began, ended, draft_seconds, is_idle=is_idle)
         if is_idle:
             self._books.flush()
         return events
 
-    def _plan(self, leaders: list[Sequence]) -> tuple[StepPlan, float]:
-        """Return the rows of the next step, and the seconds that drafting took."""
-        running = self.scheduler.running
+    def _plan(self, running: list[Sequence], leaders: list[Sequence]) -> tuple[StepPlan, float]:
+        """Return the rows of the next step, and the seconds that drafting took. ``running`` go on with text."""
+        if self._images is not None and len(running) < len(self.scheduler.running):
+            image = self._next_image(self._images, running, has_leaders=leaders is not running)
+            if image is not None:
+                return (image,), 0.0
         decoding = [sequence for sequence in leaders if sequence.n_pending == 1 or not sequence.is_prefilling]
         chunk = self._chunk(decoding) if len(decoding) < len(leaders) else 0
         drafts, draft_seconds = self._drafting.draft(decoding, chunk)
         todo = plan(leaders, self.runner.capacity, chunk, drafts)
         if leaders is not running:
-            todo += self._riding(todo)
+            todo += self._riding(todo, running)
         if len(decoding) < len(running):
             todo = cut_at_checkpoints(todo)
+            if self._images is not None:
+                todo = cut_at_images(todo)
         return todo, draft_seconds
+
+    def _next_image(self, images: ImageSteps, running: list[Sequence], *, has_leaders: bool) -> Share | None:
+        """Return the image rows that the next step evaluates; the fast lane waits for those of others if it can."""
+
+        def may_run(sequence: Sequence, n_rows: int) -> bool:
+            seconds = self.cost.time(n_rows, sequence.n_past)
+            return not has_leaders or sequence.lane is Lane.FAST or self._piggyback.can_pause(seconds)
+
+        decoding = [sequence for sequence in running if not sequence.is_prefilling]
+        return images.next_share(self._chunk(decoding), is_alone=not running, may_run=may_run)
 
     def _commit(
         self,
@@ -272,9 +299,9 @@ class Engine:
         if is_idle:
             self._piggyback.stop()
 
-    def _riding(self, leaders: StepPlan) -> StepPlan:
+    def _riding(self, leaders: StepPlan, running: list[Sequence]) -> StepPlan:
         """Return the shares of those who ride along with the fast lane."""
-        riders = [sequence for sequence in self.scheduler.running if sequence.lane is not Lane.FAST]
+        riders = [sequence for sequence in running if sequence.lane is not Lane.FAST]
         n_rows = sum([share.n_rows + len(share.draft) for share in leaders])
         if not riders:
             return ()
@@ -341,6 +368,8 @@ class Engine:
             sequence.sampler.close()
         if self.speculator is not None:
             self.speculator.close()
+        if self._images is not None:
+            self._images.close()
         self.slots.close()
         self.context.close()
         if self.owns_model:

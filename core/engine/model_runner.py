@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable
 
 from core.engine.committer import RequestFinisher
-from core.llama.batch import Batch
+from core.images.encoder import ImageEncoder
+from core.llama.batch import Batch, EmbeddingBatch
 from core.llama.context import Context, DecodeStatus
-from core.scheduler.planner import StepPlan, drop_drafts, halve_prefill, has_drafts, has_prefill
+from core.scheduler.planner import Share, StepPlan, drop_drafts, halve_prefill, has_drafts, has_prefill
 from core.scheduler.scheduler import Scheduler
 from core.scheduler.sequence import Sequence
 from core.values.errors import SlipstreamError
@@ -34,8 +35,13 @@ class ModelRunner:
         scheduler: Scheduler,
         finisher: RequestFinisher,
         clock: Callable[[], float],
+        images: ImageEncoder | None = None,
     ) -> None:
-        """Run on ``context``, for the requests of ``scheduler``; ``finisher`` ends those that cannot go on."""
+        """Run on ``context``, for the requests of ``scheduler``; ``finisher`` ends those that cannot go on.
+
+        ``images`` has the embeddings of images.
+        """
+        self._images = images
         self.seconds = 0.0
         self.n_rows = 0
         self.capacity = context.n_batch
@@ -66,24 +72,42 @@ class ModelRunner:
         return ()
 
     def _decode(self, shares: StepPlan) -> DecodeStatus:
+        if self._images is not None and shares[0].sequence.image is not None:
+            return self._decode_image(shares[0], self._images)
         batch = self._batch
         batch.clear()
         for share in shares:
             sequence = share.sequence
             slot, past = sequence.slot, sequence.n_past
+            position = sequence.tokens.position(past)
             if sequence.n_pending == 1:
-                batch.add(sequence.tokens.last, past, slot.id)
+                batch.add(sequence.tokens.last, position, slot.id)
                 for offset, token in enumerate(share.draft, 1):
-                    batch.add(token, past + offset, slot.id)
+                    batch.add(token, position + offset, slot.id)
             else:
                 rows = sequence.tokens.view[past : past + share.n_rows]
-                batch.add_run(rows, past, slot.id, share.wants_output)
+                batch.add_run(rows, position, slot.id, share.wants_output)
                 for offset, token in enumerate(share.draft, share.n_rows):
-                    batch.add(token, past + offset, slot.id)
+                    batch.add(token, position + offset, slot.id)
         began = self._clock()
         status = self._context.decode(batch)
         if status is DecodeStatus.OK and batch.n_outputs:
             self._context.synchronize()
+        self.seconds += self._clock() - began
+        self.n_rows += batch.n_tokens
+        return status
+
+    def _decode_image(self, share: Share, images: ImageEncoder) -> DecodeStatus:
+        """Evaluate rows of an image, which a step has alone."""
+        sequence = share.sequence
+        rows = sequence.image
+        assert rows is not None
+        first = sequence.n_past - rows.start
+        own = slice(first, first + share.n_rows)
+        embeddings = images.embeddings(rows, sequence.encodings[rows.id])
+        batch = EmbeddingBatch(embeddings[own], rows.positions[..., own], sequence.slot.id)
+        began = self._clock()
+        status = self._context.decode(batch, is_causal=images.is_causal)
         self.seconds += self._clock() - began
         self.n_rows += batch.n_tokens
         return status
@@ -99,7 +123,7 @@ class ModelRunner:
         if has_drafts(shares):
             return drop_drafts(shares)
         less = halve_prefill(shares)
-        if less and has_prefill(shares):
+        if less and has_prefill(shares) and not self._is_whole(shares[0]):
             return less
         victim = max(self._scheduler.running, key=lambda sequence: (sequence.lane.rank, sequence.order))
         if len(self._scheduler.running) == 1:
@@ -111,6 +135,10 @@ class ModelRunner:
             return ()
         self._scheduler.preempt_for_memory(victim, self._clock())
         return tuple(share for share in shares if share.sequence is not victim)
+
+    def _is_whole(self, share: Share) -> bool:
+        """Whether a share is an image whose rows see each other."""
+        return self._images is not None and not self._images.is_causal and share.sequence.image is not None
 
     def _fail(self, sequence: Sequence, message: str, events: list[RequestEvent]) -> None:
         self._finisher.fail(sequence, message, events, self._clock())

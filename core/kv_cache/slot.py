@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from core.kv_cache.prefix_cache.image_tokens import shared_positions, whole_images
 from core.kv_cache.prefix_cache.prefix_tree import PrefixNode, TokenIds
 
 
@@ -56,6 +57,8 @@ class TokenBuffer:
         self._data[: len(tokens)] = tokens
         self._cells = self._data.data
         self.size = len(tokens)
+        # Images come with the prompt: what is generated is text.
+        self._shared = shared_positions(tokens)
 
     def __len__(self) -> int:
         return self.size
@@ -92,6 +95,19 @@ class TokenBuffer:
     def view(self) -> npt.NDArray[np.int32]:
         """The tokens, valid until the next ``append``."""
         return self._data[: self.size]
+
+    def position(self, index: int) -> int:
+        """Return llama.cpp's position of the token at ``index``: less than that behind images of M-RoPE models."""
+        return index - int(np.searchsorted(self._shared, index)) if len(self._shared) else index
+
+    @property
+    def shares_positions(self) -> bool:
+        """True where a position does not say how many tokens come before it."""
+        return bool(len(self._shared))
+
+    def whole_images(self, size: int) -> int:
+        """Return ``size``, or where the image begins that it would cut."""
+        return whole_images(self.view, size)
 
     def common_prefix(self, other: npt.NDArray[np.int32]) -> int:
         """Return how many tokens at the start equal those of ``other``."""

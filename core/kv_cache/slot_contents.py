@@ -25,7 +25,13 @@ class SlotContents:
 
     def save_piece(self, slot: Slot) -> bool:
         """Save the next piece of what a slot holds; False where all is kept, or nothing more can be."""
-        return self._offload is not None and self._offload.save_piece(slot.id, slot.text)
+        if self._offload is None:
+            return False
+        size = slot.resident.whole_images(slot.n_resident)
+        if size < slot.n_resident and not self._memory.can_share:
+            return False  # what can only be kept as a whole holds a part of an image
+        text = slot.resident.view[:size]
+        return self._offload.save_piece(slot.id, text, slot.resident.position)
 
     def save(self, slot: Slot) -> None:
         """Save what a slot holds, which is about to be dropped."""
@@ -35,7 +41,7 @@ class SlotContents:
     def load(self, link: SegmentLink, blob: Blob, slot: Slot) -> bool:
         """Load a piece behind what a slot holds; False where cells have no room."""
         assert self._offload is not None
-        if not self._offload.load(link, blob, slot.id, slot.n_resident):
+        if not self._offload.load(link, blob, slot.id, slot.n_resident, slot.resident.position):
             return False
         slot.n_resident = link.end
         return True
@@ -45,13 +51,13 @@ class SlotContents:
         if target is source:
             return self.cut(target, n_shared)
         self.cut(target, 0)
-        self._memory.share(source.id, target.id, n_shared)
+        self._memory.share(source.id, target.id, source.resident.position(n_shared))
         return n_shared
 
     def cut(self, slot: Slot, size: int) -> int:
         """Shorten what a slot holds to ``size`` tokens; return what is left."""
         if size < slot.n_resident:
-            slot.n_resident = self._memory.cut(slot.id, size)
+            slot.n_resident = size if self._memory.cut(slot.id, slot.resident.position(size)) else 0
         self.n_idle = None
         return slot.n_resident
 
@@ -85,7 +91,9 @@ class SlotSearch:
         for slot in self._slots:
             if not slot.is_free and slot.node is not None and slot.resident.size > slot.end:
                 self._tree.extend(slot, slot.resident.view)
-        return self._tree.match(tokens.view[:-1])
+        match = self._tree.match(tokens.view[:-1])
+        match.size = tokens.whole_images(match.size)
+        return match
 
     def best(self, match: PrefixMatch) -> tuple[Slot | None, int]:
         """Return the slot that holds most of a text, and how much; a free one among equals."""
@@ -93,7 +101,7 @@ class SlotSearch:
         for place, end in match.reaches().items():
             if not isinstance(place, Slot):
                 continue
-            size = min(end, place.n_resident)
+            size = place.resident.whole_images(min(end, place.n_resident))
             if not self._memory.can_share and not (place.is_free and self._is_extended(place, size)):
                 continue
             if size > n_best or (size == n_best and size and best is not None and place.is_free and not best.is_free):
@@ -129,7 +137,7 @@ class SlotSearch:
         """Return whether a text that shares ``size`` tokens with a slot that cannot be copied should go on from it."""
         if size >= slot.n_resident:
             return True
-        return size >= _KEEP_SHARE * slot.n_resident and self._memory.can_cut(slot.id, size)
+        return size >= _KEEP_SHARE * slot.n_resident and self._memory.can_cut(slot.id, slot.resident.position(size))
 
 
 class IdleCost:

@@ -81,3 +81,28 @@ class Batch:
         """The C structure, valid until the next ``add`` or ``clear``."""
         self._c.n_tokens = self.n_tokens
         return self._c
+
+
+class EmbeddingBatch:
+    """Rows of one sequence that are given as embeddings instead of tokens (``llama_batch.embd``); no logits."""
+
+    n_outputs = 0
+
+    def __init__(self, embeddings: npt.NDArray[np.float32], positions: npt.NDArray[np.int32], sequence: int) -> None:
+        """``embeddings`` have shape (n_rows, n_embd), ``positions`` (n_rows,), or (4, n_rows) for M-RoPE."""
+        self.n_tokens = n_rows = len(embeddings)
+        self._embeddings = np.ascontiguousarray(embeddings, np.float32)
+        self._positions = np.ascontiguousarray(positions, np.int32)
+        self._n_seq = np.ones(n_rows, np.int32)
+        self._sequence = np.array([sequence], np.int32)
+        self._seq_pointers = np.full(n_rows, self._sequence.ctypes.data, np.uint64)
+        self._out = np.zeros(n_rows, np.int8)
+        batch = L.llama_batch()
+        batch.n_tokens = n_rows
+        batch.token = None
+        batch.embd = self._embeddings.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
+        batch.pos = self._positions.ctypes.data_as(_INT32_P)
+        batch.n_seq_id = self._n_seq.ctypes.data_as(_INT32_P)
+        batch.seq_id = self._seq_pointers.ctypes.data_as(ctypes.POINTER(_INT32_P))
+        batch.logits = self._out.ctypes.data_as(ctypes.POINTER(ctypes.c_int8))
+        self.c: Any = batch

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from core.llama.batch import Batch
+from core.llama.batch import Batch, EmbeddingBatch
 from core.llama.library import L, address_of, ggml, quick, waiting
 from core.llama.model import Model
 from core.values.engine_options import FlashAttention, KvType
@@ -194,14 +194,21 @@ class Context:
         self._n_threads_batch = n_threads_batch
         L.llama_set_n_threads(self._context, self._threads[0], n_threads_batch)
 
-    def decode(self, batch: Batch) -> DecodeStatus:
-        """Evaluate a batch (``llama_decode``). On a GPU it may return before the result is there."""
+    def decode(self, batch: Batch | EmbeddingBatch, *, is_causal: bool = True) -> DecodeStatus:
+        """Evaluate a batch (``llama_decode``). On a GPU it may return before the result is there.
+
+        Where ``is_causal`` is false, all rows see each other; there may be ``n_ubatch`` of them then.
+        """
         # llama.cpp has thread counts for one row and for more; with a few rows, synchronising many threads can cost
         # more than it saves.
         wanted = self._threads[1] if batch.n_tokens < MANY_ROWS else self._threads[2]
         if wanted != self._n_threads_batch and batch.n_tokens > 1:
             self._use_threads(wanted)
+        if not is_causal:
+            L.llama_set_causal_attn(self._context, False)
         code = L.llama_decode(self._context, batch.c)
+        if not is_causal:
+            L.llama_set_causal_attn(self._context, True)
         return DecodeStatus.OK if code == 0 else DecodeStatus(code)
 
     def synchronize(self) -> None:

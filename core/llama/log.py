@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from core.llama.library import L, address_of
 
 # llama_max_devices() takes no arguments and only reads a constant: as a log callback it does nothing, in C.
-_NOTHING = ctypes.cast(address_of(L._lib, "llama_max_devices"), L.llama_log_callback)
+NO_LOG = ctypes.cast(address_of(L._lib, "llama_max_devices"), L.llama_log_callback)
 
 
 def silence() -> None:
     """Drop every log line without leaving C."""
-    L.llama_log_set(_NOTHING, ctypes.c_void_p(0))
+    L.llama_log_set(NO_LOG, ctypes.c_void_p(0))
 
 
 def to_stderr() -> None:

@@ -14,6 +14,7 @@ from models.estimate.fit.memory import EngineShape
 from models.estimate.fit.plan import LoadSetting
 from models.estimate.fit.search import KV_TYPES, FitRequest, usual_ctx
 from models.facts.model_facts import ModelFacts, read_model
+from models.facts.projector import read_projector
 from models.gguf.errors import GgufError
 
 
@@ -60,7 +61,16 @@ def engine_shape(facts: ModelFacts, options: EngineOptions, *, uses_heads: bool)
         flash_attention=options.flash_attention != "off",
         draft_outputs=whole_lines(max(options.n_slots, MAX_READ_ALONG)),
         uses_heads=uses_heads,
+        projector_bytes=_projector_bytes(options),
     )
+
+
+def _projector_bytes(options: EngineOptions) -> int:
+    """Return what the projector takes; 0 where it cannot be read (loading it reports the error)."""
+    try:
+        return read_projector(Path(options.mmproj)).n_bytes if options.mmproj is not None else 0
+    except GgufError:
+        return 0
 
 
 CELLS_STEP = 256

@@ -16,11 +16,13 @@ from core.cost.read_cost import ReadCost
 from core.cost.threads import ThreadChoice, candidates, fewest_that_pay, measure, thread_control
 from core.engine.engine import Engine
 from core.engine.meter import Meter
+from core.images.encoder import ImageEncoder
 from core.kv_cache.context_shape import MAX_READ_ALONG, context_shape
 from core.kv_cache.memory import AttentionMemory, choose_memory
 from core.llama.batch import Batch
 from core.llama.context import Context
 from core.llama.model import Model
+from core.llama.projector import Projector
 from core.llama.vocab import Vocab
 from core.loading.contexts import LoadedTarget, closed_on_failure, measure_context, open_context, open_side_context
 from core.loading.draft_engine import small_model_facts, why_no_draft_engine
@@ -28,6 +30,7 @@ from core.loading.dry_run import compute_bytes
 from core.loading.fit_request import read_facts
 from core.loading.load_cache import make_slots
 from core.loading.load_heads import file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
+from core.loading.load_projector import open_projector, prompt_reader
 from core.loading.memory_fit import LoadPlan, fit, layers_on_gpu, machine_with, usable_gpus
 from core.machine.bandwidth import remembered
 from core.machine.host import last_level_cache, this_machine
@@ -85,20 +88,25 @@ def load_engine(
         load_mtp=wants_mtp(facts, options),
         progress=_never_stop(progress),
     )
+    projector = None
     try:
+        projector, problem = open_projector(model, options, n_gpu_layers)
+        notices += (problem,) if problem else ()
         try:
-            engine, threads = _build(model, facts, found, measured, cache_folder, clock)
+            engine, threads = _build(model, facts, found, measured, cache_folder, clock, projector)
         except DraftRefused as error:
             if options.must_draft:
                 raise
             notices += (error.message,)
             without = replace(found, options=replace(options, draft_path=None))
-            engine, threads = _build(model, facts, without, measured, cache_folder, clock)
+            engine, threads = _build(model, facts, without, measured, cache_folder, clock, projector)
             draft_path = ""
         if draft_path and not runs_here(head_kind(draft_path)):
             draft_path = ""
         engine.meter.peak = peak_of(facts, found.placement, machine) if n_gpu_layers else _known_peak(cache_folder)
     except BaseException:
+        if projector is not None:
+            projector.close()
         model.close()
         raise
     loaded = LoadedModel(
@@ -126,6 +134,7 @@ def load_engine(
         spark=small_model_facts(engine.draft_model, options, size.n_ctx) if engine.draft_model is not None else None,
         why_no_spark=why_no_draft_engine(options) if engine.draft_model is None else "",
         draft_path=draft_path,
+        mmproj=options.mmproj or "" if projector is not None else "",
         has_heads=wants_mtp(facts, options),
     )
     return engine, loaded
@@ -152,6 +161,7 @@ def _build(
     measured: Measurements,
     cache_folder: Path | None,
     clock: Callable[[], float],
+    projector: Projector | None,
 ) -> tuple[Engine, ThreadChoice]:
     """Return an engine for a model that was loaded as ``plan`` says, and the threads of its steps."""
     options, size, n_gpu_layers = plan.options, plan.size, plan.n_gpu_layers
@@ -180,7 +190,10 @@ def _build(
     slots = make_slots(target, own, shape, memory, cache_folder)
     cache_bytes = 0 if n_gpu_layers else last_level_cache()
     meter = Meter(cost, reads, cache_bytes=cache_bytes, kv_type=options.cache_type)
-    return Engine(own, InputProcessor(model, vocab, size.n_ctx), slots, meter, speculator), threads
+    reader = prompt_reader(projector, options, shape.n_ubatch) if projector is not None else None
+    intake = InputProcessor(model, vocab, size.n_ctx, reader)
+    images = ImageEncoder(projector) if projector is not None else None
+    return Engine(own, intake, slots, meter, speculator, images), threads
 
 
 def _speculator(target: LoadedTarget, cost: CostModel, memory: AttentionMemory) -> Speculator | None:

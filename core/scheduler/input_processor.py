@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from core.images.prompt_images import ImageRows, PromptReader
+from core.kv_cache.prefix_cache.image_tokens import is_image
 from core.llama.model import Model
 from core.llama.vocab import Vocab
 from core.sampling.grammar import GrammarCompiler
@@ -26,14 +28,15 @@ _MOST_FORMS = 16
 class PreparedRequest:
     """A request that can be submitted. ``tokens`` has shape (n_prompt,); ``sampler`` has seen them.
 
-    ``shown`` has the texts of the special tokens that are part of the reply's text. Submitting
-    hands it over. If it is not submitted, it must be closed.
+    The rows of ``images`` are in ``tokens`` with the ids of ``image_tokens.py``. ``shown`` has the texts of the special
+    tokens that are part of the reply's text. Submitting hands it over. If it is not submitted, it must be closed.
     """
 
     request: Request
     tokens: npt.NDArray[np.int32]
     sampler: Sampler
     shown: Mapping[int, bytes] = field(default_factory=dict)
+    images: tuple[ImageRows, ...] = ()
 
     def close(self) -> None:
         """Free what the sampler holds."""
@@ -43,8 +46,9 @@ class PreparedRequest:
 class InputProcessor:
     """Prepares requests for one model. Every method may be called from any thread."""
 
-    def __init__(self, model: Model, vocab: Vocab, n_ctx: int) -> None:
-        """``n_ctx`` is the context of one request in tokens."""
+    def __init__(self, model: Model, vocab: Vocab, n_ctx: int, images: PromptReader | None = None) -> None:
+        """``n_ctx`` is the context of one request in tokens; ``images`` reads prompts with images, None: it cannot."""
+        self.images = images
         self.model = model
         self.vocab = vocab
         self.n_ctx = n_ctx
@@ -53,16 +57,18 @@ class InputProcessor:
 
     def prepare(self, request: Request, tokens: npt.NDArray[np.int32] | None = None) -> PreparedRequest:
         """Tokenise, unless ``tokens`` are the prompt's, and check. Raises PromptTooLong and BadRequest."""
+        images: tuple[ImageRows, ...] = ()
         if tokens is None:
-            tokens = self.tokenize(request)
+            tokens, images = self._read_images(request) if request.images else (self.tokenize(request), ())
         params = request.sampling
         seed = draw_seed() if params.seed is None else params.seed
         # Its tables can take as long as a few steps to build where the vocabulary is large.
         grammar = self._grammars.matcher(request.constraint) if request.constraint is not None else None
         sampler = Sampler(self.model, self.vocab, params, seed, self.n_ctx, grammar)
         for token in tokens[len(tokens) - min(len(tokens), sampler.memory_length) :]:
-            sampler.remember(int(token))
-        return PreparedRequest(request, tokens, sampler, self._shown(request.markers))
+            if not is_image(token):
+                sampler.remember(int(token))
+        return PreparedRequest(request, tokens, sampler, self._shown(request.markers), images)
 
     def _shown(self, markers: tuple[str, ...]) -> Mapping[int, bytes]:
         """Return the special tokens of the markers, with their texts."""
@@ -89,6 +95,21 @@ class InputProcessor:
         if len(tokens) >= self.n_ctx:
             raise PromptTooLong(len(tokens), self.n_ctx)
         return tokens
+
+    def _read_images(self, request: Request) -> tuple[npt.NDArray[np.int32], tuple[ImageRows, ...]]:
+        if self.images is None:
+            raise BadRequest(
+                "This model was loaded without a projector, so it cannot see images. Load a model that can, with its "
+                "projector: a file named mmproj….gguf beside it, or the one named by the option mmproj.",
+                param="messages",
+            )
+        assert isinstance(request.prompt, str)
+        # A text that is too long is refused before its images are looked at.
+        self._tokens(request.prompt)
+        tokens, images = self.images.read(request, self.vocab)
+        if len(tokens) >= self.n_ctx:
+            raise PromptTooLong(len(tokens), self.n_ctx)
+        return tokens, images
 
     def _tokens(self, text: str) -> npt.NDArray[np.int32]:
         """Return a text's tokens. One that can by no means fit is refused as soon as that is certain.

@@ -133,6 +133,16 @@ def cut_at_checkpoints(shares: StepPlan) -> StepPlan:
     return tuple(stopped)
 
 
+def cut_at_images(shares: StepPlan) -> StepPlan:
+    """Return the plan without the prefill rows from the next image on, which has steps of its own."""
+    return tuple(
+        share._replace(n_rows=min(share.n_rows, rows.start - share.sequence.n_past))
+        if (rows := share.sequence.next_image) is not None
+        else share
+        for share in shares
+    )
+
+
 def drop_drafts(shares: StepPlan) -> StepPlan:
     """Return the plan without drafted tokens."""
     return tuple(share._replace(draft=()) for share in shares)

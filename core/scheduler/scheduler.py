@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from core.kv_cache.prefix_cache.image_tokens import is_image
 from core.kv_cache.prefix_cache.prefix_tree import Divergence
 from core.kv_cache.slot_table import SlotTable
 from core.llama.vocab import Vocab
@@ -272,7 +273,7 @@ class Admission:
             return None
         pieces = self._vocab.pieces
         stored, prompt = (
-            b"".join([pieces[token] for token in tokens]).decode("utf-8", "replace")
+            b"".join([b"" if is_image(token) else pieces[token] for token in tokens]).decode("utf-8", "replace")
             for tokens in (divergence.stored, divergence.prompt)
         )
         return CacheMiss(divergence.position, stored, prompt)

@@ -10,6 +10,8 @@ from core.sampling.text_stream import TextStream
 from core.values.receipt import Receipt
 
 if TYPE_CHECKING:
+    from core.images.encoder import Encoding
+    from core.images.prompt_images import ImageRows
     from core.kv_cache.prefix_cache.prefix_tree import Divergence
     from core.kv_cache.slot import PlacementWait, Slot
     from core.scheduler.input_processor import PreparedRequest
@@ -72,7 +74,8 @@ class Sequence:
     are the same thing here: rows that are still pending. Of those that pend, the first ``n_replay`` were in the cache
     before and were lost with a rejected draft (see ``CheckpointMemory``): they are part of decoding, not of the
     prompt. It has a ``slot`` only while it runs, and keeps that for ``term`` seconds at least. ``rode_at`` says when it
-    last rode along with the fast lane, counted in the rides of all requests.
+    last rode along with the fast lane, counted in the rides of all requests. Those of its ``images`` that are
+    evaluated, or soon will be, have ``encodings``, by the image's hash.
     """
 
     slot: Slot
@@ -86,6 +89,8 @@ class Sequence:
         self.order = order
         self.tokens = TokenBuffer(prepared.tokens)
         self.n_prompt = len(prepared.tokens)
+        self.images = prepared.images
+        self.encodings: dict[bytes, Encoding] = {}
         self.n_past = 0
         self.n_replay = 0
         self.n_cached = 0
@@ -120,6 +125,17 @@ class Sequence:
     def is_prefilling(self) -> bool:
         """True while more is pending than the latest token and what is replayed before it."""
         return self.n_pending > 1 + self.n_replay
+
+    @property
+    def next_image(self) -> ImageRows | None:
+        """The next rows to evaluate that are an image's, None where only text is left."""
+        return next((rows for rows in self.images if rows.end > self.n_past), None)
+
+    @property
+    def image(self) -> ImageRows | None:
+        """The image that the next row to evaluate is of, None where it is text."""
+        rows = self.next_image
+        return rows if rows is not None and rows.start <= self.n_past else None
 
     def n_left(self, n_ctx: int) -> int:
         """Return how many more tokens may be generated in a context of ``n_ctx``."""

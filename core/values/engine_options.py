@@ -35,6 +35,9 @@ class EngineOptions:
     by cost (for comparisons). ``uses_heads`` false does not use the prediction heads in the model's file. A draft that
     cannot be loaded is an error; with ``must_draft`` false the model is loaded without it, with a notice.
 
+    ``mmproj`` is a projector, with which the model sees images. One that cannot be loaded is an error, or a notice with
+    ``must_see`` false.
+
     ``cache_ram`` bounds the bytes of host memory for prompt caches that have left the KV cache; None takes a share of
     what is free, 0 keeps none. ``cache_disk`` bounds those on disk, which survive a restart; None takes a share of the
     disk, 0 writes none. ``calibrates`` false measures nothing while the model is loaded: step times unknown from an
@@ -60,6 +63,8 @@ class EngineOptions:
     draft_path: str | None = None
     must_draft: bool = True
     uses_heads: bool = True
+    mmproj: str | None = None
+    must_see: bool = True
     draft_depth: int | None = None
     cache_ram: int | None = None
     cache_disk: int | None = 0

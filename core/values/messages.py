@@ -41,7 +41,7 @@ class LoadedModel:
     prefix, suffix and middle tokens, or None. ``notices`` are sentences about parts that cannot be used. ``spark`` is
     the small model that answers if a request asks for it. If it is None, ``why_no_spark`` is a sentence. ``draft_path``
     is the file of the draft model or head, "" if none was loaded. ``has_heads``: the prediction heads in the model's
-    file draft.
+    file draft. ``mmproj`` is the file of the projector, with which the model sees images, "" if none was loaded.
     """
 
     path: str
@@ -69,6 +69,7 @@ class LoadedModel:
     n_cpu_moe: int = 0
     draft_path: str = ""
     has_heads: bool = False
+    mmproj: str = ""
 
 
 class FinishReason(StrEnum):

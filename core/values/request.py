@@ -165,15 +165,25 @@ class Lane(StrEnum):
 _RANKS = {lane: rank for rank, lane in enumerate(Lane)}
 
 
+@dataclass(frozen=True, slots=True)
+class PromptImage:
+    """An image file (PNG, JPEG, WebP, GIF or BMP) that stands before character ``offset`` of a prompt."""
+
+    offset: int
+    data: bytes = field(repr=False)
+
+
 MAX_STOP_STRINGS = 64
 MAX_STOP_LENGTH = 1_024
+MAX_IMAGES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """A prompt and how to continue it.
 
-    ``prompt`` is text (tokenised in the engine, special tokens in it are parsed) or token ids. ``max_tokens`` None
+    ``prompt`` is text (tokenised in the engine, special tokens in it are parsed) or token ids. ``images`` stand at
+    their places in a text; nothing is drafted for a prompt with images. ``max_tokens`` None
     means until the model stops or the context is full; 0 evaluates the prompt only. ``stop`` strings end the text
     before their first occurrence. ``speculates`` False decodes without drafts: nothing is drafted for this request, and
     the proposers learn nothing from it. ``constraint`` restricts the reply; None leaves it free. ``lane`` is the
@@ -191,6 +201,7 @@ class Request:
     lane: Lane = Lane.STANDARD
     by_draft: bool = False
     markers: tuple[str, ...] = ()
+    images: tuple[PromptImage, ...] = ()
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.max_tokens < 0:
@@ -201,3 +212,19 @@ class Request:
             raise BadRequest(f"Each stop string must have 1 to {MAX_STOP_LENGTH} characters.", param="stop")
         if not self.prompt:
             raise BadRequest("The prompt is empty: send at least one token of text.", param="prompt")
+        if self.images:
+            self._check_images(self.images)
+
+    def _check_images(self, images: tuple[PromptImage, ...]) -> None:
+        if len(images) > MAX_IMAGES:
+            raise BadRequest(f"A prompt takes at most {MAX_IMAGES} images, not {len(images)}.", param="messages")
+        if not isinstance(self.prompt, str):
+            raise BadRequest("Images need a prompt of text, not of token ids.", param="prompt")
+        offsets = [image.offset for image in images]
+        if offsets != sorted(offsets) or offsets[0] < 0 or offsets[-1] > len(self.prompt):
+            raise BadRequest("The images are not in the order of their places in the prompt.", param="prompt")
+
+    @property
+    def may_draft(self) -> bool:
+        """True where tokens may be drafted for it: proposers know texts, and nothing of images."""
+        return self.speculates and not self.images

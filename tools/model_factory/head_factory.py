@@ -217,11 +217,11 @@ def _as_glm(tensor: gguf.ReaderTensor) -> Tensor:
     """One of Ember's tensors under its name in GLM-4.5, with queries and keys in the order of its rotation."""
     made = _copied(tensor.name)
     if re.search(r"attn_[qk]\.weight", tensor.name):
-        return replace(made, data=lambda: _half_split(tensor.data))
+        return replace(made, data=lambda: half_split(tensor.data))
     return replace(made, name=made.name.replace("ffn_norm", "post_attention_norm"))
 
 
-def _half_split(rows: np.ndarray) -> np.ndarray:
+def half_split(rows: np.ndarray) -> np.ndarray:
     """Rows of each head from pairs that lie side by side to pairs that lie half a head apart."""
     heads = rows.reshape(-1, HEAD_WIDTH // 2, 2, rows.shape[-1])
     return np.ascontiguousarray(heads.transpose(0, 2, 1, 3)).reshape(rows.shape)

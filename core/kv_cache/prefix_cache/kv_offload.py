@@ -6,12 +6,16 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from core.kv_cache.prefix_cache.image_tokens import whole_images
 from core.kv_cache.prefix_cache.prefix_tree import PrefixMatch, TokenIds
 from core.kv_cache.prefix_cache.segment import Blob, Segment
 from core.kv_cache.prefix_cache.segment_store import SegmentLink, SegmentStore
 
 # Fewer tokens are not worth a piece of their own.
 LEAST_SAVED = 16
+
+PositionOf = Callable[[int], int]
+"""Gives llama.cpp's position of a text's token."""
 
 
 class KvOffload:
@@ -61,8 +65,11 @@ class KvOffload:
             self.store.read(segment)
         return reading
 
-    def save_piece(self, sequence: int, text: TokenIds) -> bool:
-        """Keep the next piece of the text that a sequence holds; False where all is kept, or nothing more can be."""
+    def save_piece(self, sequence: int, text: TokenIds, position: PositionOf) -> bool:
+        """Keep the next piece of the text that a sequence holds; False where all is kept, or nothing more can be.
+
+        An image is never cut: the piece ends before it or behind it.
+        """
         if len(text) < LEAST_SAVED:
             return False
         links = self.store.chain(self.tree.match(text), 0)
@@ -72,16 +79,19 @@ class KvOffload:
         if self._is_whole:
             blob = self._transfer.save_whole(sequence, len(text))
             return blob is not None and self.store.add(text, 0, None, blob, is_whole=True)
-        end = min(n_saved + self._piece_size, len(text))
-        blob = self._transfer.save(sequence, n_saved, end)
+        end = wanted = n_saved
+        while end <= n_saved:
+            wanted += self._piece_size
+            end = whole_images(text, min(wanted, len(text)))
+        blob = self._transfer.save(sequence, position(n_saved), position(end))
         parent = links[-1].segment if links else None
         return blob is not None and self.store.add(text[:end], n_saved, parent, blob)
 
-    def load(self, link: SegmentLink, blob: Blob, sequence: int, start: int) -> bool:
+    def load(self, link: SegmentLink, blob: Blob, sequence: int, start: int, position: PositionOf) -> bool:
         """Let a sequence that holds ``start`` tokens go on to the link's end; False where cells have no room."""
         if link.segment.is_whole:
             return self._transfer.load_whole(blob, sequence, link.end)
-        return self._transfer.load(blob, sequence, start, link.end)
+        return self._transfer.load(blob, sequence, position(start), position(link.end))
 
     def seconds_to_load(self, n_tokens: int) -> float:
         """Return what bringing back so many tokens takes lately."""

@@ -145,14 +145,14 @@ class HiddenStateProposer(ContextProposer):
 
     def observe(self, evaluated: Series[Evaluated]) -> None:
         """Keep the states of the rows that the target has just evaluated, for those who may be drafted for."""
-        if not any(one.sequence.request.speculates for one in evaluated):
+        if not any(one.sequence.request.may_draft for one in evaluated):
             return
         self._target.synchronize()
         parts = self._features(sum([one.n_rows + len(one.draft) for one in evaluated]))
         row = 0
         for one in evaluated:
             begin, row = row, row + one.n_rows + len(one.draft)
-            if not one.sequence.request.speculates:
+            if not one.sequence.request.may_draft:
                 continue
             tokens = one.sequence.tokens.view
             read = tokens[one.start : one.start + one.n_rows]

@@ -19,17 +19,21 @@ _F32, _F16 = 4, 2
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
-    """Bytes that a loaded model takes, ``draft`` those of everything that drafts for it."""
+    """Bytes that a loaded model takes.
+
+    ``draft`` are those of everything that drafts for it, ``projector`` those of what turns images into rows.
+    """
 
     weights: int
     kv_cache: int
     compute: int
     draft: int = 0
+    projector: int = 0
 
     @property
     def total(self) -> int:
         """Bytes altogether."""
-        return self.weights + self.kv_cache + self.compute + self.draft
+        return self.weights + self.kv_cache + self.compute + self.draft + self.projector
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class EngineShape:
 
     ``n_states`` running states are kept for each of ``n_slots`` requests. A step has ``n_ubatch`` rows, of which
     ``n_outputs`` may want logits (None: one for each slot), and ``draft_outputs`` in a draft model. ``uses_heads``: the
-    prediction heads in the model's file draft, from a cache of their own.
+    prediction heads in the model's file draft, from a cache of their own. A projector takes ``projector_bytes``.
     """
 
     n_slots: int = 1
@@ -48,6 +52,7 @@ class EngineShape:
     flash_attention: bool = True
     draft_outputs: int | None = None
     uses_heads: bool = False
+    projector_bytes: int = 0
 
     def need(self, facts: ModelFacts, n_cells: int, kv_type: str, draft: ModelFacts | None = None) -> MemoryNeed:
         """Estimate what such an engine takes with ``n_cells`` KV cells, and all that drafts for it."""
@@ -66,7 +71,7 @@ class EngineShape:
         if draft is not None:
             rows = self.draft_outputs
             drafts += estimate(draft, n_cells, n_slots=self.n_slots, n_ubatch=self.n_ubatch, n_outputs=rows).total
-        return replace(need, draft=drafts)
+        return replace(need, draft=drafts, projector=self.projector_bytes)
 
 
 ONE_REQUEST = EngineShape()

@@ -125,6 +125,8 @@ def plan_of(
         weights[placement.output] += n_output
         on_gpus += n_output if not _is_tied(facts) else 0
     weights[0] = max(0, facts.weight_bytes - on_gpus)
+    # mtmd takes the first GPU where layers are on GPUs.
+    weights[machine.gpus[0] if machine.gpus and setting.n_gpu_layers else 0] += need.projector
     in_window = cells_in_window(facts, setting.n_ctx, shape.n_slots, shape.n_ubatch)
     caches = _caches(facts, placement, setting, in_window, need.kv_cache, len(devices))
     used = {0, *placement.layers, *placement.experts, placement.output}

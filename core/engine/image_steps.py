@@ -1,0 +1,96 @@
+"""When images are encoded and evaluated: each of their steps is between two of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from core.engine.committer import RequestFinisher
+from core.images.encoder import ImageEncoder
+from core.images.prompt_images import ImageRows
+from core.llama.projector import EncodingFailed
+from core.scheduler.planner import Share
+from core.scheduler.scheduler import Scheduler
+from core.scheduler.sequence import Sequence
+from core.values.errors import BadRequest, SlipstreamError
+from core.values.messages import Failure, FailureKind, FinishReason, RequestEvent
+
+
+class ImageSteps:
+    """Has the images of running requests encoded, and says whose image a step evaluates.
+
+    llama.cpp takes tokens or embeddings in a batch, not both. So an image has steps of its own, in turn with the steps
+    of all others.
+    """
+
+    def __init__(self, encoder: ImageEncoder, scheduler: Scheduler, finisher: RequestFinisher) -> None:
+        """Encode on the thread of ``encoder`` for requests of ``scheduler``; ``finisher`` ends those that cannot be."""
+        self._encoder = encoder
+        self._scheduler = scheduler
+        self._finisher = finisher
+        self._was_last = False
+
+    def prepare(self, events: list[RequestEvent], now: float) -> list[Sequence]:
+        """Have encoded what is needed soon; return the requests that go on with text."""
+        texts, broken = [], []
+        for sequence in self._scheduler.running:
+            rows = sequence.next_image
+            if rows is None:
+                texts.append(sequence)
+                continue
+            for one in sequence.images:
+                if one.end > sequence.n_past and one.id not in sequence.encodings:
+                    sequence.encodings[one.id] = self._encoder.encode(one)
+            error = _error(sequence, rows)
+            if error is not None:
+                broken.append((sequence, error))
+            elif rows.start > sequence.n_past:
+                texts.append(sequence)
+        for sequence, error in broken:
+            is_own = isinstance(error, BadRequest)
+            kind = FailureKind.BAD_REQUEST if is_own else FailureKind.INTERNAL
+            failure = Failure(kind, error.message, "messages" if is_own else None)
+            self._finisher.finish(sequence, FinishReason.FAILED, events, now, failure)
+        return texts
+
+    def next_share(self, n_most: int, *, is_alone: bool, may_run: Callable[[Sequence, int], bool]) -> Share | None:
+        """Return the image rows that the next step evaluates, at most ``n_most`` where they may be split.
+
+        None where no image is encoded, where ``may_run`` says no, or where it is the turn of others: ``is_alone`` says
+        that there are none.
+        """
+        was_last, self._was_last = self._was_last, False
+        if was_last and not is_alone:
+            return None
+        ready = [
+            sequence
+            for sequence in self._scheduler.running
+            if (rows := sequence.image) is not None and sequence.encodings[rows.id].is_over
+        ]
+        for sequence in sorted(ready, key=lambda one: (one.lane.rank, one.order)):
+            rows = sequence.image
+            assert rows is not None
+            n_left = rows.end - sequence.n_past
+            n_rows = min(n_left, n_most) if self._encoder.is_causal else n_left
+            if may_run(sequence, n_rows):
+                self._was_last = True
+                return Share(sequence, n_rows)
+        return None
+
+    def wait(self, seconds: float) -> None:
+        """Wait until an image is encoded, at most so long."""
+        self._encoder.wait(seconds)
+
+    def close(self) -> None:
+        """End the encoder."""
+        self._encoder.close()
+
+
+def _error(sequence: Sequence, rows: ImageRows) -> SlipstreamError | None:
+    """Return why the embeddings of ``rows`` will never be there, None where they may."""
+    encoding = sequence.encodings[rows.id]
+    if encoding.parts is None:
+        return encoding.error
+    n_rows = rows.end - rows.start
+    if rows.part < len(encoding.parts) and len(encoding.parts[rows.part]) == n_rows:
+        return None
+    return EncodingFailed("The projector made other rows of the image than it had announced.")

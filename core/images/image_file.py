@@ -1,0 +1,87 @@
+"""Image files from requests: what they are is checked from the header, before any pixel is decoded."""
+
+from __future__ import annotations
+
+import io
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageOps
+
+from core.values.errors import BadRequest
+
+_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
+# A projector looks at one or two million pixels at most. A decoded image of 50 million takes 150 MB.
+MAX_PIXELS = 50_000_000
+# llama.cpp's preprocessors give up, or abort, where one side is so many times the other (smart_resize of Qwen2-VL).
+MAX_ASPECT = 100
+_ORIENTATION, _UPRIGHT, _FIRST_TURNED = 0x0112, 1, 5
+# 16 bits for each pixel: the upper eight are what others show.
+_WIDE_SHIFT = 8
+# Pillow's own limit is a warning on a stream that nobody reads.
+Image.MAX_IMAGE_PIXELS = None
+
+
+class ImageSize(NamedTuple):
+    """Pixels, as the image is shown."""
+
+    width: int
+    height: int
+
+
+def image_size(data: bytes) -> ImageSize:
+    """Return the size of an image file; raises BadRequest for what is not one, or is too large."""
+    with _opened(data) as image:
+        return _size(image)
+
+
+def decoded(data: bytes) -> npt.NDArray[np.uint8]:
+    """Return the pixels of an image file as it is shown, shape (height, width, 3); raises BadRequest.
+
+    Transparency is ignored, as by llama-server. Of an animation it is the first picture.
+    """
+    with _opened(data) as image:
+        _size(image)
+        try:
+            image.load()
+            shown = image if _orientation(image) == _UPRIGHT else ImageOps.exif_transpose(image)
+            if shown.mode.startswith("I;16"):
+                shown = Image.fromarray((np.asarray(shown) >> _WIDE_SHIFT).astype(np.uint8))
+            return np.asarray(shown.convert("RGB"))
+        except Exception as error:  # Pillow's decoders raise nearly everything
+            raise BadRequest(
+                f"The image is damaged: {error}. Send it again, or another one.", param="messages"
+            ) from error
+
+
+def _opened(data: bytes) -> Image.Image:
+    try:
+        return Image.open(io.BytesIO(data), formats=_FORMATS)
+    except Exception as error:  # Pillow's parsers raise nearly everything
+        raise BadRequest("It is not an image in PNG, JPEG, WebP, GIF or BMP.", param="messages") from error
+
+
+def _size(image: Image.Image) -> ImageSize:
+    width, height = image.size
+    if width < 1 or height < 1 or width * height > MAX_PIXELS:
+        raise BadRequest(
+            f"The image has {width} x {height} pixels, and at most {MAX_PIXELS // 1_000_000} million are taken. "
+            "Send a smaller one.",
+            param="messages",
+        )
+    if max(width, height) > MAX_ASPECT * min(width, height):
+        raise BadRequest(
+            f"The image has {width} x {height} pixels: one side may be at most {MAX_ASPECT} times the other.",
+            param="messages",
+        )
+    return ImageSize(height, width) if _orientation(image) >= _FIRST_TURNED else ImageSize(width, height)
+
+
+def _orientation(image: Image.Image) -> int:
+    """Return how a camera was held (EXIF, 1 to 8); 1 where that is not known."""
+    try:
+        found = image.getexif().get(_ORIENTATION, _UPRIGHT)
+    except Exception:  # of a damaged block nothing is believed
+        return _UPRIGHT
+    return found if isinstance(found, int) and _UPRIGHT <= found <= 8 else _UPRIGHT

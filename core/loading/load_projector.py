@@ -1,0 +1,41 @@
+"""Loads the projector with which a model sees images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.images.prompt_images import PromptReader
+from core.kv_cache.prefix_cache.disk_folder import model_key
+from core.llama.model import Model
+from core.llama.projector import Projector
+from core.machine.measurements import physical_cores
+from core.values.engine_options import EngineOptions
+from core.values.errors import LoadFailed, SlipstreamError
+
+
+def open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> tuple[Projector | None, str]:
+    """Return the projector that the options name, and a sentence where the model is loaded without it.
+
+    Raises LoadFailed where ``must_see`` asks for it. It is on the first GPU, if layers of the model are on GPUs.
+    """
+    if options.mmproj is None:
+        return None, ""
+    try:
+        if not Path(options.mmproj).is_file():
+            raise LoadFailed(f"There is no projector {options.mmproj}.")
+        n_threads = options.n_threads or physical_cores()
+        device = options.devices[0] if options.devices else ""
+        return Projector(options.mmproj, model, n_threads=n_threads, uses_gpu=n_gpu_layers != 0, device=device), ""
+    except SlipstreamError as error:
+        if options.must_see:
+            raise
+        return None, error.message
+
+
+def prompt_reader(projector: Projector, options: EngineOptions, n_ubatch: int) -> PromptReader:
+    """Return what reads prompts with images for an engine with these options. Raises LoadFailed."""
+    assert options.mmproj is not None
+    try:
+        return PromptReader(projector, model_key([Path(options.mmproj)]), n_ubatch)
+    except OSError as error:
+        raise LoadFailed(f"{options.mmproj} cannot be read again: {error}.") from error
