@@ -13,11 +13,13 @@ from models.estimate.speed.machine import DeviceKind, Machine, MachineDevice, ma
 from models.estimate.speed.probe import Probe
 from models.estimate.speed.work import DeviceTraits, Placement, work
 from models.facts.model_facts import read_model
+from models.facts.projector import read_projector
 from models.pairing.gain import AcceptanceCounts
 from models.recommend.fit_report import FitVerdict, fit_report
 from tests.support.made_up_machines import larger
 from tools.model_factory import head_factory
 from tools.model_factory.gguf_factory import EMBER, EMBER_DRAFT, Recipe, cached
+from tools.model_factory.projector_factory import projector
 
 GB = 10**9
 FACTS = read_model(EMBER)
@@ -259,3 +261,17 @@ def test_windows_and_other_heads_limit_what_is_read():
     assert part["CPU: cached F16"] == whole["CPU: cached F16"] / 10
     # Ember's keys serve two heads each.
     assert whole["CPU: cached F16"] == 2 * 1000 * FACTS.kv_bytes_per_token()
+
+
+@pytest.mark.parametrize(("n_gpu_layers", "device"), [(0, 0), (7, 1)])
+def test_a_projector_is_counted_where_it_works(n_gpu_layers: int, device: int) -> None:
+    path = projector("gemma3")
+    facts = read_projector(path)
+    assert facts.weight_bytes == pytest.approx(path.stat().st_size, abs=8_192)
+    assert facts.work_bytes > 0
+    setting = LoadSetting(n_gpu_layers, 0, "f16", 1024)
+    plain = plan_of(FACTS, machine(GB), setting).needs
+    seeing = plan_of(FACTS, machine(GB), setting, shape=EngineShape(projector_bytes=facts.n_bytes)).needs
+    more = [after.total - before.total for after, before in zip(seeing, plain, strict=True)]
+    assert more[device] == facts.n_bytes
+    assert sum(more) == facts.n_bytes
