@@ -30,6 +30,7 @@ from app.server.live import cancel_request, events, list_requests
 from app.server.llama_cpp.completion import completion
 from app.server.llama_cpp.metrics import metrics
 from app.server.llama_cpp.properties import act_on_slot, change_properties, properties, slots
+from app.server.llama_cpp.tokens import apply_template, detokenize, tokenize
 from app.server.openai.audio import audio
 from app.server.openai.chat import chat_completions
 from app.server.openai.completions import completions
@@ -71,6 +72,9 @@ ROUTES = (
     ("GET", "/v1/batches/{batch_id}", batches.get_batch),
     ("POST", "/v1/batches/{batch_id}/cancel", batches.cancel_batch),
     ("POST", "/completion", completion),
+    ("POST", "/tokenize", tokenize),
+    ("POST", "/detokenize", detokenize),
+    ("POST", "/apply-template", apply_template),
     ("GET", "/props", properties),
     ("POST", "/props", change_properties),
     ("GET", "/slots", slots),

@@ -8,17 +8,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from core.engine.engine import Engine
-from core.scheduler.input_processor import PreparedRequest
+from core.scheduler.input_processor import PreparedRequest, convert
 from core.values.errors import BadRequest
-from core.values.messages import RequestEvent
+from core.values.messages import Answer, RequestEvent
 from core.values.request import Request
 from core.values.snapshot import LaneCount, Snapshot
+from core.values.tokens import DetokenizeRequest, TokenizeRequest
 
 _STEP_WEIGHT = 0.1
 
 
 class EnginePair:
-    """Steps both in turn. ``prepare`` may be called from any thread; all else belongs to one.
+    """Steps both in turn. ``prepare`` and ``answer`` may be called from any thread; all else belongs to one.
 
     While the fast lane decodes on the loaded model, the other waits, but for what the lane can spare.
     """
@@ -42,6 +43,10 @@ class EnginePair:
         """Return what ``submit`` takes. Raises PromptTooLong, BadRequest, and LoadFailed where memory is short."""
         self._n_prepared += 1
         return self._engine_of(request).prepare(request)
+
+    def answer(self, request: TokenizeRequest | DetokenizeRequest) -> Answer:
+        """Return the answer to a request that needs no step; raises BadRequest."""
+        return convert(request, self.main.vocab)
 
     def submit(self, prepared: PreparedRequest, submitted_at: float | None = None) -> None:
         """Queue a request with the engine that it is for."""

@@ -82,6 +82,10 @@ class Vocab:
             return ""
         return self._piece(token, ctypes.create_string_buffer(_PIECE_BYTES), special=True).decode("utf-8", "replace")
 
+    def bytes_of(self, token: int) -> bytes:
+        """Return a token's bytes, special ones written out (``common_token_to_piece``)."""
+        return self._visible[token] or self._piece(token, ctypes.create_string_buffer(_PIECE_BYTES), special=True)
+
     @property
     def begin_text(self) -> str:
         """The beginning-of-text token written out, "" if there is none."""

@@ -15,6 +15,7 @@ from core.process.engine_process import EngineProcess
 from core.values.engine_options import EngineOptions
 from core.values.errors import EngineUnavailable, LoadFailed
 from core.values.messages import (
+    AnyRequest,
     Cancel,
     Ended,
     EnginePhase,
@@ -30,8 +31,8 @@ from core.values.messages import (
     Submit,
     Token,
 )
-from core.values.request import Request
 from core.values.snapshot import Snapshot
+from core.values.tokens import Detokenized, Tokenized
 
 _log = logging.getLogger(__name__)
 
@@ -74,15 +75,15 @@ class Supervisor:
         self._process: EngineProcess | None = None
         # A started process that waits for a model.
         self._spare: EngineProcess | None = None
-        self._live: dict[str, Request] = {}
-        self._queued: dict[str, Request] = {}
+        self._live: dict[str, AnyRequest] = {}
+        self._queued: dict[str, AnyRequest] = {}
         # The engine's measurements of its model, for the next process when it dies.
         self._measured: Mapping[str, dict[str, Any]] = {}
         self._load_number = 0
         # Since the engine last ran long enough: failed loads and deaths, deaths alone, and the requests that ran at
         # each death.
         self._n_failures = self._n_deaths = 0
-        self._suspects: list[Request] = []
+        self._suspects: list[AnyRequest] = []
         self._generation = 0
 
     # -- the model ----------------------------------------------------------------------------------------------
@@ -148,7 +149,7 @@ class Supervisor:
 
     # -- requests -----------------------------------------------------------------------------------------------
 
-    def submit(self, request: Request) -> None:
+    def submit(self, request: AnyRequest) -> None:
         """Run a request; while the model loads it waits. Raises EngineUnavailable where no engine takes it now."""
         with self._lock:
             if request.id in self._live or request.id in self._queued:
@@ -279,7 +280,7 @@ class Supervisor:
                         self._measured = entries
                     case Snapshot():
                         passed_on.append(event)
-                    case Started(request_id) | Token(request_id):
+                    case Started(request_id) | Token(request_id) | Tokenized(request_id) | Detokenized(request_id):
                         if request_id in self._live:
                             passed_on.append(event)
             if passed_on:
@@ -364,7 +365,7 @@ class Supervisor:
             left_out.append("Requests that ran at each death are refused until the engine has worked for a minute.")
         return tuple(left_out)
 
-    def _check_suspicion(self, request: Request) -> None:
+    def _check_suspicion(self, request: AnyRequest) -> None:
         """Refuse a request that ran at each of several deaths, until the engine is trusted again."""
         if self._n_deaths < _WITHOUT_SUSPECTS or replace(request, id="") not in self._suspects:
             return

@@ -21,6 +21,8 @@ from core.ipc.pipe import Pipe, PipeClosed
 from core.scheduler.input_processor import PreparedRequest
 from core.values.errors import BadRequest, LoadFailed, PromptTooLong, SlipstreamError
 from core.values.messages import (
+    Answer,
+    AnyRequest,
     Cancel,
     Command,
     Ended,
@@ -32,11 +34,13 @@ from core.values.messages import (
     FinishReason,
     LoadModel,
     MeasurementsTaken,
+    RequestEvent,
     Started,
     Submit,
     Token,
 )
 from core.values.request import Request
+from core.values.tokens import DetokenizeRequest, TokenizeRequest
 
 _log = logging.getLogger(__name__)
 
@@ -49,28 +53,34 @@ class Preparer(Protocol):
     def prepare(self, request: Request) -> PreparedRequest:
         """Return a request that can be submitted. Called on the input thread."""
 
+    def answer(self, request: TokenizeRequest | DetokenizeRequest) -> Answer:
+        """Return the answer to a request that needs no step. Called on the input thread."""
+
 
 class InputThread:
     """Prepares requests on its own thread, so that a huge prompt delays neither running requests nor a cancel.
 
-    Every request is passed on exactly once: to ``admit``, or as ``Ended`` to ``refuse``.
+    Every request is passed on exactly once: to ``admit``, or to ``tell`` with its ``Ended`` and what it was answered.
     """
 
     def __init__(
-        self, engine: Preparer, admit: Callable[[ArrivedRequest], None], refuse: Callable[[Ended], None]
+        self,
+        engine: Preparer,
+        admit: Callable[[ArrivedRequest], None],
+        tell: Callable[[tuple[RequestEvent, ...]], None],
     ) -> None:
-        """``admit`` and ``refuse`` are called on the input thread."""
+        """``admit`` and ``tell`` are called on the input thread."""
         self._engine = engine
         self._admit = admit
-        self._refuse = refuse
-        self._arrivals: queue.SimpleQueue[tuple[Request, float] | None] = queue.SimpleQueue()
+        self._tell = tell
+        self._arrivals: queue.SimpleQueue[tuple[AnyRequest, float] | None] = queue.SimpleQueue()
         self._cancelled: set[str] = set()
         self._inside: set[str] = set()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._work, name="input", daemon=True)
         self._thread.start()
 
-    def put(self, request: Request) -> None:
+    def put(self, request: AnyRequest) -> None:
         """Queue a request."""
         with self._lock:
             self._inside.add(request.id)
@@ -92,24 +102,27 @@ class InputThread:
     def _work(self) -> None:
         while (arrival := self._arrivals.get()) is not None:
             request, submitted_at = arrival
-            outcome = self._examine(request, submitted_at)
+            prepared, told = self._examine(request)
             with self._lock:
                 self._inside.discard(request.id)
                 was_cancelled = request.id in self._cancelled
                 self._cancelled.discard(request.id)
                 if was_cancelled:
-                    if isinstance(outcome, tuple):
-                        outcome[0].close()
-                    outcome = Ended(request.id, FinishReason.CANCELLED)
-                if isinstance(outcome, tuple):
+                    if prepared is not None:
+                        prepared.close()
+                    prepared, told = None, (Ended(request.id, FinishReason.CANCELLED),)
+                if prepared is not None:
                     # Under the lock: a cancel either still finds the request here, or comes after it in the inbox.
-                    self._admit(outcome)
-            if isinstance(outcome, Ended):
-                self._refuse(outcome)
+                    self._admit((prepared, submitted_at))
+            if told:
+                self._tell(told)
 
-    def _examine(self, request: Request, submitted_at: float) -> ArrivedRequest | Ended:
+    def _examine(self, request: AnyRequest) -> tuple[PreparedRequest | None, tuple[RequestEvent, ...]]:
+        """Return the prepared request, or None and what there is to tell of one that is over."""
         try:
-            return self._engine.prepare(request), submitted_at
+            if isinstance(request, Request):
+                return self._engine.prepare(request), ()
+            return None, (self._engine.answer(request), Ended(request.id, FinishReason.STOP))
         except PromptTooLong as error:
             failure = Failure(FailureKind.CONTEXT_LENGTH, error.message, error.param)
         except BadRequest as error:
@@ -120,7 +133,7 @@ class InputThread:
         except Exception as error:  # a request must end even after a bug here
             _log.exception("Preparing failed")
             failure = Failure(FailureKind.INTERNAL, f"The request could not be prepared: {error}")
-        return Ended(request.id, FinishReason.FAILED, failure=failure)
+        return None, (Ended(request.id, FinishReason.FAILED, failure=failure),)
 
 
 # The thread that steps the model needs the GIL back at once after a decode.
@@ -211,7 +224,7 @@ class Worker:
         self._pipe = pipe
         self._outbox = outbox
         self._inbox: queue.SimpleQueue[ArrivedRequest | Cancel] = queue.SimpleQueue()
-        self._input = InputThread(engines, self._inbox.put, lambda ended: outbox.put((ended,)))
+        self._input = InputThread(engines, self._inbox.put, outbox.put)
         threading.Thread(target=self._read, name="reader", daemon=True).start()
 
     def run(self) -> None:

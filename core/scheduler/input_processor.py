@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +17,7 @@ from core.sampling.keyed_noise import draw_seed
 from core.sampling.sampler import Sampler
 from core.values.errors import BadRequest, PromptTooLong
 from core.values.request import Request
+from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
 
 # Characters per token of context that are read of a long text to see whether it fits: English has four to a token.
 _BEGINNING = 8
@@ -41,6 +42,32 @@ class PreparedRequest:
     def close(self) -> None:
         """Free what the sampler holds."""
         self.sampler.close()
+
+
+def checked_tokens(tokens: Sequence[int], vocab: Vocab, param: str) -> npt.NDArray[np.int32]:
+    """Return the ids as an array; raises BadRequest for one that the model does not have."""
+    bad = next((token for token in tokens if not 0 <= token < vocab.n_tokens), None)
+    if bad is not None:
+        raise BadRequest(f"{bad} is no token: this model has tokens 0 to {vocab.n_tokens - 1}.", param=param)
+    return np.array(tokens, np.int32)
+
+
+def convert(request: TokenizeRequest | DetokenizeRequest, vocab: Vocab) -> Tokenized | Detokenized:
+    """Turn text into tokens or back, as llama-server does (``tokenize_mixed``, ``tokens_to_str``).
+
+    Raises BadRequest for an id that is no token.
+    """
+    if isinstance(request, DetokenizeRequest):
+        tokens = checked_tokens(request.tokens, vocab, "tokens").tolist()
+        return Detokenized(request.id, b"".join(map(vocab.bytes_of, tokens)).decode("utf-8", "replace"))
+    found: list[int] = []
+    for index, part in enumerate(request.parts):
+        if isinstance(part, str):
+            with_special = request.add_special and index == 0
+            found += vocab.tokenize(part, add_special=with_special, parse_special=request.parse_special).tolist()
+        else:
+            found += checked_tokens((part,), vocab, "content").tolist()
+    return Tokenized(request.id, tuple(found), tuple(map(vocab.bytes_of, found)))
 
 
 class InputProcessor:
@@ -85,11 +112,7 @@ class InputProcessor:
         if isinstance(request.prompt, str):
             tokens = self._tokens(request.prompt)
         else:
-            n_tokens = self.vocab.n_tokens
-            bad = next((token for token in request.prompt if not 0 <= token < n_tokens), None)
-            if bad is not None:
-                raise BadRequest(f"{bad} is no token: this model has tokens 0 to {n_tokens - 1}.", param="prompt")
-            tokens = np.array(request.prompt, np.int32)
+            tokens = checked_tokens(request.prompt, self.vocab, "prompt")
         if not len(tokens):
             raise BadRequest("The prompt is empty: send at least one token of text.", param="prompt")
         if len(tokens) >= self.n_ctx:

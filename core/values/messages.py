@@ -1,7 +1,8 @@
 """Messages between server and engine process: frozen values that cross the pipe, matched by type.
 
 The server sends a ``Command`` and gets ``Event``s. Each submitted request gets exactly one ``Ended``, after at most one
-``Started`` and any number of ``Token``. No event of a request comes after its ``Ended``. Closing the pipe tells the
+``Started`` and any number of ``Token``, or the one answer of a request that generates nothing. No event of a request
+comes after its ``Ended``. Closing the pipe tells the
 engine process to exit."""
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from core.values.engine_options import EngineOptions
 from core.values.receipt import Receipt
 from core.values.request import Request
 from core.values.snapshot import Snapshot
+from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +192,11 @@ class MeasurementsTaken:
     entries: Mapping[str, dict[str, Any]]
 
 
-RequestEvent = Started | Token | Ended
-Event = Started | Token | Ended | EngineState | MeasurementsTaken | Snapshot
+AnyRequest = Request | TokenizeRequest | DetokenizeRequest
+Answer = Tokenized | Detokenized
+"""What a request that generates nothing is answered with, before its ``Ended``."""
+RequestEvent = Started | Token | Answer | Ended
+Event = RequestEvent | EngineState | MeasurementsTaken | Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +215,7 @@ class LoadModel:
 class Submit:
     """Run a request."""
 
-    request: Request
+    request: AnyRequest
 
 
 @dataclass(frozen=True, slots=True)

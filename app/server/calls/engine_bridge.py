@@ -18,6 +18,7 @@ from app.server.calls.request_totals import RequestTotals
 from app.server.http.errors import refuse
 from core.values.engine_options import EngineOptions
 from core.values.messages import (
+    AnyRequest,
     Ended,
     EnginePhase,
     EngineState,
@@ -48,7 +49,7 @@ class EngineHandle(Protocol):
         ``again``: it failed before, and what may have been the cause is left out.
         """
 
-    def submit(self, request: Request) -> None:
+    def submit(self, request: AnyRequest) -> None:
         """Take a request, of which exactly one Ended follows."""
 
     def cancel(self, request_id: str) -> None:
@@ -136,6 +137,8 @@ class EngineBridge:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._engine: EngineHandle | None = None
         self._live: dict[str, LiveRequest] = {}
+        # The channels of requests that generate nothing, by their id.
+        self._asked: dict[str, Channel] = {}
         self._n_running = 0
         self._on_state: Callable[[EngineState], None] = lambda _state: None
         self.totals = RequestTotals()
@@ -176,20 +179,24 @@ class EngineBridge:
 
     @property
     def live(self) -> list[LiveRequest]:
-        """The requests that have not ended."""
+        """The requests that generate and have not ended."""
         return list(self._live.values())
 
-    def open(self, requests: Sequence[Request], streams: bool) -> Channel:
+    def open(self, requests: Sequence[AnyRequest], streams: bool) -> Channel:
         """Submit requests and return their channel; raises EngineUnavailable or 503 when too many wait."""
-        if len(self._live) + len(requests) > MAX_REQUESTS:
-            raise refuse(503, f"{len(self._live)} requests are waiting already: try again later.", code="queue_full")
+        n_live = len(self._live) + len(self._asked)
+        if n_live + len(requests) > MAX_REQUESTS:
+            raise refuse(503, f"{n_live} requests are waiting already: try again later.", code="queue_full")
         assert self._engine is not None
         channel = Channel([request.id for request in requests], streams)
         try:
             for request in requests:
-                self._live[request.id] = LiveRequest(request, channel)
-                for observer in self.observers:
-                    observer.opened(request)
+                if isinstance(request, Request):
+                    self._live[request.id] = LiveRequest(request, channel)
+                    for observer in self.observers:
+                        observer.opened(request)
+                else:
+                    self._asked[request.id] = channel
                 self._engine.submit(request)
         except Exception:
             self.close(channel)
@@ -199,6 +206,7 @@ class EngineBridge:
     def close(self, channel: Channel) -> None:
         """Cancel what has not ended; the channel hears no more."""
         for request_id in channel.open_ids:
+            self._asked.pop(request_id, None)
             if self._forget(request_id) is not None:
                 for observer in self.observers:
                     observer.closed(request_id)
@@ -214,7 +222,7 @@ class EngineBridge:
     def end_all(self, message: str) -> None:
         """End every request with a sentence: the server is leaving."""
         failure = Failure(FailureKind.SHUTDOWN, message)
-        for request_id in list(self._live):
+        for request_id in [*self._live, *self._asked]:
             self.cancel(request_id)
             self._route(Ended(request_id, FinishReason.FAILED, failure=failure))
 
@@ -236,6 +244,7 @@ class EngineBridge:
     def _route(self, event: RequestEvent) -> None:
         live = self._live.get(event.request_id)
         if live is None:
+            self._answer(event)
             return
         if type(event) is Token:
             live.n_tokens += event.n
@@ -253,6 +262,14 @@ class EngineBridge:
             live.n_prompt, live.n_cached = event.n_prompt, event.n_cached
             self._n_running += 1
         live.channel.push(event)
+
+    def _answer(self, event: RequestEvent) -> None:
+        """Pass on an event of a request that generates nothing; one that nobody waits for is dropped."""
+        channel = self._asked.get(event.request_id)
+        if type(event) is Ended:
+            self._asked.pop(event.request_id, None)
+        if channel is not None:
+            channel.push(event)
 
     def _forget(self, request_id: str) -> LiveRequest | None:
         live = self._live.pop(request_id, None)

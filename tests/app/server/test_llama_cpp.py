@@ -123,6 +123,54 @@ def test_what_would_change_the_text_and_is_not_done_is_refused_by_name(server, f
     assert answer.json()["error"]["param"] == param
 
 
+TEXT = "Grüße, <|im_start|>you!"
+
+
+def tokenize(server, **fields) -> list:
+    answer = server.http.post("/tokenize", json={"content": TEXT, **fields})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["tokens"]
+
+
+def test_a_text_becomes_tokens_and_text_again(server):
+    tokens = tokenize(server)
+    assert server.http.post("/detokenize", json={"tokens": tokens}).json() == {"content": TEXT}
+    assert server.http.post("/detokenize", json={"tokens": []}).json() == {"content": ""}
+    assert tokenize(server, content=["Grüße, ", tokens[-1]])[-1] == tokens[-1]
+    assert len(tokenize(server, parse_special=False)) > len(tokens)
+    assert len(tokenize(server, add_special=True)) in (len(tokens), len(tokens) + 1)
+
+
+def test_pieces_are_text_or_the_bytes_of_a_part_of_a_character(server):
+    pieces = tokenize(server, with_pieces=True, content="Grüße 🦊!")
+    assert [piece["id"] for piece in pieces] == tokenize(server, content="Grüße 🦊!")
+    whole = b"".join(one["piece"].encode() if isinstance(one["piece"], str) else bytes(one["piece"]) for one in pieces)
+    assert whole.decode() == "Grüße 🦊!"
+    assert any(isinstance(one["piece"], list) for one in pieces)
+
+
+@pytest.mark.parametrize(
+    ("route", "body", "param"),
+    [
+        ("/detokenize", {"tokens": [99_999_999]}, "tokens"),
+        ("/detokenize", {"tokens": [-1]}, "tokens"),
+        ("/tokenize", {"content": [-1]}, "content"),
+        ("/tokenize", {"content": 3}, "content"),
+    ],
+)
+def test_what_is_no_text_or_token_is_refused(server, route, body, param):
+    answer = server.http.post(route, json=body)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
+
+
+def test_a_template_is_applied_without_a_reply(server):
+    messages = [{"role": "user", "content": "Hello"}]
+    prompt = server.http.post("/apply-template", json={"messages": messages}).json()["prompt"]
+    assert prompt.startswith("<|im_start|>user\nHello<|im_end|>")
+    assert prompt.endswith("<|im_start|>assistant\n")
+    assert server.http.post("/apply-template", json={}).json()["error"]["param"] == "messages"
+
+
 def test_properties_are_those_of_the_model(server):
     found = server.http.get("/props").json()
     assert found["total_slots"] == 4

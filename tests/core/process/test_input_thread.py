@@ -12,8 +12,9 @@ import pytest
 from core.process.worker import ArrivedRequest, InputThread
 from core.scheduler.input_processor import PreparedRequest
 from core.values.errors import BadRequest, LoadFailed, PromptTooLong
-from core.values.messages import Ended, FailureKind, FinishReason
+from core.values.messages import Ended, FailureKind, FinishReason, RequestEvent
 from core.values.request import Request
+from core.values.tokens import Tokenized, TokenizeRequest
 
 
 class NoSampler:
@@ -48,6 +49,11 @@ class SlowIntake:
         sampler = self.samplers[request.id] = NoSampler()
         return PreparedRequest(request, np.array([1, 2], np.int32), sampler)  # type: ignore[arg-type]
 
+    def answer(self, request: TokenizeRequest) -> Tokenized:
+        if not request.parts:
+            raise BadRequest("no", param="content")
+        return Tokenized(request.id, (1,), (b"a",))
+
 
 class Hall:
     """A door with all that came out of it."""
@@ -55,7 +61,11 @@ class Hall:
     def __init__(self) -> None:
         self.intake = SlowIntake()
         self.out: queue.SimpleQueue[ArrivedRequest | Ended] = queue.SimpleQueue()
-        self.door = InputThread(self.intake, self.out.put, self.out.put)  # type: ignore[arg-type]
+        self.door = InputThread(self.intake, self.out.put, self._tell)  # type: ignore[arg-type]
+
+    def _tell(self, events: tuple[RequestEvent, ...]) -> None:
+        for event in events:
+            self.out.put(event)  # type: ignore[arg-type]
 
     def take(self) -> ArrivedRequest | Ended:
         return self.out.get(timeout=60)
@@ -115,3 +125,14 @@ def test_what_is_cancelled_inside_is_not_admitted(hall: Hall) -> None:
     assert isinstance(hall.take(), tuple)
     assert {name: sampler.is_closed for name, sampler in hall.intake.samplers.items()} == {"a": True, "c": False}
     assert not hall.door.cancel("c"), "it has left"
+
+
+def test_what_needs_no_step_is_answered_here_and_never_admitted(hall: Hall) -> None:
+    hall.door.put(TokenizeRequest("a", ("text",)))
+    assert hall.take() == Tokenized("a", (1,), (b"a",))
+    assert hall.take() == Ended("a", FinishReason.STOP)
+    hall.door.put(TokenizeRequest("b", ()))
+    refused = hall.take()
+    assert isinstance(refused, Ended)
+    assert refused.failure is not None
+    assert refused.failure.kind is FailureKind.BAD_REQUEST

@@ -1,0 +1,49 @@
+"""Texts to vectors, or to scores for a query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from core.values.errors import BadRequest
+from core.values.request import Lane
+
+Pooling = Literal["none", "mean", "cls", "last", "rank"]
+"""How one vector comes from those of all tokens: all of them (none), their mean, the first (cls), the last.
+
+``rank`` is a model's own head that scores how well a document answers a query (``LLAMA_POOLING_TYPE_RANK``).
+"""
+EUCLIDEAN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedRequest:
+    """Asks for the vectors of ``inputs``, each text or token ids, or for their scores as answers to ``query``.
+
+    Vectors have the first ``dimensions`` values only, where that is given. They are divided by their norm ``norm`` as
+    in llama.cpp's ``common_embd_normalize``: 2 the Euclidean, 1 the sum, another p of its kind, 0 the largest value
+    becomes 32760, -1 not at all.
+    """
+
+    id: str
+    inputs: tuple[str | tuple[int, ...], ...]
+    query: str | None = None
+    dimensions: int | None = None
+    norm: int = EUCLIDEAN
+    lane: Lane = Lane.STANDARD
+
+    def __post_init__(self) -> None:
+        if not self.inputs:
+            raise BadRequest("The input is empty: send at least one text.", param="input")
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """The answer: for each input its vectors, float32 in bytes, and the number of its tokens.
+
+    There is one vector, with pooling none one of each token, and for a query a vector of one value, the score.
+    """
+
+    request_id: str
+    vectors: tuple[tuple[bytes, ...], ...]
+    n_tokens: tuple[int, ...]

@@ -1,0 +1,44 @@
+"""Text to tokens and back, asked of the engine: it answers while steps run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizeRequest:
+    """Asks for the tokens of ``parts`` one after the other: texts, and token ids that stay as they are.
+
+    ``add_special`` adds what the model wants before and after the first text. ``parse_special`` recognises special
+    tokens written out.
+    """
+
+    id: str
+    parts: tuple[str | int, ...]
+    add_special: bool = False
+    parse_special: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DetokenizeRequest:
+    """Asks for the text of tokens, special ones written out."""
+
+    id: str
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenized:
+    """The tokens, and the bytes of each."""
+
+    request_id: str
+    tokens: tuple[int, ...]
+    pieces: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Detokenized:
+    """The text; what is not UTF-8 in it is replaced."""
+
+    request_id: str
+    text: str
