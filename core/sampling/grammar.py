@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections import OrderedDict
@@ -27,6 +28,9 @@ _PART, _MOST_PARTS = re.compile(r"\n|[?*+(\[]|\{\d"), 8_000
 _SPECIAL = b"\xff"
 # As in llama.cpp's json-schema-to-grammar: small models would otherwise emit spaces for ever.
 _WHITESPACE = r" |\n{1,2}[ \t]{0,20}"
+# What a reply is whose prompt ends in a thought, and one that may begin with one.
+_IN_THOUGHT = "start: until_1 SPACE? @body\nSPACE: /[ \\n]+/"
+_AFTER_THOUGHT = "start: SPACE? (marker_0 until_1 SPACE?)? @body\nSPACE: /[ \\n]+/"
 _LIMITS = LLParserLimits(max_grammar_size=200_000, max_lexer_states=200_000, verbose_errors=False)
 
 
@@ -101,6 +105,7 @@ class GrammarCompiler:
         # Copies of a compiled grammar share lexer states, which have one limit. Where one copy has reached it, the
         # others would fail too.
         self._worn: set[Constraint] = set()
+        self._specials: dict[str, int] | None = None  # by their texts, without those that end a reply
         self._lock = threading.Lock()
 
     def matcher(self, constraint: Constraint) -> GrammarMatcher:
@@ -122,7 +127,7 @@ class GrammarCompiler:
             end_tokens = sorted(self._vocab.end_tokens)
             self._tokenizer = LLTokenizer(wrapper, n_vocab=self._vocab.n_tokens, eos_token=end_tokens)
         try:
-            grammar = _source(constraint)
+            grammar = self._source(constraint)
         except ValueError as error:
             raise _refused(constraint, str(error)) from error
         matcher = LLMatcher(self._tokenizer, grammar, log_level=0, limits=_LIMITS)
@@ -139,6 +144,45 @@ class GrammarCompiler:
         if begun.is_error():
             raise _refused(constraint, begun.get_error())
         return matcher
+
+    def _source(self, constraint: Constraint) -> str:
+        """Return the grammar in llguidance's own form; raises ValueError."""
+        body = _source(constraint)
+        if constraint.markers:
+            body = "\n".join([body, *self._rules(constraint.markers, body)])
+        if constraint.thought is None:
+            return body
+        # What follows the thought is a grammar of its own, whatever its kind.
+        whole = json.loads(body)["grammars"][0] if body.startswith('{"grammars"') else {"lark_grammar": body}
+        start = _AFTER_THOUGHT if constraint.thought[0] else _IN_THOUGHT
+        lark = "\n".join([start, *self._rules(constraint.thought, start)])
+        return json.dumps({"grammars": [{"lark_grammar": lark}, whole | {"name": "body"}]})
+
+    def _rules(self, markers: Sequence[str], text: str) -> list[str]:
+        """Return the rules for the markers that ``text`` names."""
+        if self._specials is None:
+            ends = self._vocab.end_tokens
+            unseen = (token for token, piece in enumerate(self._vocab.pieces) if not piece and token not in ends)
+            self._specials = {name: token for token in unseen if (name := self._vocab.text(token))}
+        rules = []
+        for i, marker in enumerate(markers):
+            names = sorted((name for name in self._specials if name in marker), key=len, reverse=True)
+            parts = re.split(f"({'|'.join(map(re.escape, names))})", marker) if names else [marker]
+            spelled = [
+                f"<[{self._specials[part]}]>" if part in self._specials else json.dumps(part, ensure_ascii=False)
+                for part in parts
+                if part
+            ]
+            if f"marker_{i}" in text:
+                rules.append(f"marker_{i}: {' '.join(spelled)}")
+            if f"until_{i}" in text:
+                # No text has a special token in it. Before others, a lazy lexeme ends at the first one.
+                if spelled[0].startswith("<"):
+                    rules.append(f"until_{i}: MARKER_TEXT {' '.join(spelled)}")
+                else:
+                    rules.append(f"until_{i}: until_{i}_text {' '.join(spelled[1:])}")
+                    rules.append(f"until_{i}_text[lazy]: MARKER_TEXT {spelled[0]}")
+        return [*rules, "MARKER_TEXT: /(.|\\n)*/"]
 
 
 def _on_deep_stack(compile_: Callable[[], LLMatcher]) -> LLMatcher:

@@ -115,11 +115,17 @@ class Constraint:
 
     ``kind`` is json_schema (the text is a JSON document), regex (the whole reply matches it), lark (llguidance's
     dialect) or gbnf (llama.cpp's). ``field`` is the request field that it came from, for error messages.
+
+    Where special tokens are part of a form, a lark names its texts: the rule ``marker_I`` matches the I-th of the
+    ``markers``, and ``until_I`` any text and then that one. ``thought`` are the markers around what the model may
+    think before: the grammar binds what follows. Its first is empty where the prompt has it.
     """
 
     kind: ConstraintKind
     text: str
     field: str = "grammar"
+    markers: tuple[str, ...] = ()
+    thought: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(ConstraintKind):

@@ -13,7 +13,7 @@ from app.server.calls.model_host import ModelHost
 from app.server.calls.schemas import GenerationBody
 from app.server.calls.speed import ReplySpeed, answering
 from core.values.messages import LoadedModel
-from core.values.request import Request
+from core.values.request import Constraint, Request
 
 _Body = TypeVar("_Body", bound=GenerationBody)
 
@@ -51,6 +51,10 @@ class Call(ABC, Generic[_Body]):
         """Return the markers whose special tokens the reply's text must have; asked once there are prompts."""
         return ()
 
+    def bound(self, asked: Constraint | None, prompt: str | tuple[int, ...]) -> Constraint | None:
+        """Return what the reply to a prompt must look like, given what the body asks for. Raises BadRequest."""
+        return asked
+
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[Begun]:
         """Hold the model while the call runs. What is wrong with the body is told before a model is loaded."""
@@ -76,7 +80,7 @@ class Call(ABC, Generic[_Body]):
                         limit,
                         stop,
                         one,
-                        constraint=constraint,
+                        constraint=self.bound(constraint, prompt),
                         lane=speed.lane,
                         by_draft=by_draft,
                         markers=self.markers(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import model_validator
@@ -18,7 +18,6 @@ ANY_ARGUMENTS: JsonSchema = {"type": "object"}
 # As at OpenAI: a function that lists no parameters takes none.
 NO_ARGUMENTS: JsonSchema = {"type": "object", "properties": {}, "additionalProperties": False}
 # A grammar in Lark may have the sign in a text.
-OPEN, CLOSE = "<tool_call>", "</tool_call>"
 _GBNF_RULE = re.compile(r"^[ \t]*[\w-]+[ \t]*::=", re.MULTILINE)
 
 
@@ -86,36 +85,13 @@ def grammar_of(text: str) -> Constraint:
     return Constraint("gbnf" if _GBNF_RULE.search(text) else "lark", text, field="grammar")
 
 
-def tool_calls(tools: Sequence[tuple[str, JsonSchema]], *, must_call: bool, at_most_one: bool) -> Constraint:
-    """Return the constraint of replies that call ``tools`` (name and schema of the arguments).
+@dataclass(frozen=True, slots=True)
+class ToolBinding:
+    """Which calls a reply may or must have: name and schema of the arguments of each tool.
 
-    With ``must_call`` the reply is calls and nothing else; without it, text may stand before and between them.
+    With ``must_call`` the answer is calls and nothing else; without it, text may stand before and between them.
     """
-    rules = [
-        f"call_{i}: {_quoted(_opening(name))} %json {written(schema, 'tools')} {_quoted(_CLOSING)}"
-        for i, (name, schema) in enumerate(tools)
-    ]
-    any_call = " | ".join(f"call_{i}" for i in range(len(tools)))
-    if must_call:
-        start = ["start: call" if at_most_one else 'start: call ("\\n" call)*', f"call: {_quoted(OPEN)} ({any_call})"]
-    else:
-        # A lazy lexeme ends at the first marker, so that none can be part of the text.
-        start = [
-            f"start: {'call?' if at_most_one else 'call*'} rest",
-            f"call: head ({any_call})",
-            f"head[lazy]: TEXT {_quoted(OPEN)}",
-            "rest: TEXT",
-            "TEXT: /(.|\\n)*/",
-        ]
-    return Constraint("lark", "\n".join([*start, *rules]), field="tools")
 
-
-_CLOSING = f"}}\n{CLOSE}"
-
-
-def _opening(name: str) -> str:
-    return f'\n{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": '
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    tools: tuple[tuple[str, JsonSchema], ...]
+    must_call: bool
+    at_most_one: bool

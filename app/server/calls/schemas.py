@@ -24,8 +24,8 @@ from app.server.calls.constraints import (
     NO_ARGUMENTS,
     JsonSchema,
     ResponseFormat,
+    ToolBinding,
     grammar_of,
-    tool_calls,
     written,
 )
 from app.server.calls.speed import ReplySpeed, wanted_speed
@@ -332,18 +332,27 @@ class ChatCompletionBody(GenerationBody):
             raise ValueError(f"tool_choice names {self.tool_choice.function.name!r}, which is not among the tools")
         return self
 
-    def _constraints(self) -> Iterator[Constraint]:
-        yield from super()._constraints()
+    @property
+    def constraint(self) -> Constraint | None:
+        """What the answer must look like, None where it is free. Raises BadRequest where that is said twice."""
+        constraint = super().constraint
+        if constraint is not None and self.binding is not None:
+            raise BadRequest(f"{constraint.field} and tools cannot be followed both: send one of them.", param="tools")
+        return constraint
+
+    @property
+    def binding(self) -> ToolBinding | None:
+        """Which calls the answer must have, or how they must look; None where calls are free. Raises BadRequest."""
         if not self.uses_tools:
-            return
+            return None
         tools, choice = [tool.function for tool in self.tools or ()], self.tool_choice
         must_call = choice == "required" or isinstance(choice, ChosenTool)
         if isinstance(choice, ChosenTool):
             tools = [tool for tool in tools if tool.name == choice.function.name]
-        if must_call or any(tool.strict for tool in tools):
-            calls = [(tool.name, tool.schema_of_arguments(must_call or bool(tool.strict))) for tool in tools]
-            at_most_one = self.parallel_tool_calls is False or isinstance(choice, ChosenTool)
-            yield tool_calls(calls, must_call=must_call, at_most_one=at_most_one)
+        if not must_call and not any(tool.strict for tool in tools):
+            return None
+        calls = tuple((tool.name, tool.schema_of_arguments(must_call or bool(tool.strict))) for tool in tools)
+        return ToolBinding(calls, must_call, self.parallel_tool_calls is False or isinstance(choice, ChosenTool))
 
     def check_deep(self) -> None:
         """Raise BadRequest for what a deep reply cannot honour."""

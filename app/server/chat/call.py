@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from app.server.calls.call import Begun, Call
 from app.server.calls.generation import ChoiceUpdate
@@ -22,10 +22,12 @@ from app.server.chat.deep import DeepReply, DeepReplyProgress
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 from app.server.replies.reply_format import ReplyFormat
 from app.server.replies.reply_parser import ReplyParser
+from app.server.replies.tool_grammar import tool_grammar
 from app.server.templates.chat_template import TemplateRenderer
 from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, Started, TokenLogprob
 from core.values.receipt import Receipt
+from core.values.request import Constraint
 
 
 class ChatCall(Call[ChatCompletionBody]):
@@ -51,9 +53,15 @@ class ChatCall(Call[ChatCompletionBody]):
             raise BadRequest("This model has no reasoning_effort: leave it out.", param="reasoning_effort")
         self._form = await self.renderer.reply_format(model)
         prompt = await self.renderer.render(model, self.body.template_variables())
-        # A reply that follows a grammar from its first word on has no thoughts.
-        self._thinks = self._form.opens_thinking(prompt) and self.body.constraint is None
+        self._thinks = self._form.opens_thinking(prompt)
         return [prompt]
+
+    def bound(self, asked: Constraint | None, prompt: str | tuple[int, ...]) -> Constraint | None:
+        """Return what the answer must look like, in the model's own form; what it thinks before is free."""
+        thought, binding = self._form.thought_after(str(prompt)), self.body.binding
+        if binding is not None:
+            return tool_grammar(self._form, binding, thought)
+        return replace(asked, thought=thought) if asked is not None else None
 
     def markers(self) -> tuple[str, ...]:
         """Return the markers of the model's form of reply."""

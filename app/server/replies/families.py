@@ -22,7 +22,7 @@ _THINK = Thinking("<think>", "</think>")
 # What models write that were told to call tools, without a form of their own: Hermes, Qwen 2.5 and many after them.
 HERMES = JsonCalls("<tool_call>\n", "\n</tool_call>", "\n</tool_call>\n<tool_call>\n")
 _GPT_OSS = ReplyFormat(
-    thinking=Thinking("<|channel|>analysis<|message|>", "<|end|>"),
+    thinking=Thinking("<|channel|>analysis<|message|>", "<|end|>", "<|start|>assistant"),
     channels=Channels(
         start="<|start|>assistant",
         header_end="<|message|>",
@@ -32,7 +32,7 @@ _GPT_OSS = ReplyFormat(
     ),
 )
 _MUSE = ReplyFormat(
-    thinking=Thinking(" to=self<|message|>", "<|eom|>"),
+    thinking=Thinking(" to=self<|message|>", "<|eom|>", "<|start|>assistant"),
     calls=TaggedCalls(
         '<atem:function_calls>\n<atem:invoke name="',
         '">\n',
@@ -90,9 +90,11 @@ def corrected(found: ReplyFormat, source: str) -> ReplyFormat:
     if _NS in source:  # MiniMax M3
         return replace(found, calls=_MINIMAX_M3)
     if "<|think|>" in source and "<|tool_call:begin|>" in source:  # Solar Open
-        return replace(found, answer=("<|content|>", "<|end|>"), dropped=("<|begin|>assistant",))
+        begin = "<|begin|>assistant"
+        thinking = Thinking("<|think|>", "<|end|>", begin)
+        return replace(found, thinking=thinking, answer=("<|content|>", "<|end|>"), dropped=(begin,))
     if "write your response between <response></response>" in source:  # Granite 3.3
-        calls = JsonCalls("<|tool_call|>", "", ", ", is_list=True)
+        calls = JsonCalls("<|tool_call|>", "", ", ", brackets=("[", "]"))
         return ReplyFormat(_THINK, ("<response>", "</response>"), calls)
     if "Here are my reasoning steps:" in source and found.thinking is not None:  # Apriel 1.6
         return replace(found, thinking=replace(found.thinking, open="Here are my reasoning steps:"))

@@ -178,13 +178,14 @@ def _json_calls(body: str, twice: str, end: str) -> JsonCalls | None:
     name = next((key for key, entry in named.items() if entry == _NAMES[0]), "")
     id_ = next((key for key, entry in named.items() if entry in (_IDS[0], "0") and key != name), "")
     arguments = next(key for key, entry in call.items() if _is_arguments(entry))
-    between = ", "
-    if not is_list and twice:
-        two = _json_around(twice, _NAMES[0]), _json_around(twice, _NAMES[1])
-        between = twice[two[0][1] : two[1][0]] if two[0] is not None and two[1] is not None else ""
-    elif not is_list:
-        between = ""
-    return JsonCalls(body[:start], body[stop:], between, name, arguments if name else "", id_, is_list)
+    brackets = ("", "")
+    if is_list:
+        inner = body[start:stop]
+        brackets = inner[: inner.index("{")], inner[inner.rindex("}") + 1 :]
+    first, second = (_json_around(twice, each, "{") if twice else None for each in _NAMES)
+    between = twice[first[1] : second[0]] if first is not None and second is not None else ""
+    is_id_first = bool(id_) and list(call).index(id_) < list(call).index(name)
+    return JsonCalls(body[:start], body[stop:], between, name, arguments if name else "", id_, is_id_first, brackets)
 
 
 def _is_arguments(value: Any) -> bool:
@@ -193,10 +194,10 @@ def _is_arguments(value: Any) -> bool:
     return isinstance(value, dict) and _KEYS[0] in value
 
 
-def _json_around(text: str, name: str) -> tuple[int, int, Any] | None:
+def _json_around(text: str, name: str, opens: str = "[{") -> tuple[int, int, Any] | None:
     """Return where the outermost JSON value with the function's name begins and ends, and the value."""
     decoder = json.JSONDecoder()
-    for start in (match.start() for match in re.finditer(r"[\[{]", text[: text.index(name)])):
+    for start in (at for at, sign in enumerate(text[: text.index(name)]) if sign in opens):
         try:
             value, stop = decoder.raw_decode(text, start)
         except ValueError:
@@ -253,6 +254,11 @@ def _without_id(text: str) -> str:
     return text
 
 
+def _behind(text: str, close: str) -> str:
+    """Return what stands behind the last argument, whose end may have less white space than that of others."""
+    return text.removeprefix(close) if text.startswith(close) else text.lstrip().removeprefix(close.strip())
+
+
 def _keyed_calls(open_: str, behind: str, twice: str) -> TaggedCalls | None:
     first, second = (behind.find(key) for key in _KEYS)
     value, number = behind.find(str(_VALUES[0])), behind.find(str(_VALUES[1]))
@@ -267,13 +273,12 @@ def _keyed_calls(open_: str, behind: str, twice: str) -> TaggedCalls | None:
     after_key = _merged(behind[first + len(_KEYS[0]) : value], behind[second + len(_KEYS[1]) : number])
     close_value = gap.removesuffix(before_key)
     rest = behind[number + len(str(_VALUES[1])) :]
-    close = rest.lstrip().removeprefix(close_value.strip())
+    close = _behind(rest, close_value)
     after_name = after_name.removesuffix(before_key)
     between = ""
     if twice:
         last = twice.find(str(_VALUES[1]))
-        between = twice[last:].removeprefix(str(_VALUES[1])).lstrip().removeprefix(close_value.strip())
-        between = between.partition(_NAMES[1])[0]
+        between = _behind(twice[last:].removeprefix(str(_VALUES[1])), close_value).partition(_NAMES[1])[0]
         after = twice.partition(_NAMES[1])[2].partition(before_key)[0]
         after_name = _merged(after_name, after)
     return TaggedCalls(open_, after_name, close, KeyedArguments(before_key, after_key, close_value), between)

@@ -14,10 +14,11 @@ _SEAM = re.compile(r"\s*\n\s*|(?<=>)\s*(?=<)|(?<=\])\s*(?=\[)")
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """The markers around what a model thinks before it answers. Where ``open`` is empty the prompt has it."""
+    """The markers around what a model thinks before it answers; ``then`` begins what follows, if anything does."""
 
     open: str
     close: str
+    then: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class JsonCalls:
 
     ``name`` is "" where the name is the key of the arguments: ``{"f": {…}}``. ``between`` stands between two calls
     and ``close`` behind the last one, both as the template writes them. Without ``open``, calls are all of a reply.
+    ``brackets`` begin and end a list.
+    ``id`` is the key of a call's id, "" for none; it stands before the name or behind the arguments.
     """
 
     open: str
@@ -34,7 +37,8 @@ class JsonCalls:
     name: str = "name"
     arguments: str = "arguments"
     id: str = ""
-    is_list: bool = False
+    is_id_first: bool = False
+    brackets: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +141,17 @@ class ReplyFormat:
         """True where the prompt ends inside the thinking, so that the reply begins there."""
         if self.thinking is None or not self.thinking.open:
             return False
-        at = prompt.rfind(self.thinking.open)
-        return at >= 0 and not prompt[at + len(self.thinking.open) :].strip()
+        return prompt.rstrip().endswith(self.thinking.open.strip())
+
+    def thought_after(self, prompt: str) -> tuple[str, str] | None:
+        """Return the markers around what may be thought before the answer to a prompt, as in Constraint."""
+        thinking = self.thinking
+        if thinking is None or prompt.rstrip().endswith(thinking.close.strip()):
+            return None
+        end = thinking.close.strip() + thinking.then
+        if self.opens_thinking(prompt):
+            return "", end
+        return (thinking.open, end) if thinking.open else None
 
 
 GEMMA_QUOTE = '<|"|>'

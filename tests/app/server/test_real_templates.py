@@ -18,11 +18,14 @@ from pathlib import Path
 import pytest
 from jinja2 import TemplateError
 
+from app.server.calls.constraints import ToolBinding
 from app.server.replies.format_finder import contrasts, found_format
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, ReasoningText
 from app.server.replies.reply_format import ReplyFormat
 from app.server.replies.reply_parser import ReplyParser
+from app.server.replies.tool_grammar import tool_grammar
 from app.server.templates.template_process import ChatTemplate, make_environment
+from core.sampling.grammar import GrammarCompiler
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "packaging"))
@@ -144,7 +147,10 @@ def spoken(reply: str, *, thinks: bool = False) -> Said:
     return Said(reply, thinks, THOUGHT * (THOUGHT in reply), CONTENT * (CONTENT in reply), calls)
 
 
-NAMED = [json.dumps({"name": call["function"]["name"], "arguments": call["function"]["arguments"]}) for call in CALLS]
+NAMED = [
+    json.dumps({"name": call["function"]["name"], "arguments": call["function"]["arguments"]}, ensure_ascii=False)
+    for call in CALLS
+]
 LISTED, NAME_KEY, TOOL_KEY = ", ".join(NAMED), '"name"', '"tool_name"'
 PYTHON_CALL = "get_weather(city='Köln \"Süd\"\\n<b>', days=3, deep={'list': [1, 'x'], 'n': 2.5})"
 PYTHONIC = f"{CONTENT}<|tool_call_start|>[{PYTHON_CALL}]"
@@ -281,3 +287,41 @@ def test_a_reply_that_ends_anywhere_shows_no_marker(name):
             for (function, arguments, _), (begun, so_far, _) in zip(calls, called, strict=False):
                 assert function == begun
                 assert arguments.startswith(so_far), said.reply[:end]
+
+
+class Bytes:
+    """A vocabulary whose tokens are single bytes, and one that ends a reply."""
+
+    end_tokens = frozenset([256])
+    n_tokens = 257
+    pieces = (*(bytes([byte]) for byte in range(256)), b"")
+
+    def text(self, token: int) -> str:
+        return "<END>"
+
+    def tokenize(self, text: str, **options) -> list[int]:
+        return list(text.encode())
+
+
+@needs_templates
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in (*WRITTEN, *WITHOUT_CALLS)])
+def test_calls_in_a_models_own_form_follow_the_grammar_of_calls(name):
+    form = real(name).form
+    reply, thinks = written_reply(real(name), {"reasoning_content": THOUGHT, "tool_calls": CALLS[1:]})
+    for closed in ("<think></think>", "</think>", "<|START_THINKING|><|END_THINKING|>"):
+        reply = reply.removeprefix(closed)  # as prompts without thoughts end
+    for empty in ("<|open|>response<|sep|><|close|>response<|sep|>",):
+        reply = reply.replace(empty, "")
+    for dropped in form.dropped:
+        reply = reply.removesuffix(dropped)
+    if name == "LFM2.5-8B-A1B":
+        reply = reply.replace("'", '"')  # it reads both
+    tools = tuple((tool["function"]["name"], PARAMETERS) for tool in TOOLS)
+    for must_call in (True, False):
+        binding = ToolBinding(tools, must_call=must_call, at_most_one=False)
+        thought = form.thought_after(form.thinking.open if thinks else "") if THOUGHT in reply else None
+        matcher = GrammarCompiler(Bytes()).matcher(tool_grammar(form, binding, thought))
+        told = list(reply.rstrip().encode())
+        assert reply.encode()[: matcher.n_allowed(told)].decode() == reply.rstrip()
+        other = list(reply.replace("book", "look").rstrip().encode())
+        assert not must_call or matcher.n_allowed(other) < len(other)
