@@ -140,30 +140,33 @@ class LibraryWorker:
     async def _running(self) -> Process:
         """Return the process, started if need be; raises LibraryStopped."""
         async with self._starting:
-            if self._process is not None:
-                return self._process
-            if self._n_failures > len(self._back_off):
-                self._n_failures = len(self._back_off)  # the next who asks tries again
-                raise self._no_hope()
-            if self._n_failures:
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._closing.wait(), self._back_off[self._n_failures - 1])
-            self._refuse_if_closing()
-            try:
-                process = await self._started()
-            except OSError as error:
-                self._last_words.append(str(error))
-                raise self._no_hope() from error
-            self._process, self._began = process, time.monotonic()
-            self._follow(self._read(process))
+            if self._process is None:
+                self._process = await self._started()
             self._refuse_if_closing()  # also where that came while it started
-            return process
+            return self._process
+
+    async def _started(self) -> Process:
+        if self._n_failures > len(self._back_off):
+            self._n_failures = len(self._back_off)  # the next who asks tries again
+            raise self._no_hope()
+        if self._n_failures:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), self._back_off[self._n_failures - 1])
+        self._refuse_if_closing()
+        try:
+            process = await self._spawned()
+        except OSError as error:
+            self._last_words.append(str(error))
+            raise self._no_hope() from error
+        self._began = time.monotonic()
+        self._follow(self._read(process))
+        return process
 
     def _refuse_if_closing(self) -> None:
         if self._closing.is_set():
             raise LibraryStopped("The server is stopping.", may_retry=False)
 
-    async def _started(self) -> Process:
+    async def _spawned(self) -> Process:
         return await asyncio.create_subprocess_exec(
             *self._command(),
             stdin=PIPE,

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import httpx
+import psutil
 import pytest
 
+from app.client.discovery import RunningServer, running_servers
 from app.desktop import desktop_app as desktop
 from app.environment.exit_codes import ExitCode
 from app.environment.paths import starter_folder, usage_file
 from app.settings.model_settings_store import UsageStore
+from models.catalog.catalog import STARTER_FOLDER
+from models.library.requests import PREFIX
+from tests.support.fork_server import forked_library_command
+from tests.support.library_client import LibraryClient
+from tools.stand_ins.hub_server import Fault, HubServer
+from tools.stand_ins.library_server import LibraryServer
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "app", "desktop"]
@@ -60,35 +69,63 @@ def test_without_a_display_it_says_so_and_offers_what_works(tmp_path: Path, vari
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
-def test_a_second_start_raises_the_first_window_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
-    variables = environment(tmp_path, QT_QPA_PLATFORM="offscreen")
+def test_a_second_start_raises_the_first_window_and_ctrl_c_leaves_nothing_behind(home: Path) -> None:
+    variables = environment(home, QT_QPA_PLATFORM="offscreen")
     first = subprocess.Popen(COMMAND, cwd=ROOT, env=variables, stderr=subprocess.PIPE, text=True)
     try:
         assert first.stderr is not None
         assert "window shown after" in first.stderr.readline()
         second = subprocess.run(COMMAND, cwd=ROOT, env=variables, capture_output=True, timeout=60, check=False)
         assert second.returncode == ExitCode.OK
-        server = _server_of(tmp_path)
+        server = _server()
     finally:
         first.send_signal(signal.SIGINT)
         first.communicate(timeout=60)
     assert first.returncode == 0
-    assert _is_gone(server)
+    _until(lambda: not psutil.pid_exists(server.pid))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
-def test_a_restart_opens_the_model_that_was_used_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path))
+def test_a_restart_opens_the_model_that_was_used_last(home: Path) -> None:
     for seconds, name in enumerate(("ember-draft-q8_0", "ember-q8_0", "ember-draft-q8_0"), 1):
         UsageStore(usage_file(), lambda now=float(seconds): now).note(starter_folder() / f"{name}.gguf")
-    app = subprocess.Popen(COMMAND, cwd=ROOT, env=environment(tmp_path, QT_QPA_PLATFORM="offscreen"))
+    app = subprocess.Popen(COMMAND, cwd=ROOT, env=environment(home, QT_QPA_PLATFORM="offscreen"))
     try:
-        server = _server_of(tmp_path)
-        listed = json.loads((tmp_path / "runtime" / "servers" / f"{server}.json").read_text())
+        server = _server()
     finally:
         app.send_signal(signal.SIGINT)
         app.wait(60)
-    assert listed["model"] == "ember-draft-q8_0"
+    assert server.model == "ember-draft-q8_0"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+def test_a_download_goes_on_after_the_server_died_and_after_the_app_was_left(
+    home: Path, monkeypatch: pytest.MonkeyPatch, hub_server: HubServer
+) -> None:
+    hub_server.add("acme/fox-GGUF", {"fox-Q8_0.gguf": (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()})
+    hub_server.fault("fox-Q8_0.gguf", Fault(bytes_per_second=5e4))
+    monkeypatch.setenv("HF_HOME", str(home / "hf-home"))
+    app = subprocess.Popen(COMMAND, cwd=ROOT, env=environment(home, QT_QPA_PLATFORM="offscreen"))
+    try:
+        first = _server()
+        with _library(first) as library:
+            library.post("downloads", json={"repo_id": "acme/fox-GGUF", "wanted": "Q8_0"}).raise_for_status()
+        _until(lambda: _n_done(first) > 0)
+        os.kill(first.pid, signal.SIGKILL)
+        second = _server(after=first.pid)
+        # The window asks for the library by itself.
+        _until(lambda: any("app.library_service" in one.cmdline() for one in psutil.Process(second.pid).children()))
+        _until(lambda: _n_done(second) > 0)
+        processes = psutil.Process(app.pid).children(recursive=True)
+    finally:
+        app.send_signal(signal.SIGINT)
+        app.wait(60)
+    assert app.returncode == 0
+    assert psutil.wait_procs(processes, 60)[1] == []
+    hub_server.heal()
+    library = LibraryClient(LibraryServer(forked_library_command))
+    library.wait_for(lambda: [one.phase for one in library.downloads] == ["done"])
+    library.close()
 
 
 def test_ctrl_c_while_qt_is_imported_does_not_look_as_if_it_were_missing(
@@ -105,21 +142,24 @@ def test_ctrl_c_while_qt_is_imported_does_not_look_as_if_it_were_missing(
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def _server_of(home: Path) -> int:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        for file in (home / "runtime" / "servers").glob("*.json"):
-            return int(file.stem)
-        time.sleep(0.05)
-    raise AssertionError("the server was never there")
+def _server(*, after: int = 0) -> RunningServer:
+    """Return the app's server once there is one, and not ``after``'s process."""
+    _until(lambda: [server.pid for server in running_servers()] not in ([], [after]))
+    return running_servers()[0]
 
 
-def _is_gone(pid: int) -> bool:
+def _until(is_so: Callable[[], object]) -> None:
     until = time.monotonic() + 60
-    while time.monotonic() < until:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
+    while not is_so():
+        assert time.monotonic() < until
         time.sleep(0.05)
-    return False
+
+
+def _library(server: RunningServer) -> httpx.Client:
+    headers = {"Authorization": f"Bearer {server.api_key}"}
+    return httpx.Client(base_url=server.url + PREFIX, headers=headers, timeout=60, trust_env=False)
+
+
+def _n_done(server: RunningServer) -> int:
+    with _library(server) as library:
+        return int(library.get("downloads").json()[0]["n_done"])
