@@ -29,8 +29,8 @@ _SPECIAL = b"\xff"
 # As in llama.cpp's json-schema-to-grammar: small models would otherwise emit spaces for ever.
 _WHITESPACE = r" |\n{1,2}[ \t]{0,20}"
 # What a reply is whose prompt ends in a thought, and one that may begin with one.
-_IN_THOUGHT = "start: until_1 SPACE? @body\nSPACE: /[ \\n]+/"
-_AFTER_THOUGHT = "start: SPACE? (marker_0 until_1 SPACE?)? @body\nSPACE: /[ \\n]+/"
+_IN_THOUGHT = "start: until_1 SPACE? @body\nSPACE: /[ \\n]{1,3}/"
+_AFTER_THOUGHT = "start: SPACE? (marker_0 until_1 SPACE?)? @body\nSPACE: /[ \\n]{1,3}/"
 _LIMITS = LLParserLimits(max_grammar_size=200_000, max_lexer_states=200_000, verbose_errors=False)
 
 

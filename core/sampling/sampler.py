@@ -11,8 +11,9 @@ import numpy.typing as npt
 from core.llama.model import Model
 from core.llama.sampler_chain import Candidates, SamplerChain
 from core.llama.vocab import Vocab
-from core.sampling.grammar import GrammarLost, GrammarMatcher
+from core.sampling.grammar import GrammarLost
 from core.sampling.keyed_noise import gumbel, uniform
+from core.sampling.thinking import Guide
 from core.values.errors import BrokenLogits
 from core.values.messages import Logprob, TokenLogprob
 from core.values.request import SamplingParams
@@ -49,7 +50,7 @@ class Sampler:
         params: SamplingParams,
         seed: int,
         n_ctx: int,
-        grammar: GrammarMatcher | None = None,
+        grammar: Guide | None = None,
     ) -> None:
         """Build the chain; ``seed`` is the one to use (``params.seed`` may be None).
 
@@ -115,7 +116,7 @@ class Sampler:
         except (BrokenLogits, GrammarLost):
             return None
 
-    def _choose(self, logits: Logits, position: int, candidates: Candidates, grammar: GrammarMatcher | None) -> int:
+    def _choose(self, logits: Logits, position: int, candidates: Candidates, grammar: Guide | None) -> int:
         for token, value in self._few_biases:
             logits[token] += value
         if self._bias is not None:
@@ -137,7 +138,7 @@ class Sampler:
             return token
         return self._choose_allowed(grammar, logits, position, candidates)
 
-    def _choose_allowed(self, grammar: GrammarMatcher, logits: Logits, position: int, candidates: Candidates) -> int:
+    def _choose_allowed(self, grammar: Guide, logits: Logits, position: int, candidates: Candidates) -> int:
         # Arithmetic over the whole vocabulary: boolean indexing or branches take up to ten times as long.
         masked = np.logical_not(grammar.allowed()).astype(np.float32)
         masked *= _EXCLUDED

@@ -15,6 +15,7 @@ from core.llama.vocab import Vocab
 from core.sampling.grammar import GrammarCompiler
 from core.sampling.keyed_noise import draw_seed
 from core.sampling.sampler import Sampler
+from core.sampling.thinking import Guide, ThinkingGuide, ThinkingMarkers
 from core.values.errors import BadRequest, PromptTooLong
 from core.values.request import Request
 from core.values.tokens import Detokenized, DetokenizeRequest, Tokenized, TokenizeRequest
@@ -91,7 +92,11 @@ class InputProcessor:
         seed = draw_seed() if params.seed is None else params.seed
         # Its tables can take as long as a few steps to build where the vocabulary is large.
         grammar = self._grammars.matcher(request.constraint) if request.constraint is not None else None
-        sampler = Sampler(self.model, self.vocab, params, seed, self.n_ctx, grammar)
+        guide: Guide | None = grammar
+        if (budget := request.thinking) is not None:
+            markers = ThinkingMarkers(budget, self.vocab)
+            guide = ThinkingGuide(markers, grammar, budget.n_tokens, begins_inside=budget.begins_inside)
+        sampler = Sampler(self.model, self.vocab, params, seed, self.n_ctx, guide)
         for token in tokens[len(tokens) - min(len(tokens), sampler.memory_length) :]:
             if not is_image(token):
                 sampler.remember(int(token))

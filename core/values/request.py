@@ -152,6 +152,21 @@ class Constraint:
         return self.field != "tools"
 
 
+@dataclass(frozen=True, slots=True)
+class ThinkingBudget:
+    """How many tokens a model may think before it answers; 0 for none.
+
+    ``open`` and ``close`` are the markers of its thoughts, ``then`` is what begins the message behind them, "" where
+    they stand in one with the answer. ``begins_inside`` where the prompt has opened them.
+    """
+
+    n_tokens: int
+    open: str
+    close: str
+    then: str = ""
+    begins_inside: bool = False
+
+
 class Lane(StrEnum):
     """``FAST`` keeps the speed that it would have alone; ``BATCH`` uses the capacity that is left, and may wait.
 
@@ -194,7 +209,7 @@ class Request:
     before their first occurrence. ``speculates`` False decodes without drafts: nothing is drafted for this request, and
     the proposers learn nothing from it. ``constraint`` restricts the reply; None leaves it free. ``lane`` is the
     priority. ``by_draft`` lets the draft model answer instead. Special tokens that are in one of the ``markers`` are
-    part of the reply's text; the text leaves out all others.
+    part of the reply's text; the text leaves out all others. ``thinking`` bounds the thoughts before the answer.
     """
 
     id: str
@@ -207,6 +222,7 @@ class Request:
     lane: Lane = Lane.STANDARD
     by_draft: bool = False
     markers: tuple[str, ...] = ()
+    thinking: ThinkingBudget | None = None
     images: tuple[PromptImage, ...] = ()
 
     def __post_init__(self) -> None:

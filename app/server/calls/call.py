@@ -13,7 +13,7 @@ from app.server.calls.model_host import ModelHost
 from app.server.calls.schemas import GenerationBody
 from app.server.calls.speed import ReplySpeed, answering
 from core.values.messages import LoadedModel
-from core.values.request import Constraint, Request
+from core.values.request import Constraint, Request, ThinkingBudget
 
 _Body = TypeVar("_Body", bound=GenerationBody)
 
@@ -23,6 +23,14 @@ class Begun(NamedTuple):
 
     model: LoadedModel
     requests: list[Request]
+
+
+class ReplyShape(NamedTuple):
+    """What binds the form of a reply; fields as in Request."""
+
+    constraint: Constraint | None
+    markers: tuple[str, ...] = ()
+    thinking: ThinkingBudget | None = None
 
 
 class Call(ABC, Generic[_Body]):
@@ -47,13 +55,9 @@ class Call(ABC, Generic[_Body]):
         """Run the requests; yield what is new of them, all at once where ``streams`` is False."""
         return generate(self.host.bridge, requests, streams=streams, prompt_field=self.PROMPT_FIELD)
 
-    def markers(self) -> tuple[str, ...]:
-        """Return the markers whose special tokens the reply's text must have; asked once there are prompts."""
-        return ()
-
-    def bound(self, asked: Constraint | None, prompt: str | tuple[int, ...]) -> Constraint | None:
+    def shape(self, asked: Constraint | None, prompt: str | tuple[int, ...]) -> ReplyShape:
         """Return what the reply to a prompt must look like, given what the body asks for. Raises BadRequest."""
-        return asked
+        return ReplyShape(asked)
 
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[Begun]:
@@ -71,6 +75,7 @@ class Call(ABC, Generic[_Body]):
             model, by_draft = answering(loaded, speed), speed is ReplySpeed.SPARK
             body.check(model)
             prompts = await self.prompts(model)
+            shapes = [self.shape(constraint, prompt) for prompt in prompts]
             yield Begun(
                 model,
                 [
@@ -80,12 +85,13 @@ class Call(ABC, Generic[_Body]):
                         limit,
                         stop,
                         one,
-                        constraint=self.bound(constraint, prompt),
+                        constraint=shape.constraint,
                         lane=speed.lane,
                         by_draft=by_draft,
-                        markers=self.markers(),
+                        markers=shape.markers,
+                        thinking=shape.thinking,
                     )
-                    for prompt in prompts
+                    for prompt, shape in zip(prompts, shapes, strict=True)
                     for one in params
                 ],
             )

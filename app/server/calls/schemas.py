@@ -35,6 +35,9 @@ from core.values.messages import LoadedModel
 from core.values.request import MAX_TOP_LOGPROBS, Constraint, SamplingParams
 
 MAX_CHOICES = 128
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+# Templates know three.
+_EFFORTS = {"minimal": "low", "xhigh": "high", "max": "high"}
 DEFAULT_COMPLETION_TOKENS = 16
 _MAX_TOKEN_DIGITS = 10
 _LARGEST_SEED, _SEEDS = 2**64 - 1, 2**64
@@ -320,7 +323,10 @@ class ChatCompletionBody(GenerationBody):
     parallel_tool_calls: bool | None = None
     modalities: list[Literal["text"]] | None = None
     timings_per_token: bool | None = None
-    reasoning_effort: str | None = None
+    reasoning_effort: ReasoningEffort | None = None
+    enable_thinking: bool | None = None
+    reasoning_budget: int | None = Field(default=None, ge=-1)
+    thinking_budget_tokens: int | None = Field(default=None, ge=-1)
     chat_template_kwargs: dict[str, Any] | None = None
 
     @model_validator(mode="after")
@@ -383,11 +389,37 @@ class ChatCompletionBody(GenerationBody):
             raise BadRequest("top_logprobs needs logprobs to be true.", param="top_logprobs")
         return (self.top_logprobs or 0) if self.logprobs else None
 
+    @property
+    def wants_thinking(self) -> bool | None:
+        """Whether the model shall think before it answers; None leaves it to the template."""
+        if self.enable_thinking is not None:
+            return self.enable_thinking
+        if self.reasoning_effort is not None:
+            return self.reasoning_effort != "none"
+        return False if self.thinking_budget == 0 else None
+
+    @property
+    def thinking_budget(self) -> int | None:
+        """How many tokens the model may think, None for any number; raises BadRequest when two differ."""
+        budgets = {budget for budget in (self.reasoning_budget, self.thinking_budget_tokens) if budget is not None}
+        if len(budgets) > 1:
+            message = "reasoning_budget and thinking_budget_tokens differ: send one of them."
+            raise BadRequest(message, param="reasoning_budget")
+        if not budgets:
+            is_off = self.enable_thinking is False or (self.enable_thinking is None and self.reasoning_effort == "none")
+            return 0 if is_off else None
+        budget = budgets.pop()
+        return None if budget < 0 else budget
+
     def template_variables(self) -> dict[str, Any]:
         """Return what the chat template reads."""
-        extra: dict[str, Any] = dict(self.chat_template_kwargs or {})
-        if self.reasoning_effort is not None:
-            extra["reasoning_effort"] = self.reasoning_effort
+        extra: dict[str, Any] = {}
+        if self.wants_thinking is not None:
+            # Qwen's name for it, and DeepSeek's.
+            extra |= {"enable_thinking": self.wants_thinking, "thinking": self.wants_thinking}
+        if self.reasoning_effort not in (None, "none"):
+            extra["reasoning_effort"] = _EFFORTS.get(str(self.reasoning_effort), self.reasoning_effort)
+        extra |= self.chat_template_kwargs or {}
         tools = [tool.model_dump(exclude_none=True) for tool in self.tools or ()] if self.uses_tools else None
         return extra | {"messages": [message.template_value() for message in self.messages], "tools": tools}
 

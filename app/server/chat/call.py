@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from app.server.calls.call import Begun, Call
+from app.server.calls.call import Begun, Call, ReplyShape
 from app.server.calls.generation import ChoiceUpdate
 from app.server.calls.model_host import ModelHost
 from app.server.calls.schemas import ChatCompletionBody
@@ -24,10 +24,9 @@ from app.server.replies.reply_format import ReplyFormat
 from app.server.replies.reply_parser import ReplyParser
 from app.server.replies.tool_grammar import tool_grammar
 from app.server.templates.chat_template import TemplateRenderer
-from core.values.errors import BadRequest
 from core.values.messages import Ended, FinishReason, LoadedModel, Started, TokenLogprob
 from core.values.receipt import Receipt
-from core.values.request import Constraint
+from core.values.request import Constraint, ThinkingBudget
 
 
 class ChatCall(Call[ChatCompletionBody]):
@@ -49,23 +48,24 @@ class ChatCall(Call[ChatCompletionBody]):
 
     async def prompts(self, model: LoadedModel) -> Sequence[str]:
         """Return the messages as the model's template renders them."""
-        if self.body.reasoning_effort is not None and "reasoning_effort" not in (model.chat_template or ""):
-            raise BadRequest("This model has no reasoning_effort: leave it out.", param="reasoning_effort")
         self._form = await self.renderer.reply_format(model)
         prompt = await self.renderer.render(model, self.body.template_variables())
         self._thinks = self._form.opens_thinking(prompt)
         return [prompt]
 
-    def bound(self, asked: Constraint | None, prompt: str | tuple[int, ...]) -> Constraint | None:
-        """Return what the answer must look like, in the model's own form; what it thinks before is free."""
-        thought, binding = self._form.thought_after(str(prompt)), self.body.binding
+    def shape(self, asked: Constraint | None, prompt: str | tuple[int, ...]) -> ReplyShape:
+        """Return the model's form of reply; what it thinks before the answer is free but for its budget."""
+        form, binding = self._form, self.body.binding
+        thought = form.thought_after(str(prompt))
         if binding is not None:
-            return tool_grammar(self._form, binding, thought)
-        return replace(asked, thought=thought) if asked is not None else None
-
-    def markers(self) -> tuple[str, ...]:
-        """Return the markers of the model's form of reply."""
-        return self._form.markers
+            constraint: Constraint | None = tool_grammar(form, binding, thought)
+        else:
+            constraint = replace(asked, thought=thought) if asked is not None else None
+        n_tokens, thinking = self.body.thinking_budget, None
+        if n_tokens is not None and form.thinking is not None and thought is not None:
+            markers = form.thinking
+            thinking = ThinkingBudget(n_tokens, markers.open, markers.close, markers.then, begins_inside=self._thinks)
+        return ReplyShape(constraint, form.markers, thinking)
 
     def parser(self) -> ReplyParser | None:
         """Return what takes one reply apart; None where it is text and nothing else."""

@@ -1,4 +1,4 @@
 """What a model writes, taken apart while it comes: content, reasoning, tool calls.
 
-Begin with ``pieces.py``.
+Begin with ``reply_format.py`` (what a reply looks like), then ``reply_parser.py``; ``pieces.py`` has what comes out.
 """

@@ -1,0 +1,134 @@
+"""Thoughts over HTTP: apart from the answer, within their budget, and before what a grammar binds.
+
+The model's template is one of a thinking model whose markers are special tokens: the text of a reply leaves them out.
+"""
+
+from __future__ import annotations
+
+import json
+
+import openai
+import pytest
+
+from app.client.server_process import ServerProcess
+from tests.app.server.conftest import RunningServer, tool_calls_of
+
+OPEN, CLOSE = "<|fim_prefix|>", "<|fim_suffix|>"
+TEMPLATE = """
+{%- if tools %}<|im_start|>system\n{% for tool in tools %}{{ tool | tojson }}\n{% endfor %}<|im_end|>\n{% endif %}
+{%- for m in messages %}<|im_start|>{{ m.role }}\n
+{%- if m.reasoning_content %}OPEN{{ m.reasoning_content }}CLOSE{% endif %}{{ m.content }}
+{%- for c in m.tool_calls or () %}<tool_call>\n{{ c.function | tojson }}\n</tool_call>{% endfor %}
+{{- '<|im_end|>\n' }}{% endfor %}
+{%- if add_generation_prompt %}<|im_start|>assistant\n
+{%- if enable_thinking is defined and not enable_thinking %}OPENCLOSE{% elif opens %}OPEN{% endif %}{% endif %}
+""".strip().replace("OPEN", OPEN).replace("CLOSE", CLOSE)  # fmt: skip
+CLOSED = {"additionalProperties": False}
+DICE = {
+    "type": "function",
+    "function": {
+        "name": "roll_dice",
+        "parameters": {"type": "object", "properties": {"sides": {"enum": [6, 20]}}, "required": ["sides"]} | CLOSED,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def thinker(home, tmp_path_factory):
+    template = tmp_path_factory.mktemp("thinker") / "template.jinja"
+    template.write_text(TEMPLATE, encoding="utf-8")
+    options = ("--chat-template-file", str(template), "--chat-template-kwargs", '{"opens": true}')
+    running = RunningServer(ServerProcess([*options, "--parallel", "4"]))
+    yield running
+    running.close()
+
+
+@pytest.mark.parametrize("field", ["reasoning_budget", "thinking_budget_tokens"])
+def test_thoughts_end_with_their_budget_and_come_apart_from_the_answer(thinker, field):
+    for n_tokens in (1, 6):
+        answer = thinker.chat(max_tokens=40, extra_body={field: n_tokens})
+        message = answer.choices[0].message
+        assert message.reasoning_content
+        assert message.content
+        assert OPEN not in message.content
+        assert CLOSE not in message.reasoning_content + message.content
+        read = thinker.http.post("/tokenize", json={"content": message.reasoning_content}).json()["tokens"]
+        assert len(read) <= n_tokens
+
+
+def test_a_stream_tells_thoughts_apart_too(thinker):
+    chunks = list(thinker.chat(stream=True, max_tokens=30, extra_body={"reasoning_budget": 8}))
+    deltas = [chunk.choices[0].delta for chunk in chunks if chunk.choices]
+    kinds = [
+        "reasoning" if getattr(delta, "reasoning_content", None) else "content"
+        for delta in deltas
+        if getattr(delta, "reasoning_content", None) or delta.content
+    ]
+    assert kinds == sorted(kinds, reverse=True)
+    assert set(kinds) == {"reasoning", "content"}
+    whole = thinker.chat(max_tokens=30, extra_body={"reasoning_budget": 8}).choices[0].message
+    assert "".join(delta.content or "" for delta in deltas) == whole.content
+    assert "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas) == whole.reasoning_content
+
+
+def test_without_a_bound_the_model_thinks_as_long_as_it_likes(thinker):
+    for fields in ({}, {"reasoning_budget": -1}, {"reasoning_effort": "high"}):
+        choice = thinker.chat(max_tokens=20, extra_body=fields).choices[0]
+        assert choice.message.reasoning_content
+        assert not choice.message.content
+        assert choice.finish_reason == "length"
+
+
+@pytest.mark.parametrize(
+    "fields", [{"enable_thinking": False}, {"reasoning_effort": "none"}, {"reasoning_budget": 0}], ids=str
+)
+def test_without_thoughts_the_answer_comes_at_once(thinker, fields):
+    message = thinker.chat(max_tokens=20, extra_body=fields).choices[0].message
+    assert not getattr(message, "reasoning_content", None)
+    assert message.content
+
+
+def test_thoughts_that_the_template_cannot_switch_off_are_ended_at_once(thinker):
+    kwargs = {"enable_thinking": True, "opens": True}
+    message = thinker.chat(max_tokens=20, extra_body={"reasoning_budget": 0, "chat_template_kwargs": kwargs})
+    assert not getattr(message.choices[0].message, "reasoning_content", None)
+    assert message.choices[0].message.content
+
+
+@pytest.mark.parametrize("opens", [True, False])
+def test_a_grammar_binds_what_comes_after_the_thoughts(thinker, opens):
+    more = {"reasoning_budget": 6, "chat_template_kwargs": {"opens": opens}}
+    schema = {"type": "object", "properties": {"n": {"enum": [1, 2]}}, "required": ["n"]} | CLOSED
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    message = thinker.chat(max_tokens=60, response_format=form, extra_body=more).choices[0].message
+    assert json.loads(message.content)["n"] in (1, 2)
+    assert bool(getattr(message, "reasoning_content", None)) == opens
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_required_call_comes_after_the_thoughts(thinker, stream):
+    more = {"extra_body": {"reasoning_budget": 6}, "parallel_tool_calls": False, "stream": stream}
+    answer = thinker.chat(max_tokens=80, tools=[DICE], tool_choice="required", **more)
+    if stream:
+        chunks = list(answer)
+        assert any(getattr(chunk.choices[0].delta, "reasoning_content", None) for chunk in chunks if chunk.choices)
+        (call,) = tool_calls_of(chunks)
+    else:
+        assert answer.choices[0].message.reasoning_content
+        (call,) = answer.choices[0].message.tool_calls
+    assert json.loads(call.function.arguments)["sides"] in (6, 20)
+
+
+def test_thoughts_go_back_into_the_prompt(thinker):
+    said = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Ho", "reasoning_content": "He greets."},
+        {"role": "user", "content": "Again"},
+    ]
+    prompt = thinker.http.post("/apply-template", json={"messages": said}).json()["prompt"]
+    assert f"{OPEN}He greets.{CLOSE}Ho" in prompt
+
+
+def test_two_budgets_that_differ_are_refused(thinker):
+    with pytest.raises(openai.BadRequestError, match="differ"):
+        thinker.chat(extra_body={"reasoning_budget": 1, "thinking_budget_tokens": 2})
