@@ -1,22 +1,45 @@
-"""Where answers leave: whole lines, from any thread."""
+"""Where answers and news leave for the server: whole lines of JSON, from any thread.
+
+{"id": 3, "value": ..., "more": false}     an answer; its parts but the last have "more"
+{"id": 3, "trouble": {"sentence": "..."}}
+{"news": "downloads", "value": [...]}      or "quantisings", or "judged": what was found of some rows
+{"news": "models"}                         the list has changed
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import threading
+from typing import Any
+
+from models.formatting.json_values import plain
+from models.library.values import Trouble
 
 
-class LineWriter:
-    """Writes lines to a pipe. When nobody reads any more, the process has nothing left to do."""
+class Outbox:
+    """Writes to a pipe. When nobody reads any more, the process has nothing left to do."""
 
     def __init__(self, pipe: int) -> None:
         self._pipe = pipe
         self._lock = threading.Lock()
 
-    def send(self, line: bytes) -> None:
-        """Write one line."""
+    def answer(self, number: int, value: Any, *, has_more: bool = False) -> None:
+        """Send an answer, or a part of one."""
+        self._send({"id": number, "value": plain(value), "more": has_more})
+
+    def refuse(self, number: int, trouble: Trouble) -> None:
+        """Say why a request cannot be answered."""
+        self._send({"id": number, "trouble": plain(trouble)})
+
+    def tell(self, news: str, value: Any = None) -> None:
+        """Send a piece of news."""
+        self._send({"news": news, "value": plain(value)})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        # Names of files may hold what UTF-8 cannot; ASCII carries everything, and no line feed of its own.
+        left = memoryview(json.dumps(message).encode() + b"\n")
         with self._lock:
-            left = memoryview(line)
             try:
                 while left:
                     left = left[os.write(self._pipe, left) :]

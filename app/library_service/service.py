@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,45 +11,33 @@ from app.library_service.drafts import DraftService
 from app.library_service.hub import HubService
 from app.library_service.machine import MachineService
 from app.library_service.models import ModelService
-from app.library_service.outbox import LineWriter
+from app.library_service.outbox import Outbox
 from app.library_service.pairs import PairService
 from app.library_service.quantising import QuantiseService
 from app.library_service.row_reports import RowReporter
 from app.library_service.settings import SettingsService
 from app.library_service.trouble import trouble_of
 from models.library import requests as ask
-from models.library.lines import (
-    DOWNLOADS,
-    JUDGED,
-    MODELS,
-    QUANTISINGS,
-    BadMessageLine,
-    answer_line,
-    news_line,
-    read_request,
-    trouble_line,
-)
 from models.library.values import ModelRows
 
-_log = logging.getLogger("slipstream.library")
 N_THREADS = 8
 
 
-class LibraryServer:
-    """The library behind one pipe."""
+class LibraryService:
+    """Answers requests to ``outbox``, and sends it the news."""
 
-    def __init__(self, outbox: LineWriter) -> None:
+    def __init__(self, outbox: Outbox) -> None:
         self._outbox = outbox
         machine = MachineService()
         self._machine, self._shelf, self._hub = machine, ModelService(), HubService(machine)
-        self._judge = RowReporter(machine, tell=lambda rows: outbox.send(news_line(JUDGED, rows)))
+        self._judge = RowReporter(machine, tell=lambda rows: outbox.tell("judged", rows))
         self._pairs = PairService(self._shelf, machine, changed=self._judge.forget)
         self._downloads = DownloadService(
-            tell=lambda downloads: outbox.send(news_line(DOWNLOADS, downloads)), arrived=self._tell_of_models
+            tell=lambda downloads: outbox.tell("downloads", downloads), arrived=self._tell_of_models
         )
         self._quantiser = QuantiseService(
             self._shelf,
-            tell=lambda quantisings: outbox.send(news_line(QUANTISINGS, quantisings)),
+            tell=lambda quantisings: outbox.tell("quantisings", quantisings),
             arrived=self._tell_of_models,
         )
         self._threads = ThreadPoolExecutor(N_THREADS, "library")
@@ -67,13 +54,8 @@ class LibraryServer:
         self._quantiser.stop()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def take(self, line: bytes) -> None:
-        """Answer one line."""
-        try:
-            number, request = read_request(line)
-        except BadMessageLine as error:
-            _log.warning("a line that is no request: %s", error)
-            return
+    def take(self, number: int, request: Any) -> None:
+        """Answer a request, one of ``models.library.requests``."""
         self._threads.submit(self._answer, number, request)
 
     def _answer(self, number: int, request: Any) -> None:
@@ -81,12 +63,12 @@ class LibraryServer:
             answer = self._handlers[type(request)](request)
             if isinstance(answer, Iterator):
                 for part in answer:
-                    self._outbox.send(answer_line(number, part, has_more=True))
+                    self._outbox.answer(number, part, has_more=True)
                 answer = None
-            self._outbox.send(answer_line(number, answer))
+            self._outbox.answer(number, answer)
         except Exception as error:
             # Whatever it was, the one who asked gets a sentence: a thread's traceback helps nobody.
-            self._outbox.send(trouble_line(number, trouble_of(error)))
+            self._outbox.refuse(number, trouble_of(error))
 
     def _made_handlers(self) -> dict[type, Callable[[Any], Any]]:
         shelf, hub, downloads, pairs = self._shelf, self._hub, self._downloads, self._pairs
@@ -158,5 +140,5 @@ class LibraryServer:
         return changed
 
     def _tell_of_models(self) -> None:
-        self._outbox.send(news_line(MODELS))
+        self._outbox.tell("models")
         self._downloads.look()

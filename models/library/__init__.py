@@ -1,4 +1,4 @@
-"""What the library's process and whoever shows the library say to each other: frozen values, and lines of JSON.
+"""What can be asked of the library and what it answers: frozen values, and the routes of the server.
 
 Begin with ``requests.py``.
 """

@@ -19,10 +19,9 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from app.client.library_process import library_command, library_environment, library_folder
 
@@ -75,32 +74,6 @@ def forked_library_command() -> list[str]:
         return library_command()
     # Without site and the like the client starts in a few milliseconds.
     return [sys.executable, "-I", "-S", str(_CLIENT), server_name()]
-
-
-class ForkedLibrary:
-    """The library's process in a folder and an environment: what a test needs of ``subprocess.Popen``."""
-
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
-        self._connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._connection.connect(f"\0{server_name()}")
-        (stdin, write_end), (read_end, stdout) = os.pipe(), os.pipe()
-        pairs = [f"{name}={value}".encode("utf-8", "surrogateescape") for name, value in environment.items()]
-        message = b"\0".join([os.fsencode(folder), *pairs])
-        socket.send_fds(self._connection, [message], [stdin, stdout, 2])
-        os.close(stdin)
-        os.close(stdout)
-        self.stdin: BinaryIO = os.fdopen(write_end, "wb")
-        self.stdout: BinaryIO = os.fdopen(read_end, "rb")
-        self.pid = int(self._connection.recv(64))
-        self._code: int | None = None
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Return the exit code, the negative number of a signal that ended it; raises TimeoutError."""
-        if self._code is None:
-            self._connection.settimeout(timeout)
-            self._code = int(self._connection.recv(64))
-            self._connection.close()
-        return self._code
 
 
 # -- the server --------------------------------------------------------------------------------------------------------

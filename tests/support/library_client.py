@@ -47,15 +47,18 @@ class LibraryClient:
 
     @contextmanager
     def parts(self, request: object) -> Iterator[Iterator[Any]]:
-        """Ask for an answer in parts, and give them as they come."""
+        """Ask for an answer in parts, and give them as they come; the last may be a Trouble."""
         route = ROUTE_OF[type(request)]
         headers = {"Accept": "text/event-stream"}
         with self.http.stream(route.method, route.path, headers=headers, **_given(request)) as response:
             if response.status_code != 200:
                 response.read()
-                yield iter([_answer(route.answer, response)])
+                yield iter([_trouble(response.json())])
             else:
-                yield (value_of(route.answer, event) for event in _events(response))
+                yield (
+                    _trouble(event) if "error" in event else value_of(route.answer, event)
+                    for event in _events(response)
+                )
 
     @property
     def downloads(self) -> tuple[Download, ...]:
@@ -99,10 +102,13 @@ def _given(request: Any) -> dict[str, Any]:
 def _answer(kind: Any, response: httpx.Response) -> Any:
     found = response.json()
     if response.status_code != 200:
-        error = found["error"]
-        kinds = {kind.value: kind for kind in TroubleKind}
-        return Trouble(error["message"], kinds.get(error["code"], TroubleKind.OTHER))
+        return _trouble(found)
     return None if found is None or kind is None else value_of(kind, found)
+
+
+def _trouble(found: Any) -> Trouble:
+    kinds = {kind.value: kind for kind in TroubleKind}
+    return Trouble(found["error"]["message"], kinds.get(found["error"]["code"], TroubleKind.OTHER))
 
 
 def _events(response: httpx.Response) -> Iterator[Any]:

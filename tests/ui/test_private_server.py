@@ -10,9 +10,8 @@ import pytest
 
 from tools.stand_ins.fake_openai import FakeServer
 from ui.client.api import Api
-from ui.client.private_server import PrivateServer
+from ui.client.private_server import PrivateServer, last_line
 from ui.client.server_watch import ServerWatch
-from ui.platform.child_process import last_line
 from ui.widgets.banner import Banner
 from ui.window.server_link import ServerLink
 

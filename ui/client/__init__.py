@@ -1,4 +1,4 @@
-"""The server and the library's process as seen from the window, and the values that they send.
+"""The server and its library as seen from the window, and the values that they send.
 
 Begin with ``api.py``.
 """

@@ -15,7 +15,7 @@ from PySide6.QtNetwork import QNetworkReply, QNetworkRequest
 from models.formatting.json_values import value_of
 from models.library.requests import EVENTS, ROUTES
 from models.library.values import Download, Quantising, RowReport, Trouble, TroubleKind
-from ui.client.api import Api, SseParser, problem_of
+from ui.client.api import Api, SseParser, code_of, problem_of, sentence_of
 
 LOST = "The library stopped in the middle of this and is starting again. Try again."
 UNREADABLE = Trouble("The library answered something that cannot be understood. Start Slipstream again.")
@@ -68,7 +68,7 @@ class LibraryCall(QObject):
             self._on_bytes()
         else:
             try:
-                self.done.emit(self._value(bytes(self._reply.readAll().data())))
+                self.done.emit(self._value(json.loads(bytes(self._reply.readAll().data()))))
             except (TypeError, ValueError, KeyError):
                 self._fail(UNREADABLE)
 
@@ -85,7 +85,11 @@ class LibraryCall(QObject):
                 self.done.emit(None)
                 return
             try:
-                self.part.emit(self._value(event))
+                found = json.loads(event)
+                if isinstance(found, dict) and (sentence := sentence_of(found)) is not None:
+                    self._fail(_trouble(sentence, code_of(found)))
+                    return
+                self.part.emit(self._value(found))
             except (TypeError, ValueError, KeyError):
                 self._fail(UNREADABLE)
                 return
@@ -95,10 +99,7 @@ class LibraryCall(QObject):
         if self._has_closed and not self._events:
             self._fail(Trouble(LOST))
 
-    def _value(self, text: bytes | str) -> Any:
-        found = json.loads(text)
-        if isinstance(found, dict) and "error" in found:
-            raise ValueError("an error in the middle of an answer")
+    def _value(self, found: Any) -> Any:
         return found if found is None or self._kind is None else value_of(self._kind, found)
 
     def _fail(self, trouble: Trouble) -> None:

@@ -1,4 +1,4 @@
-"""What Qt and the system ask of a window: threads, child processes, one instance.
+"""What Qt and the system ask of a window: threads, the display, one instance.
 
-Begin with ``child_process.py``.
+Begin with ``gui_thread.py``.
 """

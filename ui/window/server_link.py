@@ -5,9 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 
 from ui.client.api import Api
-from ui.client.private_server import PrivateServer
+from ui.client.private_server import PrivateServer, last_line
 from ui.client.server_watch import ServerWatch
-from ui.platform.child_process import last_line
 from ui.widgets.banner import Banner
 
 CANNOT_START = "The server that runs the models cannot start"

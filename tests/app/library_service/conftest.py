@@ -1,15 +1,16 @@
-"""A library over pipes, with a hub and folders of its own."""
+"""A library behind its routes, with a hub and folders of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.library_pipe import LibraryPipe
+from tests.support.fork_server import forked_library_command
+from tests.support.library_client import LibraryClient
 from tools.stand_ins.hub_server import HubServer
+from tools.stand_ins.library_server import LibraryServer
 
 
 @pytest.fixture
@@ -21,7 +22,7 @@ def hub() -> Iterator[HubServer]:
 
 @pytest.fixture
 def open_library(hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Opens the library's process on the test's folder, again and again."""
+    """Opens a library on the test's folder, again and again; its process is forked, or started by a command."""
     for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_ENDPOINT", hub.address)
@@ -32,10 +33,10 @@ def open_library(hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "slipstream"))
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
-    opened: list[LibraryPipe] = []
+    opened: list[LibraryClient] = []
 
-    def open_one(**options: Any) -> LibraryPipe:
-        opened.append(LibraryPipe(**options))
+    def open_one(command: Callable[[], list[str]] = forked_library_command, **environment: str) -> LibraryClient:
+        opened.append(LibraryClient(LibraryServer(command, **environment)))
         return opened[-1]
 
     yield open_one
@@ -44,7 +45,7 @@ def open_library(hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture
-def library(open_library) -> LibraryPipe:
+def library(open_library) -> LibraryClient:
     return open_library()
 
 

@@ -1,4 +1,4 @@
-"""The library's process over real pipes: models, the Hub and downloads, and how it ends."""
+"""The library over its routes: models, the Hub and downloads, and what is left of a process that was killed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from app.client.library_process import library_command
 from models.catalog.catalog import STARTER_FOLDER
 from models.library import requests as ask
 from models.library.values import Fit, Trouble, TroubleKind
-from tests.support.library_pipe import LibraryPipe
+from tests.support.library_client import LibraryClient
 from tools.stand_ins.hub_server import TOKEN, Fault, HubServer
 
 EMBER = (STARTER_FOLDER / "ember-draft-q8_0.gguf").read_bytes()
@@ -24,34 +25,35 @@ def fox(hub: HubServer) -> HubServer:
     return hub
 
 
-def names(library: LibraryPipe) -> list[str]:
-    return [row.name for part in library.get(ask.ListModels()) for row in part.rows]
+def names(library: LibraryClient) -> list[str]:
+    return [row.name for row in library.get(ask.ListModels()).rows]
 
 
 def test_models_are_listed_with_where_they_are_looked_for(open_library, models_folder: Path) -> None:
-    library = open_library(is_forked=False)
-    *parts, last = library.get(ask.ListModels())
-    rows = [row for part in parts for row in part.rows]
+    library = open_library(library_command)
+    listed = library.get(ask.ListModels())
+    rows = listed.rows
     assert [row.name for row in rows] == ["ember-q8_0", "ember-draft-q8_0"]
     assert rows[0].is_toy
     assert not rows[0].can_remove
     assert rows[0].n_active_params == rows[0].n_params > 11e6
-    assert last.folders == (str(models_folder),)
+    assert listed.folders == (str(models_folder),)
 
 
-def test_many_models_come_in_parts(library: LibraryPipe, models_folder: Path) -> None:
+def test_many_models_come_in_parts(library: LibraryClient, models_folder: Path) -> None:
     models_folder.mkdir(parents=True)
     for number in range(250):
         (models_folder / f"模型 {number:03}.gguf").write_bytes(b"no model")
-    parts = library.get(ask.ListModels())
-    assert max(len(part.rows) for part in parts) == 100
-    rows = [row for part in parts for row in part.rows]
+    with library.parts(ask.ListModels()) as parts:
+        listed = [part.rows for part in parts]
+    assert max(map(len, listed)) == 100
+    rows = [row for part in listed for row in part]
     assert len(rows) == 252
     assert rows[-1].name == "模型 249"
     assert all("模型" in (row.problem or "") for row in rows[2:])
 
 
-def test_a_model_is_described_by_its_header(library: LibraryPipe) -> None:
+def test_a_model_is_described_by_its_header(library: LibraryClient) -> None:
     details = library.get(ask.ShowModel("ember-q8_0"))
     assert details.n_layers > 0
     assert details.kv_bytes_per_token > 0
@@ -61,7 +63,7 @@ def test_a_model_is_described_by_its_header(library: LibraryPipe) -> None:
 
 
 def test_a_removed_model_is_in_the_trash_and_the_bundled_one_stays(
-    library: LibraryPipe, models_folder: Path, tmp_path: Path
+    library: LibraryClient, models_folder: Path, tmp_path: Path
 ) -> None:
     models_folder.mkdir(parents=True)
     shutil.copy(STARTER_FOLDER / "ember-draft-q8_0.gguf", models_folder / "mine.gguf")
@@ -69,12 +71,12 @@ def test_a_removed_model_is_in_the_trash_and_the_bundled_one_stays(
     assert library.ask(ask.RemoveModel("mine")) is None
     assert not (models_folder / "mine.gguf").exists()
     assert list((tmp_path / "xdg").rglob("mine.gguf")) != []
-    library.wait_for(lambda: any(news.name == "models" for news in library.news))
+    library.wait_for(lambda: library.heard("models"))
     assert "mine" not in names(library)
     assert "part of Slipstream" in library.ask(ask.RemoveModel("ember-q8_0")).sentence
 
 
-def test_folders_are_imported_in_place_and_forgotten(library: LibraryPipe, tmp_path: Path) -> None:
+def test_folders_are_imported_in_place_and_forgotten(library: LibraryClient, tmp_path: Path) -> None:
     folder = tmp_path / "Modèles d'ici"
     folder.mkdir()
     shutil.copy(STARTER_FOLDER / "ember-draft-q8_0.gguf", folder / "狐.gguf")
@@ -86,7 +88,7 @@ def test_folders_are_imported_in_place_and_forgotten(library: LibraryPipe, tmp_p
     assert "does not exist" in library.ask(ask.ImportFolder(str(tmp_path / "nowhere"))).sentence
 
 
-def test_the_hub_is_searched_shown_and_judged(library: LibraryPipe, fox: HubServer) -> None:
+def test_the_hub_is_searched_shown_and_judged(library: LibraryClient, fox: HubServer) -> None:
     (found,) = library.get(ask.SearchHub("fox"))
     assert (found.repo_id, found.downloads, found.n_models) == (REPO, 7, 2)
     repository = library.get(ask.ShowRepository(REPO))
@@ -124,27 +126,28 @@ def test_the_curated_list_is_there_without_a_network(open_library) -> None:
         (ask.LogIn(TOKEN), TroubleKind.SETTING, "no keyring"),
     ],
 )
-def test_trouble_is_a_sentence_that_says_what_to_do(library: LibraryPipe, request_, kind, words) -> None:
+def test_trouble_is_a_sentence_that_says_what_to_do(library: LibraryClient, request_, kind, words) -> None:
     trouble = library.ask(request_)
     assert isinstance(trouble, Trouble)
     assert trouble.kind is kind
     assert words in trouble.sentence
 
 
-def test_a_gated_repository_asks_for_access(library: LibraryPipe, hub: HubServer) -> None:
+def test_a_gated_repository_asks_for_access(library: LibraryClient, hub: HubServer) -> None:
     hub.add("acme/gated", {"gated-Q8_0.gguf": EMBER}, gated="manual")
     assert library.get(ask.ShowRepository("acme/gated")).access == "gated"
     trouble = library.ask(ask.GetRemoteFit("acme/gated", "Q8_0"))
     assert trouble.kind is TroubleKind.ACCESS
 
 
-def test_a_model_is_downloaded_with_news_and_then_listed(library: LibraryPipe, fox: HubServer) -> None:
+def test_a_model_is_downloaded_with_news_and_then_listed(library: LibraryClient, fox: HubServer) -> None:
     fox.fault("fox-Q8_0.gguf", Fault(bytes_per_second=1.5e6))
     assert library.ask(ask.StartDownload(REPO, "Q8_0")) is None
     library.wait_for(lambda: [download.phase for download in library.downloads] == ["done"])
-    assert any(download.n_done not in (0, len(EMBER)) for news in library.news for download in news.downloads)
-    library.wait_for(lambda: any(news.name == "models" for news in library.news))
-    rows = [row for part in library.get(ask.ListModels()) for row in part.rows]
+    told = (one for news in library.news if news["news"] == "downloads" for one in news["value"])
+    assert any(one["n_done"] not in (0, len(EMBER)) for one in told)
+    library.wait_for(lambda: library.heard("models"))
+    rows = library.get(ask.ListModels()).rows
     (row,) = [row for row in rows if row.name == "fox-Q8_0"]
     assert row.is_verified
     assert (row.source or "").startswith(REPO)
@@ -157,7 +160,7 @@ def test_a_model_is_downloaded_with_news_and_then_listed(library: LibraryPipe, f
 
 
 def test_downloads_are_paused_resumed_moved_and_cancelled(
-    library: LibraryPipe, fox: HubServer, models_folder: Path
+    library: LibraryClient, fox: HubServer, models_folder: Path
 ) -> None:
     fox.add("acme/hen-GGUF", {"hen-Q8_0.gguf": EMBER})
     fox.fault("fox-Q8_0.gguf", SLOW)
@@ -185,11 +188,11 @@ def test_after_kill_9_the_next_one_goes_on_where_it_was(open_library, fox: HubSe
     library = open_library()
     library.get(ask.StartDownload(REPO, "Q8_0"))
     library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 7_000_000)
-    library.kill()
+    library.server.process.kill()
+    library.wait_for(lambda: library.heard("lost"))
     assert not (models_folder / REPO / "fox-Q8_0.gguf").exists()
     fox.heal()
-    again = open_library()
-    again.wait_for(lambda: [download.phase for download in again.downloads] == ["done"])
+    library.wait_for(lambda: [download.phase for download in library.downloads] == ["done"])
     assert (models_folder / REPO / "fox-Q8_0.gguf").read_bytes() == large
     # Each of four connections may lose what it had not yet recorded, and what was on its way.
     assert fox.n_content_bytes < len(large) + 4 * (1 << 20) + 1_000_000
@@ -202,24 +205,9 @@ def test_what_was_paused_stays_so_in_the_next_one(open_library, fox: HubServer) 
     library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 0)
     library.get(ask.PauseDownload(library.downloads[0].number))
     library.wait_for(lambda: library.downloads[0].phase == "paused")
-    assert library.close() == 0
+    library.close()
     again = open_library()
     again.wait_for(lambda: [download.phase for download in again.downloads] == ["paused"])
-
-
-def test_it_leaves_with_its_stdin_also_in_the_middle_of_a_download(open_library, fox: HubServer) -> None:
-    library = open_library(is_forked=False)
-    fox.fault("fox-Q8_0.gguf", Fault(stall_after=50_000))
-    library.get(ask.StartDownload(REPO, "Q8_0"))
-    library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 0)
-    assert library.close() == 0
-
-
-def test_lines_that_are_no_requests_are_left_aside(library: LibraryPipe) -> None:
-    lines = [b"\n", b"no json\n", b"[]\n", b'{"id": "x"}\n', b'{"id": 1, "ask": "Format", "with": {}}\n', b"\xff\xfe\n"]
-    for line in [*lines, b'{"id": 1, "ask": "Pause", "with": {"number": "one"}}\n', b"[" * 100_000 + b"\n"]:
-        library.write(line)
-        assert library.get(ask.ShowHub()).address
 
 
 def test_the_token_is_in_no_repr() -> None:

@@ -1,4 +1,4 @@
-"""Judging, pairing and testing the models here over real pipes, and what happens to files behind our back."""
+"""Judging, pairing and testing the models here over its routes, and what happens to files behind our back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from models.formatting.figures import rate
 from models.formatting.json_values import value_of
 from models.library import requests as ask
 from models.library.values import Choosing, Fit, ModelRow, PairStep, RowReport, SettingText, Trouble
-from tests.support.library_pipe import SECONDS, LibraryPipe
+from tests.support.library_client import LibraryClient
 from tools.model_factory.gguf_factory import Recipe, cached
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import HubServer
@@ -25,16 +25,17 @@ SMALL = STARTER_FOLDER / "ember-draft-q8_0.gguf"
 REPO = "acme/fox-GGUF"
 
 
-def rows(library: LibraryPipe) -> dict[str, ModelRow]:
-    return {row.name: row for part in library.get(ask.ListModels()) for row in part.rows}
+def rows(library: LibraryClient) -> dict[str, ModelRow]:
+    return {row.name: row for row in library.get(ask.ListModels()).rows}
 
 
-def judged(library: LibraryPipe) -> dict[str, RowReport]:
-    return {row.name: row for news in library.news for row in news.judged}
+def judged(library: LibraryClient) -> dict[str, RowReport]:
+    told = (news["value"] for news in library.news if news["news"] == "judged")
+    return {row.name: row for rows in told for row in value_of(tuple[RowReport, ...], rows)}
 
 
 def test_rows_come_first_and_are_judged_behind_the_list_but_broken_ones_never(
-    library: LibraryPipe, models_folder: Path
+    library: LibraryClient, models_folder: Path
 ) -> None:
     models_folder.mkdir(parents=True)
     (models_folder / "broken.gguf").write_bytes(b"no model")
@@ -47,7 +48,7 @@ def test_rows_come_first_and_are_judged_behind_the_list_but_broken_ones_never(
     assert again["broken"].problem is not None
 
 
-def test_a_model_is_judged_and_says_why_a_speed_is_not_known(library: LibraryPipe) -> None:
+def test_a_model_is_judged_and_says_why_a_speed_is_not_known(library: LibraryClient) -> None:
     found = library.get(ask.GetModelFit(EMBER))
     assert (found.fit, found.draft) == (Fit.GREEN, DRAFT)
     assert "It fits" in found.sentence
@@ -56,7 +57,7 @@ def test_a_model_is_judged_and_says_why_a_speed_is_not_known(library: LibraryPip
     assert isinstance(library.ask(ask.GetModelFit("gone")), Trouble)
 
 
-def test_the_machine_is_measured_but_not_beside_replies(library: LibraryPipe, fake: FakeServer) -> None:
+def test_the_machine_is_measured_but_not_beside_replies(library: LibraryClient, fake: FakeServer) -> None:
     fake.n_active = 1
     announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
     refused = library.ask(ask.MeasureMachine())
@@ -69,7 +70,7 @@ def test_the_machine_is_measured_but_not_beside_replies(library: LibraryPipe, fa
     assert found.empty_rate > 0
 
 
-def test_partners_are_shown_and_chosen(library: LibraryPipe) -> None:
+def test_partners_are_shown_and_chosen(library: LibraryClient) -> None:
     found = library.get(ask.ShowPartners(EMBER))
     assert (found.used, found.choosing, found.has_worthy) == (DRAFT, Choosing.AUTOMATIC, True)
     (partner,) = found.partners
@@ -84,7 +85,7 @@ def test_partners_are_shown_and_chosen(library: LibraryPipe) -> None:
     assert "larger" in library.ask(ask.ChoosePartner(DRAFT, Choosing.NAMED, EMBER)).sentence
 
 
-def test_what_the_settings_name_is_shown_and_a_choice_takes_its_place(library: LibraryPipe) -> None:
+def test_what_the_settings_name_is_shown_and_a_choice_takes_its_place(library: LibraryClient) -> None:
     library.get(ask.ChangeSettings(EMBER, (SettingText("draft", "none"),)))
     found = library.get(ask.ShowPartners(EMBER))
     assert (found.used, found.choosing) == (None, Choosing.SETTINGS)
@@ -96,15 +97,16 @@ def test_what_the_settings_name_is_shown_and_a_choice_takes_its_place(library: L
     assert [one.text for one in sheet.settings if one.name == "draft"] == [None]
 
 
-def test_where_none_fits_there_is_a_reason_and_a_word_on_what_could_be_downloaded(library: LibraryPipe) -> None:
+def test_where_none_fits_there_is_a_reason_and_a_word_on_what_could_be_downloaded(library: LibraryClient) -> None:
     found = library.get(ask.ShowPartners(DRAFT))
     assert found.used is None
     assert [bool(partner.problem) for partner in found.partners] == [True]
     assert library.get(ask.FindOffers(DRAFT)).notes
 
 
-def test_a_pair_is_tested_with_progress_and_the_winner_is_kept(library: LibraryPipe) -> None:
-    steps: list[PairStep] = library.get(ask.TestPair(EMBER))
+def test_a_pair_is_tested_with_progress_and_the_winner_is_kept(library: LibraryClient) -> None:
+    with library.parts(ask.TestPair(EMBER)) as parts:
+        steps: list[PairStep] = list(parts)
     assert {step.stage for step in steps} >= {"measuring", "done"}
     told, why = steps[-1].results
     assert told.startswith(f"{DRAFT}: ")
@@ -115,33 +117,28 @@ def test_a_pair_is_tested_with_progress_and_the_winner_is_kept(library: LibraryP
 
 
 def test_a_test_waits_while_replies_are_written_and_can_begin_all_the_same(
-    library: LibraryPipe, fake: FakeServer
+    library: LibraryClient, fake: FakeServer
 ) -> None:
     fake.n_active = 1
     announce(host="127.0.0.1", port=int(fake.url.rpartition(":")[2]), api_key=None, model=None)
-    with library.asking(ask.TestPair(EMBER)) as answers:
-        assert value_of(PairStep, answers.get(timeout=SECONDS).value).stage == "replies"
+    with library.parts(ask.TestPair(EMBER)) as parts:
+        assert next(parts).stage == "replies"
         library.get(ask.BeginPairTest())
-        steps = []
-        while (answer := answers.get(timeout=SECONDS)).has_more:
-            steps.append(value_of(PairStep, answer.value))
-    assert answer.trouble is None
+        steps = list(parts)
     assert "Replies were written meanwhile" in steps[-1].results[0]
 
 
-def test_a_test_is_stopped_and_a_second_one_is_refused_meanwhile(library: LibraryPipe) -> None:
-    with library.asking(ask.TestPair(EMBER)) as answers:
-        assert answers.get(timeout=SECONDS).has_more
+def test_a_test_is_stopped_and_a_second_one_is_refused_meanwhile(library: LibraryClient) -> None:
+    with library.parts(ask.TestPair(EMBER)) as parts:
+        assert isinstance(next(parts), PairStep)
         assert "already" in library.ask(ask.TestPair(EMBER)).sentence
         library.get(ask.StopPairTest())
-        while (last := answers.get(timeout=SECONDS)).has_more:
-            pass
-    assert last.trouble is not None
-    assert last.trouble.sentence == "The test was stopped."
+        *_, last = parts
+    assert last == Trouble("The test was stopped.")
 
 
 def test_a_repository_has_a_recommended_model_with_the_speeds_that_its_card_shows(
-    library: LibraryPipe, hub: HubServer, models_folder: Path
+    library: LibraryClient, hub: HubServer, models_folder: Path
 ) -> None:
     remember_probe(models_folder.parents[1] / "cache")
     # The header of one of the three smallest tells about all at first.
@@ -161,7 +158,7 @@ def test_a_repository_has_a_recommended_model_with_the_speeds_that_its_card_show
 
 
 def test_files_that_are_changed_moved_or_gone_are_told(
-    library: LibraryPipe, hub: HubServer, models_folder: Path
+    library: LibraryClient, hub: HubServer, models_folder: Path
 ) -> None:
     hub.add(REPO, {"fox-Q8_0.gguf": SMALL.read_bytes()})
     library.get(ask.StartDownload(REPO, "Q8_0"))
@@ -169,7 +166,7 @@ def test_files_that_are_changed_moved_or_gone_are_told(
     place = models_folder / REPO / "fox-Q8_0.gguf"
 
     def notices() -> tuple:
-        return library.get(ask.ListModels())[-1].notices
+        return library.get(ask.ListModels()).notices
 
     assert notices() == ()
     place.rename(models_folder / "moved.gguf")
@@ -192,7 +189,7 @@ def test_files_that_are_changed_moved_or_gone_are_told(
 
 
 def test_a_changed_model_is_downloaded_again_and_others_say_what_to_do(
-    library: LibraryPipe, hub: HubServer, models_folder: Path
+    library: LibraryClient, hub: HubServer, models_folder: Path
 ) -> None:
     hub.add(REPO, {"fox-Q8_0.gguf": EMBER_FILE.read_bytes()})
     library.get(ask.StartDownload(REPO, "Q8_0"))

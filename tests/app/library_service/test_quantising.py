@@ -1,17 +1,16 @@
-"""Smaller copies over the library's pipes: offered, made with news, cancelled, refused, and how they end."""
+"""Smaller copies over the library's routes: offered, made with news, cancelled, refused, and how they end."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
 
+from app.client.library_process import library_command
 from models.library import requests as ask
 from models.library.values import Quantising
-from tests.support.library_pipe import LibraryPipe
+from tests.support.library_client import LibraryClient
 from tests.support.quantised import ember_f16
 from tools.model_factory.gguf_factory import Recipe, cached
 
@@ -35,15 +34,15 @@ def files_of(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*") if path.is_file() and path.suffix not in (".lock", ".json"))
 
 
-def phases(library: LibraryPipe) -> list[str]:
+def phases(library: LibraryClient) -> list[str]:
     return [one.phase for one in library.quantisings]
 
 
-def is_at_work(library: LibraryPipe) -> bool:
+def is_at_work(library: LibraryClient) -> bool:
     return any(one.phase == "quantising" and one.n_done > 0 for one in library.quantisings)
 
 
-def test_copies_are_offered_best_first_with_size_quality_and_room(library: LibraryPipe, fox: Path) -> None:
+def test_copies_are_offered_best_first_with_size_quality_and_room(library: LibraryClient, fox: Path) -> None:
     offer = library.get(ask.OfferQuantise("fox-F16"))
     assert (offer.source_type, offer.is_original, offer.problem) == ("F16", True, None)
     assert [target.type for target in offer.targets][:2] == ["Q8_0", "Q6_K"]
@@ -55,7 +54,7 @@ def test_copies_are_offered_best_first_with_size_quality_and_room(library: Libra
     assert offer.n_free > 0
 
 
-def test_what_is_quantised_already_must_be_allowed(library: LibraryPipe, models_folder: Path) -> None:
+def test_what_is_quantised_already_must_be_allowed(library: LibraryClient, models_folder: Path) -> None:
     offer = library.get(ask.OfferQuantise("ember-q8_0"))
     assert not offer.is_original
     assert offer.targets[0].type == "Q6_K"
@@ -67,7 +66,7 @@ def test_what_is_quantised_already_must_be_allowed(library: LibraryPipe, models_
     assert files_of(models_folder) == ["ember-Q4_0.gguf"]
 
 
-def test_a_copy_is_made_with_news_and_listed(library: LibraryPipe, fox: Path, models_folder: Path) -> None:
+def test_a_copy_is_made_with_news_and_listed(library: LibraryClient, fox: Path, models_folder: Path) -> None:
     begun = library.get(ask.Quantise("fox-F16", "Q4_0", output="小狐"))
     assert (begun.source, begun.name, begun.type) == ("fox-F16", "小狐", "Q4_0")
     library.wait_for(lambda: phases(library) == ["done"])
@@ -76,14 +75,14 @@ def test_a_copy_is_made_with_news_and_listed(library: LibraryPipe, fox: Path, mo
     assert done.n_bytes == made.stat().st_size < 0.4 * fox.stat().st_size
     offered = next(one for one in library.get(ask.OfferQuantise("fox-F16")).targets if one.type == "Q4_0")
     assert offered.n_bytes == pytest.approx(done.n_bytes, rel=0.15)
-    library.wait_for(lambda: any(news.name == "models" for news in library.news))
-    assert "小狐" in [row.name for part in library.get(ask.ListModels()) for row in part.rows]
+    library.wait_for(lambda: library.heard("models"))
+    assert "小狐" in [row.name for row in library.get(ask.ListModels()).rows]
     library.get(ask.CancelQuantise(done.number))
     library.wait_for(lambda: library.quantisings == ())
     assert made.exists()
 
 
-def test_one_is_made_after_the_other_and_a_name_only_once(library: LibraryPipe, slow_fox: Path) -> None:
+def test_one_is_made_after_the_other_and_a_name_only_once(library: LibraryClient, slow_fox: Path) -> None:
     library.get(ask.Quantise("deep-F16", "Q4_K_M"))
     assert "being made already" in library.ask(ask.Quantise("deep-F16", "Q4_K_M")).sentence
     library.get(ask.Quantise("deep-F16", "Q8_0"))
@@ -94,40 +93,41 @@ def test_one_is_made_after_the_other_and_a_name_only_once(library: LibraryPipe, 
     assert "already" in library.ask(ask.Quantise("deep-F16", "Q8_0")).sentence
 
 
-def test_a_cancelled_copy_leaves_nothing(library: LibraryPipe, slow_fox: Path, models_folder: Path) -> None:
+def test_a_cancelled_copy_leaves_nothing(library: LibraryClient, slow_fox: Path, models_folder: Path) -> None:
     begun = library.get(ask.Quantise("deep-F16", "Q4_K_M"))
     library.wait_for(lambda: is_at_work(library))
     library.get(ask.CancelQuantise(begun.number))
     library.wait_for(lambda: library.quantisings == ())
-    assert library.close() == 0
+    library.close()
     assert files_of(models_folder) == ["deep-F16.gguf"]
 
 
-def test_it_ends_with_its_process_and_leaves_nothing(library: LibraryPipe, slow_fox: Path, models_folder: Path) -> None:
+def test_it_ends_with_the_server_and_leaves_nothing(
+    library: LibraryClient, slow_fox: Path, models_folder: Path
+) -> None:
     library.get(ask.Quantise("deep-F16", "Q4_K_M"))
     library.wait_for(lambda: is_at_work(library))
-    assert library.close() == 0
+    library.close()
     assert files_of(models_folder) == ["deep-F16.gguf"]
 
 
-def test_what_a_killed_process_left_the_next_one_removes(open_library, slow_fox: Path, models_folder: Path) -> None:
-    library = open_library()
+def test_what_a_killed_process_left_the_next_one_removes(
+    library: LibraryClient, slow_fox: Path, models_folder: Path
+) -> None:
     library.get(ask.Quantise("deep-F16", "Q4_K_M"))
     library.wait_for(lambda: is_at_work(library))
-    library.kill()
-    assert "deep-Q4_K_M.gguf" in files_of(models_folder)
-    again = open_library()
-    again.wait_for(lambda: any(news.name == "quantisings" for news in again.news))
-    assert again.quantisings == ()
+    library.server.process.kill()
+    library.wait_for(lambda: library.heard("returned"))
+    assert library.get(ask.ListQuantisings()) == library.quantisings == ()
     assert files_of(models_folder) == ["deep-F16.gguf"]
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the child by /proc")
-def test_a_child_that_dies_is_told_and_the_next_copy_is_made(library: LibraryPipe, slow_fox: Path) -> None:
+def test_a_child_that_dies_is_told_and_the_next_copy_is_made(open_library, slow_fox: Path) -> None:
+    library = open_library(library_command)
     library.get(ask.Quantise("deep-F16", "Q4_K_M"))
     library.wait_for(lambda: is_at_work(library))
-    for child in _children(library.process.pid):
-        os.kill(child, signal.SIGKILL)
+    for child in library.server.process.children():
+        child.kill()
     library.wait_for(lambda: phases(library) == [Quantising.FAILED])
     assert "Nothing of it is left" in (library.quantisings[0].problem or "")
     library.get(ask.Quantise("deep-F16", "Q4_K_M"))
@@ -144,13 +144,8 @@ def test_a_child_that_dies_is_told_and_the_next_copy_is_made(library: LibraryPip
         (ask.Quantise("broken", "Q4_0"), "broken cannot be made smaller"),
     ],
 )
-def test_what_cannot_be_made_is_told(library: LibraryPipe, fox: Path, request_: object, words: str) -> None:
+def test_what_cannot_be_made_is_told(library: LibraryClient, fox: Path, request_: object, words: str) -> None:
     (fox.parent / "broken.gguf").write_bytes(b"no model")
     sentence = library.ask(request_).sentence
     assert words in sentence
     assert "--" not in sentence
-
-
-def _children(parent: int) -> list[int]:
-    files = Path(f"/proc/{parent}/task").glob("*/children")
-    return [int(number) for file in files for number in file.read_text().split()]

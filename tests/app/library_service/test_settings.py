@@ -1,4 +1,4 @@
-"""Settings of models over the library's pipes: shown, changed, refused field by field."""
+"""Settings of models over the library's routes: shown, changed, refused field by field."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from core.values.model_settings import NAMES
 from models.library import requests as ask
 from models.library.values import SettingsSheet, SettingText
-from tests.support.library_pipe import LibraryPipe
+from tests.support.library_client import LibraryClient
 
 EMBER = "ember-q8_0"
 
 
-def change(library: LibraryPipe, **texts: str | None) -> SettingsSheet:
+def change(library: LibraryClient, **texts: str | None) -> SettingsSheet:
     return library.get(ask.ChangeSettings(EMBER, tuple(SettingText(name, text) for name, text in texts.items())))
 
 
@@ -25,7 +25,7 @@ def problems(sheet: SettingsSheet) -> dict[str, str]:
     return {setting.name: setting.problem for setting in sheet.settings if setting.problem is not None}
 
 
-def test_a_sheet_has_every_setting_with_what_is_recommended(library: LibraryPipe) -> None:
+def test_a_sheet_has_every_setting_with_what_is_recommended(library: LibraryClient) -> None:
     sheet = library.get(ask.GetSettings(EMBER))
     assert tuple(setting.name for setting in sheet.settings) == NAMES
     assert given(sheet) == {}
@@ -35,7 +35,7 @@ def test_a_sheet_has_every_setting_with_what_is_recommended(library: LibraryPipe
     assert sheet.drafts == ("ember-draft-q8_0",)
 
 
-def test_what_a_loaded_model_takes_later_is_marked(library: LibraryPipe) -> None:
+def test_what_a_loaded_model_takes_later_is_marked(library: LibraryClient) -> None:
     later = {setting.name for setting in library.get(ask.GetSettings(EMBER)).settings if not setting.counts_at_once}
     assert later == {"ctx", "kv_type", "gpu_layers", "threads", "draft"}
 
@@ -58,7 +58,7 @@ def test_settings_are_kept_for_every_process_and_reset_one_by_one(open_library, 
     assert saved["entries"] == {}
 
 
-def test_each_wrong_field_has_its_sentence_and_nothing_is_kept(library: LibraryPipe) -> None:
+def test_each_wrong_field_has_its_sentence_and_nothing_is_kept(library: LibraryClient) -> None:
     sheet = change(
         library, temperature="hot", top_p="3", ctx="4", threads="2", draft="nobody", kv_type="q9", system=" "
     )
@@ -71,7 +71,7 @@ def test_each_wrong_field_has_its_sentence_and_nothing_is_kept(library: LibraryP
     assert given(library.get(ask.GetSettings(EMBER))) == {}
 
 
-def test_a_model_that_is_gone_or_broken_is_told(library: LibraryPipe, models_folder: Path) -> None:
+def test_a_model_that_is_gone_or_broken_is_told(library: LibraryClient, models_folder: Path) -> None:
     models_folder.mkdir(parents=True)
     (models_folder / "broken.gguf").write_bytes(b"no model")
     assert "any more" in library.ask(ask.GetSettings("gone")).sentence
@@ -79,7 +79,7 @@ def test_a_model_that_is_gone_or_broken_is_told(library: LibraryPipe, models_fol
     assert "no setting 'size'" in library.ask(ask.ChangeSettings(EMBER, (SettingText("size", "1"),))).sentence
 
 
-def test_a_file_that_cannot_be_written_is_told(library: LibraryPipe, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_told(library: LibraryClient, tmp_path: Path) -> None:
     (tmp_path / "slipstream").mkdir()
     (tmp_path / "slipstream" / "config").write_text("a file where a folder belongs")
     trouble = library.ask(ask.ChangeSettings(EMBER, (SettingText("top_k", "3"),)))

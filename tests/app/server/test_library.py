@@ -141,8 +141,12 @@ def test_a_library_that_cannot_start_says_why(home: Path, tmp_path: Path) -> Non
     client.close()
 
 
-def test_nothing_is_left_of_it_when_the_server_leaves(library: LibraryClient) -> None:
-    library.get(ask.ListModels())
+def test_nothing_is_left_of_it_when_the_server_leaves_in_the_middle_of_a_download(
+    library: LibraryClient, hub_server: HubServer
+) -> None:
+    hub_server.fault("fox-Q8_0.gguf", Fault(stall_after=50_000))
+    library.get(ask.StartDownload(REPO, "Q8_0"))
+    library.wait_for(lambda: library.downloads and library.downloads[0].n_done > 0)
     process = library.server.process
     library.server.close()
     assert not process.is_running()

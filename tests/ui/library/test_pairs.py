@@ -9,6 +9,8 @@ from models.catalog.catalog import STARTER_FOLDER
 from models.library.values import Choosing
 from tools.stand_ins.fake_openai import FakeServer
 from tools.stand_ins.hub_server import Fault, HubServer
+from tools.stand_ins.library_server import LibraryServer
+from ui.client.library_link import LOST
 from ui.library.library_page import FIND, HERE, LibraryPage
 from ui.library.settings.settings_dialog import SettingsDialog
 
@@ -107,6 +109,19 @@ def test_a_pair_is_tested_by_one_click_once_replies_have_ended_and_another_can_b
     card.test.click()
     qtbot.waitUntil(lambda: card.result.text().startswith("Stopped."))
     assert card.test.isEnabled()
+
+
+def test_a_test_whose_library_dies_says_so(
+    qtbot, page: LibraryPage, server: FakeServer, library_server: LibraryServer
+) -> None:
+    paired(qtbot, page, EMBER)
+    card = page.models.details.partners
+    server.n_active = 1
+    announce(host="127.0.0.1", port=int(server.url.rpartition(":")[2]), api_key=None, model=None)
+    card.test.click()
+    qtbot.waitUntil(card.wait.isVisible)
+    library_server.process.kill()
+    qtbot.waitUntil(lambda: card.result.text() == LOST)
 
 
 def test_without_a_recommendation_the_usual_one_is_chosen_and_judged(qtbot, page: LibraryPage, hub: HubServer) -> None:
