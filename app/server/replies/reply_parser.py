@@ -37,6 +37,8 @@ _LONGEST_HEADER = 1_000
 _NAME_KEYS, _ARGUMENTS_KEYS = ("name", "tool_name"), ("arguments", "parameters")
 # What can begin a call although its first marker is missing, as Qwen3-Coder writes them.
 _SHORTEST_START = 6
+# How the names of special tokens begin.
+_SPECIAL = ("<|", "<｜")
 # What DeepSeek V3.2 and Kimi K3 say of an argument that is text.
 _IS_TEXT = ("true", "string")
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
@@ -66,6 +68,7 @@ class ReplyParser:
         self._has_called = False
         self._is_silent = True  # no header came yet
         self._is_in_header = False
+        self._in_thoughts = False
         self._is_undecided = False  # what is held back may begin a call, or be between two of them
         self._reading = self._messages() if form.channels is not None else self._reply()
         self._resume()
@@ -125,16 +128,18 @@ class ReplyParser:
                 if self._is_undecided or any(rest.startswith(marker) for marker in self._starts()):
                     rest = self._space = ""
                 rest = rest[: len(rest) - n_begun(rest, 0, self._watched())]
-            self._say(rest)
-            if not self._is_fresh:
+            self._tell(rest)
+            if not self._is_fresh and not self._in_thoughts:
                 self._give_space()
 
     def _watched(self) -> list[str]:
         """The markers that are looked for in the answer."""
         form = self._form
         markers = [*form.answer, *form.dropped, *self._starts()]
-        if form.thinking is not None and self._is_fresh:
-            markers += [form.thinking.open.strip(), form.thinking.close.strip()]
+        if form.thinking is not None:
+            # In the middle of an answer, a tag that is no special token may be part of it.
+            thinking = form.thinking.open.strip(), form.thinking.close.strip()
+            markers += [marker for marker in thinking if self._is_fresh or marker.startswith(_SPECIAL)]
         if self._has_called and form.calls is not None:
             markers += tags(form.calls.close)
             if not isinstance(form.calls, PythonCalls):
@@ -153,12 +158,11 @@ class ReplyParser:
 
     def _answer(self) -> Reading[None]:
         form = self._form
-        was_fresh = self._is_fresh
         watched = self._watched()
         marker = yield from self._until_marker(watched)
         if marker in self._starts():
             yield from self._calls(marker)
-        elif form.thinking is not None and was_fresh and marker == form.thinking.open.strip():
+        elif form.thinking is not None and marker == form.thinking.open.strip():
             self._source.take()
             yield from self._think()
         else:
@@ -209,22 +213,28 @@ class ReplyParser:
         """Give what is thought, without the white space around it."""
         thinking = self._form.thinking
         assert thinking is not None
-        # Where a call begins with a special token, it ends the thoughts too.
-        ends = [thinking.close.strip(), *(start for start in self._starts() if start.startswith(("<|", "<｜")))]
+        close = thinking.close.strip()
+        # A call ends the thoughts too, as Kimi K2 and Qwen3.5 write it; what is only thought of is seldom whole.
+        ends = [close, *(start for start in self._starts()[:1] if self._may_end_thoughts(start))]
+        self._in_thoughts = True
         marker = ""
-        try:
-            marker = yield from self._source.stream_until(ends, self._thought)
-        except TextOver:
-            rest = self._source.rest
-            self._thought(rest[: len(rest) - n_begun(rest, 0, ends)] if self._is_cut else rest)
-            self._space = ""
-            self._source.at = self._source.kept = len(self._source.text)
-            raise
-        self._is_fresh, self._drops_space, self._space = True, True, ""
-        if marker in self._starts():
-            yield from self._calls(marker)
-        else:
+        while marker != close:
+            try:
+                marker = yield from self._source.stream_until(ends, self._thought)
+            except TextOver:
+                rest = self._source.rest
+                self._thought(rest[: len(rest) - n_begun(rest, 0, ends)] if self._is_cut else rest)
+                self._space = ""
+                self._source.at = self._source.kept = len(self._source.text)
+                raise
+            if marker != close and (yield from self._calls(marker)):
+                break
             self._source.take()
+        self._in_thoughts = False
+        self._is_fresh, self._drops_space, self._space = True, True, ""
+
+    def _may_end_thoughts(self, start: str) -> bool:
+        return start.startswith(_SPECIAL) or isinstance(self._form.calls, TaggedCalls)
 
     def _thought(self, text: str) -> None:
         said = (self._space + text).rstrip()
@@ -239,8 +249,8 @@ class ReplyParser:
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
-    def _calls(self, marker: str) -> Reading[None]:
-        """Read what the marker that was just read begins; text where that is no call."""
+    def _calls(self, marker: str) -> Reading[bool]:
+        """Read what the marker that was just read begins; where that is no call, it is text, and False is returned."""
         form, source = self._form.calls, self._source
         start = source.at - len(marker)
         source.kept = start
@@ -259,17 +269,26 @@ class ReplyParser:
                 source.at = source.kept
                 if source.text.startswith(marker, source.at):
                     source.at += len(marker)
-                    self._is_fresh = False
-                    self._say(marker)
+                    source.take()
+                    self._is_fresh = self._is_undecided = False
+                    self._tell(marker)
+                    return False
             else:
                 self._is_calling, self._has_called = False, True
             source.take()
         self._is_undecided = False
+        return True
+
+    def _tell(self, text: str) -> None:
+        if self._in_thoughts:
+            self._thought(text)
+        else:
+            self._say(text)
 
     def _begin_call(self) -> None:
         self._space = ""
         self._found.append(CallBegun(f"call_{os.urandom(12).hex()}", self._name))
-        self._name, self._is_calling = "", True
+        self._name, self._is_calling, self._in_thoughts = "", True, False
         self._source.take()
 
     def _argue(self, text: str) -> None:
@@ -286,6 +305,7 @@ class ReplyParser:
     def _check(self, name: str, *, is_known: bool = False) -> str:
         """Return a function's name; raises _NoCall where it cannot be one, or is none of the tools if ``is_known``."""
         name = name.strip()
+        is_known = is_known or self._in_thoughts
         if not name or not re.fullmatch(r"[^\s<>{}\[\]\"']+", name) or (is_known and name not in (self._tools or ())):
             raise _NoCall
         return name
@@ -481,7 +501,7 @@ class ReplyParser:
         closers = tags(form.close)
         ends = {name_end, "\n", "{" if keyed is None else keyed.before_key, *closers[:1]} - {""}
         name, end = yield from source.until(ends, _LONGEST_NAME)
-        self._name = self._check(name, is_known=at > 0)
+        self._name = self._check(name, is_known=at > 0 and not self._has_called)
         source.at -= len(end)
         yield from source.skip_space()
         if name_end:

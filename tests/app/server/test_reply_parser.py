@@ -173,6 +173,17 @@ def test_arguments_come_as_they_are_written():
     assert parser.feed('"}}') == [CallArguments('"}'), CallEnded()]
 
 
+def test_a_call_of_a_tool_ends_the_thoughts():
+    form = ReplyFormat(THINKING, calls=CODER.calls)
+    call = "<tool_call>\n<function={}>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>"
+    for text in (f"Hm.\n{call.format('add')}", [f"Hm.\n{call.format('add')}"]):
+        assert parsed(text, form, thinks=True) == [["Hm."], ADD]
+    thought = f"A {call.format('other')} B"
+    assert parsed(f"{thought}</think>Hi", form, thinks=True) == [[thought], "Hi"]
+    assert parsed("Hm. <tool_call>", form, thinks=True) == [["Hm. <tool_call>"]]
+    assert parsed("Hm. <tool_call>", form, thinks=True, is_cut=True) == [["Hm."]]
+
+
 def test_a_reply_can_begin_in_thoughts():
     assert parsed("Hm.\n</think>\n\nHi", thinks=True) == [["Hm."], "Hi"]
 
