@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.client import discovery
@@ -25,7 +26,7 @@ from app.server.calls.model_keeper import UserPreferences
 from app.server.http.listening_socket import PortTaken, is_socket_path, listen_on, stop_listening
 from app.settings.server_settings import ServerSettings
 from core.process.supervisor import Supervisor
-from core.values.errors import SlipstreamError
+from core.values.errors import BadOption, SlipstreamError
 from core.values.messages import EnginePhase
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ def _run(settings: ServerSettings, listening: list[socket.socket], interrupts: E
     try:
         entry = _entry(settings, models)
         draft = find_draft(settings.draft, models) if settings.draft is not None else None
+        if settings.mmproj is not None and not Path(settings.mmproj).is_file():
+            raise BadOption(
+                f"There is no file {settings.mmproj}: --mmproj takes the path of a projector (mmproj….gguf)."
+            )
     except SlipstreamError as error:
         _say(error, settings)
         return ExitCode.MODEL
@@ -77,6 +82,8 @@ def _run(settings: ServerSettings, listening: list[socket.socket], interrupts: E
     try:
         if draft is not None:
             host.pair(entry, draft)
+        if settings.mmproj is not None:
+            host.use_projector(entry, Path(settings.mmproj))
         host.load(entry)
         _serve(settings, host, bridge, listening, interrupts)
     finally:

@@ -100,6 +100,7 @@ def state_of(host: ModelHost) -> dict[str, Any]:
     body["left_out"] = list(now.left_out)
     body["notices"] = [*(model.notices if model is not None else ()), *now.left_out]
     body["why_no_spark"] = model.why_no_spark if model is not None else ""
+    body["sees_images"] = model is not None and bool(model.mmproj)
     body["has_fim"] = model is not None and model.fim is not None
     return body
 

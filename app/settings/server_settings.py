@@ -24,10 +24,12 @@ class ServerSettings:
     ``model`` is a catalogued name, a title or a path of a GGUF file; None is the bundled starter model, or with
     ``last_model`` the one that was used last. ``draft`` names the model that drafts for it, in the same way; without
     one, a partner is found for each model that is loaded, unless ``uses_draft`` is False, and then no heads draft
-    either. ``n_predict`` bounds the tokens of a reply that does not say its limit. ``chat_template`` replaces that of
-    the model, and ``template_variables`` are what a template reads unless a request says otherwise. ``announce`` prints
-    one line with the address once connections are accepted. ``exit_with_stdin`` ends the server when its standard input
-    reaches its end.
+    either. ``mmproj`` is the projector of that model; without one, what lies beside a model is used, unless
+    ``uses_projector`` is False. Images in the web are fetched if ``allows_remote_images``. ``n_predict`` bounds the
+    tokens of a reply that does not say its limit. ``chat_template`` replaces that of the model, and
+    ``template_variables`` are what a template reads unless a request says otherwise. ``announce`` prints one line with
+    the address once connections are accepted. ``exit_with_stdin`` ends the server when its standard input reaches its
+    end.
     """
 
     host: str = DEFAULT_HOST
@@ -47,6 +49,9 @@ class ServerSettings:
     devices: tuple[str, ...] = ()
     draft: str | None = None
     uses_draft: bool = True
+    mmproj: str | None = None
+    uses_projector: bool = True
+    allows_remote_images: bool = False
     speculation: Speculation = "auto"
     cache_ram: int | None = None
     cache_disk: int | None = None
@@ -75,6 +80,8 @@ class ServerSettings:
             raise BadOption("--model names a model and --last-model takes the one used last: leave out one of them.")
         if self.draft is not None and not self.uses_draft:
             raise BadOption("--draft names a draft model and --no-draft wants none: leave out one of them.")
+        if self.mmproj is not None and not self.uses_projector:
+            raise BadOption("--mmproj names a projector and --no-mmproj wants none: leave out one of them.")
         self.engine_options("any")
 
     @property
@@ -94,6 +101,8 @@ class ServerSettings:
         *,
         must_draft: bool = True,
         uses_heads: bool = True,
+        mmproj: str | None = None,
+        must_see: bool = True,
         own: ModelSettings = _RECOMMENDED,
     ) -> EngineOptions:
         """Return the engine's options for a model file and its draft model; raises BadOption.
@@ -115,6 +124,8 @@ class ServerSettings:
             draft_path=draft_path,
             must_draft=must_draft,
             uses_heads=uses_heads and self.uses_draft,
+            mmproj=mmproj,
+            must_see=must_see,
             speculation=self.speculation,
             cache_ram=self.cache_ram,
             cache_disk=self.cache_disk,

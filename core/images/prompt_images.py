@@ -72,8 +72,8 @@ class PromptReader:
     def _check(self, chunk: ImageChunk) -> None:
         if not self.projector.is_causal and chunk.n_rows > self._n_ubatch:
             raise BadRequest(
-                f"An image takes {chunk.n_rows} tokens that this model must read at once, more than the "
-                f"{self._n_ubatch} of a batch: send a smaller image, or load the model with a larger n_ubatch.",
+                f"The image takes {chunk.n_rows} tokens that this model must read at once, and it reads at most "
+                f"{self._n_ubatch}: send a smaller image.",
                 param="messages",
             )
 

@@ -21,6 +21,9 @@ from core.values.errors import LoadFailed, SlipstreamError
 _IMAGE_CHUNK = 1  # MTMD_INPUT_CHUNK_TYPE_IMAGE
 _FLOAT_P = ctypes.POINTER(ctypes.c_float)
 _INT32_P = ctypes.POINTER(ctypes.c_int32)
+_NO_TOKEN = -1
+# Sizes of images, in pixels and in shape, that are asked for their rows.
+_SIDES, _SHAPES = (256, 1024, 2048), ((1, 1), (1, 2), (2, 1), (4, 1))
 Pixels = npt.NDArray[np.uint8]
 """An image in RGB, shape (height, width, 3)."""
 
@@ -103,6 +106,12 @@ class Projector:
         finally:
             for bitmap in bitmaps:
                 self._mtmd.mtmd_bitmap_free(bitmap)
+
+    def most_rows(self) -> int:
+        """Return the most rows that a chunk of an image takes, of images that people send."""
+        sizes = [(side * wide, side * high) for side in _SIDES for wide, high in _SHAPES]
+        chunks = [chunk for size in sizes for chunk in self.chunks([size], _NO_TOKEN)]
+        return max(chunk.n_rows for chunk in chunks if isinstance(chunk, ImageChunk))
 
     def encode(self, pixels: Pixels) -> list[npt.NDArray[np.float32]]:
         """Return the embeddings of an image, one array of shape (n_rows, n_embd) for each of its chunks, in order.

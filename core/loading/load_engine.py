@@ -30,7 +30,7 @@ from core.loading.dry_run import compute_bytes
 from core.loading.fit_request import read_facts
 from core.loading.load_cache import make_slots
 from core.loading.load_heads import file_head, head_kind, mtp_head, runs_here, wants_mtp, why_left_out
-from core.loading.load_projector import open_projector, prompt_reader
+from core.loading.load_projector import open_projector, prompt_reader, with_whole_images
 from core.loading.memory_fit import LoadPlan, fit, layers_on_gpu, machine_with, usable_gpus
 from core.machine.bandwidth import remembered
 from core.machine.host import last_level_cache, this_machine
@@ -92,13 +92,15 @@ def load_engine(
     try:
         projector, problem = open_projector(model, options, n_gpu_layers)
         notices += (problem,) if problem else ()
+        if projector is not None and not projector.is_causal:
+            found = replace(found, options=with_whole_images(options, projector))
         try:
             engine, threads = _build(model, facts, found, measured, cache_folder, clock, projector)
         except DraftRefused as error:
             if options.must_draft:
                 raise
             notices += (error.message,)
-            without = replace(found, options=replace(options, draft_path=None))
+            without = replace(found, options=replace(found.options, draft_path=None))
             engine, threads = _build(model, facts, without, measured, cache_folder, clock, projector)
             draft_path = ""
         if draft_path and not runs_here(head_kind(draft_path)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from core.images.prompt_images import PromptReader
@@ -30,6 +31,12 @@ def open_projector(model: Model, options: EngineOptions, n_gpu_layers: int) -> t
         if options.must_see:
             raise
         return None, error.message
+
+
+def with_whole_images(options: EngineOptions, projector: Projector) -> EngineOptions:
+    """Return the options with batches that hold an image whose rows must be evaluated together."""
+    n_rows = max(projector.most_rows(), options.n_ubatch)
+    return replace(options, n_ubatch=n_rows, n_batch=max(n_rows, options.n_batch))
 
 
 def prompt_reader(projector: Projector, options: EngineOptions, n_ubatch: int) -> PromptReader:

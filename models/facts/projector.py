@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from models.facts.architectures import PROJECTORS
-from models.gguf.errors import BadGguf
+from models.facts.model_facts import read_model
+from models.facts.split_files import model_name
+from models.gguf.errors import BadGguf, GgufError
 from models.gguf.header import GgufHeader, read_header
 
 _F32 = 4
@@ -50,3 +53,50 @@ def _work_bytes(header: GgufHeader) -> int:
 
     n_patches = (number("image_size") // (number("patch_size") or 1)) ** 2
     return max(n_patches, _USUAL_PATCHES) * (6 * number("embedding_length") + number("feed_forward_length")) * _F32
+
+
+_MARK = re.compile(r"(^|[-._])mmproj([-._]|$)", re.IGNORECASE)
+_NO_NAME = "model"  # as in mmproj-model-f16.gguf
+_TYPE = re.compile(r"[-._]?(f16|bf16|f32|q\d[_a-z0-9]*)$", re.IGNORECASE)
+# Projectors are small: the finest that costs no more than it is worth goes first.
+_PREFERENCE = ("f16", "bf16", "q8_0", "f32")
+
+
+def projector_beside(model: Path) -> Path | None:
+    """Return the projector in the folder of a model that belongs to it, None where there is none.
+
+    Its rows are as wide as the model's, and its name is a bare ``mmproj-F16.gguf``, or has the model's name.
+    """
+    try:
+        files = sorted(path for path in model.parent.iterdir() if path.suffix.lower() == ".gguf")
+    except OSError:
+        return None
+    named = [path for path in files if _MARK.search(path.stem) and _belongs(path, model)]
+    if not named:
+        return None
+    width = _width(model)
+    return min((path for path in named if _fits(path, width)), key=_rank, default=None)
+
+
+def _belongs(projector: Path, model: Path) -> bool:
+    rest = _TYPE.sub("", _MARK.sub("-", _TYPE.sub("", projector.stem))).strip("-._").lower()
+    return rest == _NO_NAME or model_name(model).lower().startswith(rest)
+
+
+def _rank(path: Path) -> int:
+    name = path.stem.lower()
+    return next((place for place, kind in enumerate(_PREFERENCE) if re.search(rf"(^|[-._]){kind}$", name)), 9)
+
+
+def _width(model: Path) -> int:
+    try:
+        return read_model(model).n_embd
+    except GgufError:
+        return 0
+
+
+def _fits(path: Path, width: int) -> bool:
+    try:
+        return read_projector(path).n_embd in (0, width)
+    except GgufError:
+        return False

@@ -69,6 +69,16 @@ class EngineChoice:
             help="Small model of the same vocabulary, EAGLE-3 or DFlash head; found by itself if left out.",
         ),
     ] = None
+    mmproj: Annotated[
+        str | None,
+        _option(
+            "--mmproj",
+            "-mm",
+            metavar="FILE",
+            help="Projector, with which the model sees images; found beside the model if left out.",
+        ),
+    ] = None
+    no_mmproj: Annotated[bool, _option("--no-mmproj", help="Load no projector: images are refused.")] = False
     no_draft: Annotated[bool, _option("--no-draft", help="Let no small model and no heads draft.")] = False
     speculation: Annotated[
         Speculation, _option("--speculation", help="Draft where it pays; off never drafts, draft: without lookups.")
@@ -113,6 +123,9 @@ def serve(
     api_key: Annotated[
         str | None, typer.Option(help="Clients must send this key.", metavar="KEY", envvar="SLIPSTREAM_API_KEY")
     ] = None,
+    allow_remote_images: Annotated[
+        bool, typer.Option("--allow-remote-images", help="Fetch images that requests name by their address in the web.")
+    ] = False,
     announce: Annotated[
         bool, typer.Option("--announce", help="Print one line, SLIPSTREAM READY and the address, when it listens.")
     ] = False,
@@ -149,6 +162,9 @@ def serve(
         mlock=engine.mlock,
         draft=engine.draft,
         uses_draft=not engine.no_draft,
+        mmproj=engine.mmproj,
+        uses_projector=not engine.no_mmproj,
+        allows_remote_images=allow_remote_images,
         speculation=engine.speculation,
         cache_ram=None if engine.cache_ram is None else parse_size(engine.cache_ram, "--cache-ram"),
         cache_disk=None if engine.cache_disk is None else parse_size(engine.cache_disk, "--cache-disk"),

@@ -13,7 +13,7 @@ from app.server.calls.model_host import ModelHost
 from app.server.calls.schemas import GenerationBody
 from app.server.calls.speed import ReplySpeed, answering
 from core.values.messages import LoadedModel
-from core.values.request import Constraint, Request, ThinkingBudget
+from core.values.request import Constraint, PromptImage, Request, ThinkingBudget
 
 _Body = TypeVar("_Body", bound=GenerationBody)
 
@@ -59,6 +59,10 @@ class Call(ABC, Generic[_Body]):
         """Return what the reply to a prompt must look like, given what the body asks for. Raises BadRequest."""
         return ReplyShape(asked)
 
+    def images(self) -> tuple[PromptImage, ...]:
+        """Return the images in the prompt; asked once there are prompts."""
+        return ()
+
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[Begun]:
         """Hold the model while the call runs. What is wrong with the body is told before a model is loaded."""
@@ -90,6 +94,7 @@ class Call(ABC, Generic[_Body]):
                         by_draft=by_draft,
                         markers=shape.markers,
                         thinking=shape.thinking,
+                        images=self.images(),
                     )
                     for prompt, shape in zip(prompts, shapes, strict=True)
                     for one in params

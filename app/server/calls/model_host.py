@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from app.pairing.chosen_draft import ChosenDraft
 from app.server.calls.engine_bridge import EngineBridge, EngineHandle
@@ -28,6 +28,7 @@ from core.values.engine_options import EngineOptions
 from core.values.errors import BadOption, EngineUnavailable, LoadFailed
 from core.values.messages import EnginePhase, EngineState, LoadedModel
 from core.values.model_settings import ModelSettings
+from models.facts.projector import projector_beside
 
 _log = logging.getLogger("slipstream.server")
 _NOTE_SECONDS = 60.0
@@ -97,6 +98,7 @@ class ModelHost:
         self._drafts: dict[Path, Path] = {}
         # Models that have run with theirs: a draft that is gone since must not cost the model.
         self._drafted: set[Path] = set()
+        self._projectors: dict[Path, Path] = {}
         self.settings = settings
         self._entry: Entry | None = None
         # Names under which requests have asked for it: a look into the catalogue reads folders.
@@ -132,6 +134,10 @@ class ModelHost:
         """Let ``draft`` draft for a model whenever that is loaded from now on."""
         self._drafts[entry.path] = draft.path
 
+    def use_projector(self, entry: Entry, mmproj: Path) -> None:
+        """Load this projector with a model whenever that is loaded from now on."""
+        self._projectors[entry.path] = mmproj
+
     @property
     def own(self) -> ModelSettings:
         """What the user has set for the loaded model."""
@@ -164,12 +170,21 @@ class ModelHost:
                 self._draft = draft
             named, must_draft, uses_heads = draft.path, False, draft.uses_heads
         path, draft_path = str(entry.path), str(named) if named is not None else None
+        fields = {"must_draft": must_draft, "uses_heads": uses_heads, **self._sight(entry)}
         try:
-            return self.settings.engine_options(path, draft_path, must_draft=must_draft, uses_heads=uses_heads, own=own)
+            return self.settings.engine_options(path, draft_path, **fields, own=own)
         except BadOption as error:
             # The server's own options have been looked at when it started: together with the model's they are wrong.
             _log.warning("The settings of %s are not used with this server's options: %s", entry.name, error.message)
-            return self.settings.engine_options(path, draft_path, must_draft=must_draft, uses_heads=uses_heads)
+            return self.settings.engine_options(path, draft_path, **fields)
+
+    def _sight(self, entry: Entry) -> dict[str, Any]:
+        """Return the options for the projector: one that was found and not named must not cost the model."""
+        named = self._projectors.get(entry.path)
+        if named is None and self.settings.uses_projector:
+            found = projector_beside(entry.path)
+            return {"mmproj": str(found) if found is not None else None, "must_see": False}
+        return {"mmproj": str(named) if named is not None else None}
 
     def end(self) -> None:
         """Stop the engine for good. A load that still reads files, maybe of a slow disk, is not waited for."""

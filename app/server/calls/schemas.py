@@ -13,9 +13,9 @@ evaluates the prompt (and warms the prefix cache) and answers with an empty text
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
@@ -201,19 +201,40 @@ class GenerationBody(Body):
             yield SamplingParams(**values)
 
 
-class TextPart(Body):
-    """A part of a message's content."""
+class ImageUrl(Body):
+    """Where an image is: a data URL, or an address. ``detail`` is a hint: a projector looks in one way only."""
 
-    type: Literal["text"]
-    text: Text
+    url: str
+    detail: Literal["auto", "low", "high", "original"] | None = None
+
+
+class ContentPart(Body):
+    """A part of a message's content: a text or an image."""
+
+    type: Literal["text", "image_url"]
+    text: Text | None = None
+    image_url: ImageUrl | None = None
 
     @model_validator(mode="before")
     @classmethod
-    def _is_text(cls, part: Any) -> Any:
-        kind = part.get("type") if isinstance(part, dict) else None
-        if isinstance(kind, str) and kind != "text":
-            raise ValueError(f"parts of type {kind!r} cannot be read, only text")
-        return part
+    def _is_known(cls, part: Any) -> Any:
+        if not isinstance(part, dict):
+            return part
+        kind = part.get("type")
+        if kind in ("input_text", "input_image"):
+            part = part | {"type": "text" if kind == "input_text" else "image_url"}
+            if "detail" in part:  # beside the address
+                part["image_url"] = {"url": part.get("image_url"), "detail": part.pop("detail")}
+        elif isinstance(kind, str) and kind not in ("text", "image_url"):
+            raise ValueError(f"parts of type {kind!r} cannot be read, only text and image_url")
+        return part | {"image_url": {"url": part["image_url"]}} if isinstance(part.get("image_url"), str) else part
+
+    @model_validator(mode="after")
+    def _has_one(self) -> ContentPart:
+        kinds = [kind for kind in ("text", "image_url") if getattr(self, kind) is not None]
+        if kinds != [self.type]:
+            raise ValueError(f"a part of type {self.type} needs the field {self.type} and no other")
+        return self
 
 
 class CalledFunction(Body):
@@ -232,11 +253,18 @@ class CalledTool(Body):
     index: int | None = None
 
 
+class SentImage(NamedTuple):
+    """An image of a request: where in the body it stands, and its URL."""
+
+    place: str
+    url: str
+
+
 class ChatMessage(Body):
     """One turn. What an earlier answer carried besides may be sent back with it, as long as it is empty."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: Text | list[TextPart] | None = None
+    content: Text | list[ContentPart] | None = None
     name: str | None = None
     tool_calls: list[CalledTool] | None = None
     tool_call_id: str | None = None
@@ -254,9 +282,9 @@ class ChatMessage(Body):
             raise ValueError(f"only messages of the role assistant have tool_calls, not {self.role}")
         return self
 
-    def template_value(self) -> dict[str, Any]:
-        """Return the message as chat templates read it."""
-        value: dict[str, Any] = {"role": self.role, "content": self._text()}
+    def template_value(self, marks: Iterator[str]) -> dict[str, Any]:
+        """Return the message as chat templates read it, with the next of ``marks`` for each image."""
+        value: dict[str, Any] = {"role": self.role, "content": self._text(marks)}
         for field in ("name", "tool_call_id", "reasoning_content"):
             if getattr(self, field) is not None:
                 value[field] = getattr(self, field)
@@ -264,9 +292,9 @@ class ChatMessage(Body):
             value["tool_calls"] = [call.model_dump(exclude={"index"}, exclude_none=True) for call in self.tool_calls]
         return value
 
-    def _text(self) -> str | None:
+    def _text(self, marks: Iterator[str]) -> str | None:
         if isinstance(self.content, list):
-            return "".join(part.text for part in self.content)
+            return "".join(next(marks) if part.text is None else part.text for part in self.content)
         return self.refusal if self.content is None else self.content
 
 
@@ -368,6 +396,8 @@ class ChatCompletionBody(GenerationBody):
             raise BadRequest("Deep replies call no tools: leave tools out, or use another speed.", param="tools")
         if self.messages[-1].role != "user":
             raise BadRequest("A deep reply answers a user's message: the last message must be one.", param="messages")
+        if self.images:
+            raise BadRequest("Deep replies see no images: use another speed.", param=self.images[0].place)
 
     @property
     def uses_tools(self) -> bool:
@@ -388,6 +418,17 @@ class ChatCompletionBody(GenerationBody):
         if self.top_logprobs is not None and not self.logprobs:
             raise BadRequest("top_logprobs needs logprobs to be true.", param="top_logprobs")
         return (self.top_logprobs or 0) if self.logprobs else None
+
+    @property
+    def images(self) -> list[SentImage]:
+        """The images of all messages, in order."""
+        return [
+            SentImage(f"messages[{m}].content[{p}]", part.image_url.url)
+            for m, message in enumerate(self.messages)
+            if isinstance(message.content, list)
+            for p, part in enumerate(message.content)
+            if part.image_url is not None
+        ]
 
     @property
     def wants_thinking(self) -> bool | None:
@@ -411,8 +452,8 @@ class ChatCompletionBody(GenerationBody):
         budget = budgets.pop()
         return None if budget < 0 else budget
 
-    def template_variables(self) -> dict[str, Any]:
-        """Return what the chat template reads."""
+    def template_variables(self, marks: Sequence[str] = ()) -> dict[str, Any]:
+        """Return what the chat template reads, with one of ``marks`` in the place of each image."""
         extra: dict[str, Any] = {}
         if self.wants_thinking is not None:
             # Qwen's name for it, and DeepSeek's.
@@ -421,7 +462,8 @@ class ChatCompletionBody(GenerationBody):
             extra["reasoning_effort"] = _EFFORTS.get(str(self.reasoning_effort), self.reasoning_effort)
         extra |= self.chat_template_kwargs or {}
         tools = [tool.model_dump(exclude_none=True) for tool in self.tools or ()] if self.uses_tools else None
-        return extra | {"messages": [message.template_value() for message in self.messages], "tools": tools}
+        places = iter(marks)
+        return extra | {"messages": [message.template_value(places) for message in self.messages], "tools": tools}
 
 
 class CompletionBody(GenerationBody):

@@ -79,6 +79,7 @@ def answering(model: LoadedModel, speed: ReplySpeed) -> LoadedModel:
         n_ctx=spark.n_ctx,
         chat_template=spark.chat_template or model.chat_template,
         fim=spark.fim,
+        mmproj="",
     )
 
 

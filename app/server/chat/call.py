@@ -19,6 +19,7 @@ from app.server.calls.model_host import ModelHost
 from app.server.calls.schemas import ChatCompletionBody
 from app.server.calls.speed import ReplySpeed
 from app.server.chat.deep import DeepReply, DeepReplyProgress
+from app.server.chat.images import image_marks, placed, read_images
 from app.server.replies.pieces import CallArguments, CallBegun, CallEnded, ContentText, Piece, ReasoningText
 from app.server.replies.reply_format import ReplyFormat
 from app.server.replies.reply_parser import ReplyParser
@@ -26,7 +27,7 @@ from app.server.replies.tool_grammar import tool_grammar
 from app.server.templates.chat_template import TemplateRenderer
 from core.values.messages import Ended, FinishReason, LoadedModel, Started, TokenLogprob
 from core.values.receipt import Receipt
-from core.values.request import Constraint, ThinkingBudget
+from core.values.request import Constraint, PromptImage, ThinkingBudget
 
 
 class ChatCall(Call[ChatCompletionBody]):
@@ -40,6 +41,7 @@ class ChatCall(Call[ChatCompletionBody]):
         self.renderer = renderer
         self._form = ReplyFormat()
         self._thinks = False
+        self._images: tuple[PromptImage, ...] = ()
 
     def check(self) -> None:
         """Raise BadRequest for what cannot be answered, whatever the model is."""
@@ -49,7 +51,11 @@ class ChatCall(Call[ChatCompletionBody]):
     async def prompts(self, model: LoadedModel) -> Sequence[str]:
         """Return the messages as the model's template renders them."""
         self._form = await self.renderer.reply_format(model)
-        prompt = await self.renderer.render(model, self.body.template_variables())
+        sent = self.body.images
+        files = await read_images(sent, model, allows_remote=self.host.settings.allows_remote_images) if sent else ()
+        marks = image_marks(len(files))
+        prompt = await self.renderer.render(model, self.body.template_variables(marks))
+        prompt, self._images = placed(prompt, marks, files)
         self._thinks = self._form.opens_thinking(prompt)
         return [prompt]
 
@@ -66,6 +72,10 @@ class ChatCall(Call[ChatCompletionBody]):
             markers = form.thinking
             thinking = ThinkingBudget(n_tokens, markers.open, markers.close, markers.then, begins_inside=self._thinks)
         return ReplyShape(constraint, form.markers, thinking)
+
+    def images(self) -> tuple[PromptImage, ...]:
+        """Return the images in the prompt."""
+        return self._images
 
     def parser(self) -> ReplyParser | None:
         """Return what takes one reply apart; None where it is text and nothing else."""

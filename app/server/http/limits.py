@@ -13,9 +13,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.server.http.errors import ApiError, refuse
 
-MAX_BODY = 8 * 1024 * 1024
+# Six photographs of 4 MB, as base64.
+MAX_BODY = 32 * 1024 * 1024
 # A refused body is read up to this many bytes, so that the client sees the answer and not a reset connection.
-MAX_DRAINED = 8 * MAX_BODY
+MAX_DRAINED = 2 * MAX_BODY
 # A client that sends nothing more of a body for so long has gone without saying so.
 BODY_SECONDS = 60.0
 # A path that takes forms, and files of this size: those of OpenAI's batches.

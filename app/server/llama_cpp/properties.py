@@ -38,7 +38,7 @@ async def properties(http: HttpRequest) -> Response:
             "chat_template": model.chat_template or "",
             "bos_token": model.bos,
             "eos_token": model.eos,
-            "modalities": {"vision": False, "audio": False},
+            "modalities": {"vision": bool(model.mmproj), "audio": False},
             "build_info": f"slipstream-{__version__}",
             "is_sleeping": False,
         }

@@ -253,7 +253,7 @@ USER = [{"role": "user", "content": "Hi"}]
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
             "messages[0].content[0]",
-            "invalid_value",
+            "images_not_supported",
         ),
         ({"max_tokens": 0}, "max_tokens", "integer_below_min_value"),
         ({"max_tokens": -1}, "max_tokens", "integer_below_min_value"),
