@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -200,10 +201,14 @@ def _refusal(response: http.client.HTTPResponse) -> ServerRefused:
 
 def _reply_events(response: http.client.HTTPResponse) -> Iterator[ReplyEvent]:
     model, is_finished = "", False
+    n_thoughts, began = 0, time.monotonic()
     for chunk in _chunks(response):
         if (name := chunk.get("answered_by") or chunk.get("model")) and name != model:
             model = name
             yield AnsweringModel(name)
+        if any((choice.get("delta") or {}).get("reasoning_content") for choice in chunk.get("choices") or ()):
+            n_thoughts += 1
+            yield ReplyProgress({"stage": "thinking", "tokens": n_thoughts, "seconds": time.monotonic() - began})
         for event in _chunk_events(chunk):
             is_finished = is_finished or isinstance(event, Finished)
             yield event

@@ -10,6 +10,7 @@ from app.client.http_client import (
     AnsweringModel,
     Client,
     Finished,
+    ReplyProgress,
     ServerRefused,
     ServerUnreachable,
     StreamBroken,
@@ -33,6 +34,14 @@ def test_a_stream_is_typed_events_in_order(fake: FakeServer) -> None:
         Finished("stop", TIMINGS),
     ]
     assert fake.requests == [{**BODY, "stream": True, "stream_options": {"include_usage": True}}]
+
+
+def test_thoughts_are_progress_and_no_text(fake: FakeServer) -> None:
+    fake.thoughts = ["Hm", "."]
+    events = list(Client(fake.url).stream_chat(BODY))
+    thought = [event.fields for event in events if isinstance(event, ReplyProgress)]
+    assert [(fields["stage"], fields["tokens"]) for fields in thought] == [("thinking", 1), ("thinking", 2)]
+    assert [event.text for event in events if isinstance(event, TextDelta)] == fake.pieces
 
 
 def test_usage_comes_in_a_chunk_without_choices() -> None:

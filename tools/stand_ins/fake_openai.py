@@ -25,6 +25,7 @@ class FakeServer:
     def __init__(self, port: int = 0, api_key: str | None = None) -> None:
         self.api_key = api_key
         self.pieces: list[str] = ["Hello", " there", "."]
+        self.thoughts: list[str] = []  # sent before the pieces
         self.tokens_each: int | None = None  # in each piece, where the pieces say so
         self.delay = 0.0
         self.steps: threading.Semaphore | None = None  # each stage and piece waits until the test lets it go
@@ -77,6 +78,9 @@ class FakeServer:
         for stage in self.stages if speed == "deep" else ():
             self._wait()
             yield _chunk({}) | {"progress": stage}
+        for thought in self.thoughts:
+            self._wait()
+            yield _chunk({"reasoning_content": thought})
         for place, piece in enumerate(self.pieces, 1):
             self._wait()
             count = {"timings": {"decode_tokens": place * self.tokens_each}} if self.tokens_each else {}

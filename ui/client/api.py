@@ -276,7 +276,7 @@ class ReplyStream(QObject):
     """One streamed reply. After any number of ``text`` comes exactly one of ``finished``, ``failed``, ``cancelled``."""
 
     text = Signal(str, int)  # what was added, and how many tokens that is
-    progressed = Signal(object)  # DeepProgress, before the text of a deep reply
+    progressed = Signal(object)  # DeepProgress, before the text of a reply that is thought over
     finished = Signal(object)  # ReplyEnd
     failed = Signal(str, str)  # a sentence, and the code of the server's error, "" where it gave none
     cancelled = Signal()
@@ -289,7 +289,7 @@ class ReplyStream(QObject):
         self._timings: Timings | None = None
         self._answered_by: str | None = None
         self._has_ended = False
-        self._n_tokens = self._n_told = 0
+        self._n_tokens = self._n_told = self._n_thoughts = 0
 
     @property
     def has_ended(self) -> bool:
@@ -351,7 +351,11 @@ class ReplyStream(QObject):
         if progress is not None:
             self.progressed.emit(progress)
         for choice in event.get("choices") or ():
-            content = (choice.get("delta") or {}).get("content")
+            delta = choice.get("delta") or {}
+            content = delta.get("content")
+            if delta.get("reasoning_content"):
+                self._n_thoughts += 1
+                self.progressed.emit(DeepProgress("thinking", tokens=self._n_thoughts))
             if content:
                 added.append(content)
                 # Before the end only the tokens so far are known; of a server that does not say, one for each chunk.
